@@ -1,0 +1,191 @@
+//! The HTTP client that adapters share, and the secrets they send with it.
+//!
+//! Clients are built when first needed: a run against a server on this machine never loads root certificates.
+
+use reqwest::{Client, Url};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What every request says it comes from.
+pub const USER_AGENT: &str = concat!("selvedge/", env!("CARGO_PKG_VERSION"));
+
+/// What stands where a secret stood (C-06).
+pub const REDACTED: &str = "[redacted]";
+
+/// Secrets shorter than this are placeholders such as `none` or `EMPTY`; replacing them would mangle plain text.
+const SHORTEST_SECRET: usize = 8;
+
+/// A key or token. It prints as [`REDACTED`] and knows how to remove itself from text (C-06).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Wraps a secret; surrounding white space, as files have it, is dropped.
+    pub fn new(value: &str) -> Self {
+        Self(value.trim().into())
+    }
+    /// The secret itself, for the request that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+    /// `text` without the secret. Secrets of fewer than 8 bytes are left alone.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.0.len() >= SHORTEST_SECRET && text.contains(&*self.0) {
+            Cow::Owned(text.replace(&*self.0, REDACTED))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+/// Whether a URL names this machine: `localhost`, `*.localhost`, `127.0.0.0/8` or `::1` (C-01).
+pub fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(ip)) => ip.is_loopback(),
+        Ok(std::net::IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
+        }
+        Err(_) => {
+            let name = bare.trim_end_matches('.').to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    }
+}
+
+/// A URL as faults and logs show it: without user, password, query and fragment, where keys may hide (C-06).
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both setters fail only on URLs that cannot have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// The shared clients: HTTP/1.1 with keep-alive, no redirects, no time-outs of their own.
+///
+/// Cloning shares the connection pools. Redirects are not followed because a request carries a key and a body
+/// that were meant for one address; who calls sees the 3xx answer.
+#[derive(Clone, Default)]
+pub struct Http {
+    clients: Arc<Clients>,
+}
+
+#[derive(Default)]
+struct Clients {
+    local: OnceLock<Result<Client, String>>,
+    outside: OnceLock<Result<Client, String>>,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Http")
+    }
+}
+
+impl Http {
+    /// Nothing is built yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The client for a URL. Plain HTTP to this machine goes without TLS and past any proxy; everything else
+    /// honours `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` and trusts the system's certificates.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the system's root certificates can't be loaded.
+    pub fn client(&self, url: &Url) -> Result<Client, String> {
+        if url.scheme() == "http" && is_loopback(url) {
+            self.clients.local.get_or_init(local_client).clone()
+        } else {
+            self.clients.outside.get_or_init(outside_client).clone()
+        }
+    }
+}
+
+fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS can't be set up: {error}"))
+}
+
+fn build(builder: reqwest::ClientBuilder, tls: ClientConfig) -> Result<Client, String> {
+    builder
+        .tls_backend_preconfigured(tls)
+        .user_agent(USER_AGENT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| format!("the HTTP client can't be set up: {}", chain(&error)))
+}
+
+fn local_client() -> Result<Client, String> {
+    // The client library wants some TLS configuration; one that trusts nobody costs no file access.
+    let tls = tls_builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    build(Client::builder().no_proxy(), tls)
+}
+
+fn outside_client() -> Result<Client, String> {
+    let tls = tls_builder()?.with_platform_verifier().map_err(|error| {
+        format!(
+            "the system's root certificates can't be loaded ({error}): install them (package ca-certificates) \
+             or set SSL_CERT_FILE"
+        )
+    })?;
+    build(Client::builder(), tls.with_no_client_auth())
+}
+
+/// An error with what lies behind it, outermost first, without repeats and without the URL.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(inner) = next {
+        let part = inner.to_string();
+        if !text.contains(&part) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        next = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_rest() {
+        for local in ["http://localhost:1/v1", "http://127.9.0.1", "http://[::1]:8/", "http://a.localhost"] {
+            assert!(is_loopback(&url(local)), "{local}");
+        }
+        for outside in ["http://localhost.example.com", "http://10.0.0.1", "https://[2001:db8::1]/"] {
+            assert!(!is_loopback(&url(outside)), "{outside}");
+        }
+    }
+
+    #[test]
+    fn secrets_do_not_print_and_are_removed() {
+        let secret = Secret::new(" sk-1234567890\n");
+        assert_eq!(format!("{secret:?}"), "[redacted]");
+        assert_eq!(secret.redact("bad key sk-1234567890!"), "bad key [redacted]!");
+        assert_eq!(Secret::new("none").redact("none of it"), "none of it");
+        assert_eq!(shown(&url("http://u:p@h/v1?key=k#f")), "http://h/v1");
+    }
+}

@@ -1,0 +1,63 @@
+//! Models behind [`selvedge_runtime::ports::Model`].
+//!
+//! - [`openai`]: any endpoint that speaks OpenAI's chat completions.
+//! - [`scripted`]: answers from a file of rules, for demos and tests (C-07).
+//! - [`router`]: the configured models of a run, by role (C-14).
+
+pub mod openai;
+pub mod router;
+pub mod scripted;
+
+use selvedge_engine::Tokens;
+use std::time::Duration;
+
+/// What a model costs, in the currency of the configuration, per million tokens (E-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// A million tokens of prompt.
+    pub input_per_mtok: f64,
+    /// A million tokens of reply.
+    pub output_per_mtok: f64,
+}
+
+impl Price {
+    /// The usage of one reply with its cost filled in.
+    pub fn charge(self, tokens: Tokens) -> Tokens {
+        // Counts of tokens are far below 2^53, so the conversion is exact.
+        let cost =
+            (tokens.input as f64 * self.input_per_mtok + tokens.output as f64 * self.output_per_mtok) / 1e6;
+        Tokens { cost, ..tokens }
+    }
+}
+
+/// The limits of one model call (E-28); faults name the keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CallLimits {
+    /// `model_timeout_s`: the whole call, unless the node has a time-out of its own.
+    pub model_timeout: Duration,
+    /// `first_token_timeout_s`: until the reply begins.
+    pub first_token_timeout: Duration,
+    /// `message_bytes`: text and arguments of one reply.
+    pub message_bytes: usize,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            model_timeout: Duration::from_secs(600),
+            first_token_timeout: Duration::from_secs(120),
+            message_bytes: 16 << 20,
+        }
+    }
+}
+
+/// At most `limit` bytes of `text`, cut at a character, with a mark where something is missing.
+pub(crate) fn bounded(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let cut = text.floor_char_boundary(limit);
+    let head = text.get(..cut).unwrap_or_default();
+    format!("{head}… ({} bytes in all)", text.len())
+}

@@ -1,0 +1,294 @@
+//! What can go wrong at an endpoint, as E-14's faults.
+
+use crate::http::{Secret, chain, shown};
+use crate::models::bounded;
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{StatusCode, Url};
+use selvedge_engine::{Failure, Fault, FaultKind};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+/// Bytes of a provider's body that a fault's cause keeps.
+const BODY_KEPT: usize = 4096;
+/// Bytes of a provider's own words that a fault's message repeats.
+const WORDS_KEPT: usize = 400;
+/// The longest Retry-After that is worth waiting for (E-14).
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Where a call went, for the words of its faults.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The endpoint.
+    pub(super) url: Url,
+    /// The model's name there.
+    pub(super) model: String,
+    /// The key that is sent.
+    pub(super) key: Option<Secret>,
+    /// The environment variables that a key may come from.
+    pub(super) key_variable: String,
+}
+
+impl Place {
+    fn redact(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text).into_owned())
+    }
+
+    /// `text` without the key, and without a copy when the key does not occur (C-06).
+    pub(super) fn clean(&self, text: String) -> String {
+        match self.key.as_ref().map(|key| key.redact(&text)) {
+            Some(Cow::Owned(clean)) => clean,
+            _ => text,
+        }
+    }
+
+    /// The same for the strings of a value.
+    pub(super) fn clean_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.clean(std::mem::take(text)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.clean_value(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn cause(&self, status: Option<u16>, body: Option<&str>) -> Value {
+        let mut cause = json!({"status": status, "url": shown(&self.url), "model": self.model});
+        if let (Some(body), Some(map)) = (body, cause.as_object_mut()) {
+            // Redacted before it is cut: a cut through the key would leave half of it.
+            map.insert("body".to_owned(), Value::String(bounded(&self.redact(body), BODY_KEPT)));
+        }
+        cause
+    }
+
+    /// An answer whose status is not 2xx.
+    pub(super) fn refused(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+        let text = String::from_utf8_lossy(body);
+        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let words = parsed.as_ref().and_then(words_of).unwrap_or_else(|| plain(&text));
+        let title = status.canonical_reason().unwrap_or_default();
+        let head = format!("{} answered {} {title}", shown(&self.url), status.as_u16());
+        let moved = headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|_| status.is_redirection());
+        let help = match moved {
+            Some(to) => format!("it redirects to {to}: put the final address into base_url"),
+            None => self.help(status.as_u16()),
+        };
+        let wait = retry_after(headers, SystemTime::now());
+        self.failure(status.as_u16(), &head, &words, &help, wait, &text)
+    }
+
+    /// An error object inside a reply that began with 200 (E-14). Without a recognisable status it counts as a
+    /// connection fault.
+    pub(super) fn in_reply(&self, error: &Value, headers: &HeaderMap) -> Failure {
+        let text = error.to_string();
+        let words = words_of(error).unwrap_or_else(|| plain(&text));
+        let wait = wait_in(error).or_else(|| retry_after(headers, SystemTime::now()));
+        match status_in(error) {
+            Some(status) => {
+                let head = format!("{} broke off its reply with error {status}", shown(&self.url));
+                self.failure(status, &head, &words, &self.help(status), wait, &text)
+            }
+            None => {
+                let head = format!("{} broke off its reply with an error", shown(&self.url));
+                let message = self.redact(&sentence(&head, &words, ""));
+                let mut failure = Failure::transient(FaultKind::ProviderError, message);
+                failure.fault.cause = Some(self.cause(None, Some(&text)));
+                hold(&mut failure, wait);
+                failure
+            }
+        }
+    }
+
+    fn failure(
+        &self,
+        status: u16,
+        head: &str,
+        words: &str,
+        help: &str,
+        wait: Option<Duration>,
+        body: &str,
+    ) -> Failure {
+        let message = self.redact(&sentence(head, words, help));
+        let fault =
+            Fault::new(FaultKind::ProviderError, message).because(self.cause(Some(status), Some(body)));
+        let transient = matches!(status, 408 | 409 | 429 | 500..=599);
+        let mut failure = Failure { fault, transient, retry_after_ms: None };
+        hold(&mut failure, wait);
+        failure
+    }
+
+    fn help(&self, status: u16) -> String {
+        match (status, &self.key) {
+            (401 | 403, Some(_)) => format!("check the key in {}", self.key_variable),
+            (401 | 403, None) => format!("no key was sent: set {}", self.key_variable),
+            (404, _) => {
+                format!(
+                    "check base_url (the version part belongs to it) and the model's name, {}",
+                    self.model
+                )
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// No connection, or one that broke before the reply was whole.
+    pub(super) fn broken(&self, what: &str, error: Option<&(dyn std::error::Error + 'static)>) -> Failure {
+        let detail = error.map(chain).unwrap_or_default();
+        let message = self.redact(&sentence(&format!("{} {what}", shown(&self.url)), &detail, ""));
+        let mut failure = Failure::transient(FaultKind::ProviderError, message);
+        failure.fault.cause = Some(self.cause(None, None));
+        failure
+    }
+
+    /// A reply that is not what it should be: counts as a connection fault (E-14).
+    pub(super) fn unparsable(&self, status: StatusCode, why: &str, body: &str) -> Failure {
+        let head = format!("{} sent a reply that can't be parsed ({why})", shown(&self.url));
+        let message = self.redact(&sentence(&head, &plain(body), ""));
+        let mut failure = Failure::transient(FaultKind::ProviderError, message);
+        failure.fault.cause = Some(self.cause(Some(status.as_u16()), Some(body)));
+        failure
+    }
+
+    /// A time limit; `key` is its setting.
+    pub(super) fn late(&self, what: &str, after: Duration, key: &str) -> Failure {
+        let message =
+            format!("{} {what} within {} s (setting: {key})", shown(&self.url), after.as_secs_f64());
+        let mut failure = Failure::transient(FaultKind::Timeout, message);
+        let mut cause = self.cause(None, None);
+        if let Some(map) = cause.as_object_mut() {
+            map.insert("limit".to_owned(), key.into());
+        }
+        failure.fault.cause = Some(cause);
+        failure
+    }
+
+    /// A reply over `message_bytes` (E-12).
+    pub(super) fn too_long(&self, limit: usize) -> Failure {
+        let message = format!(
+            "the reply of {} is longer than {limit} bytes (setting: limits.message_bytes)",
+            shown(&self.url)
+        );
+        let mut failure = Failure::permanent(FaultKind::LimitExceeded, message);
+        failure.fault.cause = Some(json!({"limit": "limits.message_bytes", "url": shown(&self.url)}));
+        failure
+    }
+
+    /// Something that no second attempt mends.
+    pub(super) fn hopeless(&self, message: String) -> Failure {
+        let mut failure = Failure::permanent(FaultKind::ProviderError, self.redact(&message));
+        failure.fault.cause = Some(self.cause(None, None));
+        failure
+    }
+}
+
+/// Puts a wait into a failure; one that is too long ends the attempts (E-14).
+fn hold(failure: &mut Failure, wait: Option<Duration>) {
+    let Some(wait) = wait.filter(|_| failure.transient) else { return };
+    failure.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    if wait > LONGEST_WAIT {
+        failure.transient = false;
+        failure.fault.message.push_str(&format!(
+            "; it asks to wait {} s, which is over the {} s that a run waits",
+            wait.as_secs(),
+            LONGEST_WAIT.as_secs()
+        ));
+    }
+}
+
+fn sentence(head: &str, words: &str, help: &str) -> String {
+    let mut text = head.to_owned();
+    for part in [words, help].into_iter().filter(|part| !part.is_empty()) {
+        text.push_str(": ");
+        text.push_str(part);
+    }
+    text
+}
+
+/// A body in one line, for a message.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(200).collect();
+    bounded(&words.join(" "), WORDS_KEPT)
+}
+
+/// The provider's sentence: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}` or `{"detail"}`.
+fn words_of(body: &Value) -> Option<String> {
+    let inner = body.get("error").unwrap_or(body);
+    let found = [inner.get("message"), inner.get("detail"), body.get("detail"), Some(inner)];
+    found.into_iter().flatten().find_map(Value::as_str).map(plain).filter(|words| !words.is_empty())
+}
+
+/// The HTTP status that an error object stands for: its number, or the meaning of its words.
+fn status_in(error: &Value) -> Option<u16> {
+    let number = |value: &Value| {
+        let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+        u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+    };
+    let fields = ["status", "status_code", "code"];
+    if let Some(status) = fields.iter().filter_map(|field| error.get(field)).find_map(number) {
+        return Some(status);
+    }
+    let names = ["code", "type", "status"].iter().filter_map(|field| error.get(field)?.as_str());
+    names.map(str::to_ascii_lowercase).find_map(|name| {
+        let table: [(&[&str], u16); 8] = [
+            (&["rate_limit", "ratelimit", "too_many", "quota", "resource_exhausted"], 429),
+            (&["overloaded", "unavailable"], 503),
+            (&["server_error", "internal"], 500),
+            (&["timeout"], 408),
+            (&["authentication", "invalid_api_key", "unauthorized", "unauthenticated"], 401),
+            (&["permission", "forbidden"], 403),
+            (&["not_found", "notfound"], 404),
+            (
+                &[
+                    "invalid",
+                    "bad_request",
+                    "badrequest",
+                    "context_length",
+                    "exceed_context",
+                    "content_filter",
+                ],
+                400,
+            ),
+        ];
+        table
+            .iter()
+            .find(|(words, _)| words.iter().any(|word| name.contains(word)))
+            .map(|(_, status)| *status)
+    })
+}
+
+/// A wait inside an error object: where the HTTP status is already spent, some providers put it there.
+fn wait_in(error: &Value) -> Option<Duration> {
+    let seconds = |value: &Value| match value {
+        Value::String(text) => wait_of(text, SystemTime::now()),
+        value => value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    };
+    let millis = |value: &Value| Some(Duration::from_millis(value.as_u64()?));
+    let metadata = error.get("metadata");
+    let places =
+        [Some(error), metadata, metadata.and_then(|inner| inner.get("headers")), error.get("headers")];
+    places.into_iter().flatten().filter_map(Value::as_object).find_map(|map| {
+        map.iter().find_map(|(name, value)| match name.to_ascii_lowercase().replace('-', "_").as_str() {
+            "retry_after" | "retry_after_seconds" => seconds(value),
+            "retry_after_ms" => millis(value),
+            _ => None,
+        })
+    })
+}
+
+/// The wait that headers ask for: `Retry-After` in seconds or as a date, or `retry-after-ms`.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    wait_of(text(RETRY_AFTER.as_str())?, now)
+}
+
+/// Seconds, or an HTTP date; a date in the past is no wait.
+fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()),
+    }
+}

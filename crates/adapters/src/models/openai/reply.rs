@@ -1,0 +1,312 @@
+//! Putting a reply together, from the chunks of a stream or from one body. No I/O here.
+
+use selvedge_engine::{ModelReply, Tokens, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Why a piece of a reply can't be used.
+#[derive(Debug, PartialEq)]
+pub(super) enum Flaw {
+    /// Not the JSON it should be; why.
+    Unparsable(String),
+    /// Text and arguments passed `message_bytes`.
+    TooLong,
+    /// The provider says that it failed, inside a reply that began well (E-14).
+    Provider(Value),
+}
+
+/// A chunk of a stream, or a whole completion: the two differ by `delta` and `message`.
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+    #[serde(default)]
+    object: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    delta: Option<Part>,
+    #[serde(default)]
+    message: Option<Part>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    content: Option<Content>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallPart>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Deserialize)]
+struct ContentPart {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CallPart {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionPart>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionPart {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<Value>,
+}
+
+/// A tool call as far as it has come.
+#[derive(Default)]
+struct Open {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// Arguments that came as JSON instead of as text of JSON.
+    ready: Option<Value>,
+}
+
+/// The reply as far as it has come.
+pub(super) struct Assembler {
+    limit: usize,
+    bytes: usize,
+    text: String,
+    refusal: String,
+    calls: Vec<Open>,
+    tokens: Tokens,
+    stop: Option<String>,
+    began: bool,
+}
+
+impl Assembler {
+    /// An empty reply that may hold `limit` bytes of text and arguments.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            bytes: 0,
+            text: String::new(),
+            refusal: String::new(),
+            calls: Vec::new(),
+            tokens: Tokens::default(),
+            stop: None,
+            began: false,
+        }
+    }
+
+    /// Whether the provider said why it stopped: after that only usage can follow.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Takes one chunk and returns the text it adds. Chunks without choices (usage, pings, filters) add none.
+    pub(super) fn chunk(&mut self, data: &str) -> Result<String, Flaw> {
+        self.take(data.as_bytes())
+    }
+
+    /// Takes a reply that came in one piece and returns its text.
+    pub(super) fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+        let text = self.take(body)?;
+        if !self.began {
+            return Err(Flaw::Unparsable("it has no choices".to_owned()));
+        }
+        Ok(text)
+    }
+
+    fn take(&mut self, body: &[u8]) -> Result<String, Flaw> {
+        let chunk: Chunk =
+            serde_json::from_slice(body).map_err(|error| Flaw::Unparsable(error.to_string()))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(Flaw::Provider(error));
+        }
+        if chunk.object.as_deref() == Some("error") {
+            // Older vLLM puts the error's fields at the top.
+            return Err(Flaw::Provider(serde_json::from_slice(body).unwrap_or(Value::Null)));
+        }
+        if let Some(usage) = &chunk.usage {
+            self.usage(usage);
+        }
+        let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
+        match first {
+            Some(choice) => self.choice(choice),
+            None => Ok(String::new()),
+        }
+    }
+
+    fn choice(&mut self, choice: Choice) -> Result<String, Flaw> {
+        if let Some(error) = choice.error.filter(|error| !error.is_null()) {
+            return Err(Flaw::Provider(error));
+        }
+        self.began = true;
+        let mut added = String::new();
+        if let Some(part) = choice.delta.or(choice.message) {
+            if let Some(refusal) = part.refusal {
+                self.room(refusal.len())?;
+                self.refusal.push_str(&refusal);
+            }
+            added = part.content.map(|content| self.content(content)).unwrap_or_default();
+            self.room(added.len())?;
+            self.text.push_str(&added);
+            for call in part.tool_calls.into_iter().flatten() {
+                self.call(call)?;
+            }
+        }
+        if let Some(stop) = choice.finish_reason.filter(|stop| !stop.is_empty()) {
+            self.stop = Some(stop);
+        }
+        Ok(added)
+    }
+
+    /// The text of `content`; parts that are not text (reasoning, references) are not the reply's.
+    fn content(&mut self, content: Content) -> String {
+        let parts = match content {
+            Content::Text(text) => return text,
+            Content::Parts(parts) => parts,
+        };
+        let mut text = String::new();
+        for part in parts {
+            match part.kind.as_deref() {
+                None | Some("text" | "output_text") => {
+                    text.push_str(part.text.as_deref().unwrap_or_default())
+                }
+                Some("refusal") => self.refusal.push_str(part.refusal.as_deref().unwrap_or_default()),
+                Some(_) => {}
+            }
+        }
+        text
+    }
+
+    fn room(&mut self, more: usize) -> Result<(), Flaw> {
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > self.limit { Err(Flaw::TooLong) } else { Ok(()) }
+    }
+
+    fn call(&mut self, part: CallPart) -> Result<(), Flaw> {
+        let function = part.function.unwrap_or_default();
+        let id = part.id.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let arguments = match function.arguments {
+            None | Some(Value::Null) => (String::new(), None),
+            Some(Value::String(text)) => (text, None),
+            Some(value) => (String::new(), Some(value)),
+        };
+        let size = arguments.1.as_ref().map_or(0, |value| value.to_string().len());
+        // A flood of empty calls must meet the limit too.
+        self.room(id.len() + name.len() + arguments.0.len() + size + size_of::<Open>())?;
+        let Some(open) = self.slot(part.index, &id, &name) else { return Ok(()) };
+        if open.id.is_empty() {
+            open.id = id;
+        }
+        // The name comes whole in one chunk, is repeated in each, or comes in pieces before the arguments.
+        if open.name.is_empty() {
+            open.name = name;
+        } else if open.arguments.is_empty() && !name.is_empty() && name != open.name {
+            open.name.push_str(&name);
+        }
+        open.arguments.push_str(&arguments.0);
+        if arguments.1.is_some() {
+            open.ready = arguments.1;
+        }
+        Ok(())
+    }
+
+    /// The call that a part belongs to.
+    ///
+    /// By `index` where it can be trusted. Ollama has sent every call of a reply with index 0, others send none:
+    /// a part with both a name and an id of its own begins a call. (Some versions of vLLM send a new id with
+    /// every part, but the name only once.)
+    fn slot(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut Open> {
+        let known = match index {
+            Some(index) => self.calls.iter().rposition(|open| open.index == Some(index)),
+            None if id.is_empty() && name.is_empty() => self.calls.len().checked_sub(1),
+            None if id.is_empty() => None,
+            None => self.calls.iter().rposition(|open| open.id == id),
+        };
+        let another = |open: &Open| {
+            !id.is_empty()
+                && !name.is_empty()
+                && !open.name.is_empty()
+                && !open.id.is_empty()
+                && open.id != id
+        };
+        match known.filter(|&at| !self.calls.get(at).is_some_and(another)) {
+            Some(at) => self.calls.get_mut(at),
+            None => {
+                self.calls.push(Open { index, ..Open::default() });
+                self.calls.last_mut()
+            }
+        }
+    }
+
+    fn usage(&mut self, usage: &Value) {
+        let count = |names: [&str; 2]| {
+            let found = names.iter().find_map(|name| usage.get(name))?;
+            // Some servers write counts as floats.
+            found.as_u64().or_else(|| found.as_f64().map(|float| float.max(0.0) as u64))
+        };
+        self.tokens.input = count(["prompt_tokens", "input_tokens"]).unwrap_or(self.tokens.input);
+        self.tokens.output = count(["completion_tokens", "output_tokens"]).unwrap_or(self.tokens.output);
+    }
+
+    /// The finished reply. A refusal is text like any other: the run shows it instead of an empty reply.
+    pub(super) fn finish(mut self) -> ModelReply {
+        if self.calls.iter().all(|open| open.index.is_some()) {
+            self.calls.sort_by_key(|open| open.index);
+        }
+        let text = if self.text.is_empty() { self.refusal } else { self.text };
+        let calls = self.calls.into_iter().filter(|open| !open.is_nothing()).map(Open::close).collect();
+        ModelReply { text, calls, tokens: self.tokens, stop: self.stop }
+    }
+}
+
+impl Open {
+    /// A slot that nothing but an index was ever said about.
+    fn is_nothing(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty() && self.ready.is_none()
+    }
+
+    /// E-10: arguments that are no JSON object stay the string they came as; none at all are an empty object.
+    fn close(self) -> ToolCall {
+        let arguments = match self.ready {
+            Some(value @ Value::Object(_)) => value,
+            Some(value) => Value::String(value.to_string()),
+            None if self.arguments.trim().is_empty() => Value::Object(Map::new()),
+            None => match serde_json::from_str(&self.arguments) {
+                Ok(Value::Object(object)) => Value::Object(object),
+                _ => Value::String(self.arguments),
+            },
+        };
+        ToolCall { id: self.id.into(), name: self.name.into(), arguments }
+    }
+}

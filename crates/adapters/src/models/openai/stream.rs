@@ -1,0 +1,250 @@
+//! Reading a reply off the wire: a stream of server-sent events, or one JSON body from servers that don't stream.
+
+use super::fault::Place;
+use super::reply::{Assembler, Flaw};
+use crate::models::bounded;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, Stream, StreamExt};
+use reqwest::header::HeaderMap;
+use reqwest::{Response, StatusCode};
+use selvedge_engine::{Failure, ModelReply};
+use selvedge_runtime::ports::{Delta, Watch};
+use sse_stream::{Error as SseError, Sse, SseByteStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How long a stream may stay open after its `finish_reason` before the reply is taken as it is.
+const LINGER: Duration = Duration::from_secs(10);
+/// How long the rest of a finished stream may take to arrive, so that its connection can be used again.
+const DRAIN: Duration = Duration::from_secs(1);
+/// JSON around and escapes within a text of `message_bytes`: what one event or body may have beyond it.
+const ENVELOPE: usize = 1 << 20;
+
+/// The limits and listeners of one reply.
+pub(super) struct Reading<'c> {
+    /// Where it comes from.
+    pub(super) place: &'c Place,
+    /// `message_bytes`.
+    pub(super) limit: usize,
+    /// When the reply must have begun, and how long that was.
+    pub(super) first: (Instant, Duration),
+    /// Who hears the text.
+    pub(super) watch: Option<&'c Watch>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Wire(#[from] reqwest::Error),
+    #[error("an event is too long")]
+    TooLong,
+}
+
+type Bytestream = BoxStream<'static, Result<Bytes, Broken>>;
+
+/// What a body turned out to be, by its first characters: content types can't be trusted.
+enum Kind {
+    Json,
+    Events,
+    Other,
+}
+
+impl Reading<'_> {
+    /// The whole reply of a response with a 2xx status.
+    pub(super) async fn read(&self, response: Response) -> Result<ModelReply, Failure> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut chunks = response.bytes_stream().map(|chunk| chunk.map_err(Broken::Wire)).boxed();
+        let head = self.head(&mut chunks, status).await?;
+        match kind(&head) {
+            Kind::Events => self.events(status, &headers, head, chunks).await,
+            Kind::Json => self.json(status, &headers, head, chunks).await,
+            Kind::Other => {
+                let body = String::from_utf8_lossy(&head).into_owned();
+                Err(self.place.unparsable(status, "neither JSON nor an event stream", &body))
+            }
+        }
+    }
+
+    fn late(&self) -> Failure {
+        self.place.late("sent no token", self.first.1, "limits.first_token_timeout_s")
+    }
+
+    fn broken(&self, error: &Broken) -> Failure {
+        match error {
+            Broken::Wire(error) => self.place.broken("broke off its reply", Some(error)),
+            Broken::TooLong => self.place.too_long(self.limit),
+        }
+    }
+
+    fn widest(&self) -> usize {
+        // An escaped character may take twice its bytes, control characters aside.
+        self.limit.saturating_mul(2).saturating_add(ENVELOPE)
+    }
+
+    /// Everything up to the first chunk that has more than white space: some servers send blanks to keep a
+    /// connection open while they compute.
+    async fn head(&self, chunks: &mut Bytestream, status: StatusCode) -> Result<Bytes, Failure> {
+        let mut head = BytesMut::new();
+        loop {
+            let next = timeout_at(self.first.0, chunks.next()).await.map_err(|_| self.late())?;
+            match next {
+                Some(Ok(chunk)) => head.extend_from_slice(&chunk),
+                Some(Err(error)) => return Err(self.broken(&error)),
+                None => return Err(self.place.unparsable(status, "it is empty", "")),
+            }
+            if !text_of(&head).is_empty() {
+                return Ok(head.freeze());
+            }
+            if head.len() > ENVELOPE {
+                return Err(self.place.too_long(self.limit));
+            }
+        }
+    }
+
+    async fn json(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        head: Bytes,
+        mut chunks: Bytestream,
+    ) -> Result<ModelReply, Failure> {
+        let mut body = BytesMut::from(head);
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| self.broken(&error))?;
+            body.extend_from_slice(&chunk);
+            if body.len() > self.widest() {
+                return Err(self.place.too_long(self.limit));
+            }
+        }
+        let mut reply = Assembler::new(self.limit);
+        let text = reply.whole(text_of(&body)).map_err(|flaw| {
+            let shown = || bounded(&String::from_utf8_lossy(&body), ENVELOPE);
+            self.flaw(flaw, status, headers, shown)
+        })?;
+        self.say(text);
+        Ok(reply.finish())
+    }
+
+    fn flaw(
+        &self,
+        flaw: Flaw,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: impl FnOnce() -> String,
+    ) -> Failure {
+        match flaw {
+            Flaw::TooLong => self.place.too_long(self.limit),
+            Flaw::Provider(error) => self.place.in_reply(&error, headers),
+            Flaw::Unparsable(why) => self.place.unparsable(status, &why, &body()),
+        }
+    }
+
+    fn say(&self, text: String) {
+        if let Some(watch) = self.watch.filter(|_| !text.is_empty()) {
+            watch(Delta::Text(self.place.clean(text)));
+        }
+    }
+
+    async fn events(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        head: Bytes,
+        chunks: Bytestream,
+    ) -> Result<ModelReply, Failure> {
+        let (mut events, pending) = decode(head, chunks, self.widest());
+        let mut reply = Assembler::new(self.limit);
+        let mut begun = false;
+        loop {
+            let next = if reply.stopped() {
+                // Usage may still follow. A server that neither ends nor goes on has said all there is.
+                match timeout(LINGER, events.next()).await {
+                    Ok(Some(Ok(event))) => event,
+                    Ok(Some(Err(_)) | None) | Err(_) => return Ok(reply.finish()),
+                }
+            } else {
+                let next = if begun {
+                    events.next().await
+                } else {
+                    timeout_at(self.first.0, events.next()).await.map_err(|_| self.late())?
+                };
+                match next {
+                    Some(Ok(event)) => event,
+                    Some(Err(error)) => return Err(self.undecoded(error, status)),
+                    None => {
+                        return Err(self.place.broken("ended its stream in the middle of the reply", None));
+                    }
+                }
+            };
+            pending.store(0, Ordering::Relaxed);
+            let Some(data) = next.data.filter(|data| !data.trim().is_empty()) else { continue };
+            begun = true;
+            if data.trim() == "[DONE]" {
+                drain(events);
+                return Ok(reply.finish());
+            }
+            let text =
+                reply.chunk(&data).map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?;
+            self.say(text);
+        }
+    }
+
+    fn undecoded(&self, error: SseError, status: StatusCode) -> Failure {
+        match error {
+            SseError::Body(inner) => match inner.downcast_ref::<Broken>() {
+                Some(broken) => self.broken(broken),
+                None => self.place.broken("broke off its reply", Some(&*inner)),
+            },
+            other => self.place.unparsable(status, &other.to_string(), ""),
+        }
+    }
+}
+
+/// The events of a body, and the count of its bytes since the last event.
+fn decode(
+    head: Bytes,
+    chunks: Bytestream,
+    widest: usize,
+) -> (impl Stream<Item = Result<Sse, SseError>> + Send + Unpin + 'static, Arc<AtomicUsize>) {
+    let pending = Arc::new(AtomicUsize::new(0));
+    let count = pending.clone();
+    let bytes = stream::iter([Ok(head)]).chain(chunks).map(move |chunk| {
+        let chunk = chunk?;
+        let so_far = count.fetch_add(chunk.len(), Ordering::Relaxed).saturating_add(chunk.len());
+        if so_far > widest { Err(Broken::TooLong) } else { Ok(chunk) }
+    });
+    // A last line without the empty line after it still counts: some servers end that way after `[DONE]`.
+    let closed = bytes.chain(stream::iter([Ok(Bytes::from_static(b"\n\n"))]));
+    (SseByteStream::new(closed.boxed()), pending)
+}
+
+/// Reads what is left after `[DONE]`, without keeping the reply waiting for it: only a connection that was read
+/// to the end is used again.
+fn drain(mut events: impl Stream<Item = Result<Sse, SseError>> + Send + Unpin + 'static) {
+    let mut rest = async move { while let Some(Ok(_)) = events.next().await {} }.boxed();
+    if (&mut rest).now_or_never().is_none() {
+        tokio::spawn(timeout(DRAIN, rest));
+    }
+}
+
+/// A body without its byte-order mark and leading white space.
+fn text_of(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start()
+}
+
+fn kind(head: &[u8]) -> Kind {
+    let text = text_of(head);
+    match text.first() {
+        Some(b'{' | b'[') => Kind::Json,
+        Some(b':') => Kind::Events,
+        _ => {
+            let names: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
+            // The first chunk may end within the name.
+            let fits = |name: &&[u8]| text.starts_with(name) || name.starts_with(text);
+            if names.iter().any(|name| fits(name)) { Kind::Events } else { Kind::Other }
+        }
+    }
+}

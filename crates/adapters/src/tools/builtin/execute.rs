@@ -1,0 +1,104 @@
+//! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
+
+use super::{Bench, args};
+use crate::tools::failures::{crashed, over_limit, tool_failure};
+use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::python::tool::Workshop;
+use selvedge_engine::{Failure, ToolRequest};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PythonArgs {
+    code: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShellArgs {
+    command: String,
+}
+
+pub(super) async fn python(
+    bench: &Bench,
+    request: &ToolRequest,
+    workshop: &Workshop,
+    timeout: Duration,
+) -> Result<Value, Failure> {
+    let PythonArgs { code } = args(request)?;
+    let interpreter = workshop
+        .environments
+        .interpreter()
+        .await
+        .map_err(|error| tool_failure("subprocess_execution_error", error.to_string()))?;
+    let scratch = scratch(workshop).await?;
+    // A file, because the system limits the length of an argument.
+    let file = scratch.path().join("code.py");
+    tokio::fs::write(&file, code)
+        .await
+        .map_err(|e| tool_failure("subprocess_execution_error", e.to_string()))?;
+    let arguments = vec!["-I".into(), "-B".into(), "-X".into(), "utf8".into(), file.into()];
+    execute(bench, request, scratch, interpreter.path.clone(), arguments, timeout).await
+}
+
+pub(super) async fn shell(
+    bench: &Bench,
+    request: &ToolRequest,
+    workshop: &Workshop,
+    timeout: Duration,
+) -> Result<Value, Failure> {
+    let ShellArgs { command } = args(request)?;
+    let scratch = scratch(workshop).await?;
+    execute(bench, request, scratch, "/bin/sh".into(), vec!["-c".into(), command.into()], timeout).await
+}
+
+async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
+    Scratch::new(workshop.scratch_root.clone()).await.map_err(|e| {
+        tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
+    })
+}
+
+async fn execute(
+    bench: &Bench,
+    request: &ToolRequest,
+    scratch: Scratch,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    timeout: Duration,
+) -> Result<Value, Failure> {
+    let name = &request.tool.name;
+    let rooted = |paths: &[PathBuf]| paths.iter().map(|path| bench.workspace.join(path)).collect::<Vec<_>>();
+    let mut policy = Policy::closed(&bench.limits);
+    policy.read = vec![bench.workspace.clone()];
+    policy.read.extend(rooted(&bench.permissions.allow_read));
+    policy.write = rooted(&bench.permissions.allow_write);
+    policy.network = bench.permissions.allow_network;
+    let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let finished = run(Launch {
+        program,
+        args: arguments,
+        environment: clean_variables(search_path, scratch.path(), &request.effect.0),
+        cwd: bench.workspace.clone(),
+        stdin: Vec::new(),
+        timeout,
+        output_bytes: bench.limits.tool_output_bytes,
+        stderr_is_output: true,
+        ends_with_stdout: false,
+        policy,
+    })
+    .await
+    .map_err(|e| tool_failure("subprocess_execution_error", format!("`{name}` cannot be started: {e}")))?;
+    match finished.end {
+        End::Exited(code) => Ok(json!({
+            "stdout": String::from_utf8_lossy(&finished.stdout),
+            "stderr": String::from_utf8_lossy(&finished.stderr),
+            "exit_code": code,
+        })),
+        End::TooMuchOutput => Err(over_limit(name, &bench.limits)),
+        _ => Err(crashed(name, &finished, timeout)),
+    }
+}

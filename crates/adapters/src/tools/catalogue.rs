@@ -1,0 +1,390 @@
+//! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
+
+use crate::http::Http;
+use crate::tools::Progress;
+use crate::tools::builtin::{Bench, Builtin};
+use crate::tools::command::CommandTool;
+use crate::tools::diag::{CatalogueErrors, ToolError};
+use crate::tools::limits::ToolLimits;
+use crate::tools::permissions::{Permissions, Reach};
+use crate::tools::process::Policy;
+use crate::tools::python::tool::{Workshop, files_of, load};
+use crate::tools::python::{Environments, PythonTool};
+use crate::tools::store::{is_hash, keep, sha256};
+use futures_util::StreamExt;
+use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
+use selvedge_runtime::ports::{CallContext, Pending, Tools};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many tools are prepared at the same time.
+const PREPARING: usize = 4;
+
+/// Where tools come from and what they may do.
+#[derive(Clone)]
+pub struct CatalogueConfig {
+    /// Folders of Python tools given with `--tools`: the first rank.
+    pub tool_dirs: Vec<PathBuf>,
+    /// Folders of Python tools of the configuration: the second rank.
+    pub config_dirs: Vec<PathBuf>,
+    /// Command tools of the configuration: the third rank, before the built-ins.
+    pub commands: Vec<CommandTool>,
+    /// What the user allowed.
+    pub permissions: Permissions,
+    /// The document's folder: where relative paths start.
+    pub workspace: PathBuf,
+    /// Keeps versions of tools and what is known about them: belongs to the state folder.
+    pub tool_cache: PathBuf,
+    /// Keeps environments and `uv`: may be shared by all state folders of a user.
+    pub shared_cache: PathBuf,
+    /// Limits of calls.
+    pub limits: ToolLimits,
+    /// The Python to use; `None` takes the first usable one on PATH.
+    pub python: Option<PathBuf>,
+    /// Where scratch folders are made; `None` is the system's folder for such.
+    pub scratch_root: Option<PathBuf>,
+    /// Whether a person approves each `shell` call; only configuration says no.
+    pub shell_approval: bool,
+    /// Where lines about slow preparations go.
+    pub progress: Progress,
+}
+
+impl CatalogueConfig {
+    /// Only the built-ins, nothing allowed: a start for filling in the rest.
+    pub fn new(
+        workspace: impl Into<PathBuf>,
+        tool_cache: impl Into<PathBuf>,
+        shared_cache: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            tool_dirs: Vec::new(),
+            config_dirs: Vec::new(),
+            commands: Vec::new(),
+            permissions: Permissions::default(),
+            workspace: workspace.into(),
+            tool_cache: tool_cache.into(),
+            shared_cache: shared_cache.into(),
+            limits: ToolLimits::default(),
+            python: None,
+            scratch_root: None,
+            shell_approval: true,
+            progress: Arc::new(|_| {}),
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Kind {
+    Python(Arc<PythonTool>),
+    Command(Arc<CommandTool>, Arc<ToolDef>),
+    Builtin(Builtin, Arc<ToolDef>),
+}
+
+impl Kind {
+    fn version(&self) -> &Arc<str> {
+        match self {
+            Self::Python(tool) => &tool.version,
+            Self::Command(_, def) | Self::Builtin(_, def) => &def.version,
+        }
+    }
+
+    fn source(&self) -> String {
+        match self {
+            Self::Python(tool) => tool.source.display().to_string(),
+            Self::Command(_, def) | Self::Builtin(_, def) => def.source.to_string(),
+        }
+    }
+
+    fn def(&self) -> Option<Arc<ToolDef>> {
+        match self {
+            Self::Python(tool) => tool.definition().map(Arc::new),
+            Self::Command(_, def) | Self::Builtin(_, def) => Some(def.clone()),
+        }
+    }
+}
+
+struct Inner {
+    workshop: Workshop,
+    bench: Bench,
+    by_name: BTreeMap<Arc<str>, Kind>,
+    by_version: Mutex<HashMap<Arc<str>, Kind>>,
+    warnings: Vec<Warning>,
+}
+
+/// The tools of a run. Cloning shares it.
+#[derive(Clone)]
+pub struct Catalogue(Arc<Inner>);
+
+impl Catalogue {
+    /// Reads the metadata of all tools, running none of them; a warm start reads cache files only.
+    ///
+    /// # Errors
+    /// Every tool that is wrong, and every name that two tools of one rank have: exit 2.
+    pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
+        let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
+        let reach = Reach::new(&workspace, &config.permissions);
+        let bench = Bench::new(reach, &config, workspace.clone(), Http::new());
+        let workshop = Workshop {
+            environments: Environments::new(&config.shared_cache, config.python.clone()),
+            cache: config.tool_cache.clone(),
+            workspace,
+            permissions: config.permissions.clone(),
+            limits: config.limits.clone(),
+            scratch_root: config.scratch_root.clone(),
+            progress: config.progress.clone(),
+        };
+        let mut gathered = Gathered::default();
+        gathered.python(&workshop, &config.tool_dirs, "--tools").await;
+        gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
+        gathered.commands(config.commands);
+        gathered.builtins(config.shell_approval);
+        if !gathered.errors.is_empty() {
+            return Err(CatalogueErrors(gathered.errors));
+        }
+        let Gathered { by_name, by_version, warnings, .. } = gathered;
+        Ok(Self(Arc::new(Inner { workshop, bench, by_name, by_version: Mutex::new(by_version), warnings })))
+    }
+
+    /// The names of all tools, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.by_name.keys()
+    }
+
+    /// Whether there is a tool of that name, prepared or not.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.by_name.contains_key(name)
+    }
+
+    /// The tool that a name means; `None` if there is none, or if its schema is not known yet ([`Self::prepare`]).
+    pub fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        self.0.by_name.get(name).and_then(Kind::def)
+    }
+
+    /// All tools whose schema is known, by name.
+    pub fn defs(&self) -> Vec<Arc<ToolDef>> {
+        self.0.by_name.values().filter_map(Kind::def).collect()
+    }
+
+    /// A version that a run has pinned, also one that is only in the cache any more.
+    pub async fn def_at_version(&self, version: &str) -> Option<Arc<ToolDef>> {
+        let kind = self.0.at_version(version).await?;
+        if let Kind::Python(tool) = &kind {
+            tool.prepare(&self.0.workshop).await.ok()?;
+        }
+        kind.def()
+    }
+
+    /// What was found that is not wrong: unknown metadata keys, names that providers refuse.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0.warnings
+    }
+
+    /// Why every call of a tool would be denied: what it declares, or always does, is not allowed.
+    pub fn refusal(&self, name: &str) -> Option<ToolError> {
+        let Inner { workshop, bench, by_name, .. } = &*self.0;
+        match by_name.get(name)? {
+            Kind::Python(tool) => {
+                let declared = tool.meta.declared();
+                let checked = workshop.permissions.check(name, &declared, &workshop.workspace);
+                checked.err().map(|error| error.at(&tool.source, None))
+            }
+            Kind::Builtin(builtin, _) => bench.refusal(*builtin),
+            Kind::Command(..) => None,
+        }
+    }
+
+    /// Makes the named tools ready: permissions first, then environments and schemas, so that
+    /// [`Self::def`] knows them. Names that are not here are left to the compiler's own diagnostics.
+    ///
+    /// # Errors
+    /// All that is wrong, in the order of the names. Built-ins without permission are no error here: their calls
+    /// are denied, and [`Self::refusal`] says so for static uses.
+    pub async fn prepare(&self, names: &[&str]) -> Result<(), CatalogueErrors> {
+        let tools: Vec<_> = names.iter().filter_map(|name| self.0.by_name.get(*name)).collect();
+        let python = |kind: &&Kind| matches!(kind, Kind::Python(_));
+        let refused = names.iter().filter(|name| self.0.by_name.get(**name).as_ref().is_some_and(python));
+        let errors: Vec<_> = refused.filter_map(|name| self.refusal(name)).collect();
+        if !errors.is_empty() {
+            return Err(CatalogueErrors(errors));
+        }
+        // Boxed, because the compiler cannot see through futures that borrow from a closure's argument.
+        let work = tools.into_iter().cloned().enumerate().map(|(index, kind)| {
+            let inner = self.0.clone();
+            Box::pin(async move { (index, inner.ready(&kind).await) })
+        });
+        let done: Vec<_> = futures_util::stream::iter(work).buffer_unordered(PREPARING).collect().await;
+        let mut failed: Vec<_> =
+            done.into_iter().filter_map(|(index, r)| r.err().map(|e| (index, e))).collect();
+        failed.sort_by_key(|(index, _)| *index);
+        let mut errors: Vec<ToolError> = failed.into_iter().map(|(_, error)| error).collect();
+        // A machine without Python says so once, not for each tool.
+        errors.dedup_by(|a, b| a.message == b.message);
+        if errors.is_empty() { Ok(()) } else { Err(CatalogueErrors(errors)) }
+    }
+}
+
+impl Tools for Catalogue {
+    fn call(&self, request: ToolRequest, _context: CallContext) -> Pending<Value> {
+        let inner = self.0.clone();
+        Box::pin(async move { inner.call(&request).await })
+    }
+}
+
+impl Inner {
+    async fn ready(&self, kind: &Kind) -> Result<(), ToolError> {
+        match kind {
+            Kind::Python(tool) => tool.prepare(&self.workshop).await,
+            Kind::Builtin(Builtin::Python, _) => self.workshop.environments.interpreter().await.map(|_| ()),
+            Kind::Builtin(..) => Ok(()),
+            Kind::Command(command, def) => {
+                let copy = self.declaration(&def.version);
+                keep(&copy, &command.declaration())
+                    .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))
+            }
+        }
+    }
+
+    fn declaration(&self, version: &str) -> PathBuf {
+        self.workshop.cache.join(format!("{version}.command.json"))
+    }
+
+    async fn at_version(&self, version: &str) -> Option<Kind> {
+        if let Some(kind) = self.by_version.lock().unwrap_or_else(PoisonError::into_inner).get(version) {
+            return Some(kind.clone());
+        }
+        if !is_hash(version) {
+            return None;
+        }
+        let kind = match PythonTool::at_version(&self.workshop, version).await {
+            Some(tool) => Kind::Python(Arc::new(tool)),
+            None => {
+                let bytes = tokio::fs::read(self.declaration(version)).await.ok()?;
+                if sha256(&bytes) != version {
+                    return None;
+                }
+                let command: CommandTool = serde_json::from_slice(&bytes).ok()?;
+                let def = command.definition().ok()?;
+                Kind::Command(Arc::new(command), Arc::new(def))
+            }
+        };
+        let mut known = self.by_version.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(version.into(), kind.clone());
+        Some(kind)
+    }
+
+    async fn call(&self, request: &ToolRequest) -> Result<Value, Failure> {
+        let name = &request.tool.name;
+        // the pinned version runs, whatever the name means by now.
+        match self.at_version(&request.tool.version).await {
+            Some(Kind::Python(tool)) => tool.call(&self.workshop, request).await,
+            Some(Kind::Builtin(builtin, _)) => self.bench.call(builtin, request, &self.workshop).await,
+            Some(Kind::Command(command, _)) => {
+                let Workshop { limits, workspace, permissions, scratch_root, .. } = &self.workshop;
+                // The user wrote the command: it may reach what the user allowed.
+                let mut policy = Policy::closed(limits);
+                policy.read.push(workspace.clone());
+                policy.read.extend(permissions.allow_read.iter().map(|path| workspace.join(path)));
+                policy.write = permissions.allow_write.iter().map(|path| workspace.join(path)).collect();
+                policy.network = permissions.allow_network;
+                command.call(request, limits, policy, workspace, scratch_root.clone()).await
+            }
+            None if self.by_name.contains_key(name) => Err(Failure::permanent(
+                FaultKind::DefinitionChanged,
+                format!(
+                    "the version of the tool `{name}` that this run uses ({}) is no longer there; the present one is another",
+                    request.tool.version
+                ),
+            )),
+            None => {
+                Err(Failure::permanent(FaultKind::UnknownTool, format!("there is no tool `{name}` any more")))
+            }
+        }
+    }
+}
+
+/// Tools as they are found, rank by rank: the first rank to have a name keeps it.
+#[derive(Default)]
+struct Gathered {
+    by_name: BTreeMap<Arc<str>, Kind>,
+    by_version: HashMap<Arc<str>, Kind>,
+    warnings: Vec<Warning>,
+    errors: Vec<ToolError>,
+}
+
+impl Gathered {
+    fn rank(&mut self, what: &str, tools: Vec<(Arc<str>, Kind)>) {
+        let mut here: BTreeMap<Arc<str>, Kind> = BTreeMap::new();
+        for (name, kind) in tools {
+            self.by_version.insert(kind.version().clone(), kind.clone());
+            match here.get(&name) {
+                None => drop(here.insert(name, kind)),
+                Some(first) => {
+                    let message = format!(
+                        "{what} have two tools named `{name}`: {} and {}",
+                        first.source(),
+                        kind.source()
+                    );
+                    let mut error = ToolError::document("A-22", message).help("rename or remove one of them");
+                    if let Kind::Python(tool) = &kind {
+                        error = error.at(&tool.source, None);
+                    }
+                    self.errors.push(error);
+                }
+            }
+        }
+        for (name, kind) in here {
+            self.by_name.entry(name).or_insert(kind);
+        }
+    }
+
+    async fn python(&mut self, workshop: &Workshop, folders: &[PathBuf], what: &str) {
+        let mut seen: Vec<PathBuf> = Vec::new();
+        let mut files = Vec::new();
+        for folder in folders {
+            // The same folder named twice is one folder.
+            let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            if seen.contains(&real) {
+                continue;
+            }
+            seen.push(real);
+            match files_of(folder) {
+                Ok(found) => files.extend(found),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        let (tools, errors) = load(workshop, files).await;
+        self.errors.extend(errors);
+        for tool in &tools {
+            self.warnings.extend(tool.meta.warnings(&tool.source));
+        }
+        let named = |tool: PythonTool| (Arc::from(tool.meta.name.as_str()), Kind::Python(Arc::new(tool)));
+        self.rank(what, tools.into_iter().map(named).collect());
+    }
+
+    fn commands(&mut self, commands: Vec<CommandTool>) {
+        let mut tools = Vec::new();
+        for command in commands {
+            match command.definition() {
+                Ok(def) => tools.push((def.name.clone(), Kind::Command(Arc::new(command), Arc::new(def)))),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        self.rank("the command tools", tools);
+    }
+
+    fn builtins(&mut self, shell_approval: bool) {
+        let all = Builtin::ALL.map(|builtin| {
+            let def = Arc::new(builtin.definition(shell_approval));
+            (def.name.clone(), Kind::Builtin(builtin, def))
+        });
+        self.rank("the built-ins", all.into());
+    }
+}
+
+/// Where a state folder keeps tools, and the shared folder environments, when both live under one folder.
+pub fn cache_folders(state: &Path) -> (PathBuf, PathBuf) {
+    let cache = state.join("cache");
+    (cache.join("tools"), cache)
+}

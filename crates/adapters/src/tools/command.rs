@@ -1,0 +1,148 @@
+//! Command tools declared in configuration: arguments as JSON on stdin, the output on stdout.
+
+use crate::tools::diag::ToolError;
+use crate::tools::failures::{crashed, over_limit, tool_failure};
+use crate::tools::limits::ToolLimits;
+use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::store::sha256;
+use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One `[tools.command.NAME]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandTool {
+    /// The name it is bound to: the table's.
+    #[serde(default)]
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// The program and its arguments; no shell is involved.
+    pub command: Vec<String>,
+    /// JSON Schema of the arguments object.
+    pub input_schema: Value,
+    /// Fields of its output object that go to the metadata (D-05).
+    #[serde(default)]
+    pub output_params: Option<Vec<Arc<str>>>,
+    /// Declared effects; undeclared is `write` (E-22).
+    #[serde(default)]
+    pub effects: Option<Effects>,
+    /// Seconds a call may take.
+    #[serde(default)]
+    pub timeout_s: Option<f64>,
+    /// Where the command runs: the folder of the configuration file. Empty means the document's folder.
+    #[serde(default)]
+    pub dir: PathBuf,
+}
+
+impl CommandTool {
+    /// Checks the declaration and makes the definition that models and graphs see.
+    ///
+    /// # Errors
+    /// An empty name or command, a schema that is none, a time limit that is no positive number.
+    pub fn definition(&self) -> Result<ToolDef, ToolError> {
+        let place = format!("[tools.command.{}]", self.name);
+        let wrong = |message: String| Err(ToolError::document("A-27", format!("{place}: {message}")));
+        if self.name.trim().is_empty() {
+            return wrong("a command tool needs a name".into());
+        }
+        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+            return wrong("`command` must name a program, as an array: [\"program\", \"argument\"]".into());
+        }
+        if let Some(seconds) = self.timeout_s
+            && !(seconds.is_finite() && seconds > 0.0)
+        {
+            return wrong(format!("`timeout_s` must be a positive number of seconds, not {seconds}"));
+        }
+        if !self.input_schema.is_object() {
+            return wrong("`input_schema` must be a JSON Schema of an object".into());
+        }
+        if let Err(e) = jsonschema::validator_for(&self.input_schema) {
+            return wrong(format!("`input_schema` is no JSON Schema: {e}"));
+        }
+        Ok(ToolDef {
+            name: self.name.as_str().into(),
+            description: self.description.as_str().into(),
+            input_schema: self.input_schema.clone(),
+            output_params: self.output_params.clone(),
+            effects: self.effects,
+            version: self.version().into(),
+            source: "command".into(),
+            timeout_s: self.timeout_s,
+            approval: false,
+        })
+    }
+
+    /// The declaration as it is kept and hashed.
+    pub fn declaration(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn version(&self) -> String {
+        sha256(&self.declaration())
+    }
+
+    /// Runs the command once.
+    ///
+    /// # Errors
+    /// `timeout`, `limit_exceeded`, or `execution_failure` with the end of stderr.
+    pub async fn call(
+        &self,
+        request: &ToolRequest,
+        limits: &ToolLimits,
+        policy: Policy,
+        workspace: &Path,
+        scratch_root: Option<PathBuf>,
+    ) -> Result<Value, Failure> {
+        let name = &self.name;
+        let scratch = Scratch::new(scratch_root).await.map_err(|e| {
+            tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
+        })?;
+        let timeout = limits.timeout(request.timeout_s, self.timeout_s);
+        let dir = if self.dir.as_os_str().is_empty() { workspace } else { &self.dir };
+        let (program, args) = self.command.split_first().ok_or_else(|| {
+            Failure::permanent(FaultKind::ExecutionFailure, format!("the tool `{name}` has an empty command"))
+        })?;
+        let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        let launch = Launch {
+            program: dir_relative(dir, program),
+            args: args.iter().map(Into::into).collect(),
+            environment: clean_variables(search_path, scratch.path(), &request.effect.0),
+            cwd: dir.to_owned(),
+            stdin: request.args.to_string().into_bytes(),
+            timeout,
+            output_bytes: limits.tool_output_bytes,
+            stderr_is_output: false,
+            ends_with_stdout: false,
+            policy,
+        };
+        let finished = run(launch).await.map_err(|e| {
+            tool_failure(
+                "subprocess_execution_error",
+                format!("the command of `{name}`, `{program}`, cannot be started: {e}"),
+            )
+        })?;
+        match finished.end {
+            End::Exited(0) | End::Dismissed => output(name, finished.stdout),
+            End::TooMuchOutput => Err(over_limit(name, limits)),
+            _ => Err(crashed(name, &finished, timeout)),
+        }
+    }
+}
+
+/// `./x` and `a/x` start at the declaration's folder, as a shell there would have it; `x` is looked up on PATH.
+fn dir_relative(dir: &Path, program: &str) -> PathBuf {
+    if program.contains('/') { dir.join(program) } else { PathBuf::from(program) }
+}
+
+/// JSON if it parses, else the text as it is.
+fn output(name: &str, bytes: Vec<u8>) -> Result<Value, Failure> {
+    if let Ok(value) = serde_json::from_slice(&bytes) {
+        return Ok(value);
+    }
+    String::from_utf8(bytes).map(Value::String).map_err(|_| {
+        tool_failure("parsing_tool_error", format!("the output of `{name}` is neither JSON nor UTF-8 text"))
+    })
+}

@@ -1,0 +1,101 @@
+//! What is wrong with a tool before any run began (C-04).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Which exit code an error leads to (C-03).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The tool, the document or the call is wrong: exit 2.
+    Document,
+    /// The machine or its configuration is: exit 4.
+    Environment,
+}
+
+/// One error: what, where and what to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError {
+    /// Exit 2 or exit 4.
+    pub class: ErrorClass,
+    /// The rule it breaks, `A-08`.
+    pub rule: &'static str,
+    /// The file it is in, if it is in one.
+    pub file: Option<PathBuf>,
+    /// The line in that file, counted from 1, if known.
+    pub line: Option<u32>,
+    /// What is wrong and why.
+    pub message: String,
+    /// What to do about it; may be empty.
+    pub help: String,
+}
+
+impl ToolError {
+    /// A wrong tool, document or call (exit 2).
+    pub fn document(rule: &'static str, message: impl Into<String>) -> Self {
+        let class = ErrorClass::Document;
+        Self { class, rule, file: None, line: None, message: message.into(), help: String::new() }
+    }
+    /// Something this machine lacks or refuses (exit 4).
+    pub fn environment(rule: &'static str, message: impl Into<String>) -> Self {
+        Self { class: ErrorClass::Environment, ..Self::document(rule, message) }
+    }
+    /// The same error in a file, at a line if known.
+    #[must_use]
+    pub fn at(mut self, file: &Path, line: Option<u32>) -> Self {
+        self.file = Some(file.to_owned());
+        self.line = line;
+        self
+    }
+    /// The same error with what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, _) => {}
+        }
+        write!(f, "error[{}]: {}", self.rule, self.message)?;
+        if self.help.is_empty() { Ok(()) } else { write!(f, " ({})", self.help) }
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+/// All errors found at once, in the order of names or files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogueErrors(pub Vec<ToolError>);
+
+impl CatalogueErrors {
+    /// Exit 2 if any error is the document's, else exit 4.
+    pub fn class(&self) -> ErrorClass {
+        let document = self.0.iter().any(|error| error.class == ErrorClass::Document);
+        if document { ErrorClass::Document } else { ErrorClass::Environment }
+    }
+}
+
+impl From<ToolError> for CatalogueErrors {
+    fn from(error: ToolError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for CatalogueErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CatalogueErrors {}

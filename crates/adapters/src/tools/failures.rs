@@ -1,0 +1,80 @@
+//! Failures of tool calls: the fault's kind (E-16) with the finer name in the cause (A-21, E-24).
+
+use crate::tools::limits::ToolLimits;
+use crate::tools::process::{End, Finished};
+use selvedge_engine::{Failure, Fault, FaultKind};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How much of a tool's own words goes into a message.
+const TEXT: usize = 2000;
+
+/// A failure of kind `kind` with A-21's `{error: {type, message, …}}` as its cause.
+pub(crate) fn failure(kind: FaultKind, class: &str, message: String, more: Map<String, Value>) -> Failure {
+    let mut error = Map::new();
+    error.insert("type".into(), class.into());
+    error.insert("message".into(), message.as_str().into());
+    error.extend(more);
+    let fault = Fault::new(kind, message).because(json!({ "error": error }));
+    Failure { fault, transient: false, retry_after_ms: None }
+}
+
+/// The tool ran, or should have run, and failed.
+pub(crate) fn tool_failure(class: &str, message: impl Into<String>) -> Failure {
+    failure(FaultKind::ExecutionFailure, class, message.into(), Map::new())
+}
+
+/// Arguments that the tool refuses.
+pub(crate) fn input_error(message: impl Into<String>) -> Failure {
+    failure(FaultKind::InputError, "input_error", message.into(), Map::new())
+}
+
+/// A missing permission said no.
+pub(crate) fn denied(message: impl Into<String>) -> Failure {
+    Failure::permanent(FaultKind::Denied, message)
+}
+
+/// The time limit was reached and the process group killed; transient (D-17).
+pub(crate) fn timed_out(tool: &str, timeout: Duration) -> Failure {
+    let message = format!("the tool `{tool}` took longer than its {} s and was ended", timeout.as_secs_f64());
+    let mut failed = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
+    failed.transient = true;
+    failed
+}
+
+/// More output than `limits.tool_output_bytes` (E-28).
+pub(crate) fn over_limit(tool: &str, limits: &ToolLimits) -> Failure {
+    Failure::permanent(
+        FaultKind::LimitExceeded,
+        format!(
+            "the output of the tool `{tool}` is over the limit of {} bytes (`tool_output_bytes` in [limits])",
+            limits.tool_output_bytes
+        ),
+    )
+}
+
+/// A process that ended in another way than by saying how it went: killed by a signal is transient (D-17).
+pub(crate) fn crashed(tool: &str, finished: &Finished, timeout: Duration) -> Failure {
+    let mut more = Map::new();
+    let ended = match finished.end {
+        End::TimedOut => return timed_out(tool, timeout),
+        End::Signalled(signal) => {
+            more.insert("signal".into(), signal.into());
+            format!("was killed by signal {signal}")
+        }
+        End::Exited(code) => {
+            more.insert("exit_code".into(), code.into());
+            format!("ended with exit code {code}")
+        }
+        End::Dismissed | End::TooMuchOutput => "ended early".to_owned(),
+    };
+    let stderr = finished.stderr_end(TEXT);
+    let message = if stderr.is_empty() {
+        format!("the tool `{tool}` {ended} and wrote nothing to stderr")
+    } else {
+        format!("the tool `{tool}` {ended}: {stderr}")
+    };
+    let mut failed = failure(FaultKind::ExecutionFailure, "subprocess_execution_error", message, more);
+    failed.transient = matches!(finished.end, End::Signalled(_));
+    failed
+}

@@ -1,0 +1,39 @@
+//! Limits of tool calls, with their defaults and the keys that set them (E-12, E-28, A-20).
+
+use std::time::Duration;
+
+/// What one tool call may use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolLimits {
+    /// `tool_timeout_s`: seconds a call may take when neither node nor tool says.
+    pub tool_timeout_s: f64,
+    /// `tool_output_bytes`: bytes of one output, also the largest file that `read_file` reads.
+    pub tool_output_bytes: u64,
+    /// Address space of a tool's process in bytes; `None` leaves it alone.
+    pub memory_bytes: Option<u64>,
+    /// The largest file a tool may write, in bytes; `None` leaves it alone.
+    pub file_bytes: Option<u64>,
+    /// Files a tool may have open; `None` leaves it alone.
+    pub open_files: Option<u64>,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            tool_timeout_s: 120.0,
+            tool_output_bytes: 16 << 20,
+            memory_bytes: Some(8 << 30),
+            file_bytes: Some(1 << 30),
+            open_files: Some(1024),
+        }
+    }
+}
+
+impl ToolLimits {
+    /// The time limit of one call: the node's, else the tool's, else the default.
+    pub fn timeout(&self, node: Option<f64>, tool: Option<f64>) -> Duration {
+        let seconds = node.or(tool).unwrap_or(self.tool_timeout_s);
+        // A year stands for "none": a Duration takes neither infinities nor negative numbers.
+        Duration::try_from_secs_f64(seconds.clamp(0.0, 31_536_000.0)).unwrap_or(Duration::from_secs(120))
+    }
+}

@@ -1,0 +1,24 @@
+//! Tools behind the runtime's port: Python files, command tools and built-ins.
+//!
+//! [`Catalogue`] finds them, resolves names by rank, prepares what a document uses and runs the version a run
+//! has pinned. Every child process goes through [`process::run`], the one place where isolation applies.
+
+pub mod builtin;
+pub mod catalogue;
+pub mod command;
+pub mod diag;
+mod failures;
+pub mod limits;
+pub mod permissions;
+pub mod process;
+pub mod python;
+mod store;
+
+pub use catalogue::{Catalogue, CatalogueConfig};
+pub use command::CommandTool;
+pub use diag::{CatalogueErrors, ErrorClass, ToolError};
+pub use limits::ToolLimits;
+pub use permissions::Permissions;
+
+/// Where lines about slow preparations go (fetching uv, building an environment): for people, on stderr.
+pub type Progress = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

@@ -1,0 +1,95 @@
+//! Reading a child's stream without bound on what it writes and with a bound on what is kept.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
+
+/// Which part of a stream is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keep {
+    /// The first so many bytes; one more is an overflow.
+    Head(u64),
+    /// The last so many bytes.
+    Tail(usize),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Signs {
+    over: bool,
+    closed: bool,
+}
+
+/// What has been read so far. A sibling shares the count of bytes, for limits over two streams.
+#[derive(Clone, Debug)]
+pub(super) struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    total: Arc<Mutex<u64>>,
+    signs: watch::Sender<Signs>,
+}
+
+impl Collected {
+    pub(super) fn shared() -> Self {
+        Self { bytes: Arc::default(), total: Arc::default(), signs: watch::Sender::new(Signs::default()) }
+    }
+
+    /// Another stream under the same limit.
+    pub(super) fn sibling(&self) -> Self {
+        Self { total: self.total.clone(), ..Self::shared() }
+    }
+
+    /// Waits until more came than may be kept; forever if it never does.
+    pub(super) async fn overflowed(&self) {
+        if self.signs.subscribe().wait_for(|signs| signs.over).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until the stream has ended.
+    pub(super) async fn closed(&self) {
+        if self.signs.subscribe().wait_for(|signs| signs.closed).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.signs.borrow().over
+    }
+
+    pub(super) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, piece: &[u8], keep: Keep) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        match keep {
+            Keep::Head(most) => {
+                let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+                *total = total.saturating_add(piece.len() as u64);
+                if *total > most {
+                    self.signs.send_modify(|signs| signs.over = true);
+                } else {
+                    bytes.extend_from_slice(piece);
+                }
+            }
+            Keep::Tail(most) => {
+                bytes.extend_from_slice(piece);
+                // Cut only now and then: each byte is moved a bounded number of times.
+                if bytes.len() > most.saturating_mul(2) {
+                    let surplus = bytes.len() - most;
+                    bytes.drain(..surplus);
+                }
+            }
+        }
+    }
+}
+
+/// Reads a stream to its end. After an overflow it goes on reading, so that no writer waits.
+pub(super) async fn collect(stream: Option<impl AsyncRead + Unpin>, into: Collected, keep: Keep) {
+    if let Some(mut stream) = stream {
+        let mut buffer = vec![0u8; 64 << 10];
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            into.add(buffer.get(..count).unwrap_or_default(), keep);
+        }
+    }
+    into.signs.send_modify(|signs| signs.closed = true);
+}

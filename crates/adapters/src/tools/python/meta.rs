@@ -1,0 +1,279 @@
+//! `__TOOL_META__`: read without running the file, checked, and kept by content hash.
+
+use crate::tools::diag::ToolError;
+use crate::tools::permissions::Declared;
+use crate::tools::process::{End, Environment, Launch, Policy, run};
+use crate::tools::python::environment::Dependencies;
+use crate::tools::python::interpreter::Interpreter;
+use selvedge_engine::{Effects, Warning};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const READER: &str = include_str!("read_meta.py");
+/// The largest tool file that is looked at.
+pub(super) const MAX_FILE: u64 = 8 << 20;
+
+const KNOWN: [&str; 9] = [
+    "name",
+    "description",
+    "dependencies",
+    "effects",
+    "output_params",
+    "network",
+    "read_paths",
+    "write_paths",
+    "timeout",
+];
+
+/// What a tool file says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The bound name.
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// Packages it needs besides pydantic.
+    pub dependencies: Vec<String>,
+    /// Declared effects; undeclared is decided by E-22.
+    pub effects: Option<Effects>,
+    /// Fields of its output object that go to the metadata (D-05).
+    pub output_params: Option<Vec<Arc<str>>>,
+    /// Whether it uses the network.
+    pub network: bool,
+    /// What it reads besides what is allowed anyway.
+    pub read_paths: Vec<PathBuf>,
+    /// What it writes outside its scratch folder.
+    pub write_paths: Vec<PathBuf>,
+    /// Seconds a call may take.
+    pub timeout: Option<f64>,
+    /// Keys that mean nothing here; each is worth a warning (E-32).
+    #[serde(default)]
+    pub unknown: Vec<String>,
+}
+
+/// The name of a tool as it may stand in a file name: `[^a-zA-Z0-9_]+` becomes `_`.
+pub fn safe_name(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    let mut gap = false;
+    for c in name.chars() {
+        let plain = c.is_ascii_alphanumeric() || c == '_';
+        if plain {
+            safe.push(c);
+        } else if !gap {
+            safe.push('_');
+        }
+        gap = !plain;
+    }
+    safe
+}
+
+impl Metadata {
+    /// What it declares to reach, for A-20's check.
+    pub fn declared(&self) -> Declared {
+        Declared {
+            network: self.network,
+            read_paths: self.read_paths.clone(),
+            write_paths: self.write_paths.clone(),
+        }
+    }
+
+    /// Its set of dependencies; entries were checked when the metadata was read.
+    ///
+    /// # Errors
+    /// Only for metadata that was changed in the cache by hand.
+    pub fn dependencies(&self) -> Result<Dependencies, ToolError> {
+        Dependencies::new(&self.dependencies)
+            .map_err(|entry| ToolError::document("A-08", format!("`{entry}` is not the name of a package")))
+    }
+
+    /// Warnings about this file, for people.
+    pub fn warnings(&self, file: &Path) -> Vec<Warning> {
+        let warning = |code: &str, message: String| Warning { code: code.into(), message, node: None };
+        let mut found: Vec<_> = (self.unknown.iter())
+            .map(|key| {
+                let message = format!(
+                    "{}: __TOOL_META__ has the unknown key `{key}`, which is ignored",
+                    file.display()
+                );
+                warning("unknown-tool-key", message)
+            })
+            .collect();
+        let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.len() > 64 || !self.name.chars().all(usual) {
+            let message = format!(
+                "{}: model providers refuse the name `{}`: use up to 64 of a-z, A-Z, 0-9, `_` and `-`",
+                file.display(),
+                self.name
+            );
+            found.push(warning("tool-name", message));
+        }
+        found
+    }
+}
+
+/// What the reader says about one file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Read {
+    Good { meta: Map<String, Value>, line: u32, lines: HashMap<String, u32> },
+    Bad { error: String, line: Option<u32> },
+}
+
+/// Reads the metadata of files by one interpreter for all; `files` pairs the copy that is read with the name that
+/// people know.
+///
+/// # Errors
+/// Each file has its own result.
+pub async fn read(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Result<Metadata, ToolError>> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    match read_batch(python, files).await {
+        Ok(all) => all,
+        // One file that brings the parser down must not take the others with it.
+        Err(_) if files.len() > 1 => {
+            let mut all = Vec::with_capacity(files.len());
+            for file in files {
+                all.extend(Box::pin(read(python, std::slice::from_ref(file))).await);
+            }
+            all
+        }
+        Err(why) => {
+            let error = ToolError::document("A-08", format!("the file cannot be read as Python: {why}"));
+            files.iter().map(|(_, shown)| Err(error.clone().at(shown, None))).collect()
+        }
+    }
+}
+
+async fn read_batch(
+    python: &Interpreter,
+    files: &[(PathBuf, PathBuf)],
+) -> Result<Vec<Result<Metadata, ToolError>>, String> {
+    let paths: Vec<_> = files.iter().map(|(copy, _)| copy).collect();
+    let launch = Launch {
+        program: python.path.clone(),
+        // No site packages, no user folder, no variables: the reader is ours and runs nothing of the tool's.
+        args: ["-I", "-S", "-B", "-X", "utf8", "-c", READER].map(Into::into).into(),
+        environment: Environment::Clean(Vec::new()),
+        cwd: std::env::temp_dir(),
+        stdin: serde_json::to_vec(&paths).map_err(|e| e.to_string())?,
+        timeout: Duration::from_secs(60),
+        output_bytes: 64 << 20,
+        stderr_is_output: false,
+        ends_with_stdout: false,
+        policy: Policy::default(),
+    };
+    let finished = run(launch).await.map_err(|e| format!("{}: {e}", python.path.display()))?;
+    if finished.end != End::Exited(0) {
+        return Err(format!("{:?}: {}", finished.end, finished.stderr_end(500)));
+    }
+    let answers: Vec<Read> = serde_json::from_slice(&finished.stdout).map_err(|e| e.to_string())?;
+    if answers.len() != files.len() {
+        return Err("the reader left files out".into());
+    }
+    Ok(answers.into_iter().zip(files).map(|(answer, (_, shown))| checked(answer, shown)).collect())
+}
+
+fn checked(answer: Read, file: &Path) -> Result<Metadata, ToolError> {
+    match answer {
+        Read::Bad { error, line } => {
+            let help = if error.contains("has no __TOOL_META__") {
+                "add __TOOL_META__ = {\"name\": …, \"description\": …, \"dependencies\": []}, or let a file that is no tool start with `_`"
+            } else {
+                ""
+            };
+            Err(ToolError::document("A-08", error).at(file, line).help(help))
+        }
+        Read::Good { meta, line, lines } => check(&meta).map_err(|(key, message)| {
+            let place = lines.get(key).copied().unwrap_or(line);
+            ToolError::document("A-08", message).at(file, Some(place)).help("correct __TOOL_META__")
+        }),
+    }
+}
+
+type Wrong = (&'static str, String);
+
+/// Checks the literal, key by key; the first error names its key, so that its line can be found.
+fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
+    let mut unknown = Vec::new();
+    for key in meta.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
+        // E-32: one or two letters away is a slip of the pen.
+        if let Some(near) = KNOWN.iter().find(|known| strsim::levenshtein(known, key) <= 2) {
+            return Err(("", format!("__TOOL_META__ has no key `{key}`; is `{near}` meant?")));
+        }
+        unknown.push(key.clone());
+    }
+    let name = text(meta, "name")?;
+    if name.chars().any(char::is_control) || name.trim() != name {
+        return Err(("name", "`name` must have no control characters and no spaces around it".into()));
+    }
+    let dependencies = strings(meta, "dependencies")?.unwrap_or_default();
+    if let Err(entry) = Dependencies::new(&dependencies) {
+        let message =
+            format!("`dependencies`: `{entry}` is not a released package like `requests` or `requests>=2`");
+        return Err(("dependencies", message));
+    }
+    let paths = |key| Ok(strings(meta, key)?.unwrap_or_default().into_iter().map(PathBuf::from).collect());
+    Ok(Metadata {
+        name,
+        description: text(meta, "description")?,
+        dependencies,
+        effects: effects(meta)?,
+        output_params: strings(meta, "output_params")?.map(|all| all.into_iter().map(Arc::from).collect()),
+        network: match meta.get("network") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(network)) => *network,
+            Some(other) => return Err(("network", format!("`network` must be True or False, not {other}"))),
+        },
+        read_paths: paths("read_paths")?,
+        write_paths: paths("write_paths")?,
+        timeout: timeout(meta)?,
+        unknown,
+    })
+}
+
+fn text(meta: &Map<String, Value>, key: &'static str) -> Result<String, Wrong> {
+    match meta.get(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
+        Some(Value::String(_)) => Err((key, format!("`{key}` must not be empty"))),
+        Some(other) => Err((key, format!("`{key}` must be a string, not {other}"))),
+        None => Err((key, format!("__TOOL_META__ has no `{key}`"))),
+    }
+}
+
+fn strings(meta: &Map<String, Value>, key: &'static str) -> Result<Option<Vec<String>>, Wrong> {
+    let wrong = |found: &Value| (key, format!("`{key}` must be a list of strings, not {found}"));
+    match meta.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => {
+            let read = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| wrong(item));
+            items.iter().map(read).collect::<Result<_, _>>().map(Some)
+        }
+        Some(other) => Err(wrong(other)),
+    }
+}
+
+fn effects(meta: &Map<String, Value>) -> Result<Option<Effects>, Wrong> {
+    match meta.get("effects") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => serde_json::from_value(value.clone()).map(Some).map_err(|_| {
+            let message =
+                format!("`effects` must be \"pure\", \"read\", \"idempotent\" or \"write\", not {value}");
+            ("effects", message)
+        }),
+    }
+}
+
+fn timeout(meta: &Map<String, Value>) -> Result<Option<f64>, Wrong> {
+    match meta.get("timeout") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_f64().filter(|seconds| *seconds > 0.0) {
+            Some(seconds) => Ok(Some(seconds)),
+            None => Err(("timeout", format!("`timeout` must be a positive number of seconds, not {value}"))),
+        },
+    }
+}

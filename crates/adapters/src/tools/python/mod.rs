@@ -1,0 +1,13 @@
+//! Tools that are Python files: metadata read without running them, one environment per set of
+//! dependencies, schemas asked for once per content, calls in processes of their own.
+
+pub mod environment;
+pub mod interpreter;
+pub mod meta;
+pub mod tool;
+pub mod uv;
+pub(crate) mod worker;
+
+pub use environment::Environments;
+pub use meta::Metadata;
+pub use tool::PythonTool;

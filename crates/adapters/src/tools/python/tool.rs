@@ -1,0 +1,269 @@
+//! One version of a Python tool: its copy in the cache, its metadata and its schema.
+
+use crate::tools::Progress;
+use crate::tools::diag::ToolError;
+use crate::tools::failures::{failure, tool_failure};
+use crate::tools::limits::ToolLimits;
+use crate::tools::permissions::Permissions;
+use crate::tools::process::Policy;
+use crate::tools::python::environment::Environments;
+use crate::tools::python::meta::{self, MAX_FILE, Metadata};
+use crate::tools::python::worker::{Ask, Job, work};
+use crate::tools::store::{is_hash, keep, sha256, write_whole};
+use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Changes when what is kept about a file changes its meaning.
+const FORMAT: u32 = 1;
+/// How long a tool file may take to say its schema.
+const SCHEMA_TIME: Duration = Duration::from_secs(30);
+
+/// What is kept as `<sha256>.json` beside the copy `<sha256>.py`.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    format: u32,
+    meta: Metadata,
+    schema: Option<Value>,
+}
+
+/// The circumstances that all Python tools of a catalogue share.
+pub(crate) struct Workshop {
+    pub(crate) environments: Environments,
+    pub(crate) cache: PathBuf,
+    pub(crate) workspace: PathBuf,
+    pub(crate) permissions: Permissions,
+    pub(crate) limits: ToolLimits,
+    pub(crate) scratch_root: Option<PathBuf>,
+    pub(crate) progress: Progress,
+}
+
+/// One version of a Python tool.
+#[derive(Debug)]
+pub struct PythonTool {
+    /// What it says about itself.
+    pub meta: Metadata,
+    /// The sha256 of its file.
+    pub version: Arc<str>,
+    /// Where it was found, for people.
+    pub source: PathBuf,
+    schema: OnceLock<Value>,
+}
+
+/// The tool files of a folder: `*.py` that do not start with `_`, by name.
+///
+/// # Errors
+/// A folder that is not there or cannot be read.
+pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ToolError> {
+    let wrong = |e: std::io::Error| {
+        let message = format!("the folder of tools {} cannot be read: {e}", folder.display());
+        ToolError::document("A-08", message).help("name a folder of Python tools, as in `--tools tools/`")
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.ends_with(".py") && !name.starts_with(['_', '.']) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads tool files: the cache first, then one interpreter for all that are new.
+pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    let mut fresh = Vec::new();
+    for (index, file) in files.into_iter().enumerate() {
+        match look(workshop, &file) {
+            Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file))),
+            Ok((version, None)) => fresh.push((index, version, file)),
+            Err(error) => errors.push((index, error)),
+        }
+    }
+    if !fresh.is_empty() {
+        match workshop.environments.interpreter().await {
+            Err(error) => errors.push((0, error)),
+            Ok(python) => {
+                let copies = |(_, version, file): &(usize, String, PathBuf)| {
+                    (workshop.cache.join(format!("{version}.py")), file.clone())
+                };
+                let pairs: Vec<_> = fresh.iter().map(copies).collect();
+                let read = meta::read(python, &pairs).await;
+                for ((index, version, file), meta) in fresh.into_iter().zip(read) {
+                    match meta {
+                        Ok(meta) => {
+                            let kept = Kept { format: FORMAT, meta, schema: None };
+                            store(workshop, &version, &kept);
+                            found.push((index, PythonTool::new(kept, version, file)));
+                        }
+                        Err(error) => errors.push((index, error)),
+                    }
+                }
+            }
+        }
+    }
+    found.sort_by_key(|(index, _)| *index);
+    errors.sort_by_key(|(index, _)| *index);
+    let tools = found.into_iter().map(|(_, tool)| tool).collect();
+    (tools, errors.into_iter().map(|(_, error)| error).collect())
+}
+
+/// A file's version and what is kept about it; a new file is copied into the cache first, so that what is read
+/// and what runs later is the same content.
+fn look(workshop: &Workshop, file: &Path) -> Result<(String, Option<Kept>), ToolError> {
+    let unreadable =
+        |e: std::io::Error| ToolError::document("A-08", format!("cannot be read: {e}")).at(file, None);
+    if std::fs::metadata(file).map_err(unreadable)?.len() > MAX_FILE {
+        let message = format!("the file is larger than the {MAX_FILE} bytes that a tool may have");
+        return Err(ToolError::document("A-08", message).at(file, None));
+    }
+    let bytes = std::fs::read(file).map_err(unreadable)?;
+    let version = sha256(&bytes);
+    let copy = workshop.cache.join(format!("{version}.py"));
+    keep(&copy, &bytes).map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
+    let kept = recall(workshop, &version);
+    Ok((version, kept))
+}
+
+fn recall(workshop: &Workshop, version: &str) -> Option<Kept> {
+    let bytes = std::fs::read(workshop.cache.join(format!("{version}.json"))).ok()?;
+    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)
+}
+
+fn store(workshop: &Workshop, version: &str, kept: &Kept) {
+    if let Ok(bytes) = serde_json::to_vec(kept) {
+        // Only a cache: what could not be kept is found again.
+        let _ = write_whole(&workshop.cache.join(format!("{version}.json")), &bytes);
+    }
+}
+
+impl PythonTool {
+    fn new(kept: Kept, version: String, source: PathBuf) -> Self {
+        let schema = kept.schema.map(OnceLock::from).unwrap_or_default();
+        Self { meta: kept.meta, version: version.into(), source, schema }
+    }
+
+    /// A pinned version that may be on disk no more, from the cache.
+    pub(crate) async fn at_version(workshop: &Workshop, version: &str) -> Option<Self> {
+        if !is_hash(version) {
+            return None;
+        }
+        let copy = workshop.cache.join(format!("{version}.py"));
+        // The cache is trusted only as far as its content fits its name.
+        if sha256(&std::fs::read(&copy).ok()?) != version {
+            return None;
+        }
+        if let Some(kept) = recall(workshop, version) {
+            return Some(Self::new(kept, version.to_owned(), copy));
+        }
+        let (mut tools, _) = load(workshop, vec![copy]).await;
+        tools.pop()
+    }
+
+    /// Its definition, once its schema is known.
+    pub fn definition(&self) -> Option<ToolDef> {
+        let schema = self.schema.get()?;
+        Some(ToolDef {
+            name: self.meta.name.as_str().into(),
+            description: self.meta.description.as_str().into(),
+            input_schema: schema.clone(),
+            output_params: self.meta.output_params.clone(),
+            effects: self.meta.effects,
+            version: self.version.clone(),
+            source: self.source.display().to_string().into(),
+            timeout_s: self.meta.timeout,
+            approval: false,
+        })
+    }
+
+    /// Builds its environment if need be, and asks for its schema if it is not kept (30 s).
+    pub(crate) async fn prepare(&self, workshop: &Workshop) -> Result<(), ToolError> {
+        let at = |error: ToolError| if error.file.is_none() { error.at(&self.source, None) } else { error };
+        let dependencies = self.meta.dependencies().map_err(at)?;
+        let python = workshop.environments.python(&dependencies, &workshop.progress).await.map_err(at)?;
+        if self.schema.get().is_some() {
+            return Ok(());
+        }
+        let copy = self.copy(workshop);
+        let mut job = self.job(workshop, &copy, &python, "schema");
+        job.timeout = SCHEMA_TIME;
+        let schema = work(job, Ask::Schema).await.map_err(|failed| {
+            let message = format!("the tool `{}` does not load: {}", self.meta.name, failed.fault.message);
+            ToolError::document("A-08", message).at(&self.source, None)
+        })?;
+        store(
+            workshop,
+            &self.version,
+            &Kept { format: FORMAT, meta: self.meta.clone(), schema: Some(schema.clone()) },
+        );
+        // Another task may have been first, with the same schema.
+        let _ = self.schema.set(schema);
+        Ok(())
+    }
+
+    /// Runs it once.
+    pub(crate) async fn call(&self, workshop: &Workshop, request: &ToolRequest) -> Result<Value, Failure> {
+        // E-05: a resumed run may have fewer permissions than the one that was prepared.
+        if let Err(error) =
+            workshop.permissions.check(&self.meta.name, &self.meta.declared(), &workshop.workspace)
+        {
+            return Err(Failure::permanent(FaultKind::Denied, format!("{} ({})", error.message, error.help)));
+        }
+        let unbuilt = |error: ToolError| {
+            failure(
+                FaultKind::ToolBuildFailure,
+                "tool_execution_error",
+                error.to_string(),
+                serde_json::Map::new(),
+            )
+        };
+        let dependencies = self.meta.dependencies().map_err(unbuilt)?;
+        let python =
+            workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
+        let copy = self.copy(workshop);
+        if !copy.exists() {
+            let message =
+                format!("version {} of `{}` is not in the cache any more", self.version, self.meta.name);
+            return Err(tool_failure("subprocess_execution_error", message));
+        }
+        let mut job = self.job(workshop, &copy, &python, &request.effect.0);
+        job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
+        work(job, Ask::Call(&request.args)).await
+    }
+
+    fn copy(&self, workshop: &Workshop) -> PathBuf {
+        workshop.cache.join(format!("{}.py", self.version))
+    }
+
+    fn job<'a>(
+        &'a self,
+        workshop: &'a Workshop,
+        copy: &'a Path,
+        python: &'a Path,
+        effect: &'a str,
+    ) -> Job<'a> {
+        let rooted =
+            |paths: &[PathBuf]| paths.iter().map(|path| workshop.workspace.join(path)).collect::<Vec<_>>();
+        let mut policy = Policy::closed(&workshop.limits);
+        policy.read = vec![workshop.workspace.clone()];
+        policy.read.extend(rooted(&workshop.permissions.allow_read));
+        policy.read.extend(rooted(&self.meta.read_paths));
+        policy.write = rooted(&self.meta.write_paths);
+        policy.network = self.meta.network;
+        Job {
+            name: &self.meta.name,
+            file: copy,
+            python,
+            effect,
+            policy,
+            timeout: workshop.limits.timeout(None, self.meta.timeout),
+            limits: &workshop.limits,
+            scratch_root: workshop.scratch_root.clone(),
+        }
+    }
+}

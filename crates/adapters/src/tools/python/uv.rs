@@ -1,0 +1,152 @@
+//! `uv`: found on PATH, or taken once from its wheel on PyPI into the shared cache.
+
+use crate::tools::Progress;
+use crate::tools::diag::ToolError;
+use crate::tools::process::{End, Environment, Finished, Launch, Policy, run};
+use crate::tools::python::interpreter::Interpreter;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Downloads and checks the wheel without pip, which some systems leave out of Python.
+const FETCH: &str = include_str!("fetch_uv.py");
+
+/// How long a download or a build may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Waits for an exclusive lock on a file, across processes; dropping the file releases it.
+///
+/// # Errors
+/// When the file cannot be made or locked.
+pub(super) async fn lock(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(30)).await,
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+}
+
+/// Runs a program of ours, with this process's variables (proxies, certificates, indexes) and in `cwd`.
+pub(super) async fn helper(
+    program: &Path,
+    args: Vec<OsString>,
+    stdin: Vec<u8>,
+    cwd: &Path,
+) -> io::Result<Finished> {
+    let mut changes: Vec<(OsString, Option<OsString>)> = vec![
+        ("UV_PYTHON_DOWNLOADS".into(), Some("never".into())),
+        ("UV_NO_PROGRESS".into(), Some("1".into())),
+        ("NO_COLOR".into(), Some("1".into())),
+    ];
+    // These would send packages elsewhere or change what an interpreter imports.
+    for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_TARGET", "UV_SYSTEM_PYTHON"] {
+        changes.push((name.into(), None));
+    }
+    run(Launch {
+        program: program.to_owned(),
+        args,
+        environment: Environment::Inherited(changes),
+        cwd: cwd.to_owned(),
+        stdin,
+        timeout: PATIENCE,
+        output_bytes: 64 << 20,
+        stderr_is_output: false,
+        ends_with_stdout: false,
+        policy: Policy::default(),
+    })
+    .await
+}
+
+/// The `uv` executable: on PATH, else under `folder/uv`, else fetched there.
+///
+/// # Errors
+/// It is not there and cannot be fetched (exit 4).
+pub async fn ensure(folder: &Path, python: &Interpreter, progress: &Progress) -> Result<PathBuf, ToolError> {
+    match on_path() {
+        Some(found) => Ok(found),
+        None => fetched(folder, python, progress).await,
+    }
+}
+
+/// The `uv` under `folder/uv`, fetched from PyPI if it is not there; safe against other processes doing the same.
+///
+/// # Errors
+/// It cannot be fetched (exit 4).
+pub async fn fetched(folder: &Path, python: &Interpreter, progress: &Progress) -> Result<PathBuf, ToolError> {
+    let home = folder.join("uv");
+    let executable = home.join("bin").join("uv");
+    if is_executable(&executable) {
+        return Ok(executable);
+    }
+    let failed = |why: String| {
+        ToolError::environment("A-20", format!("`uv`, which builds the environments of Python tools, is not on PATH and could not be fetched from PyPI: {why}"))
+            .help("install it (`pip install uv`), or run once with access to PyPI")
+    };
+    let _lock = lock(&folder.join("uv.lock")).await.map_err(|e| failed(e.to_string()))?;
+    if is_executable(&executable) {
+        return Ok(executable);
+    }
+    progress("fetching uv from PyPI");
+    let place =
+        tempfile::Builder::new().prefix(".uv-").tempdir_in(folder).map_err(|e| failed(e.to_string()))?;
+    if let Err(by_pip) = with_pip(python, place.path()).await {
+        with_urllib(python, place.path()).await.map_err(|e| failed(format!("{e}; with pip: {by_pip}")))?;
+    }
+    // A half-made one of an earlier crash would stop the rename.
+    let _ = std::fs::remove_dir_all(&home);
+    std::fs::rename(place.path(), &home).map_err(|e| failed(e.to_string()))?;
+    Ok(executable)
+}
+
+/// By pip, which knows the user's index; `--target` also works where the system's Python refuses installs.
+async fn with_pip(python: &Interpreter, place: &Path) -> Result<(), String> {
+    let mut args: Vec<OsString> =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"]
+            .map(Into::into)
+            .into();
+    args.extend(["--only-binary", ":all:", "uv", "--target"].map(OsString::from));
+    args.push(place.into());
+    finish(python, args, place).await
+}
+
+/// By PyPI's own index, checked against its sha256, with nothing but Python's library.
+///
+/// # Errors
+/// What went wrong, as text.
+pub async fn with_urllib(python: &Interpreter, place: &Path) -> Result<(), String> {
+    let args = vec!["-I".into(), "-c".into(), FETCH.into(), place.into()];
+    finish(python, args, place).await
+}
+
+async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Result<(), String> {
+    let finished = helper(&python.path, args, Vec::new(), place).await.map_err(|e| e.to_string())?;
+    if finished.end != End::Exited(0) {
+        return Err(finished.stderr_end(500));
+    }
+    if is_executable(&place.join("bin").join("uv")) {
+        Ok(())
+    } else {
+        Err("the package has no executable".into())
+    }
+}
+
+fn on_path() -> Option<PathBuf> {
+    let search = std::env::var_os("PATH")?;
+    std::env::split_paths(&search)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("uv"))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

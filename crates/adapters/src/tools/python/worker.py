@@ -1,0 +1,138 @@
+"""Runs a tool file in its own environment.
+
+stdin: one line of JSON {"mode": "schema" | "call", "file": PATH, "module": NAME}, then, for a call, the input.
+stdout: {"ok": VALUE} or {"error": {"type", "message", ...}}; nothing else, whatever the tool prints.
+"""
+
+import os
+import sys
+
+# The answer gets a descriptor of its own, not inherited by children; what the tool prints goes to stderr.
+_answer = os.dup(1)
+os.dup2(2, 1)
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import traceback
+
+
+class Refused(Exception):
+    def __init__(self, kind, message, **more):
+        super().__init__(message)
+        self.error = {"type": kind, "message": message, **more}
+
+
+def short(text, most=2000):
+    return text if len(text) <= most else text[: most // 2] + " … " + text[-most // 2 :]
+
+
+def said(e):
+    """The exception as one line, even where its own text cannot be made."""
+    if isinstance(e, SystemExit):
+        return "the tool called sys.exit(%r)" % (e.code,)
+    try:
+        text = str(e)
+    except Exception:
+        text = "(its text cannot be shown)"
+    return short("%s: %s" % (type(e).__name__, text) if text else type(e).__name__)
+
+
+def failed(e, what=""):
+    """Any exception of the tool's own code, with the end of its traceback."""
+    try:
+        lines = traceback.format_exception(type(e), e, e.__traceback__)
+        own = [line for line in lines if '"<string>"' not in line and "<frozen " not in line]
+        trace = short("".join(own), 4000)
+    except Exception:
+        trace = ""
+    return Refused("tool_execution_error", what + said(e), traceback=trace)
+
+
+def load(file, module):
+    spec = importlib.util.spec_from_file_location(module, file)
+    tool = importlib.util.module_from_spec(spec)
+    sys.modules[module] = tool
+    try:
+        spec.loader.exec_module(tool)
+    except BaseException as e:
+        raise failed(e, "the file cannot be loaded: ")
+    from pydantic import BaseModel
+
+    model = getattr(tool, "InputModel", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise Refused("tool_execution_error", "InputModel is not a class derived from pydantic's BaseModel")
+    if not callable(getattr(tool, "run", None)):
+        raise Refused("tool_execution_error", "run is not a function")
+    return tool
+
+
+def schema(tool):
+    try:
+        return tool.InputModel.model_json_schema()
+    except BaseException as e:
+        raise failed(e, "InputModel has no JSON schema: ")
+
+
+def call(tool, body):
+    from pydantic import ValidationError
+
+    try:
+        value = tool.InputModel.model_validate_json(body)
+    except ValidationError as e:
+        errors = e.errors(include_url=False, include_context=False, include_input=False)
+        details = [{"at": ".".join(map(str, d["loc"])), "message": d["msg"], "type": d["type"]} for d in errors]
+        text = "; ".join("%s: %s" % (d["at"], d["message"]) if d["at"] else d["message"] for d in details)
+        raise Refused("input_error", short(text), details=details[:20])
+    except BaseException as e:
+        raise failed(e, "InputModel refused the input: ")
+    try:
+        result = tool.run(value)
+        if inspect.isawaitable(result):
+
+            async def wait():
+                return await result
+
+            result = asyncio.run(wait())
+        return result
+    except BaseException as e:
+        raise failed(e)
+
+
+def plain(value):
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError("a %s is no JSON value" % type(value).__name__)
+
+
+def encoded(value):
+    try:
+        return json.dumps({"ok": value}, default=plain, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except BaseException as e:
+        text = "NaN and infinities are no JSON values" if "JSON compliant" in str(e) else said(e)
+        message = "the tool returned something that is not JSON: " + text
+        raise Refused("tool_execution_error", message + " (return a BaseModel or plain JSON values)")
+
+
+def main():
+    data = sys.stdin.buffer.read()
+    head, _, body = data.partition(b"\n")
+    head = json.loads(head)
+    try:
+        tool = load(head["file"], head["module"])
+        result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
+    except Refused as e:
+        result = json.dumps({"error": e.error}).encode("ascii", "replace")
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    with os.fdopen(_answer, "wb") as out:
+        out.write(result)
+
+
+main()

@@ -1,0 +1,117 @@
+//! The process that runs a tool file: interpreter, environment, policy, file and input come together here only.
+
+use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
+use crate::tools::limits::ToolLimits;
+use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::python::meta::safe_name;
+use selvedge_engine::{Failure, FaultKind};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const WORKER: &str = include_str!("worker.py");
+
+/// What is asked of a tool file.
+pub(crate) enum Ask<'a> {
+    /// The JSON schema of its input.
+    Schema,
+    /// One run with this input.
+    Call(&'a Value),
+}
+
+/// One piece of work for a tool file.
+pub(crate) struct Job<'a> {
+    /// The tool's bound name.
+    pub(crate) name: &'a str,
+    /// The content-addressed copy of its file.
+    pub(crate) file: &'a Path,
+    /// The `python` of its environment.
+    pub(crate) python: &'a Path,
+    /// The effect id, its idempotency key.
+    pub(crate) effect: &'a str,
+    /// What it may reach.
+    pub(crate) policy: Policy,
+    /// Its time limit.
+    pub(crate) timeout: Duration,
+    /// Its output limit.
+    pub(crate) limits: &'a ToolLimits,
+    /// Where its scratch folder is made.
+    pub(crate) scratch_root: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum Answer {
+    Ok(Value),
+    Error(Map<String, Value>),
+}
+
+/// Runs a job in a process of its own, in a fresh scratch folder that is removed afterwards.
+///
+/// # Errors
+/// A-21's failures, `limit_exceeded` and `timeout`.
+pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
+    let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {
+        tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
+    })?;
+    let mode = match ask {
+        Ask::Schema => "schema",
+        Ask::Call(_) => "call",
+    };
+    let module = format!("selvedge_tool_{}", safe_name(job.name));
+    let mut stdin = json!({ "mode": mode, "file": job.file, "module": module }).to_string().into_bytes();
+    stdin.push(b'\n');
+    if let Ask::Call(input) = ask {
+        stdin.extend_from_slice(input.to_string().as_bytes());
+    }
+    let mut search_path = OsString::from(job.python.parent().unwrap_or(Path::new("/usr/bin")));
+    search_path.push(":/usr/local/bin:/usr/bin:/bin");
+    let finished = run(Launch {
+        program: job.python.to_owned(),
+        args: ["-I", "-B", "-X", "utf8", "-c", WORKER].map(Into::into).into(),
+        environment: clean_variables(search_path, scratch.path(), job.effect),
+        cwd: scratch.path().to_owned(),
+        stdin,
+        timeout: job.timeout,
+        // The answer's own wrapping is not the tool's output.
+        output_bytes: job.limits.tool_output_bytes.saturating_add(32),
+        stderr_is_output: false,
+        ends_with_stdout: true,
+        policy: job.policy.clone(),
+    })
+    .await
+    .map_err(|e| {
+        tool_failure("subprocess_execution_error", format!("{} cannot be started: {e}", job.python.display()))
+    })?;
+    match finished.end {
+        End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
+        End::TimedOut => Err(crashed(job.name, &finished, job.timeout)),
+        // The tool ended its process before it could answer.
+        _ if finished.stdout.is_empty() => Err(crashed(job.name, &finished, job.timeout)),
+        _ => answer(job.name, &finished.stdout),
+    }
+}
+
+fn answer(tool: &str, bytes: &[u8]) -> Result<Value, Failure> {
+    match serde_json::from_slice::<Answer>(bytes) {
+        Ok(Answer::Ok(value)) => Ok(value),
+        Ok(Answer::Error(mut error)) => {
+            let text =
+                |value: Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            let class = text(error.remove("type"));
+            let message = text(error.remove("message"));
+            Err(match class.as_str() {
+                "input_error" => {
+                    let message = format!("the tool `{tool}` refuses its input: {message}");
+                    failure(FaultKind::InputError, &class, message, error)
+                }
+                _ => failure(FaultKind::ExecutionFailure, &class, message, error),
+            })
+        }
+        Err(e) => {
+            Err(tool_failure("parsing_tool_error", format!("the output of `{tool}` cannot be parsed: {e}")))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Small files that are written whole or not at all, and content hashes.
+
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The sha256 of some bytes, in lower-case hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let digest = Sha256::digest(bytes);
+    let mut text = String::with_capacity(64);
+    for byte in digest.iter() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Whether a text is a content hash as [`sha256`] writes them, and so a safe file name.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// Writes a file so that readers, also in other processes, see all of it or nothing.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Writes a file named by its content, unless it is there already.
+pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.len() == bytes.len() as u64 => Ok(()),
+        _ => write_whole(path, bytes),
+    }
+}

@@ -1,0 +1,2 @@
+//! The `selvedge` binary.
+fn main() {}

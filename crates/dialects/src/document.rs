@@ -1,0 +1,224 @@
+//! A document's text: loading it within limits, and finding lines and columns in it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::diagnostic::Diagnostic;
+use crate::json::Span;
+use crate::{Diagnostics, DocumentLimits, Finding};
+
+/// Distance in bytes of the notes from which a line and column are counted.
+const STRIDE: usize = 4096;
+
+/// The text of one document, under the name that the user gave.
+#[derive(Debug)]
+pub struct Source {
+    name: Arc<str>,
+    text: Arc<str>,
+    notes: OnceLock<Vec<Note>>,
+}
+
+/// A line and a column of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// What is in front of the offset `n * STRIDE` of the text.
+#[derive(Debug)]
+struct Note {
+    /// Line breaks before it.
+    lines: u32,
+    /// Characters before it.
+    characters: u32,
+    /// Offset at which the line that holds it starts.
+    line_start: usize,
+}
+
+impl Source {
+    /// A source from text, without its byte-order mark if it has one (`E-28`). `name` is the file's name as
+    /// the user gave it.
+    pub fn new(name: impl Into<Arc<str>>, text: &str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Source { name: name.into(), text: text.into(), notes: OnceLock::new() }
+    }
+
+    /// The name of the file as the user gave it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text, without a byte-order mark. All offsets count in it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text at `span`; empty if the span is not one of this text.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.range()).unwrap_or_default()
+    }
+
+    /// Line and column of a byte offset, in time that does not depend on the document's size (the first call
+    /// reads the text once). Offsets beyond the end count as the end.
+    pub fn place(&self, offset: usize) -> Place {
+        let offset = self.text.floor_char_boundary(offset.min(self.text.len()));
+        let (note, between) = self.note_before(offset);
+        let line_start = match between.iter().rposition(|byte| *byte == b'\n') {
+            Some(newline) => offset - between.len() + newline + 1,
+            None => note.line_start,
+        };
+        let line = note.lines + count(between, |byte| byte == b'\n');
+        let column = self.characters_before(offset) - self.characters_before(line_start);
+        Place { line: line + 1, column: column + 1 }
+    }
+
+    /// The span of the line that holds `offset`, without its line break. Searches the text.
+    pub fn line_around(&self, offset: usize) -> Span {
+        let offset = self.text.floor_char_boundary(offset.min(self.text.len()));
+        let (before, behind) = self.text.split_at(offset);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let end = offset + behind.find('\n').unwrap_or(behind.len());
+        let line = self.text.get(start..end).unwrap_or_default();
+        Span::new(start, start + line.trim_end_matches('\r').len())
+    }
+
+    fn characters_before(&self, offset: usize) -> u32 {
+        let (note, between) = self.note_before(offset);
+        note.characters + count(between, starts_character)
+    }
+
+    /// The last note at or before `offset`, and the bytes from there to `offset`.
+    fn note_before(&self, offset: usize) -> (&Note, &[u8]) {
+        const FIRST: &Note = &Note { lines: 0, characters: 0, line_start: 0 };
+        let notes = self.notes.get_or_init(|| take_notes(self.text.as_bytes()));
+        let index = offset / STRIDE;
+        let between = self.text.as_bytes().get(index * STRIDE..offset).unwrap_or_default();
+        (notes.get(index).unwrap_or(FIRST), between)
+    }
+}
+
+fn take_notes(text: &[u8]) -> Vec<Note> {
+    let mut notes = Vec::with_capacity(text.len() / STRIDE + 1);
+    let (mut lines, mut characters, mut line_start) = (0, 0, 0);
+    for (index, stretch) in text.chunks(STRIDE).enumerate() {
+        notes.push(Note { lines, characters, line_start });
+        lines += count(stretch, |byte| byte == b'\n');
+        characters += count(stretch, starts_character);
+        if let Some(newline) = stretch.iter().rposition(|byte| *byte == b'\n') {
+            line_start = index * STRIDE + newline + 1;
+        }
+    }
+    // An offset at the very end may fall behind the last whole stretch.
+    notes.push(Note { lines, characters, line_start });
+    notes
+}
+
+fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> u32 {
+    bytes.iter().fold(0, |sum, byte| sum + u32::from(is(*byte)))
+}
+
+/// Whether a byte of UTF-8 is the first of a character.
+fn starts_character(byte: u8) -> bool {
+    byte & 0b1100_0000 != 0b1000_0000
+}
+
+/// Makes a source of a file's bytes: within the limit on size, valid UTF-8, not empty (`E-28`).
+///
+/// `name` is the file's name as the user gave it.
+///
+/// # Errors
+/// One diagnostic that says what is wrong with the bytes, with its place.
+pub fn load(name: &str, bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Source, Box<Diagnostic>> {
+    if bytes.len() as u64 > limits.bytes_in_force() {
+        return Err(too_large(name, limits));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return Err(not_utf8(name, &error)),
+    };
+    let source = Source::new(name, &text);
+    if source.text().trim().is_empty() {
+        let finding = Finding::error("C-11", "empty-document", Span::default(), "the document is empty")
+            .help("write a JSON object, such as {\"task\": \"…\", \"nodes\": []}");
+        return Err(Box::new(only(&source, finding)));
+    }
+    Ok(source)
+}
+
+/// Reads a document file; never more of it than the limit on size (`E-28`).
+///
+/// # Errors
+/// One diagnostic: the file is missing, is a folder, can't be read (`C-12`), or what [`load`] says.
+pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Diagnostic>> {
+    let name = path.display().to_string();
+    let limit = limits.bytes_in_force();
+    let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+    let facts = file.metadata().map_err(|error| unreadable(&name, &error))?;
+    if facts.is_dir() {
+        return Err(whole_file(&name, "C-12", "not-a-file", "this is a folder, not a document file")
+            .with_help("name a file inside it"));
+    }
+    if facts.len() > limit {
+        return Err(too_large(&name, limits));
+    }
+    // The size may be unknown (a pipe) or change while reading, so the reading itself is limited as well.
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
+    load(&name, bytes, limits)
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Box<Diagnostic> {
+    match error.kind() {
+        io::ErrorKind::NotFound => whole_file(name, "C-12", "file-not-found", "there is no such file")
+            .with_help("check the path; relative paths start at the current folder"),
+        io::ErrorKind::PermissionDenied => {
+            whole_file(name, "C-12", "unreadable-file", "the file may not be read (permission denied)")
+                .with_help("allow reading it, or run as a user who may")
+        }
+        _ => whole_file(name, "C-12", "unreadable-file", &format!("the file can't be read: {error}"))
+            .with_help("check the path and the disk"),
+    }
+}
+
+fn too_large(name: &str, limits: &DocumentLimits) -> Box<Diagnostic> {
+    let message = format!("the document has more than {} bytes", limits.bytes_in_force());
+    whole_file(name, "E-28", "document-too-large", &message)
+        .with_help("split the document, or raise the setting `document_bytes` of `[limits]`")
+}
+
+fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Box<Diagnostic> {
+    let at = error.utf8_error().valid_up_to();
+    let bytes = error.as_bytes();
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    let mut help = "save the file as UTF-8";
+    if matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
+        help = "the file looks like UTF-16: save it as UTF-8";
+    }
+    // The text in front of the bad byte is enough to find its line and column, and to show the line.
+    let before = String::from_utf8_lossy(bytes.get(..at).unwrap_or_default());
+    let source = Source::new(name, &before);
+    let end = source.text().len();
+    let message = format!("the document is not valid UTF-8: byte 0x{byte:02X} at offset {at}");
+    let finding = Finding::error("E-28", "invalid-utf8", Span::new(end, end), message).help(help);
+    Box::new(only(&source, finding))
+}
+
+/// A diagnostic about a file as a whole, without a place in it.
+fn whole_file(name: &str, rule: &'static str, code: &'static str, message: &str) -> Diagnostic {
+    Diagnostic::about_file(name, rule, code, message)
+}
+
+fn only(source: &Source, finding: Finding) -> Diagnostic {
+    let fallback = Diagnostic::about_file(source.name(), finding.rule, finding.code, &finding.message);
+    let mut diagnostics = Diagnostics::new();
+    diagnostics.push(finding);
+    diagnostics.report(source).into_iter().next().unwrap_or(fallback)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The typed plan document.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::Slice;
+use crate::json::{Node, Span, Spanned};
+
+/// A plan as it was written, defaults applied.
+#[derive(Clone, Debug)]
+pub struct PlanDoc {
+    /// Where the plan's object is written.
+    pub span: Span,
+    /// The task, a template (`P-02`, `P-22`).
+    pub task: Spanned<Arc<str>>,
+    /// The plan's name: the field `name`, else its key in a file of several plans.
+    pub name: Option<Spanned<Arc<str>>>,
+    /// What the plan is for, for people.
+    pub description: Option<Spanned<Arc<str>>>,
+    /// Declared inputs, in the order of the document (`P-23`).
+    pub inputs: Vec<Input>,
+    /// Initial metadata (`D-01`); values, never templates (`D-11`).
+    pub metadata: Map<String, Value>,
+    /// Limits on what a run may use (`P-24`, `E-20`).
+    pub budget: Budget,
+    /// The nodes in list order. A node that could not be read is absent: see `complete`.
+    pub nodes: Vec<PlanNode>,
+    /// Whether every node could be read. If not, checks that follow names from node to node would report what
+    /// only follows from the missing ones.
+    pub complete: bool,
+}
+
+/// A declared input (`P-23`).
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its name, at its key.
+    pub name: Spanned<Arc<str>>,
+    /// What it is for, for people.
+    pub description: Option<Spanned<Arc<str>>>,
+    /// The type that its value must have.
+    pub kind: Option<Spanned<InputType>>,
+    /// Its value when none is given.
+    pub default: Option<Spanned<Value>>,
+}
+
+/// The type of an input's value, as JSON Schema names types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputType {
+    /// A text.
+    String,
+    /// A number.
+    Number,
+    /// A number without a fraction.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl InputType {
+    /// All types with their names.
+    pub const NAMES: [(&'static str, InputType); 6] = [
+        ("string", InputType::String),
+        ("number", InputType::Number),
+        ("integer", InputType::Integer),
+        ("boolean", InputType::Boolean),
+        ("array", InputType::Array),
+        ("object", InputType::Object),
+    ];
+
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputType::String => "string",
+            InputType::Number => "number",
+            InputType::Integer => "integer",
+            InputType::Boolean => "boolean",
+            InputType::Array => "array",
+            InputType::Object => "object",
+        }
+    }
+
+    /// Whether `value` is of this type. As in JSON Schema, `2.0` is an integer.
+    pub fn admits(self, value: &Value) -> bool {
+        match self {
+            InputType::String => value.is_string(),
+            InputType::Number => value.is_number(),
+            InputType::Integer => {
+                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            InputType::Boolean => value.is_boolean(),
+            InputType::Array => value.is_array(),
+            InputType::Object => value.is_object(),
+        }
+    }
+}
+
+/// Limits on what a run or node may use (`P-24`, `E-20`); `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// Model calls.
+    pub calls: Option<Spanned<u64>>,
+    /// Tokens, in and out.
+    pub tokens: Option<Spanned<u64>>,
+    /// Money, in the currency of the configured prices.
+    pub cost: Option<Spanned<f64>>,
+}
+
+/// Where a field's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is written at the node (`null` counts where it has a meaning of its own, `P-08`).
+    Written,
+    /// It follows from the node's `parent_thread_id` (`P-09`).
+    Parent,
+    /// It is the field's default.
+    Default,
+}
+
+/// The value of a field that has a default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given<T> {
+    /// The value in force.
+    pub value: T,
+    /// Where it is written; without that, where what it follows from is written.
+    pub span: Span,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl<T> Given<T> {
+    /// Whether the field is written at the node itself.
+    pub fn is_written(&self) -> bool {
+        self.origin == Origin::Written
+    }
+}
+
+/// One node of a plan.
+#[derive(Clone, Debug)]
+pub struct PlanNode {
+    /// Position in the document's list, from 0.
+    pub index: usize,
+    /// Where the node's object is written.
+    pub span: Span,
+    /// Its id: `node_id`, else `n` and its position from 1. Unique in the plan.
+    pub id: Given<Arc<str>>,
+    /// Its name, for people.
+    pub name: Spanned<Arc<str>>,
+    /// The thread it runs on (`P-03`).
+    pub thread: Spanned<Arc<str>>,
+    /// What it starts with (`P-10`, `P-13`).
+    pub kind: NodeKind,
+    /// The prompt, a template; `None` when it is absent or empty (`P-12`).
+    pub task_prompt: Option<Spanned<Arc<str>>>,
+    /// The tools that its model may call, without repetitions; empty is no tools (`P-15`).
+    pub tools: Vec<Spanned<Arc<str>>>,
+    /// Whether the model is called again with the results of its calls (`P-11`).
+    pub enable_tool_loop: bool,
+    /// Most calls of single tools (`P-14`).
+    pub tools_limit: Vec<ToolLimit>,
+    /// Most rounds of the tool loop, if written (`P-14`, default 25).
+    pub max_rounds: Option<Spanned<u32>>,
+    /// The parent that `parent_thread_id` names (`P-09`): it only supplies the defaults below.
+    pub parent_thread: Option<Spanned<Arc<str>>>,
+    /// The thread that a new thread is filled from (`P-03`).
+    pub data_in_thread: Given<Arc<str>>,
+    /// Which messages of it (`P-05`, `P-08`, `P-09`).
+    pub data_in_slice: Given<Slice>,
+    /// Whether the result is sent on (`P-18`).
+    pub data_out: bool,
+    /// The thread that the result is appended to (`P-18`, `P-19`).
+    pub data_out_thread: Given<Arc<str>>,
+    /// What stands in front of the result there, a template; `None` when it is absent or empty.
+    pub data_out_description: Option<Spanned<Arc<str>>>,
+    /// Role or name of the model.
+    pub model: Option<Spanned<Arc<str>>>,
+    /// Settings that go to the model.
+    pub settings: ModelSettings,
+    /// What a failure of this node does to the run (`P-16`).
+    pub on_error: OnError,
+    /// Extra attempts for transient faults of tools, if written (`P-24`).
+    pub retry: Option<Spanned<Retry>>,
+    /// Time limit, if written (`P-24`).
+    pub timeout: Option<Spanned<Duration>>,
+    /// JSON Schema that the reply must fulfil (`E-33`); known to be a valid schema.
+    pub output_schema: Option<Spanned<Arc<Value>>>,
+    /// Whether a person must approve before the node's first effect (`E-33`).
+    pub require_approval: bool,
+    /// Effects that override those of the node's tools (`E-22`).
+    pub effects: Option<Spanned<ToolEffects>>,
+}
+
+/// What a node starts with.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// `llm-first` (`P-10`, `P-12`).
+    LlmFirst,
+    /// `tool-first` (`P-13`).
+    ToolFirst {
+        /// `initial_tool_name`.
+        tool: Spanned<Arc<str>>,
+        /// `initial_tool_args`: an object whose strings and keys are templates, with the places of all of them.
+        args: Option<Node<'static>>,
+    },
+}
+
+/// The limit on one tool's calls in one node (`P-14`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolLimit {
+    /// The tool, at its key.
+    pub tool: Spanned<Arc<str>>,
+    /// Most calls; 0 is never.
+    pub limit: Spanned<u64>,
+}
+
+/// Settings of a node that go to its model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    /// `temperature`
+    pub temperature: Option<Spanned<f64>>,
+    /// `top_p`
+    pub top_p: Option<Spanned<f64>>,
+    /// `max_tokens`
+    pub max_tokens: Option<Spanned<u64>>,
+    /// `seed`
+    pub seed: Option<Spanned<i64>>,
+    /// `stop`: texts at which the model stops.
+    pub stop: Vec<Spanned<Arc<str>>>,
+    /// `enable_search` and `enable_thinking`, which only some providers know (`P-26`).
+    pub extra: Vec<(&'static str, Spanned<Value>)>,
+}
+
+/// What a failure of a node does to the run (`P-16`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// It ends the run.
+    #[default]
+    Fail,
+    /// The run goes on.
+    Continue,
+}
+
+/// Extra attempts (`P-24`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How many attempts after the first.
+    pub max: u32,
+    /// Time between attempts, if written.
+    pub backoff: Option<Duration>,
+}
+
+/// What a tool does to the world (`E-22`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolEffects {
+    /// Nothing, and its output depends on its arguments alone.
+    Pure,
+    /// It reads.
+    Read,
+    /// It writes, and doing it twice is as good as once.
+    Idempotent,
+    /// It writes.
+    Write,
+}
+
+impl ToolEffects {
+    /// All kinds with their names in documents.
+    pub const NAMES: [(&'static str, ToolEffects); 4] = [
+        ("pure", ToolEffects::Pure),
+        ("read", ToolEffects::Read),
+        ("idempotent", ToolEffects::Idempotent),
+        ("write", ToolEffects::Write),
+    ];
+}

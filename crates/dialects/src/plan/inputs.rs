@@ -1,0 +1,98 @@
+//! Declared inputs of a plan and the initial metadata that they lead to (`P-23`).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::doc::{Input, InputType, PlanDoc};
+use crate::diagnostic::shown;
+use crate::fields::{Fields, Shape, TypeError, type_error};
+use crate::json::{Member, Node, Span, Spanned};
+use crate::{Diagnostics, Finding};
+
+const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
+
+/// Reads `inputs`: `{name: {description?, type?, default?}}`.
+pub(super) fn read(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Input> {
+    let Some(members) = node.as_object() else {
+        let help = "write {\"name\": {\"description\": …, \"type\": …, \"default\": …}}";
+        let error = TypeError { field: "inputs", expected: "an object", rule: "P-23", help };
+        diagnostics.push(type_error(node, error));
+        return Vec::new();
+    };
+    members.iter().filter_map(|member| read_one(member, diagnostics)).collect()
+}
+
+fn read_one(member: &Member<'_>, diagnostics: &mut Diagnostics) -> Option<Input> {
+    if member.key.is_empty() {
+        diagnostics.push(
+            Finding::error("P-23", "empty-name", member.key_span, "an input's name must not be empty")
+                .help("give the input a name"),
+        );
+        return None;
+    }
+    let fields = Fields::open(&member.value, &INPUT, "P-23", diagnostics)?;
+    let kind = fields.choice("type", "P-23", &InputType::NAMES, diagnostics);
+    // A default of null is a value like any other, so the raw member counts here.
+    let default =
+        fields.member("default").map(|member| Spanned::new(member.value.to_value(), member.value.span));
+    let input = Input {
+        name: Spanned::new(Arc::from(member.key.as_ref()), member.key_span),
+        description: fields.text("description", "P-23", diagnostics),
+        kind,
+        default,
+    };
+    if let Some(default) = &input.default {
+        check_type(&input, &default.value, default.span, "its default", diagnostics);
+    }
+    Some(input)
+}
+
+fn check_type(input: &Input, value: &Value, span: Span, which: &str, diagnostics: &mut Diagnostics) {
+    let Some(kind) = &input.kind else { return };
+    if kind.value.admits(value) {
+        return;
+    }
+    let message =
+        format!("the input {} is of type {}; {which} is not", shown(&input.name.value), kind.value.name());
+    diagnostics.push(
+        Finding::error("P-23", "input-type", span, message)
+            .help(format!("give a value of type {}, or change the input's `type`", kind.value.name())),
+    );
+}
+
+/// The initial metadata of a run (`D-01`): the values given with the call (`--input`) over the document's
+/// `metadata` over the inputs' defaults (`P-23`). A declared input without a value or of the wrong type is a
+/// finding at its declaration; undeclared values are allowed.
+pub fn initial_metadata(
+    plan: &PlanDoc,
+    given: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) -> Map<String, Value> {
+    let mut values = Map::new();
+    for input in &plan.inputs {
+        let name = input.name.value.as_ref();
+        let (value, which) = match (given.get(name), plan.metadata.get(name)) {
+            (Some(value), _) => (value, "the given value"),
+            (None, Some(value)) => (value, "its value in `metadata`"),
+            (None, None) => match &input.default {
+                // Its type was checked when the document was read.
+                Some(default) => {
+                    values.insert(name.to_owned(), default.value.clone());
+                    continue;
+                }
+                None => {
+                    let message = format!("the input {} has no value", shown(name));
+                    let help = format!("give it with `--input {name}=VALUE`, or write a `default`");
+                    let finding = Finding::error("P-23", "missing-input", input.name.span, message);
+                    diagnostics.push(finding.help(help));
+                    continue;
+                }
+            },
+        };
+        check_type(input, value, input.name.span, which, diagnostics);
+    }
+    values.extend(plan.metadata.clone());
+    values.extend(given.clone());
+    values
+}

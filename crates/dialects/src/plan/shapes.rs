@@ -1,0 +1,165 @@
+//! Small objects inside plans: `retry` and `budget` (`P-24`), `stop`, `output_schema` (`E-33`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::doc::{Budget, Retry};
+use crate::diagnostic::shown;
+use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
+use crate::json::{Kind, Node, Spanned};
+use crate::{Diagnostics, Finding, Source};
+
+const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
+const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };
+
+/// `retry`: an integer, or `{"max", "backoff_s"}` (`P-24`).
+pub(super) fn retry(
+    node: &Node<'_>,
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) -> Option<Spanned<Retry>> {
+    let (max, backoff) = match &node.kind {
+        Kind::Object(_) => {
+            let fields = Fields::open(node, &RETRY, "P-24", diagnostics)?;
+            let help = "write how many extra attempts: {\"max\": 2}";
+            let max = fields.required("max", "P-24", help, diagnostics)?;
+            let backoff: Option<Spanned<Duration>> = fields.seconds("backoff_s", "P-24", true, diagnostics);
+            (count_of(max, "max", "P-24", source, diagnostics)?, backoff.map(|backoff| backoff.value))
+        }
+        Kind::Number(_) => (count_of(node, "retry", "P-24", source, diagnostics)?, None),
+        _ => {
+            let help = "write the number of extra attempts, such as 2, or {\"max\": 2, \"backoff_s\": 1}";
+            let expected = "an integer or an object";
+            diagnostics.push(type_error(node, TypeError { field: "retry", expected, rule: "P-24", help }));
+            return None;
+        }
+    };
+    let max = u32::try_from(max.value).unwrap_or(u32::MAX);
+    Some(Spanned::new(Retry { max, backoff }, node.span))
+}
+
+/// `budget`: `{"calls", "tokens", "cost"}` (`P-24`). Whole numbers may be written as `1e6`.
+pub(super) fn budget(node: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Budget {
+    let Some(fields) = Fields::open(node, &BUDGET, "P-24", diagnostics) else {
+        return Budget::default();
+    };
+    Budget {
+        calls: fields.given("calls").and_then(|node| whole(node, "calls", source, diagnostics)),
+        tokens: fields.given("tokens").and_then(|node| whole(node, "tokens", source, diagnostics)),
+        cost: fields.number("cost", "P-24", diagnostics).filter(|cost| {
+            let fits = cost.value >= 0.0;
+            if !fits {
+                diagnostics.push(
+                    Finding::error("P-24", "out-of-range", cost.span, "`cost` must not be negative")
+                        .help("write an amount of money that is 0 or more"),
+                );
+            }
+            fits
+        }),
+    }
+}
+
+fn whole(
+    node: &Node<'_>,
+    field: &str,
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) -> Option<Spanned<u64>> {
+    // 2^53: up to there every whole number is exact as a float.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Kind::Number(number) = &node.kind
+        && node.as_integer(source).is_none()
+        && let Some(float) = number.as_f64()
+        && float.fract() == 0.0
+        && (0.0..=EXACT).contains(&float)
+    {
+        return Some(Spanned::new(float as u64, node.span));
+    }
+    count_of(node, field, "P-24", source, diagnostics)
+}
+
+/// `output_schema`: a JSON Schema, which is an object or a boolean (`E-33`).
+pub(super) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Spanned<Arc<Value>>> {
+    if !matches!(node.kind, Kind::Object(_) | Kind::Bool(_)) {
+        let help = "write a JSON Schema, such as {\"type\": \"object\", \"properties\": {…}}";
+        let expected = "a JSON Schema (an object)";
+        diagnostics
+            .push(type_error(node, TypeError { field: "output_schema", expected, rule: "E-33", help }));
+        return None;
+    }
+    let schema = node.to_value();
+    let Err(error) = jsonschema::validator_for(&schema) else {
+        return Some(Spanned::new(Arc::new(schema), node.span));
+    };
+    // The fault is a part of the schema: point at it when its path leads there.
+    let path = error.instance_path().as_str().to_owned();
+    let at = descend(node, &path).unwrap_or(node);
+    let reason: String = error.to_string().chars().take(300).collect();
+    diagnostics.push(
+        Finding::error(
+            "E-33",
+            "bad-schema",
+            at.span,
+            format!("`output_schema` is no valid JSON Schema: {reason}"),
+        )
+        .help("correct the schema; references to other files or addresses are not followed"),
+    );
+    None
+}
+
+/// The part of `node` at a JSON pointer.
+fn descend<'n, 's>(node: &'n Node<'s>, pointer: &str) -> Option<&'n Node<'s>> {
+    pointer.split('/').skip(1).try_fold(node, |node, step| {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        match &node.kind {
+            Kind::Array(elements) => elements.get(step.parse::<usize>().ok()?),
+            _ => node.get(&step),
+        }
+    })
+}
+
+/// A list of names, each once: a repetition is a warning. `null` elements and empty names are errors.
+pub(super) fn names(
+    node: &Node<'_>,
+    field: &'static str,
+    rule: &'static str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Spanned<Arc<str>>> {
+    let help = "write a list of names in double quotes: [\"a\", \"b\"]";
+    let Some(elements) = node.as_array() else {
+        let expected = "an array of strings";
+        diagnostics.push(type_error(node, TypeError { field, expected, rule, help }));
+        return Vec::new();
+    };
+    let mut seen = std::collections::HashSet::new();
+    let mut names = Vec::with_capacity(elements.len());
+    for element in elements {
+        match element.as_str() {
+            None => {
+                let message = format!("`{field}` must hold strings, not {}", element.type_in_words());
+                diagnostics.push(Finding::error(rule, "wrong-type", element.span, message).help(help));
+            }
+            Some("") => {
+                let message = format!("a name in `{field}` is empty");
+                diagnostics.push(Finding::error(rule, "empty-name", element.span, message).help("remove it"));
+            }
+            Some(name) if !seen.insert(name) => {
+                let message = format!("{} stands twice in `{field}`", shown(name));
+                diagnostics
+                    .push(Finding::warning(rule, "repeated-name", element.span, message).help("remove one"));
+            }
+            Some(name) => names.push(Spanned::new(name.into(), element.span)),
+        }
+    }
+    names
+}
+
+/// `stop`: a text or a list of texts.
+pub(super) fn stop(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+    match node.as_str() {
+        Some(text) => vec![Spanned::new(text.into(), node.span)],
+        None => names(node, "stop", "P-10", diagnostics),
+    }
+}

@@ -1,0 +1,209 @@
+//! Effects: what only the outside can do, and what came back.
+//!
+//! The engine requests an effect by an event that holds references, never copies;
+//! [`crate::State::request`] builds the request from them when the driver wants to send it.
+
+use crate::fault::{Fault, FaultKind};
+use crate::message::{Message, ToolCall};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What a tool does to the world (E-22), weakest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effects {
+    /// Depends on its arguments only and changes nothing.
+    Pure,
+    /// Looks at the world and changes nothing.
+    Read,
+    /// Changes the world, but twice is as good as once.
+    Idempotent,
+    /// Changes the world each time it is called.
+    #[default]
+    Write,
+}
+
+/// A tool as the graph and the model know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDef {
+    /// The bound name.
+    pub name: Arc<str>,
+    /// What the model is told about it.
+    pub description: Arc<str>,
+    /// JSON Schema of the arguments object.
+    pub input_schema: Value,
+    /// The fields of its output object that go to `runtime_metadata`; `None` if not declared (D-05, D-24).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_params: Option<Vec<Arc<str>>>,
+    /// Declared effects; `None` is treated as `write` (E-22).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+    /// Content hash of the code or definition.
+    pub version: Arc<str>,
+    /// Where it comes from, for people: a file, `built-in`, `command`, `mcp:SERVER`.
+    pub source: Arc<str>,
+    /// Seconds a call may take, if the tool says so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+    /// Whether a person has to approve each call (A-22, `shell`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval: bool,
+}
+
+/// The structural name of one effect: frame path / node / visit / attempt (E-06).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub Arc<str>);
+
+impl std::fmt::Display for EffectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Settings that go to the model as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelSettings {
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Cap on the reply's tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Sampling seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Stop sequences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Settings only some providers know (P-26): `enable_search`, `enable_thinking`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// A JSON Schema that the reply has to fit, with the name it is asked for by (E-26, E-33).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplySchema {
+    /// `manager`, `judge`, …, or the node's id.
+    pub name: Arc<str>,
+    /// The JSON Schema.
+    pub schema: Value,
+}
+
+/// Everything a model adapter needs to make one call. Messages are shared, not copied.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// The effect; also the idempotency key.
+    pub effect: EffectId,
+    /// The id of the node that asks, as in the document.
+    pub node: Arc<str>,
+    /// The thread the node runs on.
+    pub thread: Arc<str>,
+    /// The model role or name the document asked for; `basic` if it did not.
+    pub role: Arc<str>,
+    /// Exactly what is sent, in order (E-23).
+    pub messages: Vec<Arc<Message>>,
+    /// The tools offered; empty means that the request has no tools at all (P-15).
+    pub tools: Vec<Arc<ToolDef>>,
+    /// The shape the reply must have.
+    pub schema: Option<ReplySchema>,
+    /// Sampling settings.
+    pub settings: ModelSettings,
+    /// Seconds the whole reply may take, when the node says so.
+    pub timeout_s: Option<f64>,
+}
+
+/// Everything a tool adapter needs to make one call.
+#[derive(Clone, Debug)]
+pub struct ToolRequest {
+    /// The effect; also the idempotency key.
+    pub effect: EffectId,
+    /// The id of the node that asks, as in the document.
+    pub node: Arc<str>,
+    /// The tool, as pinned by the run.
+    pub tool: Arc<ToolDef>,
+    /// The arguments object, resolved and checked against the tool's schema.
+    pub args: Value,
+    /// Seconds the call may take, when the node says so; else the tool's own, else the limit.
+    pub timeout_s: Option<f64>,
+}
+
+/// A request of either kind.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Ask a model.
+    Model(ModelRequest),
+    /// Run a tool.
+    Tool(ToolRequest),
+}
+
+/// What a model call used, in the provider's own figures (E-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Tokens of the prompt.
+    #[serde(default)]
+    pub input: u64,
+    /// Tokens of the reply.
+    #[serde(default)]
+    pub output: u64,
+    /// Price by the configured table, in its currency; 0 without one.
+    #[serde(default)]
+    pub cost: f64,
+}
+
+/// A model's whole answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The text, possibly empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The tool calls in order, with the ids the provider gave (possibly empty or repeated: E-10).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// What it used.
+    #[serde(default)]
+    pub tokens: Tokens,
+    /// The provider's word for why it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+}
+
+/// Why an effect failed, as the adapter saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The fault, without a node.
+    pub fault: Fault,
+    /// Whether trying again may help: the transport faults of E-14, the transient ones of D-17.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transient: bool,
+    /// The provider's Retry-After, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Failure {
+    /// A failure that trying again does not mend.
+    pub fn permanent(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { fault: Fault::new(kind, message), transient: false, retry_after_ms: None }
+    }
+    /// A failure that may pass.
+    pub fn transient(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { fault: Fault::new(kind, message), transient: true, retry_after_ms: None }
+    }
+}
+
+/// What came back from an effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// A model's answer.
+    Reply(Arc<ModelReply>),
+    /// A tool's output: its JSON value (E-25).
+    Output(Arc<Value>),
+    /// Neither.
+    Failed(Failure),
+}

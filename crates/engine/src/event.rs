@@ -1,0 +1,294 @@
+//! The journal's vocabulary.
+//!
+//! *Inputs* are what the outside did; each is recorded by [`crate::State::accept`]. Every other event is
+//! *derived* by [`crate::State::step`], so that a replay of the inputs gives all of them again (E-18).
+
+use crate::effect::{EffectId, Outcome, ToolDef};
+use crate::fault::{Fault, Warning};
+use crate::graph::AskKind;
+use crate::message::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// One line of a journal: an event and the run's time when it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Milliseconds since the Unix epoch, of the latest input.
+    pub at: i64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What the outside did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The run begins.
+    Start(Box<Start>),
+    /// An effect came to an end. `jitter` is a random number below 1,000,000 for the back-off (E-14).
+    Complete(EffectId, Outcome, u32),
+    /// A write was in flight when an earlier process died (E-05).
+    Lose(EffectId),
+    /// A person answered (E-21).
+    Answer(Arc<str>, Value),
+    /// The run is to end now (E-13).
+    Cancel,
+    /// The run's own time limit was reached.
+    Expire(u64),
+    /// A failed run is to go on; `tools` are the definitions that differ from the pinned ones (P-21).
+    Resume(Vec<ToolDef>),
+    /// An internal assertion failed (E-17).
+    Poison(String),
+}
+
+/// What a run begins with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The compiled graph's hash (E-05).
+    pub graph: Arc<str>,
+    /// The first data layer (D-01).
+    #[serde(default)]
+    pub initial: Map<String, Value>,
+    /// Turns overlap off (P-20).
+    #[serde(default)]
+    pub sequential: bool,
+    /// Caps of the run (E-20).
+    #[serde(default)]
+    pub budget: Budget,
+    /// Limits that the machine itself applies (E-28).
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// Caps on what a run may use; absent is no cap (E-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Model calls that were answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Input and output tokens together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money, in the price table's currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// The limits that the machine itself applies; keys of `[limits]` (E-28).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Bytes of one message.
+    pub message_bytes: u64,
+    /// Events of one journal.
+    pub events: u64,
+    /// Attempts of one model call at transport faults (E-14).
+    pub model_attempts: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message_bytes: 16 << 20, events: 10_000_000, model_attempts: 5 }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// Every node retired.
+    Completed,
+    /// A fault ended it.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What one line of the journal says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// Input: the run began.
+    Started(Box<Start>),
+    /// Input: an effect came to an end.
+    Completed {
+        /// Which effect.
+        effect: EffectId,
+        /// What came back.
+        outcome: Outcome,
+        /// Chosen by the driver for the back-off; parts of a million.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        jitter: u32,
+    },
+    /// Input: nobody knows whether this write happened.
+    Lost {
+        /// Which effect.
+        effect: EffectId,
+    },
+    /// Input: a person answered.
+    Answered {
+        /// Which ask.
+        ask: Arc<str>,
+        /// The answer.
+        value: Value,
+    },
+    /// Input: the run was cancelled.
+    CancelRequested,
+    /// Input: the run's time was up.
+    Expired {
+        /// The limit, in seconds.
+        seconds: u64,
+    },
+    /// Input: a failed run goes on.
+    Resumed {
+        /// Definitions that replace the pinned ones from here on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<ToolDef>,
+    },
+    /// Input: a bug ended this run.
+    Poisoned {
+        /// The failed assertion.
+        message: String,
+    },
+    /// All that the node can observe has finished; it runs.
+    NodeStarted {
+        /// Which node.
+        node: Arc<str>,
+    },
+    /// Thread edit: a thread was created from a slice of another.
+    Opened {
+        /// By which node.
+        node: Arc<str>,
+        /// The new thread.
+        thread: Arc<str>,
+        /// The source.
+        from: Arc<str>,
+        /// First message taken, from 0.
+        start: usize,
+        /// First message not taken.
+        end: usize,
+    },
+    /// Thread edit: a message was appended.
+    Appended {
+        /// By which node.
+        node: Arc<str>,
+        /// To which thread.
+        thread: Arc<str>,
+        /// What it says; by reference where it was said before.
+        body: Body,
+    },
+    /// An effect is to be dispatched.
+    Requested {
+        /// Its id.
+        effect: EffectId,
+        /// For a tool whose arguments stand in no message: the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Value>,
+        /// What the request could not say as it stands in the thread (E-23).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
+    },
+    /// An effect that failed is to be tried again, under a new id.
+    Retried {
+        /// The new attempt.
+        effect: EffectId,
+        /// How long to wait first, in milliseconds (E-14).
+        after_ms: u64,
+        /// Why, for people.
+        reason: String,
+    },
+    /// A recorded success stands for a new request (E-29).
+    Reused {
+        /// The new request.
+        effect: EffectId,
+        /// The recorded one.
+        from: EffectId,
+        /// For a tool whose arguments stand in no message: the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Value>,
+    },
+    /// A call of a reply was answered without running anything (P-14, P-15, E-10).
+    Refused {
+        /// Which call, in the form of an effect id.
+        effect: EffectId,
+        /// Why.
+        fault: Fault,
+        /// For a tool whose arguments stand in no message: the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Value>,
+    },
+    /// A person is asked.
+    Asked {
+        /// The ask's id.
+        ask: Arc<str>,
+        /// The node that waits.
+        node: Arc<str>,
+        /// What is asked for.
+        ask_kind: AskKind,
+        /// The question.
+        prompt: String,
+    },
+    /// A node published its result: a keyed value, and a message when `to` is not its own thread (P-18).
+    Published {
+        /// Which node.
+        node: Arc<str>,
+        /// To which thread.
+        to: Arc<str>,
+        /// What stands before the result.
+        description: String,
+    },
+    /// A node came to an end; it retires when all before it have.
+    NodeFinished {
+        /// Which node.
+        node: Arc<str>,
+        /// Why it failed, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+        /// What the user should know.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
+    },
+    /// The run came to an end.
+    Ended {
+        /// How.
+        status: End,
+        /// Why, if it did not complete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+}
+
+/// What an appended message says (E-09's provenance): text is stated once in a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// A text of the document.
+    Text(Role, Arc<str>),
+    /// The reply of a model call.
+    Reply(EffectId),
+    /// The assistant message that stands for a fixed call (P-13).
+    Call(EffectId),
+    /// The result, fault or refusal of a tool call.
+    Output(EffectId),
+}
+
+impl Event {
+    /// Whether the outside did it, so that a replay has to be fed with it (E-18).
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Event::Started(_)
+                | Event::Completed { .. }
+                | Event::Lost { .. }
+                | Event::Answered { .. }
+                | Event::CancelRequested
+                | Event::Expired { .. }
+                | Event::Resumed { .. }
+                | Event::Poisoned { .. }
+        )
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}

@@ -1,0 +1,250 @@
+//! The one graph that every document lowers to (E-01).
+//!
+//! A [`Graph`] is a *dataflow* of [`Node`]s: each runs once all that it can observe has finished, and
+//! they retire in list order. A node's body is a [`Flow`] of [`Leaf`]s: one is live at a time, and the
+//! first out-edge whose guard holds is taken. Nothing here says what a node observes: that is derived
+//! from the graph itself ([`crate::schedule`]), so that no document format can get it wrong.
+
+use crate::effect::{Effects, ModelSettings, ReplySchema, ToolDef};
+use crate::ids::{LeafIx, NodeIx, Table, ThreadIx};
+use crate::message::Slice;
+use crate::template::{JsonTemplate, OnMissing, Template};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A compiled document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Graph {
+    /// The document's name, for people.
+    #[serde(default)]
+    pub name: Option<Arc<str>>,
+    /// Every thread that can exist.
+    pub threads: Table<ThreadIx, ThreadDef>,
+    /// The nodes, in list order, which is the order of meaning (P-20).
+    pub nodes: Table<NodeIx, Node>,
+    /// The tools that nodes name, by bound name, as pinned for the run.
+    pub tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+}
+
+/// A thread of the graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadDef {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The user message that it holds from the start; a thread without one is opened by its first node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Template>,
+}
+
+/// One node of a dataflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique in the graph; what results and placeholders call it.
+    pub id: Arc<str>,
+    /// For people.
+    pub name: Arc<str>,
+    /// What it does.
+    pub body: Flow,
+    /// What its failure means for the run.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// Overrides the declared effects of every tool it calls (E-22).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+    /// What an unresolved placeholder becomes (D-10).
+    #[serde(default)]
+    pub on_missing: OnMissing,
+    /// The tool that gives the node its result, for `results.*.tool_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<str>>,
+}
+
+/// What a node's failure means (P-16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// It ends the run.
+    #[default]
+    Fail,
+    /// The run goes on without its result.
+    Continue,
+}
+
+/// The body of a node: leaves, of which one is live at a time; the first is the entry. Empty: does nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The thread it owns while it runs: it sees all earlier writers, and no later one starts before it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadIx>,
+    /// The leaves.
+    pub leaves: Table<LeafIx, Leaf>,
+    /// The tools a model may call here, in the order they are offered (P-15).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Arc<str>>,
+    /// Calls allowed per tool (P-14); a tool that is absent has no limit of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub call_limits: BTreeMap<Arc<str>, u32>,
+    /// Rounds of tool calls before the model has to conclude (P-14).
+    #[serde(default)]
+    pub max_rounds: u32,
+}
+
+/// One act of a flow and where it leads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leaf {
+    /// Names the leaf in effect ids; unique in its flow.
+    pub name: Arc<str>,
+    /// What it does.
+    pub act: Act,
+    /// Where it goes on: the first edge that holds; none ends the flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<Edge>,
+}
+
+/// A way on from a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// When it is taken.
+    pub when: Guard,
+    /// The leaf it leads to; `None` ends the flow.
+    pub to: Option<LeafIx>,
+}
+
+/// A condition on the state of a flow: total and without effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guard {
+    /// Holds.
+    Always,
+    /// The last reply has tool calls.
+    Calls,
+    /// `max_rounds` is reached, or every offered tool has a limit and none is left (P-14).
+    Exhausted,
+}
+
+/// What a leaf does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Creates the flow's thread from a slice of another (P-03, P-06).
+    Open {
+        /// The source.
+        from: ThreadIx,
+        /// Which of its messages.
+        slice: Slice,
+    },
+    /// Appends a user message to the flow's thread (P-10).
+    Say(Template),
+    /// Asks a person before going on (E-21, E-33).
+    Ask(AskKind, Template),
+    /// Asks a model for the next message of the flow's thread (E-23).
+    Infer(Infer),
+    /// Runs one tool; with a thread, call and result are appended to it (P-13).
+    Call(Call),
+    /// Answers the tool calls of the last reply (P-11): runs what may run, in order where effects need it.
+    Answer {
+        /// `false` answers every call with the refusal that the limits are used up (P-14).
+        run: bool,
+        /// How often a transient fault of a tool is tried again (P-24).
+        retry: Retry,
+        /// Seconds a call may take.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_s: Option<f64>,
+    },
+    /// Publishes the flow's result: a keyed value of the run, and a message on another thread (P-18).
+    Publish {
+        /// Where the message goes; the flow's own thread gets none (P-19).
+        to: ThreadIx,
+        /// Stands before the result, with nothing between.
+        description: Template,
+        /// A label of the publishing node that reports show.
+        label: Arc<str>,
+    },
+}
+
+/// A model call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Infer {
+    /// The model role or name; empty is `basic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// Whether the flow's tools are offered.
+    #[serde(default)]
+    pub offer_tools: bool,
+    /// Goes first in the request and never enters the thread (E-23).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Template>,
+    /// The shape a reply without calls must have (E-33).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<ReplySchema>,
+    /// Sampling settings.
+    #[serde(default)]
+    pub settings: ModelSettings,
+    /// Seconds the reply may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+}
+
+/// A fixed tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The tool's bound name.
+    pub tool: Arc<str>,
+    /// Its arguments.
+    pub args: JsonTemplate,
+    /// How often a transient fault is tried again.
+    #[serde(default)]
+    pub retry: Retry,
+    /// Seconds a call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+}
+
+/// Retries of a tool's transient faults (P-24, D-17).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Attempts beyond the first; `None` if the document says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+    /// Seconds before the next attempt; `None` is E-14's back-off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff_s: Option<f64>,
+}
+
+/// What a person is asked for (E-21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskKind {
+    /// Yes or no.
+    Approve,
+    /// A free answer.
+    Answer,
+    /// A changed text.
+    Edit,
+}
+
+impl Graph {
+    /// The graph's identity: SHA-256 of its canonical JSON, in hex (E-05).
+    ///
+    /// # Errors
+    /// Only if the graph can't be written as JSON, which is a bug.
+    pub fn hash(&self) -> Result<String, serde_json::Error> {
+        let bytes = serde_json::to_vec(self)?;
+        Ok(hex(&Sha256::digest(bytes)))
+    }
+    /// The effects that a call of `tool` has at `node` (E-22).
+    pub fn effects(&self, node: &Node, tool: &str) -> Effects {
+        node.effects.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
+    }
+}
+
+/// Bytes as lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

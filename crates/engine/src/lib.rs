@@ -1,0 +1,36 @@
+//! The pure, journaled state machine that every Selvedge document runs on.
+//!
+//! A document lowers to a [`graph::Graph`]; a run of it is a [`State`], a fold of [`event::Event`]s. The
+//! engine does no I/O, reads no clock and draws no randomness (E-02): a driver feeds inputs, appends the
+//! events to a journal, and dispatches the effects they request.
+//!
+//! ```text
+//! accept(input) -> event    one input, recorded
+//! step() -> event?          the next derived event, until there is none
+//! apply(event)              the only mutation
+//! request(effect)           the request an effect stands for, built from references
+//! ```
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "indexing goes through `ids::Table`, where a bad index is a bug that poisons the run (E-17)"
+)]
+
+pub mod effect;
+pub mod event;
+pub mod fault;
+pub mod graph;
+pub mod ids;
+mod machine;
+pub mod message;
+pub mod schedule;
+mod schema;
+pub mod template;
+
+pub use effect::*;
+pub use event::{Body, Budget, End, Event, Input, Limits, Record, Start};
+pub use fault::{Fault, FaultKind, Warning};
+pub use graph::{AskKind, Graph};
+pub use ids::*;
+pub use machine::{Asking, NodeView, PendingEffect, Publication, RunStatus, State, StepResult, Usage, View};
+pub use message::{Message, Role, Slice, Thread, ToolCall};

@@ -1,0 +1,270 @@
+//! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
+
+use super::model::again_after;
+use super::reuse::Reuse;
+use super::scope::Scope;
+use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
+use crate::effect::{Effects, Failure};
+use crate::event::{Body, Event};
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Act, AskKind, Call, Retry};
+use crate::ids::{LeafIx, NodeIx};
+use crate::message::ToolCall;
+use crate::schedule::Until;
+use crate::schema::Owner;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl State {
+    /// Whether a leaf with calls has something to derive.
+    pub(crate) fn calls_actionable(&self, node: NodeIx, phase: &CallsPhase) -> bool {
+        if !phase.unsettled.is_empty() {
+            return true;
+        }
+        match phase.slots.get(phase.next) {
+            Some(slot) => matches!(slot.state, SlotState::Todo) && self.slot_gate(node, phase, slot).is_ok(),
+            None => phase.open == 0,
+        }
+    }
+
+    /// Whether the slot may begin now. `Err(Some(_))` says which wait outside the leaf would change it.
+    fn slot_gate(&self, node: NodeIx, phase: &CallsPhase, slot: &Slot) -> Result<(), Option<Until>> {
+        if self.refusal(node, &slot.call).is_some() {
+            return Ok(());
+        }
+        let inside = match slot.effects {
+            Effects::Pure => false,
+            Effects::Read => phase.open_writes > 0,
+            Effects::Idempotent | Effects::Write => phase.open_impure > 0,
+        };
+        if inside {
+            return Err(None);
+        }
+        self.world_gate(node, slot.effects).map_or(Ok(()), |until| Err(Some(until)))
+    }
+
+    /// Makes a node whose next call is held back look again when that may change.
+    pub(crate) fn gate_calls(&mut self, node: NodeIx) {
+        let until = match self.frame(node) {
+            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => match phase.slots.get(phase.next) {
+                Some(slot) => self.slot_gate(node, phase, slot).err().flatten(),
+                None => None,
+            },
+            Some(Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. }) => {
+                let def = &self.graph.nodes[node];
+                match &def.body.leaves[*leaf].act {
+                    Act::Call(call) => self.world_gate(node, self.graph.effects(def, &call.tool)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(until) = until {
+            self.wait_for_world(node, until);
+        }
+    }
+
+    /// Why a call of a reply is not to run, by what the node allows (P-14, P-15, E-10).
+    fn refusal(&self, node: NodeIx, call: &ToolCall) -> Option<Fault> {
+        let flow = &self.graph.nodes[node].body;
+        let frame = self.frame(node)?;
+        let run = match &flow.leaves[frame.leaf?].act {
+            Act::Answer { run, .. } => *run,
+            _ => return None,
+        };
+        if !run {
+            let message = "the limits of this node's tool calls are used up; conclude without tools";
+            return Some(Fault::new(FaultKind::LimitExceeded, message));
+        }
+        if !flow.tools.contains(&call.name) || !self.graph.tools.contains_key(&call.name) {
+            let names = flow.tools.join(", ");
+            let may = if names.is_empty() { "there are none".to_owned() } else { format!("use {names}") };
+            let message = format!("`{}` is not one of this node's tools: {may}", call.name);
+            return Some(Fault::new(FaultKind::UnknownTool, message));
+        }
+        let limit = *flow.call_limits.get(&call.name)?;
+        (frame.calls.get(&call.name).copied().unwrap_or(0) >= limit).then(|| {
+            let message = format!("the limit of {limit} call(s) of `{}` is used up in this node", call.name);
+            Fault::new(FaultKind::LimitExceeded, message)
+        })
+    }
+
+    /// What the tool's schema says against the arguments (D-15).
+    fn input_error(&self, call: &ToolCall) -> Option<Fault> {
+        let tool = self.graph.tools.get(&call.name)?;
+        let error = match &call.arguments {
+            Value::String(text) => format!("the arguments are not a JSON object: {}", shorten(text)),
+            arguments => {
+                let owner = Owner::Tool(tool.version.clone());
+                self.checks.refusal(owner, &tool.input_schema, arguments)?
+            }
+        };
+        let message = format!("`{}` was not run: {error}", call.name);
+        let cause = serde_json::json!({"error": {"type": "input_error", "message": error}});
+        Some(Fault::new(FaultKind::InputError, message).because(cause))
+    }
+
+    /// The next event of a leaf whose calls exist.
+    pub(crate) fn derive_calls(&self, node: NodeIx, frame: &Frame, phase: &CallsPhase) -> Event {
+        if let Some(&at) = phase.unsettled.front()
+            && let Some(slot) = phase.slots.get(at)
+        {
+            return self.settle(node, frame, at, slot);
+        }
+        match phase.slots.get(phase.next) {
+            Some(slot) => self.begin(node, slot),
+            None => self.append_result(node, phase),
+        }
+    }
+
+    fn settle(&self, node: NodeIx, frame: &Frame, at: usize, slot: &Slot) -> Event {
+        let leaf = frame.leaf.unwrap_or(LeafIx(0));
+        let fixed = matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Call(_));
+        let index = (!fixed).then_some(at);
+        let effect = self.effect_id(node, frame, leaf, index, slot.attempt + 1);
+        match &slot.state {
+            SlotState::Failed(failure, jitter) => {
+                let retry = self.retry(node, leaf);
+                let after = self.tool_again(failure, slot, retry, *jitter).unwrap_or(0);
+                Event::Retried { effect, after_ms: after, reason: failure.fault.message.clone() }
+            }
+            SlotState::Lost(true) => {
+                Event::Retried { effect, after_ms: 0, reason: "a person asked to run it again".into() }
+            }
+            _ => Event::Asked {
+                ask: slot.effect.0.clone(),
+                node: self.graph.nodes[node].id.clone(),
+                ask_kind: AskKind::Approve,
+                prompt: format!(
+                    "`{}` may or may not have run before the process ended, and running it twice may do harm. \
+                     Run it again? Arguments: {}",
+                    slot.call.name,
+                    shorten(&slot.call.arguments.to_string())
+                ),
+            },
+        }
+    }
+
+    fn begin(&self, node: NodeIx, slot: &Slot) -> Event {
+        let fault = self.refusal(node, &slot.call).or_else(|| self.input_error(&slot.call));
+        if let Some(fault) = fault {
+            return Event::Refused { effect: slot.effect.clone(), fault, args: None };
+        }
+        self.request_call(node, slot, None)
+    }
+
+    /// Requests a call, takes a recorded outcome for it, or asks a person first.
+    fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Value>) -> Event {
+        let Some(tool) = self.graph.tools.get(&slot.call.name) else {
+            return self.failed(node, unknown_tool(&slot.call.name));
+        };
+        let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
+        let ask = |prompt: String| Event::Asked {
+            ask: slot.effect.0.clone(),
+            node: self.graph.nodes[node].id.clone(),
+            ask_kind: AskKind::Approve,
+            prompt,
+        };
+        let shown = shorten(&slot.call.arguments.to_string());
+        match reuse {
+            Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
+            Reuse::AskFirst if !slot.approved => ask(format!(
+                "`{}` ran with success before, and what it builds on has changed. Run it again? Arguments: {shown}",
+                tool.name
+            )),
+            _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {shown}?", tool.name)),
+            _ => Event::Requested { effect: slot.effect.clone(), args, warnings: Vec::new() },
+        }
+    }
+
+    /// Resolves a fixed call's arguments and requests it, refuses it, or fails the node (P-13).
+    pub(crate) fn begin_fixed(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, call: &Call) -> Event {
+        let def = &self.graph.nodes[node];
+        let scope = Scope { state: self, at: node };
+        let arguments = match call.args.resolve(&scope, def.on_missing) {
+            Ok(arguments) => arguments,
+            Err(error) => return self.failed(node, error.into()),
+        };
+        let effect = self.effect_id(node, frame, leaf, None, 1);
+        let effects = self.graph.effects(def, &call.tool);
+        let call = ToolCall { id: Arc::clone(&effect.0), name: call.tool.clone(), arguments };
+        let mut slot = Slot::new(call, effect.clone(), effects);
+        slot.approved = frame.approved;
+        let args = Some(slot.call.arguments.clone());
+        let denied = matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| denied(&slot.call.name));
+        match denied.or_else(|| self.input_error(&slot.call)) {
+            Some(fault) => Event::Refused { effect, fault, args },
+            None => self.request_call(node, &slot, args),
+        }
+    }
+
+    fn append_result(&self, node: NodeIx, phase: &CallsPhase) -> Event {
+        let def = &self.graph.nodes[node];
+        let thread = def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone());
+        let fixed = !phase.call_appended;
+        let effect = phase.slots.get(phase.appended).map(|slot| slot.effect.clone());
+        let effect = effect.unwrap_or_else(|| crate::EffectId(Arc::from("")));
+        let body = if fixed { Body::Call(effect) } else { Body::Output(effect) };
+        Event::Appended { node: def.id.clone(), thread, body }
+    }
+
+    /// How the live leaf retries its calls.
+    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
+        match &self.graph.nodes[node].body.leaves[leaf].act {
+            Act::Call(call) => call.retry,
+            Act::Answer { retry, .. } => *retry,
+            _ => Retry::default(),
+        }
+    }
+
+    /// Milliseconds until a failed tool call is tried again, if it is (P-24).
+    pub(crate) fn tool_again(
+        &self,
+        failure: &Failure,
+        slot: &Slot,
+        retry: Retry,
+        jitter: u32,
+    ) -> Option<u64> {
+        let backoff = retry.backoff_s.map(|s| (s.max(0.0) * 1000.0) as u64);
+        again_after(failure, slot.attempt - 1, retry.max.unwrap_or(0).saturating_add(1), backoff, jitter)
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(call: ToolCall, effect: crate::EffectId, effects: Effects) -> Self {
+        Self { call, effect, attempt: 1, effects, approved: false, state: SlotState::Todo }
+    }
+}
+
+impl CallsPhase {
+    /// The slot is under way.
+    pub(crate) fn opened(&mut self, effects: Effects) {
+        self.open += 1;
+        self.open_impure += usize::from(effects >= Effects::Read);
+        self.open_writes += usize::from(effects >= Effects::Idempotent);
+    }
+    /// The slot is done.
+    pub(crate) fn closed(&mut self, effects: Effects) {
+        self.open = self.open.saturating_sub(1);
+        self.open_impure = self.open_impure.saturating_sub(usize::from(effects >= Effects::Read));
+        self.open_writes = self.open_writes.saturating_sub(usize::from(effects >= Effects::Idempotent));
+    }
+}
+
+/// A person said no (A-22).
+pub(crate) fn denied(tool: &str) -> Fault {
+    Fault::new(FaultKind::Denied, format!("a person said no to running `{tool}`"))
+}
+
+fn unknown_tool(name: &str) -> Fault {
+    Fault::new(FaultKind::UnknownTool, format!("there is no tool `{name}`"))
+}
+
+/// At most the first 300 characters, for questions and messages to people.
+fn shorten(text: &str) -> String {
+    const SHOWN: usize = 300;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

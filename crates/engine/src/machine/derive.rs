@@ -1,0 +1,193 @@
+//! Which event comes next for a node: a pure look at the state.
+
+use super::scope::Scope;
+use super::state::{Frame, LeafPhase, NodePhase, State};
+use crate::event::{Body, Event};
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Act, Leaf};
+use crate::ids::{LeafIx, NodeIx};
+use crate::message::Role;
+use crate::template::Template;
+use std::sync::Arc;
+
+impl State {
+    /// Whether [`Self::derive`] has an event for this node. Cheap: nothing is resolved or built.
+    pub(crate) fn actionable(&self, node: NodeIx) -> bool {
+        let frame = match &self.nodes[node].phase {
+            NodePhase::Waiting(missing) => return *missing == 0,
+            NodePhase::Done(_) => return false,
+            NodePhase::Running(frame) => frame,
+        };
+        let Some(leaf) = frame.leaf else { return true };
+        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        match (act, &frame.phase) {
+            (Act::Open { .. } | Act::Say(_) | Act::Publish { .. }, _) => true,
+            (Act::Ask(..), LeafPhase::Enter) => true,
+            (Act::Ask(..), LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
+            (Act::Infer(_), _) => true,
+            (Act::Call(call), LeafPhase::Enter) => {
+                self.world_gate(node, self.graph.effects(&self.graph.nodes[node], &call.tool)).is_none()
+            }
+            (Act::Call(_) | Act::Answer { .. }, LeafPhase::Calls(phase)) => {
+                self.calls_actionable(node, phase)
+            }
+            (Act::Call(_), LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Call(_) | Act::Answer { .. } | Act::Ask(..), _) => false,
+        }
+    }
+
+    /// The next event of a node on the agenda.
+    pub(crate) fn derive(&self, node: NodeIx) -> Option<Event> {
+        let def = &self.graph.nodes[node];
+        let frame = match &self.nodes[node].phase {
+            NodePhase::Waiting(_) => return Some(Event::NodeStarted { node: def.id.clone() }),
+            NodePhase::Done(_) => return None,
+            NodePhase::Running(frame) => frame,
+        };
+        let Some(leaf) = frame.leaf else { return Some(self.finished(node, frame)) };
+        let act = &def.body.leaves[leaf];
+        match &act.act {
+            Act::Open { from, slice } => {
+                let source = self.thread_after(*from, self.schedule.open_at[node]);
+                let (start, end) = slice.bounds(source.len());
+                let thread = def.body.thread?;
+                Some(Event::Opened {
+                    node: def.id.clone(),
+                    thread: self.graph.threads[thread].name.clone(),
+                    from: self.graph.threads[*from].name.clone(),
+                    start,
+                    end,
+                })
+            }
+            Act::Say(text) => Some(self.say(node, text)),
+            Act::Publish { to, description, .. } => Some(match self.text(node, description) {
+                Ok(description) => Event::Published {
+                    node: def.id.clone(),
+                    to: self.graph.threads[*to].name.clone(),
+                    description,
+                },
+                Err(fault) => self.failed(node, fault),
+            }),
+            Act::Ask(kind, prompt) => Some(self.ask(node, frame, act, *kind, prompt)),
+            Act::Infer(infer) => Some(self.derive_model(node, frame, leaf, infer)),
+            Act::Call(call) => Some(match &frame.phase {
+                LeafPhase::Calls(phase) => self.derive_calls(node, frame, phase),
+                _ => self.begin_fixed(node, frame, leaf, call),
+            }),
+            Act::Answer { .. } => match &frame.phase {
+                LeafPhase::Calls(phase) => Some(self.derive_calls(node, frame, phase)),
+                _ => None,
+            },
+        }
+    }
+
+    fn say(&self, node: NodeIx, text: &Template) -> Event {
+        let def = &self.graph.nodes[node];
+        let Some(thread) = def.body.thread else {
+            return self
+                .failed(node, Fault::new(FaultKind::InputError, "a node without a thread can't speak"));
+        };
+        match self.text(node, text) {
+            Ok(text) => Event::Appended {
+                node: def.id.clone(),
+                thread: self.graph.threads[thread].name.clone(),
+                body: Body::Text(Role::User, text.into()),
+            },
+            Err(fault) => self.failed(node, fault),
+        }
+    }
+
+    fn ask(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        leaf: &Leaf,
+        kind: crate::AskKind,
+        prompt: &Template,
+    ) -> Event {
+        let def = &self.graph.nodes[node];
+        if let LeafPhase::Ask(Some(_)) = &frame.phase {
+            let fault = Fault::new(FaultKind::Denied, "a person said no");
+            return self.failed(node, fault);
+        }
+        match self.text(node, prompt) {
+            Ok(prompt) => Event::Asked {
+                ask: format!("{}/{}", self.path(node), leaf.name).into(),
+                node: def.id.clone(),
+                ask_kind: kind,
+                prompt,
+            },
+            Err(fault) => self.failed(node, fault),
+        }
+    }
+
+    /// A text of the document, resolved where `node` stands.
+    pub(crate) fn text(&self, node: NodeIx, text: &Template) -> Result<String, Fault> {
+        let scope = Scope { state: self, at: node };
+        let text = text.render_text(&scope, self.graph.nodes[node].on_missing).map_err(Fault::from)?;
+        let limit = self.start.limits.message_bytes;
+        if text.len() as u64 > limit {
+            let message = format!(
+                "a message of {} bytes is over the limit of {limit}; see `message_bytes` in [limits]",
+                text.len()
+            );
+            return Err(Fault::new(FaultKind::LimitExceeded, message));
+        }
+        Ok(text)
+    }
+
+    /// The first messages of threads, before any node starts (P-02).
+    pub(crate) fn next_seed(&self) -> Option<Event> {
+        let def = self.graph.threads.values().nth(self.seeded)?;
+        let scope = Scope { state: self, at: NodeIx(0) };
+        Some(match def.first.as_ref()?.render_text(&scope, crate::template::OnMissing::Fault) {
+            Ok(text) => Event::Appended {
+                node: Arc::from(""),
+                thread: def.name.clone(),
+                body: Body::Text(Role::User, text.into()),
+            },
+            Err(error) => super::ended(crate::event::End::Failed, Some(error.into())),
+        })
+    }
+
+    /// The node's place in effect ids: its id, and its visit from the second on (E-06).
+    pub(crate) fn path(&self, node: NodeIx) -> String {
+        let id = self.graph.nodes[node].id.replace('%', "%25").replace('/', "%2F").replace('~', "%7E");
+        match self.nodes[node].visit {
+            0 | 1 => id,
+            visit => format!("{id}~{visit}"),
+        }
+    }
+
+    /// The node that an effect id names.
+    pub(crate) fn node_of(&self, effect: &crate::EffectId) -> Option<NodeIx> {
+        let path = effect.0.split('/').next()?;
+        let id = path.split('~').next()?;
+        let found = self.schedule.by_id.get(id);
+        found
+            .or_else(|| {
+                let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
+                self.schedule.by_id.get(id.as_str())
+            })
+            .copied()
+    }
+
+    /// The id of an effect of the live leaf.
+    pub(crate) fn effect_id(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        leaf: LeafIx,
+        slot: Option<usize>,
+        attempt: u32,
+    ) -> crate::EffectId {
+        let name = &self.graph.nodes[node].body.leaves[leaf].name;
+        let visit = frame.visits.get(&leaf).copied().unwrap_or(1);
+        let path = self.path(node);
+        crate::EffectId(match slot {
+            None => format!("{path}/{name}/{visit}/{attempt}").into(),
+            Some(slot) => format!("{path}/{name}.{slot}/{visit}/{attempt}").into(),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! The machine: one input in, events out (E-02).
+//!
+//! [`State::accept`] records what the outside did; [`State::step`] derives the next event until there is
+//! none; [`State::apply`] is the only mutation. After folding *any* prefix of a journal, stepping to
+//! quiescence and dispatching [`State::pending`] is the whole of recovery: there is no second mechanism
+//! (E-03, E-05).
+
+mod apply;
+mod calls;
+mod derive;
+mod finish;
+mod model;
+mod orders;
+mod request;
+mod reuse;
+mod scope;
+mod state;
+mod view;
+
+pub use state::{Asking, PendingEffect, Publication, State, Usage};
+pub use view::{NodeView, RunStatus, StepResult, View};
+
+use crate::event::{End, Event, Input, Record};
+use crate::fault::{Fault, FaultKind};
+use state::Status;
+
+impl State {
+    /// The event that records `input`, or `None` if it changes nothing: a late outcome (E-13), an ask that
+    /// is not open, an input to a run that has ended.
+    pub fn accept(&self, input: Input) -> Option<Event> {
+        let ended = matches!(self.status, Status::Ended(..));
+        let event = match input {
+            Input::Start(start) => {
+                return (self.status == Status::New).then_some(Event::Started(start));
+            }
+            Input::Resume(tools) => {
+                let failed = matches!(self.status, Status::Ended(End::Failed, _));
+                return failed.then_some(Event::Resumed { tools });
+            }
+            _ if ended => return None,
+            Input::Complete(effect, outcome, jitter) => {
+                self.pending.get(&effect)?;
+                let failed = matches!(outcome, crate::effect::Outcome::Failed(_));
+                Event::Completed { effect, outcome, jitter: if failed { jitter } else { 0 } }
+            }
+            Input::Lose(effect) => {
+                self.pending.get(&effect)?;
+                Event::Lost { effect }
+            }
+            Input::Answer(ask, value) => {
+                self.asks.get(&ask)?;
+                Event::Answered { ask, value }
+            }
+            Input::Cancel => Event::CancelRequested,
+            Input::Expire(seconds) => Event::Expired { seconds },
+            Input::Poison(message) => Event::Poisoned { message },
+        };
+        Some(event)
+    }
+
+    /// The next derived event, or `None` when only the outside can go on.
+    pub fn step(&self) -> Option<Event> {
+        match &self.status {
+            Status::New | Status::Ended(..) => return None,
+            Status::Ending(status, fault) => {
+                return Some(Event::Ended { status: *status, fault: fault.clone() });
+            }
+            Status::Running => {}
+        }
+        if self.events >= self.start.limits.events {
+            return Some(ended(End::Failed, Some(self.too_many_events())));
+        }
+        if let Some(seed) = self.next_seed() {
+            return Some(seed);
+        }
+        if let Some(done) = self.head_of_retirement()
+            && done.fatal
+        {
+            return Some(ended(End::Failed, done.fault.clone()));
+        }
+        if self.retired as usize == self.graph.nodes.len() {
+            return Some(ended(End::Completed, None));
+        }
+        self.agenda.front().and_then(|node| self.derive(*node))
+    }
+
+    /// Applies a record of the journal.
+    pub fn apply_record(&mut self, record: &Record) {
+        self.at = self.at.max(record.at);
+        self.apply(&record.event);
+    }
+
+    /// Sets the run's time, which every following event carries; time never goes back.
+    pub fn tick(&mut self, now_ms: i64) -> i64 {
+        self.at = self.at.max(now_ms);
+        self.at
+    }
+
+    fn head_of_retirement(&self) -> Option<&state::Done> {
+        (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
+        self.done(crate::ids::NodeIx(self.retired))
+    }
+
+    fn too_many_events(&self) -> Fault {
+        let limit = self.start.limits.events;
+        Fault::new(
+            FaultKind::LimitExceeded,
+            format!("the run's journal reached {limit} events; raise `events` in [limits] if that is meant"),
+        )
+    }
+}
+
+fn ended(status: End, fault: Option<Fault>) -> Event {
+    Event::Ended { status, fault }
+}

@@ -1,0 +1,213 @@
+//! Model calls: asking, asking again, giving up (E-14, E-27, E-33).
+
+use super::state::{Frame, Got, LeafPhase, ModelPhase, State};
+use crate::effect::{EffectId, Failure, ModelReply};
+use crate::event::{Body, Event};
+use crate::fault::{Fault, FaultKind, Warning};
+use crate::graph::Infer;
+use crate::ids::{LeafIx, NodeIx};
+use crate::schema::Owner;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How often a model that answers with nothing is asked again (E-27).
+const EMPTY_AGAIN: u32 = 2;
+/// Back-off: first step and cap, in milliseconds (E-14).
+const BACKOFF_MS: (u64, u64) = (500, 30_000);
+/// A Retry-After above this fails at once (E-14).
+const RETRY_AFTER_MS: u64 = 60_000;
+
+impl State {
+    /// The next event of a node whose live leaf asks a model.
+    pub(crate) fn derive_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, infer: &Infer) -> Event {
+        let phase = match &frame.phase {
+            LeafPhase::Model(phase) => phase,
+            _ => return self.ask_model(node, frame, leaf, 1),
+        };
+        match &phase.got {
+            Some(Got::Reply(reply)) => self.judge_reply(node, frame, leaf, infer, phase, reply),
+            Some(Got::Failed(failure, jitter)) => {
+                let tries = self.start.limits.model_attempts;
+                match again_after(failure, phase.faults, tries, None, *jitter) {
+                    Some(after_ms) => Event::Retried {
+                        effect: self.effect_id(node, frame, leaf, None, phase.attempt + 1),
+                        after_ms,
+                        reason: failure.fault.message.clone(),
+                    },
+                    None => self.failed(node, failure.fault.clone()),
+                }
+            }
+            None => self.ask_model(node, frame, leaf, phase.attempt),
+        }
+    }
+
+    fn judge_reply(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        leaf: LeafIx,
+        infer: &Infer,
+        phase: &ModelPhase,
+        reply: &ModelReply,
+    ) -> Event {
+        if is_empty(reply) {
+            if phase.empties < EMPTY_AGAIN {
+                return self.ask_model(node, frame, leaf, phase.attempt + 1);
+            }
+            let message =
+                format!("the model answered {} times with neither text nor calls", phase.empties + 1);
+            return self.failed(node, Fault::new(FaultKind::EmptyResponse, message));
+        }
+        if let Some(error) = self.schema_refusal(node, leaf, infer, reply) {
+            if phase.refused.is_none() {
+                return self.ask_model(node, frame, leaf, phase.attempt + 1);
+            }
+            let message =
+                format!("the reply does not fit the node's output_schema, also when asked again: {error}");
+            let cause = serde_json::json!({ "reply": reply.text });
+            return self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause));
+        }
+        let def = &self.graph.nodes[node];
+        let thread = def.body.thread.map(|t| self.graph.threads[t].name.clone());
+        Event::Appended {
+            node: def.id.clone(),
+            thread: thread.unwrap_or_else(|| Arc::from("")),
+            body: Body::Reply(phase.effect.clone()),
+        }
+    }
+
+    /// What is wrong with a reply by the leaf's schema; a reply with calls is not an answer yet.
+    pub(crate) fn schema_refusal(
+        &self,
+        node: NodeIx,
+        leaf: LeafIx,
+        infer: &Infer,
+        reply: &ModelReply,
+    ) -> Option<String> {
+        let schema = infer.schema.as_ref()?;
+        if !reply.calls.is_empty() {
+            return None;
+        }
+        match serde_json::from_str::<Value>(reply.text.trim()) {
+            Ok(value) => self.checks.refusal(Owner::Reply(node, leaf), &schema.schema, &value),
+            Err(error) => Some(format!("it is not JSON: {error}")),
+        }
+    }
+
+    fn ask_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, attempt: u32) -> Event {
+        if let Some(fault) = self.over_budget() {
+            return self.failed(node, fault);
+        }
+        let effect = self.effect_id(node, frame, leaf, None, attempt);
+        if attempt == 1
+            && !self.pool.is_empty()
+            && let Some(from) = self.reusable_model(node, frame, leaf)
+        {
+            return Event::Reused { effect, from, args: None };
+        }
+        let first = attempt == 1 && frame.visits.values().sum::<u32>() <= frame.visits.len() as u32;
+        let warnings =
+            if first && frame.thread.is_cut() { self.orphan_warnings(node, frame) } else { Vec::new() };
+        Event::Requested { effect, args: None, warnings }
+    }
+
+    /// Checked before each effect, from the provider's own figures (E-20).
+    pub(crate) fn over_budget(&self) -> Option<Fault> {
+        let budget = &self.start.budget;
+        let used = &self.usage;
+        let flying = self.pending.values().filter(|p| p.model).count() as u64;
+        let over = |what: &str, cap: String, now: String| {
+            let message = format!(
+                "the run's budget of {cap} {what} is used up ({now} used); raise --budget {what}=… and resume"
+            );
+            Some(Fault::new(FaultKind::BudgetExceeded, message))
+        };
+        let tokens = used.tokens.input + used.tokens.output;
+        match (budget.calls, budget.tokens, budget.cost) {
+            (Some(cap), _, _) if used.model_calls + flying >= cap => {
+                over("calls", cap.to_string(), (used.model_calls + flying).to_string())
+            }
+            (_, Some(cap), _) if tokens >= cap => over("tokens", cap.to_string(), tokens.to_string()),
+            (_, _, Some(cap)) if used.tokens.cost >= cap => {
+                over("cost", cap.to_string(), used.tokens.cost.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// A question was sent, or sent again because the last reply was empty or refused.
+    pub(crate) fn model_requested(&mut self, node: NodeIx, leaf: LeafIx, effect: EffectId) {
+        let graph = Arc::clone(&self.graph);
+        let previous = self.frame_mut(node).map(|f| std::mem::replace(&mut f.phase, LeafPhase::Enter));
+        let mut phase = ModelPhase {
+            effect: effect.clone(),
+            attempt: 1,
+            faults: 0,
+            empties: 0,
+            refused: None,
+            got: None,
+        };
+        if let Some(LeafPhase::Model(before)) = previous {
+            phase.attempt = before.attempt + 1;
+            phase.empties = before.empties;
+            phase.refused = before.refused;
+            if let Some(Got::Reply(reply)) = before.got {
+                if is_empty(&reply) {
+                    phase.empties += 1;
+                } else if let crate::graph::Act::Infer(infer) = &graph.nodes[node].body.leaves[leaf].act {
+                    let error = self.schema_refusal(node, leaf, infer, &reply).unwrap_or_default();
+                    phase.refused = Some((reply, error));
+                }
+            }
+        }
+        if let Some(frame) = self.frame_mut(node) {
+            frame.phase = LeafPhase::Model(Box::new(phase));
+        }
+        self.add_pending(effect, node, 0, 0, crate::Effects::Idempotent, true);
+    }
+
+    pub(crate) fn orphan_warnings(&self, node: NodeIx, frame: &Frame) -> Vec<Warning> {
+        let id = &self.graph.nodes[node].id;
+        let (results, calls) = self.orphans(&frame.thread);
+        let mut warnings = Vec::new();
+        if results > 0 {
+            let message = format!(
+                "{results} tool message(s) whose call the slice cut off are sent as user messages; \
+                 take the call in too (data_in_slice)"
+            );
+            warnings.push(Warning::at("orphan-tool-message", id, message));
+        }
+        if calls > 0 {
+            let message = format!(
+                "{calls} tool call(s) whose result the slice cut off are sent with the result \
+                 `(not available in this thread)`"
+            );
+            warnings.push(Warning::at("orphan-tool-call", id, message));
+        }
+        warnings
+    }
+}
+
+/// No text and no calls (E-27).
+pub(crate) fn is_empty(reply: &ModelReply) -> bool {
+    reply.calls.is_empty() && reply.text.trim().is_empty()
+}
+
+/// How long to wait before the next attempt, or `None` if there is none: full jitter between 0 and the
+/// doubled step, never sooner than the provider asks (E-14). `faults` attempts have failed before.
+pub(crate) fn again_after(
+    failure: &Failure,
+    faults: u32,
+    tries: u32,
+    backoff_ms: Option<u64>,
+    jitter: u32,
+) -> Option<u64> {
+    let asked = failure.retry_after_ms.unwrap_or(0);
+    if !failure.transient || faults + 1 >= tries || asked > RETRY_AFTER_MS {
+        return None;
+    }
+    let (base, cap) = BACKOFF_MS;
+    let step = base.saturating_mul(1 << faults.min(16)).min(cap);
+    let own = backoff_ms.unwrap_or_else(|| step.saturating_mul(u64::from(jitter.min(1_000_000))) / 1_000_000);
+    Some(own.max(asked))
+}

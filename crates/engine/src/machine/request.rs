@@ -1,0 +1,127 @@
+//! Building the request that an effect stands for: pure, from references (E-23).
+
+use super::state::{Frame, LeafPhase, ModelPhase, State};
+use crate::effect::{EffectId, ModelRequest, Request, ToolRequest};
+use crate::graph::Act;
+use crate::ids::NodeIx;
+use crate::message::{Message, Role, Thread};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What stands for a result that a slice cut off (E-23).
+const MISSING_RESULT: &str = "(not available in this thread)";
+/// The role of a node that names none.
+const DEFAULT_ROLE: &str = "basic";
+
+impl State {
+    /// The request of a pending effect, or `None` if it is not pending.
+    pub fn request(&self, effect: &EffectId) -> Option<Request> {
+        let pending = self.pending.get(effect)?;
+        let frame = self.frame(pending.node)?;
+        match &frame.phase {
+            LeafPhase::Model(phase) => {
+                self.model_request(pending.node, frame, Some(phase), effect.clone()).map(Request::Model)
+            }
+            LeafPhase::Calls(phase) => {
+                let slot = phase.slots.get(pending.slot)?;
+                let def = &self.graph.nodes[pending.node];
+                let timeout_s = match &def.body.leaves[frame.leaf?].act {
+                    Act::Call(call) => call.timeout_s,
+                    Act::Answer { timeout_s, .. } => *timeout_s,
+                    _ => None,
+                };
+                Some(Request::Tool(ToolRequest {
+                    effect: effect.clone(),
+                    node: def.id.clone(),
+                    tool: Arc::clone(self.graph.tools.get(&slot.call.name)?),
+                    args: slot.call.arguments.clone(),
+                    timeout_s,
+                }))
+            }
+            LeafPhase::Enter | LeafPhase::Ask(_) => None,
+        }
+    }
+
+    /// What the live leaf of a node asks a model.
+    pub(crate) fn model_request(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        phase: Option<&ModelPhase>,
+        effect: EffectId,
+    ) -> Option<ModelRequest> {
+        let def = &self.graph.nodes[node];
+        let Act::Infer(infer) = &def.body.leaves[frame.leaf?].act else { return None };
+        let mut messages = Vec::with_capacity(frame.thread.len() + 1);
+        if let Some(system) = &infer.system
+            && let Ok(text) = self.text(node, system)
+        {
+            messages.push(Arc::new(Message::text(Role::System, text)));
+        }
+        if frame.thread.is_cut() {
+            self.push_mended(&frame.thread, &mut messages);
+        } else {
+            messages.extend(frame.thread.iter().map(|ix| Arc::clone(&self.messages[ix])));
+        }
+        if let Some((reply, error)) = phase.and_then(|phase| phase.refused.as_ref()) {
+            messages.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));
+            let text = format!(
+                "The reply does not fit the required JSON Schema: {error}. Answer again with JSON only."
+            );
+            messages.push(Arc::new(Message::text(Role::User, text)));
+        }
+        let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
+        Some(ModelRequest {
+            effect,
+            node: def.id.clone(),
+            thread: def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone()),
+            role: infer.model.clone().unwrap_or_else(|| Arc::from(DEFAULT_ROLE)),
+            messages,
+            tools: tools.filter_map(|name| self.graph.tools.get(name).cloned()).collect(),
+            schema: infer.schema.clone(),
+            settings: infer.settings.clone(),
+            timeout_s: infer.timeout_s,
+        })
+    }
+
+    /// The messages of a thread with orphans made sendable: a result without its call becomes a user
+    /// message, a call without its result gets one that says so (E-23).
+    fn push_mended(&self, thread: &Thread, out: &mut Vec<Arc<Message>>) {
+        let mut open: Vec<crate::ToolCall> = Vec::new();
+        let close = |open: &mut Vec<crate::ToolCall>, out: &mut Vec<Arc<Message>>| {
+            out.extend(open.drain(..).map(|call| Arc::new(Message::tool(&call, MISSING_RESULT))));
+        };
+        for ix in thread.iter() {
+            let message = &self.messages[ix];
+            if message.role == Role::Tool {
+                let id = message.tool_call_id.as_ref();
+                match open.iter().position(|call| Some(&call.id) == id) {
+                    Some(at) => {
+                        open.remove(at);
+                        out.push(Arc::clone(message));
+                    }
+                    None => out.push(Arc::new(Message::text(Role::User, Arc::clone(&message.content)))),
+                }
+                continue;
+            }
+            close(&mut open, out);
+            out.push(Arc::clone(message));
+            open.extend(message.tool_calls.iter().cloned());
+        }
+        close(&mut open, out);
+    }
+
+    /// How many tool messages of a thread have no call, and how many calls no result.
+    pub(crate) fn orphans(&self, thread: &Thread) -> (usize, usize) {
+        let mut open: HashSet<&Arc<str>> = HashSet::new();
+        let mut results = 0;
+        for ix in thread.iter() {
+            let message = &self.messages[ix];
+            match &message.tool_call_id {
+                Some(id) if message.role == Role::Tool => results += usize::from(!open.remove(id)),
+                _ => open.extend(message.tool_calls.iter().map(|call| &call.id)),
+            }
+        }
+        (results, open.len())
+    }
+}

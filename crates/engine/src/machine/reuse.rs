@@ -1,0 +1,232 @@
+//! Recorded successes that stand for new requests of equal content (E-29).
+
+use super::state::{Frame, LeafPhase, NodePhase, NodeState, State, Status};
+use crate::effect::{EffectId, Effects, ModelReply, Outcome, ToolDef};
+use crate::graph::Graph;
+use crate::ids::{LeafIx, NodeIx};
+use crate::message::{Message, ToolCall};
+use crate::schedule::Schedule;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+type Key = [u8; 32];
+
+/// Successes of an earlier part of the run, by what was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    by_key: BTreeMap<Key, VecDeque<EffectId>>,
+    outcomes: BTreeMap<EffectId, (Key, Outcome)>,
+    /// The first node, in list order, whose call that is not `pure` ran afresh since the resume; and the
+    /// first whose call may have changed the world.
+    afresh: Option<NodeIx>,
+    wrote: Option<NodeIx>,
+}
+
+/// One success, with what is needed to tell its content.
+#[derive(Debug)]
+pub(crate) struct Success {
+    effect: EffectId,
+    content: Content,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// The request, built when it is needed: at most once, when a failed run is resumed.
+    Model(LeafIx, crate::message::Thread),
+    Tool(ToolCall, Arc<str>),
+}
+
+/// What to do about a new call.
+pub(crate) enum Reuse {
+    /// Run it.
+    No,
+    /// Take this effect's outcome.
+    Take(EffectId),
+    /// It is a write that succeeded before, on other ground: a person decides.
+    AskFirst,
+}
+
+impl Pool {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.outcomes.is_empty()
+    }
+    fn find(&self, key: &Key) -> Option<&EffectId> {
+        self.by_key.get(key)?.front()
+    }
+    pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Outcome> {
+        let (key, outcome) = self.outcomes.remove(effect)?;
+        if let Some(queue) = self.by_key.get_mut(&key) {
+            queue.retain(|known| known != effect);
+        }
+        Some(outcome)
+    }
+    fn add(&mut self, key: Key, effect: EffectId, outcome: Outcome) {
+        self.by_key.entry(key).or_default().push_back(effect.clone());
+        self.outcomes.insert(effect, (key, outcome));
+    }
+}
+
+impl State {
+    pub(crate) fn record_model(&mut self, node: NodeIx, effect: &EffectId, reply: &Arc<ModelReply>) {
+        if super::model::is_empty(reply) {
+            return;
+        }
+        let outcome = Outcome::Reply(Arc::clone(reply));
+        if let Some(frame) = self.frame_mut(node)
+            && let Some(leaf) = frame.leaf
+            && matches!(&frame.phase, LeafPhase::Model(phase) if phase.refused.is_none())
+        {
+            let content = Content::Model(leaf, frame.thread.clone());
+            frame.records.push(Success { effect: effect.clone(), content, outcome });
+        }
+    }
+
+    pub(crate) fn record_call(&mut self, node: NodeIx, slot: usize, output: &Arc<Value>) {
+        let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
+        let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
+        let content = Content::Tool(slot.call.clone(), tool.version.clone());
+        let success =
+            Success { effect: slot.effect.clone(), content, outcome: Outcome::Output(Arc::clone(output)) };
+        if let Some(frame) = self.frame_mut(node) {
+            frame.records.push(success);
+        }
+    }
+
+    /// A call that was not taken from the pool may change what later ones find.
+    pub(crate) fn ran_afresh(&mut self, node: NodeIx, effects: Effects) {
+        let note = |slot: &mut Option<NodeIx>| *slot = Some(slot.map_or(node, |known| known.min(node)));
+        if effects >= Effects::Read {
+            note(&mut self.pool.afresh);
+        }
+        if effects >= Effects::Idempotent {
+            note(&mut self.pool.wrote);
+        }
+    }
+
+    pub(crate) fn reusable_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<EffectId> {
+        let key = self.model_key(node, leaf, &frame.thread)?;
+        self.pool.find(&key).cloned()
+    }
+
+    /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
+    /// run afresh before it.
+    pub(crate) fn reusable_call(
+        &self,
+        node: NodeIx,
+        tool: &ToolDef,
+        args: &Value,
+        effects: Effects,
+    ) -> Reuse {
+        if self.pool.is_empty() {
+            return Reuse::No;
+        }
+        let Some(found) = self.pool.find(&tool_key(&tool.name, &tool.version, args)) else {
+            return Reuse::No;
+        };
+        let blocker = match effects {
+            Effects::Pure => None,
+            Effects::Read => self.pool.wrote,
+            Effects::Idempotent | Effects::Write => self.pool.afresh,
+        };
+        match (blocker.is_some_and(|first| first <= node), effects) {
+            (false, _) => Reuse::Take(found.clone()),
+            (true, Effects::Write) => Reuse::AskFirst,
+            (true, _) => Reuse::No,
+        }
+    }
+
+    fn model_key(&self, node: NodeIx, leaf: LeafIx, thread: &crate::message::Thread) -> Option<Key> {
+        let mut frame = Frame::new(Some(leaf), thread.clone());
+        frame.leaf = Some(leaf);
+        let request = self.model_request(node, &frame, None, EffectId(Arc::from("")))?;
+        let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
+        let content = json!({
+            "messages": messages, "tools": request.tools, "role": request.role,
+            "schema": request.schema, "settings": request.settings,
+        });
+        Some(digest(&content))
+    }
+
+    /// A failed run goes on: the node it failed at, and all that ran ahead of it, start anew (E-05, P-21).
+    pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
+        let first = NodeIx(self.retired);
+        self.fill_pool(first);
+        if !tools.is_empty() {
+            let mut graph = Graph::clone(&self.graph);
+            for tool in tools {
+                graph.tools.insert(tool.name.clone(), Arc::new(tool.clone()));
+            }
+            self.graph = Arc::new(graph);
+            self.schedule = Schedule::derive(&self.graph, self.start.sequential);
+        }
+        self.status = Status::Running;
+        self.on_retired.clear();
+        self.rewind_orders(first);
+        for nodes in self.runtime.values_mut() {
+            nodes.split_off(&first);
+        }
+        for nodes in self.fields.values_mut() {
+            nodes.split_off(&first);
+        }
+        for node in self.graph.nodes.indices().skip(self.retired as usize) {
+            self.nodes[node] = NodeState::new(self.nodes[node].visit);
+        }
+        for row in self.nodes.values_mut() {
+            row.waiters.clear();
+        }
+        if self.seeded >= self.graph.threads.len() {
+            self.await_from(first);
+        } else {
+            self.await_from(NodeIx(0));
+        }
+    }
+
+    fn fill_pool(&mut self, first: NodeIx) {
+        let nodes: Vec<NodeIx> = self.graph.nodes.indices().skip(first.0 as usize).collect();
+        for node in nodes {
+            let records = match &mut self.nodes[node].phase {
+                NodePhase::Running(frame) => std::mem::take(&mut frame.records),
+                NodePhase::Done(done) => std::mem::take(&mut done.records),
+                NodePhase::Waiting(_) => continue,
+            };
+            for Success { effect, content, outcome } in records {
+                let key = match &content {
+                    Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
+                    Content::Tool(call, version) => Some(tool_key(&call.name, version, &call.arguments)),
+                };
+                if let Some(key) = key {
+                    self.pool.add(key, effect, outcome);
+                }
+            }
+        }
+        self.pool.afresh = None;
+        self.pool.wrote = None;
+    }
+
+    /// Orders and threads as they were when only the nodes before `first` had finished.
+    fn rewind_orders(&mut self, first: NodeIx) {
+        let ids: Vec<crate::ids::OrderIx> = self.schedule.orders.indices().collect();
+        for order in ids {
+            let prefix = self.schedule.before(order, first);
+            let state = &mut self.orders[order];
+            *state = super::state::OrderState { prefix, ..Default::default() };
+            if (order.0 as usize) < self.threads.len() {
+                let thread = &mut self.threads[crate::ids::ThreadIx(order.0)];
+                thread.after.truncate(prefix as usize);
+                thread.ahead.clear();
+                thread.exists = prefix > 0 || !thread.base.is_empty();
+            }
+        }
+    }
+}
+
+fn tool_key(name: &str, version: &str, args: &Value) -> Key {
+    digest(&json!([name, version, args]))
+}
+
+fn digest(content: &Value) -> Key {
+    Sha256::digest(content.to_string().as_bytes()).into()
+}

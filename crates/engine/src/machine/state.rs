@@ -1,0 +1,350 @@
+//! What a run is at one moment: a fold of its journal and nothing else (E-03).
+
+use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens};
+use crate::event::{End, Start};
+use crate::fault::{Fault, Warning};
+use crate::graph::{AskKind, Graph};
+use crate::ids::{LeafIx, MessageIx, NodeIx, OrderIx, Table, ThreadIx};
+use crate::message::{Message, Thread, ToolCall};
+use crate::schedule::Schedule;
+use crate::schema::Checks;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// The state of a run. [`State::apply`] is the only mutation (E-02).
+#[derive(Debug)]
+pub struct State {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) schedule: Schedule,
+    pub(crate) checks: Checks,
+    /// Time of the latest input.
+    pub(crate) at: i64,
+    /// Events applied.
+    pub(crate) events: u64,
+    pub(crate) start: Start,
+    pub(crate) status: Status,
+    pub(crate) messages: Table<MessageIx, Arc<Message>>,
+    /// Ids of tool calls in use (E-10).
+    pub(crate) call_ids: HashSet<Arc<str>>,
+    /// Threads of the graph that hold their first message; all of them before any node starts.
+    pub(crate) seeded: usize,
+    pub(crate) threads: Table<ThreadIx, ThreadState>,
+    pub(crate) orders: Table<OrderIx, OrderState>,
+    pub(crate) nodes: Table<NodeIx, NodeState>,
+    /// How many nodes have retired (P-20).
+    pub(crate) retired: u32,
+    /// Who goes on at which number of retired nodes.
+    pub(crate) on_retired: BTreeMap<u32, Vec<NodeIx>>,
+    /// Nodes with something to derive; each at most once.
+    pub(crate) agenda: VecDeque<NodeIx>,
+    /// Effects requested and not completed.
+    pub(crate) pending: BTreeMap<EffectId, PendingEffect>,
+    pub(crate) asks: BTreeMap<Arc<str>, Asking>,
+    /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
+    pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
+    /// Top-level keys of results that did not sync, for D-07's last look-up.
+    pub(crate) fields: HashMap<Arc<str>, BTreeMap<NodeIx, ()>>,
+    pub(crate) usage: Usage,
+    pub(crate) warnings: Vec<Warning>,
+    /// Recorded successes that new requests may take (E-29).
+    pub(crate) pool: super::reuse::Pool,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Status {
+    /// No event yet.
+    #[default]
+    New,
+    Running,
+    /// To end as soon as the next event can be derived.
+    Ending(End, Option<Fault>),
+    Ended(End, Option<Fault>),
+}
+
+/// What a run has used (C-02).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Model requests that were answered.
+    pub model_calls: u64,
+    /// Tools that really ran.
+    pub tool_calls: u64,
+    /// Tokens and money.
+    pub tokens: Tokens,
+}
+
+/// An effect that was requested and has not completed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PendingEffect {
+    /// The node it belongs to.
+    pub node: NodeIx,
+    /// Which call of the node's current leaf; 0 for a model.
+    pub(crate) slot: usize,
+    /// Not to be dispatched before this time (E-14).
+    pub not_before: i64,
+    /// What it does to the world; a model call counts as `idempotent` (E-05).
+    pub effects: Effects,
+    /// Whether it asks a model.
+    pub model: bool,
+}
+
+/// A person is being asked (E-21).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    /// The node that waits.
+    pub node: NodeIx,
+    /// What is asked for.
+    pub kind: AskKind,
+    /// The question.
+    pub prompt: String,
+    pub(crate) slot: Option<usize>,
+}
+
+/// A thread, writer by writer: values of finished prefixes, and what finished ahead of its turn.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadState {
+    pub(crate) base: Thread,
+    pub(crate) exists: bool,
+    /// The thread after each of its first writers.
+    pub(crate) after: Vec<Thread>,
+    pub(crate) ahead: BTreeMap<u32, Contribution>,
+}
+
+/// What a writer left on a thread.
+#[derive(Clone, Debug)]
+pub(crate) enum Contribution {
+    /// The owner's whole value.
+    Whole(Thread),
+    /// Messages to append in the writer's turn.
+    Append(Option<MessageIx>),
+}
+
+/// How far an order has got.
+#[derive(Debug, Default)]
+pub(crate) struct OrderState {
+    /// The first so many writers have finished.
+    pub(crate) prefix: u32,
+    pub(crate) ahead: std::collections::BTreeSet<u32>,
+    pub(crate) waiters: BTreeMap<u32, Vec<NodeIx>>,
+}
+
+/// A node of the graph.
+#[derive(Debug)]
+pub(crate) struct NodeState {
+    pub(crate) phase: NodePhase,
+    /// How often it was started, this time included.
+    pub(crate) visit: u32,
+    pub(crate) queued: bool,
+    /// Nodes that wait for this one to finish.
+    pub(crate) waiters: Vec<NodeIx>,
+    pub(crate) started_at: i64,
+}
+
+#[derive(Debug)]
+pub(crate) enum NodePhase {
+    /// So many waits are not fulfilled yet.
+    Waiting(u32),
+    Running(Box<Frame>),
+    Done(Box<Done>),
+}
+
+/// The running body of a node.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The live leaf; `None` at the end of the flow.
+    pub(crate) leaf: Option<LeafIx>,
+    pub(crate) visits: BTreeMap<LeafIx, u32>,
+    pub(crate) phase: LeafPhase,
+    /// The owned thread as this node sees it.
+    pub(crate) thread: Thread,
+    pub(crate) rounds: u32,
+    pub(crate) calls: BTreeMap<Arc<str>, u32>,
+    /// The calls of the last reply, with the ids they have on the thread.
+    pub(crate) reply_calls: Vec<ToolCall>,
+    pub(crate) last_text: Option<MessageIx>,
+    /// Outputs of tools, with the tool (P-17).
+    pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) published: Option<Publication>,
+    pub(crate) attempts: u32,
+    pub(crate) records: Vec<super::reuse::Success>,
+    /// A person approved the fixed call of the live leaf.
+    pub(crate) approved: bool,
+}
+
+/// What a node published (P-18).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// Where the message went, when it was not the node's own thread.
+    pub(crate) to: Option<(ThreadIx, MessageIx)>,
+    /// The node's own thread, which is the key.
+    pub key: ThreadIx,
+    /// The label of the publishing node.
+    pub label: Arc<str>,
+    /// What stands before the result in the message.
+    pub description: Arc<str>,
+    /// The result.
+    pub content: Arc<str>,
+}
+
+#[derive(Debug)]
+pub(crate) enum LeafPhase {
+    Enter,
+    Model(Box<ModelPhase>),
+    Calls(Box<CallsPhase>),
+    /// Waits for a person, or has the answer.
+    Ask(Option<Value>),
+}
+
+#[derive(Debug)]
+pub(crate) struct ModelPhase {
+    pub(crate) effect: EffectId,
+    pub(crate) attempt: u32,
+    /// Transport faults of the current question.
+    pub(crate) faults: u32,
+    /// Empty replies so far (E-27).
+    pub(crate) empties: u32,
+    /// The reply that did not fit the schema, and why (E-33).
+    pub(crate) refused: Option<(Arc<ModelReply>, String)>,
+    pub(crate) got: Option<Got>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Got {
+    Reply(Arc<ModelReply>),
+    Failed(Failure, u32),
+}
+
+/// The calls of one leaf. They begin in order; their results are appended in order.
+#[derive(Debug, Default)]
+pub(crate) struct CallsPhase {
+    pub(crate) slots: Vec<Slot>,
+    /// The first slot that has not begun.
+    pub(crate) next: usize,
+    /// Slots not done; of them, those that look at the world, and those that change it.
+    pub(crate) open: usize,
+    pub(crate) open_impure: usize,
+    pub(crate) open_writes: usize,
+    /// Slots with something to settle.
+    pub(crate) unsettled: VecDeque<usize>,
+    pub(crate) appended: usize,
+    /// For a fixed call: whether its assistant message is on the thread.
+    pub(crate) call_appended: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) call: ToolCall,
+    pub(crate) effect: EffectId,
+    pub(crate) attempt: u32,
+    pub(crate) effects: Effects,
+    pub(crate) approved: bool,
+    pub(crate) state: SlotState,
+}
+
+#[derive(Debug)]
+pub(crate) enum SlotState {
+    Todo,
+    Asked,
+    Running,
+    /// To be tried again or given up.
+    Failed(Failure, u32),
+    /// Nobody knows whether it happened (E-05); `true` once a person is asked.
+    Lost(bool),
+    Done(Result<Arc<Value>, Fault>),
+}
+
+/// What a finished node left.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) output: Value,
+    pub(crate) fault: Option<Fault>,
+    /// Whether the fault ends the run.
+    pub(crate) fatal: bool,
+    pub(crate) attempts: u32,
+    pub(crate) publication: Option<Publication>,
+    /// For a fatal fault: its own messages.
+    pub(crate) partial: Option<Thread>,
+    /// Dropped when the node retires.
+    pub(crate) records: Vec<super::reuse::Success>,
+    pub(crate) finished_at: i64,
+}
+
+impl State {
+    /// The state before the first event of a run of `graph`.
+    pub fn new(graph: Arc<Graph>) -> State {
+        let schedule = Schedule::derive(&graph, false);
+        State {
+            checks: Checks::default(),
+            at: 0,
+            events: 0,
+            start: Start::default(),
+            status: Status::New,
+            messages: Table::new(),
+            call_ids: HashSet::new(),
+            seeded: 0,
+            threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
+            orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
+            nodes: graph.nodes.values().map(|_| NodeState::new(0)).collect(),
+            retired: 0,
+            on_retired: BTreeMap::new(),
+            agenda: VecDeque::new(),
+            pending: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            runtime: HashMap::new(),
+            fields: HashMap::new(),
+            usage: Usage::default(),
+            warnings: Vec::new(),
+            pool: super::reuse::Pool::default(),
+            graph,
+            schedule,
+        }
+    }
+    pub(crate) fn frame(&self, node: NodeIx) -> Option<&Frame> {
+        match &self.nodes[node].phase {
+            NodePhase::Running(frame) => Some(frame),
+            _ => None,
+        }
+    }
+    pub(crate) fn frame_mut(&mut self, node: NodeIx) -> Option<&mut Frame> {
+        match &mut self.nodes[node].phase {
+            NodePhase::Running(frame) => Some(frame),
+            _ => None,
+        }
+    }
+    pub(crate) fn done(&self, node: NodeIx) -> Option<&Done> {
+        match &self.nodes[node].phase {
+            NodePhase::Done(done) => Some(done),
+            _ => None,
+        }
+    }
+}
+
+impl NodeState {
+    pub(crate) fn new(visit: u32) -> Self {
+        let waiters = Vec::new();
+        Self { phase: NodePhase::Waiting(0), visit, queued: false, waiters, started_at: 0 }
+    }
+}
+
+impl Frame {
+    pub(crate) fn new(entry: Option<LeafIx>, thread: Thread) -> Self {
+        Self {
+            leaf: entry,
+            visits: entry.into_iter().map(|leaf| (leaf, 1)).collect(),
+            phase: LeafPhase::Enter,
+            thread,
+            rounds: 0,
+            calls: BTreeMap::new(),
+            reply_calls: Vec::new(),
+            last_text: None,
+            outputs: Vec::new(),
+            fault: None,
+            published: None,
+            attempts: 1,
+            records: Vec::new(),
+            approved: false,
+        }
+    }
+}

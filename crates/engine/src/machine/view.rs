@@ -1,0 +1,258 @@
+//! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
+
+use super::state::{Done, NodePhase, Publication, State, Status, Usage};
+use crate::effect::EffectId;
+use crate::event::{End, Start};
+use crate::fault::{Fault, Warning};
+use crate::graph::Graph;
+use crate::ids::{NodeIx, OrderIx, ThreadIx};
+use crate::message::{Message, Thread};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a run stands, for people (C-02).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// It goes on by itself.
+    Running,
+    /// Only a person can let it go on (E-21).
+    Waiting,
+    /// Every node retired.
+    Completed,
+    /// A fault ended it.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// One entry of the third data layer (D-03).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepResult {
+    /// The node's id.
+    pub step_id: Arc<str>,
+    /// Its name.
+    pub step_name: Arc<str>,
+    /// The tool that gave the result; null for a model's node.
+    pub tool_id: Option<Arc<str>>,
+    /// The result (E-25); null after a fault.
+    pub output: Value,
+    /// Whether it succeeded.
+    pub is_success: bool,
+    /// Why not.
+    pub error: Option<Fault>,
+    /// Tries of this id, from 1.
+    pub attempts: u32,
+}
+
+/// One node's progress, for live views and `explain`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeView {
+    /// The node's id.
+    pub node: Arc<str>,
+    /// Milliseconds since the epoch; 0 if it has not started.
+    pub started: i64,
+    /// Milliseconds since the epoch, once it has finished.
+    pub ended: Option<i64>,
+    /// Whether its result is final (P-20).
+    pub retired: bool,
+}
+
+/// The observable part of a run at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Where it stands.
+    pub status: RunStatus,
+    /// The last node's result, once completed.
+    pub output: Value,
+    /// Why it did not complete.
+    pub fault: Option<Fault>,
+    /// Every thread that exists, in the order of the document.
+    pub threads: Vec<(Arc<str>, Vec<Arc<Message>>)>,
+    /// What nodes published, by the key thread, last write wins (P-18).
+    pub data_out: Vec<(Arc<str>, Arc<str>, Publication)>,
+    /// Results by node, in list order.
+    pub results: Vec<StepResult>,
+    /// `runtime_metadata`: value and the node it came from.
+    pub runtime: BTreeMap<Arc<str>, (Value, Arc<str>)>,
+}
+
+impl State {
+    /// The graph, with tools as they are pinned now.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+    /// What the run began with.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+    /// What the run has used.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+    /// Warnings so far, in journal order.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+    /// The number of events applied.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+    /// Effects that were requested and have not completed, by id.
+    pub fn pending(&self) -> &BTreeMap<EffectId, super::PendingEffect> {
+        &self.pending
+    }
+    /// Open asks, by id (E-21).
+    pub fn asks(&self) -> &BTreeMap<Arc<str>, super::Asking> {
+        &self.asks
+    }
+    /// How the run ended, if it did, and why.
+    pub fn ended(&self) -> Option<(End, Option<&Fault>)> {
+        match &self.status {
+            Status::Ended(status, fault) => Some((*status, fault.as_ref())),
+            _ => None,
+        }
+    }
+    /// The number of retired nodes and of all nodes.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.retired as usize, self.graph.nodes.len())
+    }
+
+    /// Where the run stands.
+    pub fn status(&self) -> RunStatus {
+        match &self.status {
+            Status::Ended(End::Completed, _) => RunStatus::Completed,
+            Status::Ended(End::Failed, _) => RunStatus::Failed,
+            Status::Ended(End::Cancelled, _) => RunStatus::Cancelled,
+            _ if self.pending.is_empty() && !self.asks.is_empty() && self.step().is_none() => {
+                RunStatus::Waiting
+            }
+            _ => RunStatus::Running,
+        }
+    }
+
+    /// What may be seen: everything of a run that goes on, and of an ended one what a sequential run would
+    /// have left (P-20's precise faults).
+    pub fn view(&self) -> View {
+        let horizon = self.horizon();
+        let visible = |node: NodeIx| node.0 < horizon;
+        let finished: Vec<(NodeIx, &Done)> = self
+            .graph
+            .nodes
+            .indices()
+            .filter(|node| visible(*node))
+            .filter_map(|node| self.done(node).map(|done| (node, done)))
+            .collect();
+        let status = self.status();
+        let last = finished.last().filter(|_| status == RunStatus::Completed);
+        View {
+            status,
+            output: last.map(|(_, done)| done.output.clone()).unwrap_or_default(),
+            fault: self.ended().and_then(|(_, fault)| fault.cloned()),
+            threads: self.visible_threads(horizon),
+            data_out: self.published_values(&finished),
+            results: finished.iter().map(|(node, done)| self.step_result(*node, done)).collect(),
+            runtime: self.runtime_values(horizon),
+        }
+    }
+
+    /// Nodes from here on are hidden.
+    fn horizon(&self) -> u32 {
+        match &self.status {
+            Status::Ended(End::Failed, _) => match self.nodes.get(NodeIx(self.retired)) {
+                Some(node) if matches!(&node.phase, NodePhase::Done(done) if done.fatal) => self.retired + 1,
+                _ => self.retired,
+            },
+            _ => u32::MAX,
+        }
+    }
+
+    fn visible_threads(&self, horizon: u32) -> Vec<(Arc<str>, Vec<Arc<Message>>)> {
+        let threads = self.graph.threads.iter().filter_map(|(ix, def)| {
+            let thread = self.visible_thread(ix, horizon)?;
+            let messages = thread.iter().map(|message| Arc::clone(&self.messages[message])).collect();
+            Some((def.name.clone(), messages))
+        });
+        threads.collect()
+    }
+
+    /// A thread's value below the horizon, or `None` if it does not exist there.
+    fn visible_thread(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
+        let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
+        let prefix = self.orders[order].prefix.min(self.schedule.before(order, NodeIx(horizon)));
+        let next = self.schedule.orders[order].writers.get(prefix as usize);
+        let live = next.filter(|node| node.0 < horizon && self.graph.nodes[**node].body.thread == Some(ix));
+        let own = live.and_then(|node| match &self.nodes[*node].phase {
+            NodePhase::Running(frame) => Some(frame.thread.clone()),
+            NodePhase::Done(done) => done.partial.clone(),
+            NodePhase::Waiting(_) => None,
+        });
+        let exists = prefix > 0 || !state.base.is_empty() || own.as_ref().is_some_and(|t| !t.is_empty());
+        exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
+    }
+
+    fn published_values(&self, finished: &[(NodeIx, &Done)]) -> Vec<(Arc<str>, Arc<str>, Publication)> {
+        let mut values: Vec<(Arc<str>, Arc<str>, Publication)> = Vec::new();
+        let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
+        for (node, done) in finished {
+            let Some(publication) = &done.publication else { continue };
+            let key = self.graph.threads[publication.key].name.clone();
+            let row = (key, self.graph.nodes[*node].id.clone(), publication.clone());
+            let place = *at.entry(publication.key).or_insert(values.len());
+            match values.get_mut(place) {
+                Some(old) => *old = row,
+                None => values.push(row),
+            }
+        }
+        values
+    }
+
+    fn step_result(&self, node: NodeIx, done: &Done) -> StepResult {
+        let def = &self.graph.nodes[node];
+        StepResult {
+            step_id: def.id.clone(),
+            step_name: def.name.clone(),
+            tool_id: def.tool.clone(),
+            output: done.output.clone(),
+            is_success: done.fault.is_none(),
+            error: done.fault.clone(),
+            attempts: done.attempts,
+        }
+    }
+
+    fn runtime_values(&self, horizon: u32) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
+        let names = self.runtime.keys().filter_map(|name| {
+            let (node, value) = self.runtime_at(name, NodeIx(horizon))?;
+            Some((name.clone(), (value.clone(), self.graph.nodes[node].id.clone())))
+        });
+        names.collect()
+    }
+
+    /// The first data layer (D-01).
+    pub fn initial(&self) -> &Map<String, Value> {
+        &self.start.initial
+    }
+
+    /// Every node's progress, in list order.
+    pub fn node_views(&self) -> Vec<NodeView> {
+        let rows = self.graph.nodes.iter().map(|(ix, def)| {
+            let state = &self.nodes[ix];
+            NodeView {
+                node: def.id.clone(),
+                started: state.started_at,
+                ended: self.done(ix).map(|done| done.finished_at),
+                retired: ix.0 < self.retired,
+            }
+        });
+        rows.collect()
+    }
+
+    /// A node's live conversation, for watchers.
+    pub fn thread_of(&self, node: &str) -> Option<Vec<Arc<Message>>> {
+        let node = *self.schedule.by_id.get(node)?;
+        let frame = self.frame(node)?;
+        Some(frame.thread.iter().map(|ix| Arc::clone(&self.messages[ix])).collect())
+    }
+}

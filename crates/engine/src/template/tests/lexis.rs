@@ -1,0 +1,246 @@
+use serde_json::json;
+
+use super::World;
+use crate::template::{Template, is_name};
+
+fn world() -> World {
+    World::new(
+        json!({"x": "V", "größe": 1, "a-b": 2, "_1": 3, "数据": 4}),
+        json!({}),
+        json!({"7": [{"k": "seven"}]}),
+    )
+}
+
+/// D-06, D-09: every form, with and without spaces.
+#[test]
+fn forms() {
+    for text in [
+        "{{{x}}}",
+        "{{{ x }}}",
+        "{{x}}",
+        "{{ x }}",
+        "{{  x}}",
+        "{{\n\tx\r\n}}",
+        "${x}",
+        "${ x }",
+        "{{metadata.x}}",
+    ] {
+        assert_eq!(world().text(text), "V", "{text}");
+        let template = Template::parse(text).unwrap();
+        assert_eq!(template.placeholders().map(|p| &*p.raw).collect::<Vec<_>>(), [text]);
+    }
+}
+
+/// D-09: text around placeholders, braces that belong to the text, escapes.
+#[test]
+fn text_around_placeholders() {
+    for (text, expected) in [
+        ("", ""),
+        ("plain", "plain"),
+        ("a{{x}}b${x}c{{{x}}}d", "aVbVcVd"),
+        ("{{x}}{{x}}", "VV"),
+        ("{{x}}}", "V}"),
+        ("{{{x}}", "{V"),
+        ("{{{x}}}}", "V}"),
+        ("{{{{x}}}}", "{V}"),
+        ("{{{x} }}", "{{{x} }}"),
+        ("${x}}", "V}"),
+        ("${{ x }}", "$V"),
+        ("${{{ x }}}", "$V"),
+        ("$${x}", "$V"),
+        ("{${x}}", "{V}"),
+        ("{\"k\": {{x}}}", "{\"k\": V}"),
+        ("{{ {{x}} }}", "{{ V }}"),
+        ("{{#if x}}{{x}}{{/if}}", "{{#if x}}V{{/if}}"),
+        ("杭州 {{x}} 🦀", "杭州 V 🦀"),
+        // escapes
+        (r"\{{", "{{"),
+        (r"\${", "${"),
+        (r"\{{x}}", "{{x}}"),
+        (r"\{{{x}}}", "{{{x}}}"),
+        (r"\${x}", "${x}"),
+        (r"\\{{x}}", r"\V"),
+        (r"\\${x}", r"\V"),
+        (r"\\\{{x}}", r"\{{x}}"),
+        (r"\\\\{{x}}", r"\\V"),
+        (r"\\{{a b}}", r"\{{a b}}"),
+        (r"\{{x", "{{x"),
+        (r"\${{x}}", "${{x}}"),
+        (r"\{{{{x}}", "{{V"),
+        // backslashes elsewhere
+        (r"\\ \{ \$ \n C:\\dir\", r"\\ \{ \$ \n C:\\dir\"),
+        (r"\{x}", r"\{x}"),
+    ] {
+        assert_eq!(world().text(text), expected, "{text}");
+        assert_eq!(Template::parse(text).unwrap().source(), text);
+    }
+}
+
+/// D-09: what is no path is left alone.
+#[test]
+fn left_alone() {
+    for text in [
+        "{{}}",
+        "{{ }}",
+        "{{a b}}",
+        "{{#if x}}",
+        "${a:-b}",
+        "${}",
+        "${1a}",
+        "{{1a}}",
+        "{{-a}}",
+        "{{a.}}",
+        "{{.a}}",
+        "{{a..b}}",
+        "{{a.-b}}",
+        "{{a[]}}",
+        "{{a[ 0 ]}}",
+        "{{a[1.5]}}",
+        "{{a[+1]}}",
+        "{{a[--1]}}",
+        "{{a[x]}}",
+        "{{a['k']}}",
+        "{{a[\"k]}}",
+        "{{a[\"\\x\"]}}",
+        "{{a[\"\\ud800\"]}}",
+        "{{a [0]}}",
+        "{{a. b}}",
+        "{{a.b!}}",
+        "{{\u{a0}x\u{a0}}}",
+        "{{\u{2165}}}",
+        "{{²}}",
+        "{{٣}}",
+        "{{🦀}}",
+        "$x",
+        "{x}",
+        "{ {x}}",
+        "{{x} }",
+        "{{x}\n}!",
+        "{{",
+        "{{ ",
+        "${",
+        "{{{",
+        "$",
+        "{",
+        "\\",
+        "{{a.",
+        "{{a[",
+        "{{a[\"b",
+        "{{a[0",
+        "{{a.b[\"",
+        "}}",
+        "{{x]]",
+    ] {
+        let template = Template::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(template.literal(), Some(text));
+    }
+}
+
+/// D-09: an opening, a path and then the end of the text (spaces aside, one brace aside).
+#[test]
+fn unfinished() {
+    for (text, offset) in [
+        ("{{x", 0),
+        ("{{ x", 0),
+        ("{{x  ", 0),
+        ("{{x}", 0),
+        ("{{ x }", 0),
+        ("{{x} \n", 0),
+        ("${x", 0),
+        ("${ x ", 0),
+        ("{{{x", 1),
+        ("{{{x}", 1),
+        ("é{{a.b[0][\"k\"].2", 2),
+        ("{{x}} and {{x", 10),
+        (r"\\{{x", 2),
+        ("{{a[\"{{b", 5),
+    ] {
+        let error = Template::parse(text).expect_err(text);
+        assert_eq!(error.offset, offset, "{text}");
+        assert!(error.message.contains("not closed"), "{}", error.message);
+    }
+}
+
+/// D-06: the segments of a path, and where a placeholder stands.
+#[test]
+fn paths() {
+    for (path, canonical) in [
+        ("a", "a"),
+        ("2.output", "2.output"),
+        ("a.b[0].c", "a.b[0].c"),
+        ("a.b.0.c", "a.b.0.c"),
+        ("a[-1]", "a[-1]"),
+        ("a[007]", "a[7]"),
+        (r#"a["odd.key"]"#, r#"a["odd.key"]"#),
+        (r#"a["plain"]"#, "a.plain"),
+        (r#"a["}}"]["\"\u00e9\n"][""]"#, r#"a["}}"]["\"é\n"][""]"#),
+        ("größe.数据-1._", "größe.数据-1._"),
+        ("x\u{2165}.y²", "x\u{2165}.y²"),
+        ("a[99999999999999999999]", "a[9223372036854775807]"),
+        ("a[-99999999999999999999]", "a[-9223372036854775808]"),
+    ] {
+        let text = format!("é {{{{ {path} }}}}!");
+        let template = Template::parse(&text).unwrap();
+        let [placeholder] = template.placeholders().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        assert_eq!(placeholder.path.to_string(), canonical, "{text}");
+        assert_eq!((placeholder.offset, &*placeholder.raw), (3, &text[3..text.len() - 1]));
+        let again = Template::parse(&format!("{{{{{canonical}}}}}")).unwrap();
+        assert_eq!(again.placeholders().next().unwrap().path, placeholder.path);
+    }
+}
+
+/// D-09: names.
+#[test]
+fn names() {
+    for name in ["a", "_", "a-b", "step_1", "größe", "数据", "_1", "12", "0", "ªª", "x²"] {
+        assert!(is_name(name), "{name}");
+    }
+    // A letter number, an enclosed letter and a vowel sign are alphabetic but no letters.
+    for name in ["", "1a", "-a", "a.b", "a b", "²", "\u{2165}", "\u{24b6}", "\u{93f}", "٣", "é!"] {
+        assert!(!is_name(name), "{name}");
+    }
+    assert_eq!(world().text("{{größe}} {{a-b}} {{_1}} {{数据}} {{7.k}}"), "1 2 3 4 seven");
+}
+
+/// Serialized as the source; a template that does not parse is refused on the way in.
+#[test]
+fn serde_is_the_source() {
+    let template = Template::parse(r"\{{a}} {{b}}").unwrap();
+    let text = serde_json::to_string(&template).unwrap();
+    assert_eq!(text, r#""\\{{a}} {{b}}""#);
+    assert_eq!(serde_json::from_str::<Template>(&text).unwrap(), template);
+    assert!(serde_json::from_str::<Template>(r#""{{b""#).unwrap_err().to_string().contains("not closed"));
+    assert!(Template::default().is_empty() && Template::parse("").unwrap() == Template::default());
+}
+
+/// Linear time: texts made to be read over and over by a parser that goes back. Unoptimised, each takes some 30 ms;
+/// a parser that reads on to the end from each opening takes some seconds.
+#[test]
+fn hostile_texts_are_linear() {
+    for piece in [
+        "{",
+        "{{a",
+        "{{{a}",
+        "{{a[\"",
+        "{{a[\"]",
+        "{{a[\"][",
+        "\"][",
+        "\\",
+        "{{ ",
+        "{{a.b[\"\\",
+        "${",
+        "{{a[\"x\"]",
+        "{{a[9",
+        "{{a}}",
+        "\\{{",
+    ] {
+        for opening in ["", "{{a[", "{{a[\"", "{{a "] {
+            let text = opening.to_owned() + &piece.repeat(30_000 / piece.len());
+            let started = std::time::Instant::now();
+            let parsed = Template::parse(&text);
+            let taken = started.elapsed();
+            assert!(parsed.is_err() || parsed.unwrap().source() == text);
+            assert!(taken.as_millis() < 1_000, "{opening}{piece}…: {taken:?}");
+        }
+    }
+}

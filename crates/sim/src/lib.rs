@@ -1,0 +1,1 @@
+//! Seeded simulator, reference models and the conformance runner (development only).

@@ -1,0 +1,58 @@
+//! Journals, content-addressed blobs and the run index: everything Selvedge remembers, in one SQLite file.
+//!
+//! A run's state is a fold of its journal and nothing else (E-03); this crate keeps journals and hands them back
+//! unchanged. It knows nothing of what an event means: an [`Entry`] is a number, a time and one JSON text.
+//!
+//! # Promises
+//! - **Durable means durable** (E-04). A [`Commit`] is done after the transaction that holds it is synced to the
+//!   disk (`synchronous=FULL`). All requests of one store go through one writer thread that puts whatever is
+//!   queued into one transaction: *group commit*. Requests sent one after the other are written in that order.
+//! - **All or nothing.** A request's entries, its run-index update and its blobs become visible together. If a
+//!   commit fails (disk full, a lock held too long), every request of that batch fails with the same error and
+//!   nothing of it is kept; the store goes on working once the cause is gone.
+//! - **Exact text.** What [`Store::journal`] yields is, byte for byte, what [`Store::append`] was given.
+//! - **Said once, stored once** (E-08). Long strings inside large entries are stored by content, so the journal's
+//!   size is linear in what was said; a forked run shares its prefix with its source (E-19).
+//! - **One driver a run** (C-12). [`Store::drive`] takes an OS lock that dies with its process.
+//! - **Several processes** may use one state folder at the same time.
+//!
+//! # Where things are
+//! - `schema.rs`: tables and migrations; `open.rs`: opening connections
+//! - `writer.rs`: the writer thread and its transactions; `reader.rs`: reading journals
+//! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
+//! - `lock.rs`: the driver's lock; `error.rs`: what can go wrong, and what to do then
+
+mod blobs;
+mod commit;
+mod encode;
+mod error;
+mod index;
+mod lock;
+mod open;
+mod reader;
+mod schema;
+mod store;
+mod writer;
+
+pub use blobs::BlobHash;
+pub use commit::Commit;
+pub use error::StoreError;
+pub use index::{ForkPoint, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate};
+pub use lock::DriverLock;
+pub use open::DB_FILE;
+pub use reader::Journal;
+pub use store::{Mode, Store};
+
+/// One event of a run's journal, as opaque text.
+///
+/// The first entry of a run has `n` = 1 and every further one its predecessor's `n` + 1; the store refuses
+/// anything else ([`StoreError::OutOfOrder`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Number within the run, from 1.
+    pub n: u64,
+    /// When the event was made, in milliseconds since 1970 (UTC).
+    pub at_ms: i64,
+    /// The event, one JSON object.
+    pub json: String,
+}

@@ -1,0 +1,163 @@
+//! Opening connections: the one that writes, and those that read.
+//!
+//! SQLite's own locks are POSIX record locks, which a process loses when it closes *any* descriptor of the file.
+//! So nothing in this crate opens `selvedge.db` (or its `-shm`) other than through SQLite, except to create it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::{StoreError, schema};
+
+/// Name of the database in the state folder (C-14).
+pub const DB_FILE: &str = "selvedge.db";
+
+/// How long a request waits for another process's transaction.
+const BUSY: Duration = Duration::from_secs(30);
+/// Pages in the write-ahead log at which a commit itself runs a checkpoint. Checkpoints normally happen while the
+/// writer is idle (see `writer.rs`); this bounds the log (16 MiB) when it never is.
+const AUTOCHECKPOINT_PAGES: u32 = 4096;
+/// After a checkpoint the log's file is cut to this size.
+const LOG_BYTES: u32 = 32 * 1024 * 1024;
+/// Prepared statements kept a connection; more than the crate has.
+const STATEMENTS: usize = 48;
+
+/// Creating the file must not overlap with another open of it in this process (see the module's note on locks).
+static CREATE: Mutex<()> = Mutex::new(());
+
+/// Opens the database for writing: creates folder and file if needed and brings the format up to date.
+pub(crate) fn write(dir: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
+    let _creating = CREATE.lock().unwrap_or_else(PoisonError::into_inner);
+    fs::create_dir_all(dir).map_err(|error| StoreError::from_io(dir, &error))?;
+    let db = dir.join(DB_FILE);
+    create_private(&db).map_err(|error| StoreError::from_io(&db, &error))?;
+    let deadline = Instant::now() + BUSY;
+    loop {
+        match try_write(&db, migrations) {
+            // Switching a new file to write-ahead logging does not wait for a process that does the same.
+            Err(StoreError::Locked { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(db, flags).map_err(sql)?;
+    prepare(&conn).map_err(sql)?;
+    // SQLite quietly opens for reading what it may not write.
+    if conn.is_readonly("main").map_err(sql)? {
+        let why = "this user may only read it".to_owned();
+        return Err(StoreError::ReadOnly { path: db.to_owned(), why });
+    }
+    // Before anything is written: a newer format, damage or another program's file stays as it is.
+    schema::version(&conn, db, u32::try_from(migrations.len()).unwrap_or(u32::MAX))?;
+    conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
+    conn.pragma_update(None, "synchronous", "full").map_err(sql)?;
+    conn.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES).map_err(sql)?;
+    conn.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(sql)?;
+    schema::migrate(&conn, db, migrations)?;
+    Ok(conn)
+}
+
+/// Opens the database for reading.
+pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
+    let db = dir.join(DB_FILE);
+    match fs::metadata(&db) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(StoreError::Missing { path: db });
+        }
+        Err(error) => return Err(StoreError::from_io(&db, &error)),
+        Ok(_) => {}
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let first = Connection::open_with_flags(&db, flags).and_then(|conn| probe(&conn).map(|()| conn));
+    let conn = match first {
+        Err(error) if is_cannot_open(&error) && log_is_empty(&db) => {
+            // A database with write-ahead log needs its helper files even for reading, and a read-only folder
+            // does not let SQLite make them. Without a log there is nobody who could be writing.
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(immutable_uri(&db), flags)
+                .and_then(|conn| probe(&conn).map(|()| conn))
+                .map_err(|error| StoreError::from_sqlite(&db, &error))?
+        }
+        other => other.map_err(|error| StoreError::from_sqlite(&db, &error))?,
+    };
+    let newest = u32::try_from(schema::MIGRATIONS.len()).unwrap_or(u32::MAX);
+    match schema::version(&conn, &db, newest)? {
+        found if found == newest => Ok(conn),
+        // Created, and nothing written since.
+        0 => Err(StoreError::Missing { path: db }),
+        found => {
+            let why = format!("its format {found} must first be brought to format {newest}");
+            Err(StoreError::ReadOnly { path: db, why })
+        }
+    }
+}
+
+/// Opens a database that lives in memory and is gone with its connection.
+pub(crate) fn memory() -> Result<Connection, StoreError> {
+    let db = PathBuf::from(":memory:");
+    let sql = |error| StoreError::from_sqlite(&db, &error);
+    let conn = Connection::open_in_memory().map_err(sql)?;
+    prepare(&conn).map_err(sql)?;
+    schema::migrate(&conn, &db, schema::MIGRATIONS)?;
+    Ok(conn)
+}
+
+fn prepare(conn: &Connection) -> rusqlite::Result<()> {
+    conn.busy_timeout(BUSY)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Finds damaged pages when they are read instead of when they are used.
+    conn.pragma_update(None, "cell_size_check", true)
+}
+
+fn probe(conn: &Connection) -> rusqlite::Result<()> {
+    prepare(conn)?;
+    conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+fn is_cannot_open(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+fn log_is_empty(db: &Path) -> bool {
+    let mut log = db.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).map_or(true, |meta| meta.len() == 0)
+}
+
+/// `file:` address of `db` with everything escaped that SQLite would take for syntax.
+fn immutable_uri(db: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in db.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+/// Creates the file for this user alone: journals hold whole conversations. SQLite gives its helper files the
+/// same rights. A file that is there is not touched.
+fn create_private(db: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(db) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,137 @@
+//! The format of `selvedge.db`, and how older formats become the newest one.
+//!
+//! The file is marked by `application_id` ("Slvg"); `user_version` is the format's number.
+//!
+//! # Format 1
+//!
+//! **`runs`**: the run index, one row a run.
+//! - `key`: small integer that stands for the run in `journal`; never shown.
+//! - `id`: the run's public id, unique (C-12).
+//! - `name`, `dialect`, `status`, `started_ms`, `ended_ms`, `usage` (JSON): what `runs` lists (C-15).
+//! - `graph`: hash of the compiled graph, which must be in `blobs` (E-05); `options`: JSON of what the run was
+//!   started with (C-10); `scripted`: 0 or 1 (C-07).
+//! - `parent`, `parent_events`: for a forked run (E-19) the run it shares its first `parent_events` events with.
+//!
+//! Invariants: `status` is one of [`crate::RunStatus`]'s names; `parent` is an older row, which had at least
+//! `parent_events` events. Status and usage are a cache for listing; the journal is the truth (E-03).
+//!
+//! **`journal`**: one row an event.
+//! - `key`: `runs.key` × 2³² + `n`. So one run's events are neighbours in order, a row needs no other index, and
+//!   an event of up to about 4 KB stays within one page (in a `WITHOUT ROWID` table that limit is 1 KB).
+//! - `at_ms`: when.
+//! - `body`: `TEXT`: the event's JSON as it is; `BLOB`: the event's JSON with references to `blobs`, see
+//!   `encode.rs`.
+//!
+//! Invariants: rows are inserted, never changed or deleted. A run's numbers begin at `parent_events` + 1 (1 if it
+//! is no fork) and have no gaps. Every referenced blob is there: it is written in the same transaction or earlier.
+//!
+//! **`blobs`**: contents by SHA-256. `hash` is the hash of `data`. Never changed or deleted.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::StoreError;
+
+/// Marks the file as ours ("Slvg").
+const APPLICATION_ID: i32 = 0x536c_7667;
+
+/// `MIGRATIONS[i]` makes format `i + 1` of format `i`; format 0 is an empty file. A released migration is never
+/// edited: a change of format is a new entry at the end.
+pub(crate) const MIGRATIONS: &[&str] = &["
+    CREATE TABLE runs (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        dialect TEXT NOT NULL,
+        status TEXT NOT NULL,
+        started_ms INTEGER NOT NULL,
+        ended_ms INTEGER,
+        usage TEXT NOT NULL,
+        graph BLOB,
+        scripted INTEGER NOT NULL,
+        options TEXT NOT NULL,
+        parent INTEGER REFERENCES runs (key),
+        parent_events INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX runs_by_start ON runs (started_ms);
+    CREATE TABLE journal (
+        key INTEGER PRIMARY KEY,
+        at_ms INTEGER NOT NULL,
+        body ANY NOT NULL
+    ) STRICT;
+    CREATE TABLE blobs (
+        key INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        data BLOB NOT NULL
+    ) STRICT;
+"];
+
+/// Number of bits that an event's number takes in a journal key.
+const NUMBER_BITS: u32 = 32;
+/// Largest event number. The limit of events a run (E-28, `events`) is far below.
+pub(crate) const MAX_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+
+/// The journal key of event `n` of the run `run`, or `None` if the numbers are beyond the format.
+pub(crate) fn journal_key(run: i64, n: u64) -> Option<i64> {
+    let run = u32::try_from(run).ok().filter(|run| *run <= i32::MAX as u32)?;
+    let n = i64::from(u32::try_from(n).ok()?);
+    Some((i64::from(run) << NUMBER_BITS) | n)
+}
+
+/// The event number within a journal key.
+pub(crate) fn number_of(key: i64) -> u64 {
+    key as u64 & MAX_NUMBER
+}
+
+/// The format of an open database. Fails if it is newer than `supported`, damaged, or not ours.
+pub(crate) fn version(conn: &Connection, db: &Path, supported: u32) -> Result<u32, StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let damaged = |why: &str| StoreError::Damaged { path: db.to_owned(), why: why.to_owned() };
+    let found: i64 = pragma(conn, "PRAGMA user_version").map_err(sql)?;
+    let application: i64 = pragma(conn, "PRAGMA application_id").map_err(sql)?;
+    // Counting the tables reads the schema, which finds most damage before anything is written.
+    let tables: i64 = pragma(conn, "SELECT count(*) FROM sqlite_schema").map_err(sql)?;
+    if application != i64::from(APPLICATION_ID) && (application != 0 || found != 0 || tables != 0) {
+        return Err(damaged("it is a database of another program"));
+    }
+    if found == 0 && tables != 0 {
+        return Err(damaged("it has tables but no format number"));
+    }
+    let found = u32::try_from(found).map_err(|_| damaged("its format number is negative"))?;
+    if found > supported {
+        return Err(StoreError::Newer { path: db.to_owned(), found, supported });
+    }
+    Ok(found)
+}
+
+/// Brings an open database to the newest format of `migrations`, in one transaction: a crash leaves the old
+/// format. Of two processes that open an old database at the same time one migrates and the other waits for it.
+pub(crate) fn migrate(conn: &Connection, db: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    if version(conn, db, newest)? == newest {
+        return Ok(());
+    }
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(sql)?;
+    let result = version(conn, db, newest).and_then(|found| {
+        for migration in migrations.iter().skip(found as usize) {
+            conn.execute_batch(migration).map_err(sql)?;
+        }
+        conn.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
+        conn.pragma_update(None, "user_version", newest).map_err(sql)?;
+        conn.execute_batch("COMMIT").map_err(sql)
+    });
+    if result.is_err() && !conn.is_autocommit() {
+        // The first error is the one to report; an open transaction ends with the connection anyway.
+        let _ = conn.execute_batch("ROLLBACK");
+    }
+    result
+}
+
+fn pragma(conn: &Connection, sql: &str) -> rusqlite::Result<i64> {
+    conn.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests;

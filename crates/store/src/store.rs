@@ -1,0 +1,243 @@
+//! The store: one state folder, opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::lock::{self, Driven};
+use crate::writer::{self, Request, Writer};
+use crate::{
+    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, StoreError,
+    blobs, index, open, schema,
+};
+
+/// Connections for reading that are kept open between requests.
+const READERS: usize = 4;
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// To read and write; folder and database are created if needed, an older format is brought up to date.
+    ReadWrite,
+    /// To read what is there. Nothing is created or changed.
+    ReadOnly,
+}
+
+/// An open state folder. Clones share it; it closes with the last clone (and the last [`Journal`]), after
+/// everything that was handed in is written. Closing blocks for as long as that takes.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// What the clones of a store share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    // Dropped in this order: the writer's connection is closed last, which moves the log into the database.
+    readers: Readers,
+    writer: Writer,
+    place: Place,
+    db: PathBuf,
+}
+
+#[derive(Debug)]
+enum Readers {
+    Pool(Mutex<Vec<Connection>>),
+    Shared(Arc<Mutex<Connection>>),
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(PathBuf),
+    Memory(Driven),
+}
+
+impl Store {
+    /// Opens the state folder `dir` (C-14).
+    ///
+    /// Fails with [`StoreError::Newer`] or [`StoreError::Damaged`] on a database that this version must not touch,
+    /// [`StoreError::Missing`] if there is none to read, [`StoreError::ReadOnly`], [`StoreError::Full`],
+    /// [`StoreError::Locked`] or [`StoreError::Io`] if the folder cannot be used.
+    pub fn open(dir: &Path, mode: Mode) -> Result<Self, StoreError> {
+        let db = dir.join(DB_FILE);
+        let (writer, readers) = match mode {
+            Mode::ReadWrite => {
+                (Writer::start(open::write(dir, schema::MIGRATIONS)?, db.clone())?, Vec::new())
+            }
+            // The first reader is kept: it has found out how the folder can be read.
+            Mode::ReadOnly => (Writer::None, vec![open::read(dir)?]),
+        };
+        let readers = Readers::Pool(Mutex::new(readers));
+        Ok(Self { inner: Arc::new(Inner { readers, writer, place: Place::Folder(dir.to_owned()), db }) })
+    }
+
+    /// A store in memory, gone with its last clone: for tests, simulations and measurements without a disk.
+    pub fn memory() -> Result<Self, StoreError> {
+        let conn = Arc::new(Mutex::new(open::memory()?));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                readers: Readers::Shared(Arc::clone(&conn)),
+                writer: Writer::Here(conn),
+                place: Place::Memory(Driven::default()),
+                db: PathBuf::from(":memory:"),
+            }),
+        })
+    }
+
+    /// The state folder, `None` for a store in memory.
+    pub fn dir(&self) -> Option<&Path> {
+        match &self.inner.place {
+            Place::Folder(dir) => Some(dir),
+            Place::Memory(_) => None,
+        }
+    }
+
+    /// Creates a run with its first entries, all or nothing.
+    ///
+    /// Fails with [`StoreError::AlreadyExists`] for an id that was used before (C-12), [`StoreError::UnknownBlob`]
+    /// if its graph is not stored, [`StoreError::UnknownRun`] or [`StoreError::OutOfOrder`] if it is a fork of a
+    /// run or at an event that does not exist.
+    pub fn create_run(&self, run: NewRun, entries: Vec<Entry>) -> Commit {
+        self.send(Request::create(run, entries))
+    }
+
+    /// Appends entries to a run's journal (E-04).
+    ///
+    /// Fails with [`StoreError::OutOfOrder`] unless they continue it, [`StoreError::UnknownRun`] if there is none.
+    pub fn append(&self, run: &str, entries: Vec<Entry>) -> Commit {
+        self.send(Request::append(run.to_owned(), entries, None))
+    }
+
+    /// Appends entries and changes the run's row in the same transaction. Fails like [`Store::append`].
+    pub fn append_and_update(&self, run: &str, entries: Vec<Entry>, update: RunUpdate) -> Commit {
+        self.send(Request::append(run.to_owned(), entries, Some(update)))
+    }
+
+    /// Changes a run's row alone.
+    pub fn update_run(&self, run: &str, update: RunUpdate) -> Commit {
+        self.send(Request::append(run.to_owned(), Vec::new(), Some(update)))
+    }
+
+    /// Stores a content under its hash; one that is there already costs nothing but the look. The hash can be used
+    /// in requests that follow without waiting for the commit.
+    pub fn put_blob(&self, bytes: Vec<u8>) -> (BlobHash, Commit) {
+        let hash = BlobHash::of(&bytes);
+        (hash, self.send(Request::blob(hash, bytes)))
+    }
+
+    /// Loads a content. Fails with [`StoreError::UnknownBlob`] if it is not stored.
+    pub fn get_blob(&self, hash: BlobHash) -> Result<Vec<u8>, StoreError> {
+        self.inner.read(|conn| blobs::load(conn, &self.inner.db, hash))
+    }
+
+    /// A run's entries from number `from` (1 is the first) on, read as the iterator goes. A forked run's journal
+    /// begins with what it shares with its source.
+    pub fn journal(&self, run: &str, from: u64) -> Result<Journal, StoreError> {
+        Journal::open(Arc::clone(&self.inner), run, from)
+    }
+
+    /// Number of a run's last event; 0 if it has none.
+    pub fn last_event(&self, run: &str) -> Result<u64, StoreError> {
+        self.inner.read(|conn| {
+            let sql = |error| self.inner.sql(&error);
+            let (key, shared) = index::key(conn, run)
+                .map_err(sql)?
+                .ok_or_else(|| StoreError::UnknownRun { run: run.to_owned() })?;
+            writer::last(conn, key, shared).map_err(sql)
+        })
+    }
+
+    /// One run by its exact id. Fails with [`StoreError::UnknownRun`].
+    pub fn run(&self, id: &str) -> Result<RunInfo, StoreError> {
+        self.inner.read(|conn| index::get(conn, &self.inner.db, id))
+    }
+
+    /// The id a person means by `text`: the run of exactly that id, else the only one whose id begins with it.
+    /// Fails with [`StoreError::UnknownRun`] or [`StoreError::AmbiguousRun`].
+    pub fn find_run(&self, text: &str) -> Result<String, StoreError> {
+        self.inner.read(|conn| index::find(conn, &self.inner.db, text))
+    }
+
+    /// The runs, latest first (C-15).
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunInfo>, StoreError> {
+        self.inner.read(|conn| index::list(conn, &self.inner.db, filter))
+    }
+
+    /// Takes the right to drive a run, which need not exist yet. Fails with [`StoreError::Driven`] if somebody has
+    /// it (C-12).
+    pub fn drive(&self, run: &str) -> Result<DriverLock, StoreError> {
+        match &self.inner.place {
+            Place::Folder(_) if matches!(self.inner.writer, Writer::None) => {
+                let why = "it was opened for reading only".to_owned();
+                Err(StoreError::ReadOnly { path: self.inner.db.clone(), why })
+            }
+            Place::Folder(dir) => DriverLock::acquire(dir, run),
+            Place::Memory(driven) => DriverLock::acquire_in_memory(driven, run),
+        }
+    }
+
+    /// True if a live process, this one included, drives the run. A run that is `running` and not driven has lost
+    /// its driver (C-12, warning `not_driven`).
+    pub fn is_driven(&self, run: &str) -> Result<bool, StoreError> {
+        match &self.inner.place {
+            Place::Folder(dir) => lock::is_driven(dir, run),
+            Place::Memory(driven) => Ok(lock::is_driven_in_memory(driven, run)),
+        }
+    }
+
+    /// Reads the whole database and fails with [`StoreError::Damaged`] if its structure is broken. Takes time in
+    /// proportion to its size.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.inner.read(|conn| {
+            let found: String = conn
+                .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+                .map_err(|error| self.inner.sql(&error))?;
+            if found == "ok" { Ok(()) } else { Err(self.inner.damaged(found)) }
+        })
+    }
+
+    fn send(&self, request: Request) -> Commit {
+        self.inner.writer.send(request, &self.inner.db)
+    }
+}
+
+impl Inner {
+    /// Runs `query` on a connection for reading.
+    pub(crate) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (pool, dir) = match (&self.readers, &self.place) {
+            (Readers::Shared(conn), _) => {
+                return query(&conn.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            (Readers::Pool(pool), Place::Folder(dir)) => (pool, dir),
+            (Readers::Pool(_), Place::Memory(_)) => return Err(StoreError::Closed),
+        };
+        let idle = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let conn = match idle {
+            Some(conn) => conn,
+            None => open::read(dir)?,
+        };
+        let result = query(&conn);
+        let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < READERS {
+            pool.push(conn);
+        }
+        result
+    }
+
+    /// The database file.
+    pub(crate) fn db(&self) -> &Path {
+        &self.db
+    }
+
+    pub(crate) fn sql(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.db, error)
+    }
+
+    pub(crate) fn damaged(&self, why: String) -> StoreError {
+        StoreError::Damaged { path: self.db.clone(), why }
+    }
+}

@@ -1,0 +1,20 @@
+//! Tests of the store's promises, through its public interface.
+
+#[cfg(test)]
+mod child;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod durability;
+#[cfg(test)]
+mod index;
+#[cfg(test)]
+mod journal;
+#[cfg(test)]
+mod locks;
+#[cfg(test)]
+mod places;
+#[cfg(test)]
+mod speed;
+#[cfg(test)]
+mod support;
