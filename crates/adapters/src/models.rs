@@ -4,6 +4,9 @@
 //! - [`scripted`]: answers from a file of rules, for demos and tests (C-07).
 //! - [`router`]: the configured models of a run, by role (C-14).
 
+// `Failure` is the ports' error type; boxing it here would only unbox it there.
+#![allow(clippy::result_large_err)]
+
 pub mod openai;
 pub mod router;
 pub mod scripted;

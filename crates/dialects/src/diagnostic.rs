@@ -10,11 +10,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::Source;
 use crate::json::{Span, pointers};
 
-pub use render::{RenderOptions, render};
+pub use render::{Excerpt, RenderOptions, render};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -99,7 +100,7 @@ pub struct Diagnostic {
     pub span: Option<Span>,
     /// The source line around the place, cut to a bearable length.
     #[serde(skip)]
-    pub excerpt: Option<render::Excerpt>,
+    pub excerpt: Option<Excerpt>,
 }
 
 impl Diagnostic {
@@ -126,6 +127,20 @@ impl Diagnostic {
         self.help = help.to_owned();
         Box::new(self)
     }
+}
+
+/// What `check --json` prints on stdout (`C-04`).
+pub fn check_json(diagnostics: &[Diagnostic]) -> Value {
+    serde_json::json!({ "diagnostics": diagnostics })
+}
+
+/// What a command with `--json` prints as the last line on stderr when no run began (`C-04`).
+pub fn error_json(diagnostic: &Diagnostic) -> Value {
+    let mut error = serde_json::json!(diagnostic);
+    if let Some(fields) = error.as_object_mut() {
+        fields.shift_remove("severity");
+    }
+    serde_json::json!({ "error": error })
 }
 
 /// Collects findings about one document; bounded (`E-12`): of each code the first 200 are kept and the rest
@@ -222,7 +237,7 @@ fn placed_diagnostic(source: &Source, finding: &Finding, pointer: String) -> Dia
         pointer,
         help: finding.help.clone(),
         span: Some(finding.span),
-        excerpt: Some(render::Excerpt::around(source, finding.span)),
+        excerpt: Some(Excerpt::around(source, finding.span)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Diagnostics, DocumentLimits, Finding};
 const STRIDE: usize = 4096;
 
 /// The text of one document, under the name that the user gave.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     name: Arc<str>,
     text: Arc<str>,
@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// What is in front of the offset `n * STRIDE` of the text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Note {
     /// Line breaks before it.
     lines: u32,
@@ -75,16 +75,6 @@ impl Source {
         let line = note.lines + count(between, |byte| byte == b'\n');
         let column = self.characters_before(offset) - self.characters_before(line_start);
         Place { line: line + 1, column: column + 1 }
-    }
-
-    /// The span of the line that holds `offset`, without its line break. Searches the text.
-    pub fn line_around(&self, offset: usize) -> Span {
-        let offset = self.text.floor_char_boundary(offset.min(self.text.len()));
-        let (before, behind) = self.text.split_at(offset);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let end = offset + behind.find('\n').unwrap_or(behind.len());
-        let line = self.text.get(start..end).unwrap_or_default();
-        Span::new(start, start + line.trim_end_matches('\r').len())
     }
 
     fn characters_before(&self, offset: usize) -> u32 {

@@ -149,11 +149,10 @@ pub fn misspelt<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 
 /// The known name that differs only in case, `_` and `-`: `toolsLimit` for `tools_limit`.
 fn spelt_otherwise<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let bare = |text: &str| -> String {
-        text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
-    };
-    let name = bare(name);
-    known.iter().copied().find(|candidate| bare(candidate) == name)
+    fn bare(text: &str) -> impl Iterator<Item = char> {
+        text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase)
+    }
+    known.iter().copied().find(|candidate| bare(candidate).eq(bare(name)))
 }
 
 #[cfg(test)]

@@ -4,22 +4,43 @@
 //! looking from one node to another, unique ids apart. What needs the whole graph (threads, placeholders) is
 //! checked later, on the `PlanDoc`, with the places that it keeps.
 
+mod check;
 mod doc;
 mod inputs;
+mod lower;
 mod names;
 mod read;
 mod read_node;
 mod shapes;
 mod slice;
+mod unused;
 
 pub use doc::{
     Budget, Given, Input, InputType, ModelSettings, NodeKind, OnError, Origin, PlanDoc, PlanNode, Retry,
     ToolEffects, ToolLimit,
 };
 pub use inputs::initial_metadata;
+pub use lower::{models, tools};
 pub use names::is_nameable;
 pub use read::read;
 pub use slice::Slice;
+
+use crate::compile::ToolSource;
+use crate::{Diagnostics, Source};
+use selvedge_engine::Graph;
+use serde_json::{Map, Value};
+
+/// Checks a plan as a whole and lowers it; `None` if anything is an error.
+pub fn compile(
+    plan: &PlanDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
+    check::check(plan, source, tools, initial, diagnostics);
+    if diagnostics.has_errors() { None } else { lower::lower(plan, tools) }
+}
 
 #[cfg(test)]
 mod tests;

@@ -134,6 +134,7 @@ pub struct ToolRequest {
 
 /// A request of either kind.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "built once per effect and moved at once")]
 pub enum Request {
     /// Ask a model.
     Model(ModelRequest),

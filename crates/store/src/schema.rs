@@ -88,10 +88,7 @@ pub(crate) fn number_of(key: i64) -> u64 {
 pub(crate) fn version(conn: &Connection, db: &Path, supported: u32) -> Result<u32, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let damaged = |why: &str| StoreError::Damaged { path: db.to_owned(), why: why.to_owned() };
-    let found: i64 = pragma(conn, "PRAGMA user_version").map_err(sql)?;
-    let application: i64 = pragma(conn, "PRAGMA application_id").map_err(sql)?;
-    // Counting the tables reads the schema, which finds most damage before anything is written.
-    let tables: i64 = pragma(conn, "SELECT count(*) FROM sqlite_schema").map_err(sql)?;
+    let (found, application, tables) = marks(conn).map_err(sql)?;
     if application != i64::from(APPLICATION_ID) && (application != 0 || found != 0 || tables != 0) {
         return Err(damaged("it is a database of another program"));
     }
@@ -129,8 +126,19 @@ pub(crate) fn migrate(conn: &Connection, db: &Path, migrations: &[&str]) -> Resu
     result
 }
 
-fn pragma(conn: &Connection, sql: &str) -> rusqlite::Result<i64> {
-    conn.prepare_cached(sql)?.query_row([], |row| row.get(0))
+/// `user_version`, `application_id` and the number of tables, as of one moment: another process may be creating
+/// the database right now. Counting the tables reads the schema, which finds most damage before anything is
+/// written.
+fn marks(conn: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let moment = if conn.is_autocommit() { Some(conn.unchecked_transaction()?) } else { None };
+    let read = |sql| conn.prepare_cached(sql)?.query_row([], |row| row.get(0));
+    let marks = (
+        read("PRAGMA user_version")?,
+        read("PRAGMA application_id")?,
+        read("SELECT count(*) FROM sqlite_schema")?,
+    );
+    moment.map_or(Ok(()), rusqlite::Transaction::commit)?;
+    Ok(marks)
 }
 
 #[cfg(test)]

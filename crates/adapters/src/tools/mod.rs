@@ -3,6 +3,8 @@
 //! [`Catalogue`] finds them, resolves names by rank, prepares what a document uses and runs the version a run
 //! has pinned. Every child process goes through [`process::run`], the one place where isolation applies.
 
+#![allow(clippy::result_large_err, reason = "the port's own error type is that large, and rare")]
+
 pub mod builtin;
 pub mod catalogue;
 pub mod command;

@@ -87,12 +87,19 @@ fn c04_json_has_exactly_the_contracts_keys() {
     let source = Source::new("f.json", "{\"a\": [1]}");
     let mut diagnostics = Diagnostics::new();
     diagnostics.push(Finding::error("P-01", "wrong-type", Span::new(7, 8), "m").help("h"));
-    let json = serde_json::to_string(&diagnostics.report(&source)).expect("serializable");
+    let report = diagnostics.report(&source);
     assert_eq!(
-        json,
-        "[{\"severity\":\"error\",\"code\":\"wrong-type\",\"rule\":\"P-01\",\"message\":\"m\",\"file\":\"f.json\",\
-         \"line\":1,\"column\":8,\"pointer\":\"/a/0\",\"help\":\"h\"}]"
+        check_json(&report).to_string(),
+        "{\"diagnostics\":[{\"severity\":\"error\",\"code\":\"wrong-type\",\"rule\":\"P-01\",\"message\":\"m\",\"file\":\"f.json\",\
+         \"line\":1,\"column\":8,\"pointer\":\"/a/0\",\"help\":\"h\"}]}"
     );
+    assert_eq!(
+        error_json(&report[0]).to_string(),
+        "{\"error\":{\"code\":\"wrong-type\",\"rule\":\"P-01\",\"message\":\"m\",\"file\":\"f.json\",\
+         \"line\":1,\"column\":8,\"pointer\":\"/a/0\",\"help\":\"h\"}}"
+    );
+    let about = error_json(&Diagnostic::about_file("f", "C-12", "file-not-found", "m"));
+    assert!(about["error"]["line"].is_null() && about["error"]["column"].is_null());
 }
 
 #[test]

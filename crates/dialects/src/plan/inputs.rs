@@ -83,7 +83,7 @@ pub fn initial_metadata(
                 }
                 None => {
                     let message = format!("the input {} has no value", shown(name));
-                    let help = format!("give it with `--input {name}=VALUE`, or write a `default`");
+                    let help = "give it with `--input NAME=VALUE`, or write a `default`";
                     let finding = Finding::error("P-23", "missing-input", input.name.span, message);
                     diagnostics.push(finding.help(help));
                     continue;

@@ -284,7 +284,7 @@ impl Reader<'_> {
         };
         let mut limits = Vec::with_capacity(members.len());
         for member in members {
-            let what = format!("tools_limit.{}", member.key);
+            let what = format!("tools_limit[{}]", shown(&member.key));
             let Some(limit) = count_of(&member.value, &what, "P-14", self.source, self.diagnostics) else {
                 continue;
             };

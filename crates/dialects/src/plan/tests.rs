@@ -236,10 +236,13 @@ fn wrong_types_name_the_field_and_the_way_out() {
             "/data_in_thread error[P-03] `data_in_thread` must be a string, not an array",
         ),
         (r#""tools_limit": [1]"#, "/tools_limit error[P-14] `tools_limit` must be an object, not an array"),
-        (r#""tools_limit": {"a": -1}"#, "/tools_limit/a error[P-14] `tools_limit.a` must not be negative"),
+        (
+            r#""tools_limit": {"a": -1}"#,
+            "/tools_limit/a error[P-14] `tools_limit[\"a\"]` must not be negative",
+        ),
         (
             r#""tools_limit": {"a": 1.5}"#,
-            "/tools_limit/a error[P-14] `tools_limit.a` must be an integer, not 1.5",
+            "/tools_limit/a error[P-14] `tools_limit[\"a\"]` must be an integer, not 1.5",
         ),
         (r#""max_rounds": -1"#, "/max_rounds error[P-14] `max_rounds` must not be negative"),
         (
@@ -352,6 +355,10 @@ fn bad_schemas_are_found_where_they_are_wrong() {
     assert!(found.contains("error[E-33]"), "{found}");
     assert!(finding_with(r#""output_schema": {"pattern": "("}"#).contains("error[E-33]"));
     assert!(node_with(r#""output_schema": true"#).output_schema.is_some());
+    for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
+        let schema = format!(r#""output_schema": {{"$schema": "{draft}", "type": "object"}}"#);
+        assert!(node_with(&schema).output_schema.is_some());
+    }
 }
 
 #[test]
@@ -480,8 +487,9 @@ fn e28_100_000_nodes_are_read_in_less_than_a_second_and_one_more_is_an_error() {
     let took = start.elapsed();
     assert_eq!((plan.expect("a plan").nodes.len(), found.len()), (100_000, 0));
     println!("100,000 nodes, {} bytes: {took:?}", text.len());
-    // The bound holds for one CPU of a small machine; a shared one under load gets some slack.
-    assert!(took < Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 }), "{took:?}");
+    // Tests are built without optimisation and share the machine: the bound there is against anything that
+    // is not linear.
+    assert!(took < Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 1 }), "{took:?}");
     assert_eq!(
         findings(&large_plan(100_001)),
         ["/nodes/100000 error[E-28] the plan has 100001 nodes, more than the limit 100000"]
@@ -496,5 +504,84 @@ fn many_findings_in_a_large_plan_are_bounded_and_fast() {
     assert_eq!(found.len(), 402);
     assert_eq!(found.iter().filter(|d| d.severity == Severity::Error).count(), 201);
     println!("200,000 findings: {:?}", start.elapsed());
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(60));
 }
+
+proptest::proptest! {
+    /// Whatever stands in the fields of a plan: no panic, and every finding has a place that exists, a rule and
+    /// a way out.
+    #[test]
+    fn any_values_are_read_or_found_wrong(values in proptest::collection::vec((0..FIELDS.len(), 0..VALUES.len()), 0..12)) {
+        let mut node = String::new();
+        let mut top = String::new();
+        let mut seen = std::collections::HashSet::new();
+        for (index, (field, value)) in values.iter().enumerate() {
+            if !seen.insert((index < 9, field)) {
+                continue; // a duplicate key is another test's business
+            }
+            let out = if index < 9 { &mut node } else { &mut top };
+            let _ = write!(out, ", \"{}\": {}", FIELDS[*field], VALUES[*value]);
+        }
+        let text = format!("{{\"nodes\": [{{\"node_name\": \"N\"{node}}}, 1]{top}}}");
+        let (_, found) = read_plan(&text);
+        proptest::prop_assert!(!found.is_empty());
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        for finding in found {
+            proptest::prop_assert!(!finding.help.is_empty() && !finding.rule.is_empty());
+            proptest::prop_assert!(value.pointer(&finding.pointer).is_some(), "{finding:?}");
+            proptest::prop_assert!(finding.line == Some(1) && finding.column.is_some());
+        }
+    }
+}
+
+const FIELDS: [&str; 30] = [
+    "node_type",
+    "thread_id",
+    "task_prompt",
+    "tools",
+    "enable_tool_loop",
+    "tools_limit",
+    "initial_tool_name",
+    "initial_tool_args",
+    "data_in_thread",
+    "data_in_slice",
+    "data_out",
+    "data_out_thread",
+    "node_id",
+    "retry",
+    "parent_thread_id",
+    "model",
+    "on_error",
+    "timeout",
+    "max_rounds",
+    "output_schema",
+    "require_approval",
+    "effects",
+    "temperature",
+    "seed",
+    "stop",
+    "budget",
+    "inputs",
+    "metadata",
+    "task",
+    "odd/~field",
+];
+
+const VALUES: [&str; 16] = [
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1e300",
+    "99999999999999999999",
+    "0.5",
+    "\"\"",
+    "\"llm-first\"",
+    "\"tool-first\"",
+    "[]",
+    "[0, 1]",
+    "[\"a\", null, \"a\"]",
+    "{}",
+    "{\"max\": [1], \"type\": \"x\", \"default\": 1}",
+    "{\"a/b~\": {\"type\": \"integer\", \"default\": \"1\"}, \"c\": -1}",
+];

@@ -54,6 +54,9 @@ fn a_log_cut_anywhere_gives_a_prefix() {
     );
     cuts.extend([1, 31, log.len() - 1, log.len()]);
     cuts.sort_unstable();
+    // As the role `dirty` commits them.
+    let whole: Vec<u64> =
+        std::iter::successors(Some(0), |n| Some(EVENTS.min(n + 1 + n % 4))).take(64).collect();
     let mut before = 0;
     for cut in cuts {
         let dir = tempfile::tempdir().unwrap();
@@ -62,6 +65,7 @@ fn a_log_cut_anywhere_gives_a_prefix() {
         let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
         let found = prefix(&store, "r");
         assert!(found >= before && found <= EVENTS, "cut at {cut}: {found} events after {before}");
+        assert!(whole.contains(&found), "cut at {cut}: {found} events are no whole number of commits");
         before = found;
         seen.insert(found);
         // The store goes on from there.

@@ -82,6 +82,19 @@ fn what_was_handed_in_is_written_before_the_store_closes() {
 }
 
 #[test]
+fn an_idle_writer_moves_the_log_into_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+    let size = || std::fs::metadata(dir.path().join("selvedge.db")).unwrap().len();
+    store.put_blob(vec![7; 2 << 20]).1.wait().unwrap();
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while size() < 2 << 20 && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(size() >= 2 << 20, "{}", size());
+}
+
+#[test]
 fn a_commit_is_a_future() {
     struct Count(AtomicU32);
     impl Wake for Count {

@@ -2,7 +2,7 @@
 
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Why a piece of a reply can't be used.
 #[derive(Debug, PartialEq)]
@@ -167,6 +167,10 @@ impl Assembler {
     fn choice(&mut self, choice: Choice) -> Result<String, Flaw> {
         if let Some(error) = choice.error.filter(|error| !error.is_null()) {
             return Err(Flaw::Provider(error));
+        }
+        if choice.finish_reason.as_deref() == Some("error") {
+            // OpenRouter's word for a provider that failed behind it.
+            return Err(Flaw::Provider(json!({"message": "finish_reason is `error`"})));
         }
         self.began = true;
         let mut added = String::new();

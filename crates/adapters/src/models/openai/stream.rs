@@ -230,9 +230,13 @@ fn drain(mut events: impl Stream<Item = Result<Sse, SseError>> + Send + Unpin + 
     }
 }
 
-/// A body without its byte-order mark and leading white space.
+/// A body without its byte-order mark, which may not have come whole yet, and leading white space.
 fn text_of(body: &[u8]) -> &[u8] {
-    body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start()
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    if MARK.starts_with(body) {
+        return &[];
+    }
+    body.strip_prefix(MARK).unwrap_or(body).trim_ascii_start()
 }
 
 fn kind(head: &[u8]) -> Kind {
@@ -244,7 +248,7 @@ fn kind(head: &[u8]) -> Kind {
             let names: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
             // The first chunk may end within the name.
             let fits = |name: &&[u8]| text.starts_with(name) || name.starts_with(text);
-            if names.iter().any(|name| fits(name)) { Kind::Events } else { Kind::Other }
+            if names.iter().any(fits) { Kind::Events } else { Kind::Other }
         }
     }
 }

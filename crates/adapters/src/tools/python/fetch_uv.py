@@ -6,8 +6,12 @@ import json
 import os
 import platform
 import sys
+import urllib.parse
 import urllib.request
 import zipfile
+
+
+INDEX = "https://pypi.org/pypi/uv/json"
 
 
 def tags():
@@ -22,14 +26,14 @@ def tags():
 
 def main():
     target = sys.argv[1]
-    with urllib.request.urlopen("https://pypi.org/pypi/uv/json", timeout=60) as reply:
+    with urllib.request.urlopen(INDEX, timeout=60) as reply:
         files = json.load(reply)["urls"]
     kind, machine = tags()
     wheels = [f for f in files if f["packagetype"] == "bdist_wheel" and kind in f["filename"] and machine in f["filename"]]
     if not wheels:
         sys.exit("PyPI has no wheel of uv for this machine (%s, %s)" % (kind, machine))
     wheel = wheels[0]
-    with urllib.request.urlopen(wheel["url"], timeout=600) as reply:
+    with urllib.request.urlopen(urllib.parse.urljoin(INDEX, wheel["url"]), timeout=600) as reply:
         data = reply.read()
     if hashlib.sha256(data).hexdigest() != wheel["digests"]["sha256"]:
         sys.exit("the downloaded wheel of uv does not have the sha256 that PyPI states")

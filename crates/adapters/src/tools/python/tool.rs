@@ -196,6 +196,10 @@ impl PythonTool {
             let message = format!("the tool `{}` does not load: {}", self.meta.name, failed.fault.message);
             ToolError::document("A-08", message).at(&self.source, None)
         })?;
+        let schema = object_schema(schema).ok_or_else(|| {
+            let message = format!("the InputModel of `{}` is no object with fields", self.meta.name);
+            ToolError::document("A-08", message).at(&self.source, None).help("derive it from BaseModel")
+        })?;
         store(
             workshop,
             &self.version,
@@ -266,4 +270,16 @@ impl PythonTool {
             scratch_root: workshop.scratch_root.clone(),
         }
     }
+}
+
+/// A schema of an object, spelled out at the top: of a recursive model pydantic only gives a reference there,
+/// which model providers refuse. `None` if it is the schema of something else.
+fn object_schema(schema: Value) -> Option<Value> {
+    let Value::Object(mut top) = schema else { return None };
+    let name = top.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
+    if let Some(Value::Object(target)) = name.and_then(|name| top.get("$defs")?.get(name)).cloned() {
+        top.shift_remove("$ref");
+        top.extend(target);
+    }
+    (top.get("type").and_then(Value::as_str) == Some("object")).then_some(Value::Object(top))
 }

@@ -1,0 +1,315 @@
+//! The built-in tools: what they do, and what they are kept from (A-22).
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unused_async,
+    reason = "tests"
+)]
+
+mod tools_common;
+
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_engine::{
+    Effects,
+    FaultKind::{Denied, ExecutionFailure, InputError, LimitExceeded, Timeout},
+};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use tools_common::{World, alive, call, call_within, eventually, fault};
+
+async fn with(world: &World, change: impl FnOnce(&mut CatalogueConfig)) -> Catalogue {
+    let mut config = world.config();
+    change(&mut config);
+    Catalogue::load(config).await.unwrap()
+}
+
+#[tokio::test]
+async fn definitions_are_as_declared() {
+    let tools = World::new().load().await;
+    let run = ["stdout", "stderr", "exit_code"];
+    for (name, effects, required, outputs) in [
+        ("read_file", Effects::Read, "path", &[][..]),
+        ("write_file", Effects::Idempotent, "path,content", &["path", "bytes"]),
+        ("list_files", Effects::Read, "path", &[]),
+        ("http_get", Effects::Read, "url", &["status", "headers", "body"]),
+        ("python", Effects::Write, "code", &run),
+        ("shell", Effects::Write, "command", &run),
+    ] {
+        let def = tools.def(name).unwrap();
+        assert_eq!(def.effects, Some(effects), "{name}");
+        assert_eq!(
+            def.output_params.as_ref().unwrap().iter().map(|o| &**o).collect::<Vec<_>>(),
+            outputs,
+            "{name}"
+        );
+        let needed: Vec<_> =
+            def.input_schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(needed.join(","), required);
+        assert_eq!((def.approval, &*def.source), (name == "shell", "built-in"));
+    }
+    let world = World::new();
+    let tools = with(&world, |config| config.shell_approval = false).await;
+    assert!(!tools.def("shell").unwrap().approval);
+}
+
+#[tokio::test]
+async fn reading_is_confined_to_the_documents_folder() {
+    let world = World::new();
+    world.write("document/a.txt", "Grüße\n");
+    world.write("document/sub/b.txt", "b");
+    world.write("secret.txt", "canary");
+    world.write("granted/g.txt", "g");
+    symlink(world.path("secret.txt"), world.path("document/link")).unwrap();
+    symlink(world.root.path(), world.path("document/up")).unwrap();
+    symlink("sub/b.txt", world.path("document/inner")).unwrap();
+    symlink(world.path("nowhere"), world.path("document/dangling")).unwrap();
+    let tools = with(&world, |config| config.permissions.allow_read.push(world.path("granted"))).await;
+    let read = |path: String| {
+        let tools = tools.clone();
+        async move { call(&tools, "read_file", json!({ "path": path })).await }
+    };
+    assert_eq!(read("a.txt".into()).await.unwrap(), json!("Grüße\n"));
+    assert_eq!(read("./sub/../a.txt".into()).await.unwrap(), json!("Grüße\n"));
+    assert_eq!(read("inner".into()).await.unwrap(), json!("b"), "a link that stays inside");
+    assert_eq!(read(world.path("document/a.txt").display().to_string()).await.unwrap(), json!("Grüße\n"));
+    assert_eq!(read(world.path("granted/g.txt").display().to_string()).await.unwrap(), json!("g"));
+    let absolute = world.path("secret.txt").display().to_string();
+    let missing = world.path("not-there").display().to_string();
+    for path in [
+        "link",
+        "up/secret.txt",
+        "../secret.txt",
+        "sub/../../secret.txt",
+        &absolute,
+        "/etc/hostname",
+        &missing,
+        "dangling",
+        "up/nothing",
+        "nodir/../../secret.txt",
+    ] {
+        let refused = fault(read(path.into()).await, Denied, "");
+        assert!(refused.message.contains("--allow-read") && !refused.message.contains("canary"), "{path}");
+    }
+    let absent = fault(read("absent".into()).await, ExecutionFailure, "tool_execution_error");
+    assert!(absent.message.contains("no such file"), "{}", absent.message);
+    fault(read("sub".into()).await, ExecutionFailure, "tool_execution_error");
+    std::fs::write(world.path("document/bin"), [0xff, 0xfe]).unwrap();
+    let binary = fault(read("bin".into()).await, ExecutionFailure, "tool_execution_error");
+    assert!(binary.message.contains("not UTF-8"));
+    fault(call(&tools, "read_file", json!({"path": 1})).await, InputError, "input_error");
+    // A pipe without a writer must not block the call for ever.
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        world.path("document/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    fault(read("pipe".into()).await, ExecutionFailure, "tool_execution_error");
+}
+
+#[tokio::test]
+async fn large_files_are_refused_by_the_limit() {
+    let world = World::new();
+    world.write("document/exact", &"x".repeat(1000));
+    world.write("document/over", &"x".repeat(1001));
+    let tools = with(&world, |config| config.limits.tool_output_bytes = 1000).await;
+    assert!(call(&tools, "read_file", json!({"path": "exact"})).await.is_ok());
+    let over = fault(call(&tools, "read_file", json!({"path": "over"})).await, LimitExceeded, "");
+    assert!(over.message.contains("tool_output_bytes"));
+}
+
+#[tokio::test]
+async fn writing_needs_permission_and_stays_inside_it() {
+    let world = World::new();
+    let args = |path: &str| json!({"path": path, "content": "né"});
+    let without = world.load().await;
+    let denied = fault(call(&without, "write_file", args("out/a.txt")).await, Denied, "");
+    assert!(denied.message.contains("--allow-write"), "{}", denied.message);
+    assert!(without.refusal("write_file").unwrap().to_string().contains("`write_file`"));
+    without.prepare(&["write_file"]).await.unwrap();
+    std::fs::create_dir(world.path("document/out")).unwrap();
+    let tools = with(&world, |config| config.permissions.allow_write.push("out".into())).await;
+    assert!(tools.refusal("write_file").is_none());
+    let done = call(&tools, "write_file", args("out/deep/er/a.txt")).await.unwrap();
+    assert_eq!(done, json!({"path": "out/deep/er/a.txt", "bytes": 3}));
+    let place = world.path("document/out/deep/er/a.txt");
+    assert_eq!(std::fs::read_to_string(&place).unwrap(), "né");
+    std::fs::set_permissions(&place, PermissionsExt::from_mode(0o640)).unwrap();
+    call(&tools, "write_file", json!({"path": "out/deep/er/a.txt", "content": ""})).await.unwrap();
+    assert_eq!(std::fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o640, "the mode is kept");
+    assert_eq!(std::fs::read(&place).unwrap(), b"");
+    assert_eq!(std::fs::read_dir(place.parent().unwrap()).unwrap().count(), 1, "nothing temporary is left");
+    // Ways out.
+    world.write("victim.txt", "untouched");
+    symlink(world.path("victim.txt"), world.path("document/out/file-link")).unwrap();
+    symlink(world.root.path(), world.path("document/out/folder-link")).unwrap();
+    symlink(world.path("made-by-link"), world.path("document/out/dangling")).unwrap();
+    for path in [
+        "a.txt",
+        "out/../a.txt",
+        "out/file-link",
+        "out/folder-link/victim.txt",
+        "out/dangling",
+        "out/x/../../../victim.txt",
+        "outside",
+        "/etc/selvedge-test",
+    ] {
+        fault(call(&tools, "write_file", args(path)).await, Denied, "");
+    }
+    assert_eq!(std::fs::read_to_string(world.path("victim.txt")).unwrap(), "untouched");
+    assert!(!world.path("made-by-link").exists() && !world.path("document/a.txt").exists());
+    fault(call(&tools, "write_file", args("out")).await, ExecutionFailure, "tool_execution_error");
+}
+
+#[tokio::test]
+async fn listings_are_sorted_and_confined() {
+    let world = World::new();
+    for (name, text) in [("b.csv", "12"), ("a.txt", "1"), ("sub/c.csv", "123"), ("sub/deep/d.csv", "")] {
+        world.write(&format!("document/{name}"), text);
+    }
+    world.write("other/secret.csv", "canary");
+    symlink(world.path("other"), world.path("document/out")).unwrap();
+    symlink(world.path("other/secret.csv"), world.path("document/s.csv")).unwrap();
+    symlink("..", world.path("document/sub/loop")).unwrap();
+    let tools = world.load().await;
+    let list = |args: Value| {
+        let tools = tools.clone();
+        async move { call(&tools, "list_files", args).await }
+    };
+    let file = |path: &str, bytes: u64| json!({"path": path, "bytes": bytes});
+    assert_eq!(list(json!({"path": "."})).await.unwrap(), json!([file("a.txt", 1), file("b.csv", 2)]));
+    let all = json!([file("b.csv", 2), file("sub/c.csv", 3), file("sub/deep/d.csv", 0)]);
+    assert_eq!(list(json!({"path": ".", "glob": "**/*.csv"})).await.unwrap(), all);
+    assert_eq!(list(json!({"path": ".", "glob": "*.csv"})).await.unwrap(), json!([file("b.csv", 2)]));
+    assert_eq!(
+        list(json!({"path": "sub", "glob": "*/*"})).await.unwrap(),
+        json!([file("sub/deep/d.csv", 0)])
+    );
+    assert_eq!(list(json!({"path": "sub/deep", "glob": "*.txt"})).await.unwrap(), json!([]));
+    for (path, glob) in [("..", "*"), ("out", "*"), (".", "../*"), (".", "/etc/*"), ("sub/loop/../..", "*")] {
+        fault(list(json!({"path": path, "glob": glob})).await, Denied, "");
+    }
+    fault(list(json!({"path": ".", "glob": "a[b"})).await, InputError, "input_error");
+    fault(list(json!({"path": "a.txt"})).await, ExecutionFailure, "tool_execution_error");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_run_in_the_documents_folder() {
+    let world = World::new();
+    world.write("document/data.txt", "from the document");
+    let tools = world.load().await;
+    let done = call(&tools, "shell", json!({"command": "cat data.txt; echo no >&2; exit 3"})).await.unwrap();
+    assert_eq!(done, json!({"stdout": "from the document", "stderr": "no\n", "exit_code": 3}));
+    let code =
+        "import os, sys\nprint(open('data.txt').read(), os.environ.get('SELVEDGE_EFFECT_ID'))\nsys.exit(2)";
+    let done = call(&tools, "python", json!({ "code": code })).await.unwrap();
+    assert_eq!(done, json!({"stdout": "from the document main/n/1/1\n", "stderr": "", "exit_code": 2}));
+    let raised = call(&tools, "python", json!({"code": "1/0"})).await.unwrap();
+    assert!(raised["exit_code"] == 1 && raised["stderr"].as_str().unwrap().contains("ZeroDivisionError"));
+    let env = call(&tools, "shell", json!({"command": "env"})).await.unwrap();
+    assert!(!env["stdout"].as_str().unwrap().contains("CARGO_"), "{env}");
+    let killed = call(&tools, "shell", json!({"command": "kill -9 $$"})).await.unwrap_err();
+    assert!(killed.transient, "{killed:?}");
+    let pid = world.path("pid");
+    let command = format!("trap '' TERM; sleep 60 & echo $! > {}; wait", pid.display());
+    fault(
+        call_within(&tools, "shell", json!({ "command": command }), 1.0).await,
+        Timeout,
+        "tool_execution_timeout",
+    );
+    let pid = std::fs::read_to_string(pid).unwrap();
+    eventually("what the shell started is gone", || !alive(&pid)).await;
+    // Both streams count towards the one limit.
+    let small = with(&world, |config| config.limits.tool_output_bytes = 1000).await;
+    let both = "head -c 600 /dev/zero | tr '\\0' x; head -c 600 /dev/zero | tr '\\0' y >&2";
+    fault(call(&small, "shell", json!({ "command": both })).await, LimitExceeded, "");
+    eventually("scratch folders are removed", || world.scratch_is_empty()).await;
+}
+
+/// Answers one request after another with what `answer` makes of the path; stops with the test's process.
+fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(20) {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            let _ = reader.read_line(&mut line);
+            let mut rest = String::new();
+            while reader.read_line(&mut rest).is_ok_and(|count| count > 2) {
+                rest.clear();
+            }
+            let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+            if path == "/hang" {
+                let _ = stream.read(&mut [0; 1]);
+                continue;
+            }
+            let _ = stream.write_all(&answer(&path));
+        }
+    });
+    address
+}
+
+fn reply(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+        .into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_get_fetches_within_limits() {
+    let world = World::new();
+    let denied =
+        fault(call(&world.load().await, "http_get", json!({"url": "http://127.0.0.1:1/"})).await, Denied, "");
+    assert!(denied.message.contains("--allow-network"), "{}", denied.message);
+    let tools = with(&world, |config| {
+        config.permissions.allow_network = true;
+        config.limits.tool_output_bytes = 10_000;
+    })
+    .await;
+    let base = serve(|path| match path {
+        "/page" => {
+            reply("200 OK", "Content-Type: text/plain; charset=utf-8\r\nX-Two: a\r\nX-Two: b\r\n", "grüß")
+        }
+        "/moved" => reply("302 Found", "Location: /page\r\n", ""),
+        "/ring" => reply("302 Found", "Location: /ring\r\n", ""),
+        "/file" => reply("302 Found", "Location: file:///etc/hostname\r\n", ""),
+        "/big" => reply("200 OK", "", &"x".repeat(10_001)),
+        "/cut" => b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nonly this".to_vec(),
+        _ => reply("404 Not Found", "", "no such page"),
+    });
+    let get = |url: String| {
+        let tools = tools.clone();
+        async move { call(&tools, "http_get", json!({ "url": url })).await }
+    };
+    let page = get(format!("{base}/page")).await.unwrap();
+    assert_eq!(
+        (&page["status"], &page["body"], &page["headers"]["x-two"]),
+        (&json!(200), &json!("grüß"), &json!("a, b"))
+    );
+    assert_eq!(get(format!("{base}/moved")).await.unwrap()["body"], "grüß");
+    let absent = get(format!("{base}/absent")).await.unwrap();
+    assert_eq!(
+        (&absent["status"], &absent["body"]),
+        (&json!(404), &json!("no such page")),
+        "an output (A-14)"
+    );
+    fault(get(format!("{base}/ring")).await, ExecutionFailure, "tool_execution_error");
+    fault(get(format!("{base}/big")).await, LimitExceeded, "");
+    fault(get(format!("{base}/file")).await, InputError, "input_error");
+    fault(get("ftp://127.0.0.1/x".into()).await, InputError, "input_error");
+    fault(get("no address".into()).await, InputError, "input_error");
+    let cut = get(format!("{base}/cut")).await;
+    assert!(cut.as_ref().unwrap_err().transient);
+    fault(cut, ExecutionFailure, "tool_execution_error");
+    let hang = call_within(&tools, "http_get", json!({"url": format!("{base}/hang")}), 0.4).await;
+    fault(hang, Timeout, "tool_execution_timeout");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert!(get(format!("http://{nobody}/")).await.unwrap_err().transient);
+}

@@ -1,0 +1,112 @@
+//! From a file's text to the engine's graph: read, look at the tools, compile.
+//!
+//! Reading and compiling are two steps because tools have to be found and prepared in between: a document
+//! says which it names ([`Document::tools`]), the caller brings their definitions ([`ToolSource`]).
+
+use crate::plan::{self, PlanDoc};
+use crate::recognise::{Choice, Dialect, recognise};
+use crate::{Diagnostics, DocumentLimits, Finding, Source, json};
+use selvedge_engine::{Budget, Graph, ToolDef};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Where tool definitions come from.
+pub trait ToolSource {
+    /// The tool of this bound name.
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>>;
+    /// Every bound name, for suggestions.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A document that was read, of any dialect.
+#[derive(Clone, Debug)]
+pub struct Document {
+    source: Source,
+    body: Body,
+}
+
+#[derive(Clone, Debug)]
+enum Body {
+    Plan(Box<PlanDoc>),
+}
+
+/// Reads a document: what it is (C-11) and every rule that one node alone can break. `None` if nothing could
+/// be read; go on only if `diagnostics` has no errors.
+pub fn read(
+    source: &Source,
+    choice: Choice<'_>,
+    limits: &DocumentLimits,
+    diagnostics: &mut Diagnostics,
+) -> Option<Document> {
+    let root = json::parse(source, limits, diagnostics)?;
+    let recognised = recognise(&root, choice, diagnostics)?;
+    let body = match recognised.dialect {
+        Dialect::Plan => Body::Plan(Box::new(plan::read(&recognised, source, limits, diagnostics)?)),
+        other => {
+            let message =
+                format!("documents of the dialect `{}` can't be run by this version yet", other.name());
+            let finding = Finding::error("C-11", "dialect-not-available", root.span.opening(), message);
+            diagnostics.push(finding.help("this version runs plans: {\"task\": \"…\", \"nodes\": […]}"));
+            return None;
+        }
+    };
+    Some(Document { source: source.clone(), body })
+}
+
+impl Document {
+    /// The dialect it is written in.
+    pub fn dialect(&self) -> Dialect {
+        match self.body {
+            Body::Plan(_) => Dialect::Plan,
+        }
+    }
+
+    /// Its own name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        let Body::Plan(plan) = &self.body;
+        plan.name.as_ref().map(|name| name.value.as_ref())
+    }
+
+    /// Every tool it names, each once, in the order of the document.
+    pub fn tools(&self) -> Vec<Arc<str>> {
+        let Body::Plan(plan) = &self.body;
+        plan::tools(plan)
+    }
+
+    /// The model roles or names that its model calls use, each once; empty if it needs no model (C-08).
+    pub fn models(&self) -> Vec<Arc<str>> {
+        let Body::Plan(plan) = &self.body;
+        plan::models(plan)
+    }
+
+    /// The first data layer of a run with these inputs (P-23). Findings are about declared inputs.
+    pub fn inputs(&self, given: &Map<String, Value>, diagnostics: &mut Diagnostics) -> Map<String, Value> {
+        let Body::Plan(plan) = &self.body;
+        plan::initial_metadata(plan, given, diagnostics)
+    }
+
+    /// The caps that the document itself sets (P-24).
+    pub fn budget(&self) -> Budget {
+        let Body::Plan(plan) = &self.body;
+        Budget {
+            calls: plan.budget.calls.as_ref().map(|cap| cap.value),
+            tokens: plan.budget.tokens.as_ref().map(|cap| cap.value),
+            cost: plan.budget.cost.as_ref().map(|cap| cap.value),
+        }
+    }
+
+    /// Checks what needs the whole document and lowers it to the graph; `None` if there are errors.
+    /// `initial` is the first data layer, as far as it is known.
+    pub fn compile(
+        &self,
+        tools: &dyn ToolSource,
+        initial: &Map<String, Value>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Graph> {
+        let Body::Plan(plan) = &self.body;
+        if !plan.complete {
+            return None;
+        }
+        plan::compile(plan, &self.source, tools, initial, diagnostics)
+    }
+}

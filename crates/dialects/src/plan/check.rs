@@ -1,0 +1,366 @@
+//! What only the whole plan can tell: threads, placeholders, tools (P-04, P-07, P-19, P-25), and what looks
+//! like a mistake.
+
+use super::doc::{NodeKind, PlanDoc, PlanNode};
+use super::lower::MAIN;
+use crate::compile::ToolSource;
+use crate::diagnostic::shown;
+use crate::fields::misspelt;
+use crate::json::{Span, Spanned, place_in_string};
+use crate::{Diagnostics, Finding, Source};
+use selvedge_engine::ToolDef;
+use selvedge_engine::template::{Placeholder, Root, Template, classify};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Checks a plan whose nodes could all be read.
+pub(super) fn check(
+    plan: &PlanDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut known: HashSet<&str> = initial.keys().map(String::as_str).collect();
+    known.extend(plan.inputs.iter().map(|input| input.name.value.as_ref()));
+    known.extend(plan.metadata.keys().map(String::as_str));
+    let ids = plan.nodes.iter().map(|node| (node.id.value.as_ref(), node.index)).collect();
+    let mut check = Check {
+        plan,
+        source,
+        tools,
+        known,
+        ids,
+        threads: HashMap::from([(MAIN, None)]),
+        supplied: HashSet::new(),
+        unknown_sync: false,
+        unknown_result: false,
+        read_results: HashSet::new(),
+        told: HashSet::new(),
+        diagnostics,
+    };
+    check.template(None, &plan.task);
+    for node in &plan.nodes {
+        check.node(node);
+    }
+    super::unused::check(plan, &check.read_results, check.diagnostics);
+}
+
+struct Check<'p, 'd> {
+    plan: &'p PlanDoc,
+    source: &'p Source,
+    tools: &'p dyn ToolSource,
+    /// Names of the first data layer.
+    known: HashSet<&'p str>,
+    ids: HashMap<&'p str, usize>,
+    /// Threads so far, with the node that created them; `main` has none.
+    threads: HashMap<&'p str, Option<&'p PlanNode>>,
+    /// Names that earlier nodes declare.
+    supplied: HashSet<String>,
+    /// An earlier node may bring any name to `runtime_metadata`.
+    unknown_sync: bool,
+    /// An earlier node's result may have any field (D-07's last look-up).
+    unknown_result: bool,
+    /// Nodes whose result some placeholder reads.
+    read_results: HashSet<usize>,
+    /// Tools whose missing effects were told.
+    told: HashSet<Arc<str>>,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl<'p> Check<'p, '_> {
+    fn node(&mut self, node: &'p PlanNode) {
+        self.data_in(node);
+        self.node_tools(node);
+        if let NodeKind::ToolFirst { args: Some(args), .. } = &node.kind {
+            let mut texts = Vec::new();
+            args.each_string(&mut |text, span| texts.push((text, span)));
+            for (text, span) in texts {
+                self.text(Some(node), text, span);
+            }
+        }
+        for text in node.task_prompt.iter().chain(&node.data_out_description) {
+            self.template(Some(node), text);
+        }
+        self.threads.entry(node.thread.value.as_ref()).or_insert(Some(node));
+        self.data_out(node);
+        self.supply(node);
+    }
+
+    fn data_in(&mut self, node: &PlanNode) {
+        let thread = node.thread.value.as_ref();
+        if let Some(creator) = self.threads.get(thread) {
+            let by = match creator {
+                Some(creator) => format!("node {}", shown(&creator.id.value)),
+                None => "the plan's task".to_owned(),
+            };
+            for (field, written, span) in [
+                ("data_in_thread", node.data_in_thread.is_written(), node.data_in_thread.span),
+                ("data_in_slice", node.data_in_slice.is_written(), node.data_in_slice.span),
+            ] {
+                if written {
+                    let message =
+                        format!("`{field}` has no effect: thread {} was created by {by}", shown(thread));
+                    let help = "remove it, or give the node a thread of its own";
+                    self.diagnostics
+                        .push(Finding::warning("P-04", "data-in-ignored", span, message).help(help));
+                }
+            }
+            return;
+        }
+        let from = node.data_in_thread.value.as_ref();
+        if !self.threads.contains_key(from) {
+            let message =
+                format!("thread {} does not exist when node {} starts", shown(from), shown(&node.id.value));
+            let finding = Finding::error("P-07", "unknown-thread", node.data_in_thread.span, message);
+            self.diagnostics.push(finding.help(self.thread_help(from)));
+        } else if node.data_in_slice.is_written() && node.data_in_slice.value.is_always_empty() {
+            let message = "this slice can only be empty: the thread starts without messages";
+            let finding = Finding::warning("P-05", "empty-slice", node.data_in_slice.span, message);
+            self.diagnostics
+                .push(finding.help("[0, 1] is the first message, [-1, null] the last, [null, null] all"));
+        }
+    }
+
+    fn thread_help(&self, name: &str) -> String {
+        let mut known: Vec<&str> = self.threads.keys().copied().collect();
+        known.sort_unstable();
+        let later = self.plan.nodes.iter().find(|node| node.thread.value.as_ref() == name);
+        if let Some(later) = later {
+            return format!("node {} creates it: move that node up in the list", shown(&later.id.value));
+        }
+        match misspelt(name, &known) {
+            Some(near) => format!("did you mean {}?", shown(near)),
+            None => format!("threads so far: {}", known.join(", ")),
+        }
+    }
+
+    fn data_out(&mut self, node: &PlanNode) {
+        let to = node.data_out_thread.value.as_ref();
+        if node.data_out && !self.threads.contains_key(to) {
+            let message = format!("`data_out_thread` {} does not exist by then", shown(to));
+            let finding = Finding::error("P-19", "unknown-thread", node.data_out_thread.span, message);
+            let help = format!(
+                "{}; an empty node (no task_prompt) on that thread, earlier in the list, creates it",
+                self.thread_help(to)
+            );
+            self.diagnostics.push(finding.help(help));
+        }
+    }
+
+    fn node_tools(&mut self, node: &'p PlanNode) {
+        if let NodeKind::ToolFirst { tool, args } = &node.kind
+            && let Some(def) = self.tool(node, tool)
+            && let Some(args) = args
+        {
+            self.arguments(&def, args);
+        }
+        let has_model = node.task_prompt.is_some();
+        for tool in &node.tools {
+            self.tool(node, tool);
+        }
+        if let (false, Some(first)) = (has_model, node.tools.first()) {
+            let message = "`tools` has no effect: without a `task_prompt` no model is called";
+            let finding = Finding::warning("P-12", "tools-unused", first.span, message);
+            self.diagnostics.push(finding.help("write a `task_prompt`, or remove `tools`"));
+        }
+        let initial = match &node.kind {
+            NodeKind::ToolFirst { tool, .. } => Some(&tool.value),
+            NodeKind::LlmFirst => None,
+        };
+        for limit in &node.tools_limit {
+            let name = &limit.tool.value;
+            if !node.tools.iter().any(|tool| &tool.value == name) && initial != Some(name) {
+                let message =
+                    format!("`tools_limit` for {}, which is not among the node's `tools`", shown(name));
+                let finding = Finding::warning("P-14", "limit-without-tool", limit.tool.span, message);
+                self.diagnostics.push(finding.help("add it to `tools`, or remove the limit"));
+            }
+        }
+        if has_model && !node.tools.is_empty() && !node.enable_tool_loop {
+            let more =
+                node.tools_limit.iter().find(|limit| limit.limit.value > 1).map(|limit| limit.limit.span);
+            if let Some(span) = more.or(node.max_rounds.as_ref().map(|rounds| rounds.span)) {
+                let message = "without `enable_tool_loop` there is one round of calls: a second can't happen";
+                let finding = Finding::warning("P-11", "no-loop", span, message);
+                self.diagnostics.push(finding.help("write \"enable_tool_loop\": true, or remove this limit"));
+            }
+        }
+    }
+
+    /// The tool's definition; findings if there is none, or if it does not say what it does to the world.
+    fn tool(&mut self, node: &PlanNode, tool: &Spanned<Arc<str>>) -> Option<Arc<ToolDef>> {
+        let Some(def) = self.tools.def(&tool.value) else {
+            let names = self.tools.names();
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let help = match misspelt(&tool.value, &known) {
+                Some(near) => format!("did you mean {}?", shown(near)),
+                None => {
+                    format!("known tools: {}; a folder of tools is given with --tools DIR", known.join(", "))
+                }
+            };
+            let message = format!("there is no tool {}", shown(&tool.value));
+            self.diagnostics.push(Finding::error("P-15", "unknown-tool", tool.span, message).help(help));
+            return None;
+        };
+        if def.effects.is_none() && node.effects.is_none() && self.told.insert(tool.value.clone()) {
+            let message = format!(
+                "tool {} declares no effects and is treated as `write`: its calls wait for all earlier nodes",
+                shown(&tool.value)
+            );
+            let finding = Finding::warning("E-22", "undeclared-effects", tool.span, message);
+            let help = "declare \"effects\" (pure, read, idempotent or write) in the tool, or at the node";
+            self.diagnostics.push(finding.help(help));
+        }
+        Some(def)
+    }
+
+    /// Arguments without placeholders can be held against the tool's schema now (D-15).
+    fn arguments(&mut self, def: &ToolDef, args: &crate::Node<'static>) {
+        let mut open = false;
+        args.each_string(&mut |text, _| {
+            open |= Template::parse(text).map_or(true, |text| text.placeholders().next().is_some());
+        });
+        if open {
+            return;
+        }
+        let Ok(validator) = jsonschema::validator_for(&def.input_schema) else { return };
+        if let Err(error) = validator.validate(&args.to_value()) {
+            let message = format!("tool {} will refuse these arguments: {error}", shown(&def.name));
+            let finding = Finding::warning("D-15", "arguments-refused", args.span, message);
+            self.diagnostics
+                .push(finding.help("see its input schema; the call would be the fault `input_error`"));
+        }
+    }
+
+    fn template(&mut self, node: Option<&PlanNode>, text: &Spanned<Arc<str>>) {
+        self.text(node, &text.value, text.span);
+    }
+
+    fn text(&mut self, node: Option<&PlanNode>, text: &str, literal: Span) {
+        let place = |from: usize, len: usize| place_in_string(self.source.text(), literal, from..from + len);
+        match Template::parse(text) {
+            Err(error) => {
+                let finding =
+                    Finding::error("D-09", "unfinished-placeholder", place(error.offset, 2), error.message);
+                self.diagnostics
+                    .push(finding.help("close it, or write \\{{ or \\${ for the characters themselves"));
+            }
+            Ok(template) => {
+                let found: Vec<(Placeholder, Span)> = template
+                    .placeholders()
+                    .map(|found| (found.clone(), place(found.offset, found.raw.len())))
+                    .collect();
+                for (placeholder, span) in found {
+                    self.placeholder(node, &placeholder, span);
+                }
+            }
+        }
+    }
+
+    fn placeholder(&mut self, node: Option<&PlanNode>, placeholder: &Placeholder, span: Span) {
+        match classify(&placeholder.path, |id| self.ids.contains_key(id)) {
+            Root::StepOutput { step, .. } => {
+                let Some(&index) = self.ids.get(step) else { return };
+                if self.known.contains(step) {
+                    let message = format!("node {} hides the metadata of the same name", shown(step));
+                    let finding = Finding::warning("D-07", "hidden-name", span, message);
+                    self.diagnostics
+                        .push(finding.help(format!("write {{{{metadata.{step}}}}} for the metadata")));
+                }
+                if node.is_some_and(|node| index < node.index) {
+                    self.read_results.insert(index);
+                    return;
+                }
+                let (message, help) = match node {
+                    Some(node) if node.index == index => (
+                        format!("{} is this node's own result, which does not exist yet", placeholder.raw),
+                        "refer to an earlier node".to_owned(),
+                    ),
+                    Some(_) => (
+                        format!("{} is the result of a later node", placeholder.raw),
+                        format!(
+                            "move node {} up in the list: list order is the order of meaning",
+                            shown(step)
+                        ),
+                    ),
+                    None => (
+                        format!("{} in the task: no node has run when the task is said", placeholder.raw),
+                        "use metadata or an input there".to_owned(),
+                    ),
+                };
+                self.diagnostics.push(Finding::error("P-20", "later-node", span, message).help(help));
+            }
+            Root::Inputs { name, .. } => {
+                if !self.known.contains(name) {
+                    self.nothing_supplies(placeholder, name, span);
+                }
+            }
+            Root::Metadata { name, .. } => {
+                if !self.may_have(name, node.is_some() && self.unknown_sync) {
+                    self.nothing_supplies(placeholder, name, span);
+                }
+            }
+            Root::Name { name, .. } => {
+                let unknown = node.is_some() && (self.unknown_sync || self.unknown_result);
+                if !self.may_have(name, unknown) {
+                    self.nothing_supplies(placeholder, name, span);
+                }
+            }
+        }
+    }
+
+    fn may_have(&self, name: &str, unknown: bool) -> bool {
+        unknown || self.known.contains(name) || self.supplied.contains(name)
+    }
+
+    /// P-25: no metadata, no input, no declared output, and no earlier node whose fields are unknown.
+    fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span) {
+        let mut names: Vec<&str> = self.known.iter().copied().collect();
+        names.extend(self.supplied.iter().map(String::as_str));
+        names.extend(self.ids.keys().copied());
+        names.sort_unstable();
+        let help = match misspelt(name, &names) {
+            Some(near) => format!("did you mean {}?", shown(near)),
+            None => format!(
+                "declare it in `inputs` or `metadata`, or write \\{} for the text itself",
+                placeholder.raw
+            ),
+        };
+        let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
+        self.diagnostics.push(Finding::error("P-25", "unknown-placeholder", span, message).help(help));
+    }
+
+    /// What the node's result can bring to later placeholders (D-05, D-07).
+    fn supply(&mut self, node: &PlanNode) {
+        let mut names: Vec<String> = Vec::new();
+        let calls = match &node.kind {
+            NodeKind::ToolFirst { tool, .. } => Some(&tool.value),
+            NodeKind::LlmFirst => None,
+        };
+        let offered = node.tools.iter().map(|tool| &tool.value).filter(|_| node.task_prompt.is_some());
+        for tool in calls.into_iter().chain(offered) {
+            match self.tools.def(tool).and_then(|def| def.output_params.clone()) {
+                Some(fields) => names.extend(fields.iter().map(ToString::to_string)),
+                None => self.unknown_sync = true,
+            }
+        }
+        if node.task_prompt.is_some() {
+            match &node.output_schema {
+                Some(schema) => {
+                    let fields = schema.value.get("properties").and_then(Value::as_object);
+                    names.extend(fields.into_iter().flat_map(|fields| fields.keys().cloned()));
+                }
+                None => self.unknown_result = true,
+            }
+        } else if calls.is_none() {
+            // An empty node passes on a message, which may be JSON of any shape.
+            self.unknown_result = true;
+        }
+        for name in names {
+            self.supplied.insert(format!("{}_{name}", node.id.value));
+            self.supplied.insert(name);
+        }
+    }
+}

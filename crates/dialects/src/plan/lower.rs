@@ -1,0 +1,248 @@
+//! Lowering a checked plan to the engine's graph (P-02 … P-19). It adds nothing that the document does not say.
+
+use super::doc::{NodeKind, OnError, PlanDoc, PlanNode, ToolEffects};
+use crate::compile::ToolSource;
+use selvedge_engine::graph::{
+    Act, Call, Edge, Flow, Guard, Infer, Leaf, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef,
+};
+use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::{
+    AskKind, Effects, Graph, Ix, LeafIx, ModelSettings, ReplySchema, Slice, Table, ThreadIx,
+};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The thread that exists from the start (P-02).
+pub(super) const MAIN: &str = "main";
+/// Rounds of a tool loop, unless the node says otherwise (P-14).
+const MAX_ROUNDS: u32 = 25;
+
+/// Every tool the plan names, each once.
+pub fn tools(plan: &PlanDoc) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for node in &plan.nodes {
+        let first = match &node.kind {
+            NodeKind::ToolFirst { tool, .. } => Some(&tool.value),
+            NodeKind::LlmFirst => None,
+        };
+        for name in first.into_iter().chain(node.tools.iter().map(|tool| &tool.value)) {
+            if seen.insert(name.clone()) {
+                names.push(name.clone());
+            }
+        }
+    }
+    names
+}
+
+/// The model roles or names that model calls use, each once.
+pub fn models(plan: &PlanDoc) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for node in plan.nodes.iter().filter(|node| node.task_prompt.is_some()) {
+        let name = node.model.as_ref().map_or_else(|| Arc::from("basic"), |model| model.value.clone());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The graph of a plan without errors; `None` if a template does not parse, which the checker has said.
+pub(super) fn lower(plan: &PlanDoc, tools: &dyn ToolSource) -> Option<Graph> {
+    let mut graph = Graph { name: plan.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
+    let mut threads: HashMap<Arc<str>, ThreadIx> = HashMap::new();
+    let main: Arc<str> = MAIN.into();
+    let first = Some(Template::parse(&plan.task.value).ok()?);
+    threads.insert(main.clone(), graph.threads.push(ThreadDef { name: main, first }));
+    for node in &plan.nodes {
+        let name = &node.thread.value;
+        let opens = !threads.contains_key(name);
+        if opens {
+            let ix = graph.threads.push(ThreadDef { name: name.clone(), first: None });
+            threads.insert(name.clone(), ix);
+        }
+        let lowered = NodeLowering { node, threads: &threads, opens }.lower()?;
+        graph.nodes.push(lowered);
+    }
+    graph.tools =
+        super::tools(plan).into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))).collect();
+    Some(graph)
+}
+
+struct NodeLowering<'p> {
+    node: &'p PlanNode,
+    threads: &'p HashMap<Arc<str>, ThreadIx>,
+    opens: bool,
+}
+
+/// A leaf by name, with edges by name; `OUT` is what follows the body.
+type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
+const OUT: &str = "";
+
+impl NodeLowering<'_> {
+    fn lower(&self) -> Option<GraphNode> {
+        let node = self.node;
+        let mut drafts: Vec<Draft> = Vec::new();
+        if self.opens {
+            let from = *self.threads.get(&node.data_in_thread.value)?;
+            let slice = Slice(node.data_in_slice.value.start, node.data_in_slice.value.end);
+            drafts.push(("open", Act::Open { from, slice }, Vec::new()));
+        }
+        let acts = node.task_prompt.is_some() || matches!(node.kind, NodeKind::ToolFirst { .. });
+        if node.require_approval && acts {
+            let question = format!("Run node `{}` ({})?", node.id.value, node.name.value);
+            drafts.push(("approve", Act::Ask(AskKind::Approve, literal(&question)?), Vec::new()));
+        }
+        if let NodeKind::ToolFirst { tool, args } = &node.kind {
+            let args = args.as_ref().map_or_else(|| Value::Object(Map::new()), |args| args.to_value());
+            let args = JsonTemplate::parse(&args).ok()?;
+            let (retry, timeout_s) = (self.retry(), self.timeout());
+            drafts.push((
+                "call",
+                Act::Call(Call { tool: tool.value.clone(), args, retry, timeout_s }),
+                Vec::new(),
+            ));
+        }
+        if let Some(prompt) = &node.task_prompt {
+            drafts.push(("prompt", Act::Say(Template::parse(&prompt.value).ok()?), self.to_model()));
+            self.model_part(&mut drafts);
+        }
+        if node.data_out {
+            drafts.push(("publish", self.publish()?, Vec::new()));
+        }
+        let effects = node.effects.as_ref().map(|effects| match effects.value {
+            ToolEffects::Pure => Effects::Pure,
+            ToolEffects::Read => Effects::Read,
+            ToolEffects::Idempotent => Effects::Idempotent,
+            ToolEffects::Write => Effects::Write,
+        });
+        Some(GraphNode {
+            id: node.id.value.clone(),
+            name: node.name.value.clone(),
+            body: self.flow(drafts)?,
+            on_error: match node.on_error {
+                OnError::Fail => GraphOnError::Fail,
+                OnError::Continue => GraphOnError::Continue,
+            },
+            effects,
+            on_missing: OnMissing::Fault,
+            tool: match &node.kind {
+                NodeKind::ToolFirst { tool, .. } => Some(tool.value.clone()),
+                NodeKind::LlmFirst => None,
+            },
+        })
+    }
+
+    /// Where the prompt, and in a loop the results of a round, lead.
+    fn to_model(&self) -> Vec<(Guard, &'static str)> {
+        match self.node.enable_tool_loop {
+            true => vec![(Guard::Exhausted, "conclude"), (Guard::Always, "model")],
+            false => vec![(Guard::Always, "model")],
+        }
+    }
+
+    /// The model, the answers to its calls, and in a loop the conclusion (P-10, P-11, P-14).
+    fn model_part(&self, drafts: &mut Vec<Draft>) {
+        let (retry, timeout_s) = (self.retry(), self.timeout());
+        let offers = !self.node.tools.is_empty();
+        let answer = |run: bool| Act::Answer { run, retry, timeout_s };
+        let calls = |to: &'static str| vec![(Guard::Calls, to), (Guard::Always, OUT)];
+        drafts.push(("model", Act::Infer(self.infer(offers)), calls("tools")));
+        let after_tools = match self.node.enable_tool_loop {
+            true => self.to_model(),
+            false => vec![(Guard::Always, OUT)],
+        };
+        drafts.push(("tools", answer(true), after_tools));
+        if self.node.enable_tool_loop {
+            drafts.push(("conclude", Act::Infer(self.infer(false)), calls("refuse")));
+            drafts.push(("refuse", answer(false), vec![(Guard::Always, OUT)]));
+        }
+    }
+
+    fn infer(&self, offer_tools: bool) -> Infer {
+        let node = self.node;
+        let settings = &node.settings;
+        let schema = node.output_schema.as_ref();
+        Infer {
+            model: node.model.as_ref().map(|model| model.value.clone()),
+            offer_tools,
+            system: None,
+            schema: schema.map(|schema| ReplySchema {
+                name: node.id.value.clone(),
+                schema: Value::clone(&schema.value),
+            }),
+            settings: ModelSettings {
+                temperature: settings.temperature.as_ref().map(|v| v.value),
+                top_p: settings.top_p.as_ref().map(|v| v.value),
+                max_tokens: settings.max_tokens.as_ref().map(|v| v.value),
+                seed: settings.seed.as_ref().map(|v| v.value),
+                stop: settings.stop.iter().map(|stop| stop.value.to_string()).collect(),
+                extra: settings.extra.iter().map(|(k, v)| ((*k).to_owned(), v.value.clone())).collect(),
+            },
+            timeout_s: self.timeout(),
+        }
+    }
+
+    fn publish(&self) -> Option<Act> {
+        let node = self.node;
+        let description = node.data_out_description.as_ref().map_or("", |text| text.value.as_ref());
+        let label = match node.kind {
+            NodeKind::LlmFirst => "llm-first",
+            NodeKind::ToolFirst { .. } => "tool-first",
+        };
+        Some(Act::Publish {
+            to: *self.threads.get(&node.data_out_thread.value)?,
+            description: Template::parse(description).ok()?,
+            label: label.into(),
+        })
+    }
+
+    fn retry(&self) -> Retry {
+        let retry = self.node.retry.as_ref().map(|retry| retry.value);
+        Retry {
+            max: retry.map(|retry| retry.max),
+            backoff_s: retry.and_then(|retry| retry.backoff).map(|backoff| backoff.as_secs_f64()),
+        }
+    }
+
+    fn timeout(&self) -> Option<f64> {
+        self.node.timeout.as_ref().map(|timeout| timeout.value.as_secs_f64())
+    }
+
+    /// Names to indices. A leaf without edges goes on to the next one; `OUT` is the publishing leaf or the end.
+    fn flow(&self, drafts: Vec<Draft>) -> Option<Flow> {
+        let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
+        let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
+        let out = find("publish");
+        let mut leaves = Table::new();
+        for (at, (name, act, edges)) in drafts.into_iter().enumerate() {
+            let next = (at + 1 < names.len()).then(|| LeafIx::new(at + 1));
+            let next = match edges.as_slice() {
+                [] if next.is_none() => Vec::new(),
+                [] => vec![Edge { when: Guard::Always, to: next }],
+                edges => {
+                    let to = |name: &str| if name == OUT { out } else { find(name) };
+                    edges.iter().map(|(when, name)| Edge { when: *when, to: to(name) }).collect()
+                }
+            };
+            leaves.push(Leaf { name: name.into(), act, next });
+        }
+        let limits = self.node.tools_limit.iter();
+        let call_limits: BTreeMap<Arc<str>, u32> = limits
+            .map(|limit| (limit.tool.value.clone(), u32::try_from(limit.limit.value).unwrap_or(u32::MAX)))
+            .collect();
+        Some(Flow {
+            thread: Some(*self.threads.get(&self.node.thread.value)?),
+            leaves,
+            tools: self.node.tools.iter().map(|tool| tool.value.clone()).collect(),
+            call_limits,
+            max_rounds: self.node.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
+        })
+    }
+}
+
+/// A template that says exactly this text.
+fn literal(text: &str) -> Option<Template> {
+    Template::parse(&text.replace("{{", "\\{{").replace("${", "\\${")).ok()
+}

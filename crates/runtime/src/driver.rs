@@ -1,0 +1,374 @@
+//! The loop: inputs in, events durable, effects out.
+
+use crate::journal::Journal;
+use crate::load::losses;
+use crate::ports::{CallContext, Delta, Model, Pending, Tools};
+use crate::stop::Stop;
+use futures_util::FutureExt;
+use selvedge_engine::{
+    EffectId, Event, Failure, FaultKind, Input, Outcome, Record, Request, RunStatus, State,
+};
+use selvedge_store::StoreError;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// How many inputs one commit may take.
+const BATCH: usize = 1024;
+/// How long an interrupt lets effects end (C-05).
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Limits that the driver applies (E-28).
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Model calls at a time.
+    pub max_parallel: usize,
+    /// Tool calls at a time.
+    pub concurrency: usize,
+    /// Seconds a run may take; `None` is no limit.
+    pub run_timeout_s: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_parallel: 512, concurrency: 8, run_timeout_s: None }
+    }
+}
+
+/// Someone who looks on. Nothing a watcher does steers the run (E-15).
+pub trait Watcher: Send + Sync {
+    /// Events that are durable now, and the state after them.
+    fn events(&self, state: &State, records: &[Record]);
+    /// A delta of an effect in flight.
+    fn delta(&self, effect: &EffectId, delta: Delta) {
+        let _ = (effect, delta);
+    }
+}
+
+/// Drives runs: the ports, and how much of them at a time.
+#[derive(Clone)]
+pub struct Driver {
+    /// The one way to call a model.
+    pub model: Arc<dyn Model>,
+    /// The one way to call a tool.
+    pub tools: Arc<dyn Tools>,
+    /// Who looks on.
+    pub watcher: Option<Arc<dyn Watcher>>,
+    models: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+    run_timeout_s: Option<u64>,
+}
+
+/// Why a driver stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// The run ended.
+    Ended,
+    /// Only a person can let it go on.
+    Waiting,
+    /// It was interrupted and can be resumed.
+    Interrupted,
+    /// An internal assertion failed; the journal says so (E-17).
+    Poisoned,
+}
+
+/// Why a driver gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The journal could not be written; the run can be resumed from what is in it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An event could not be written as JSON, which is a bug.
+    #[error("internal error: an event can't be written as JSON: {0}")]
+    Unwritable(String),
+}
+
+impl DriveError {
+    pub(crate) fn unwritable(error: serde_json::Error) -> Self {
+        Self::Unwritable(error.to_string())
+    }
+}
+
+type Answer = (EffectId, Outcome);
+
+/// One drive of one run.
+struct Drive<'a> {
+    driver: &'a Driver,
+    run: Arc<str>,
+    state: &'a mut State,
+    journal: &'a mut Journal,
+    tasks: JoinSet<()>,
+    handles: HashMap<EffectId, AbortHandle>,
+    answers: mpsc::UnboundedSender<Answer>,
+    random: RandomState,
+    drawn: u64,
+}
+
+impl Driver {
+    /// A driver over these ports.
+    pub fn new(model: Arc<dyn Model>, tools: Arc<dyn Tools>, limits: Limits) -> Self {
+        Self {
+            model,
+            tools,
+            watcher: None,
+            models: Arc::new(Semaphore::new(limits.max_parallel.max(1))),
+            calls: Arc::new(Semaphore::new(limits.concurrency.max(1))),
+            run_timeout_s: limits.run_timeout_s,
+        }
+    }
+
+    /// Drives a run until it ends, waits or is interrupted. `inputs` come first; effects that are pending
+    /// in `state` were in flight when an earlier process died.
+    ///
+    /// # Errors
+    /// If the journal can't be written. What is in it stays valid; the run can be resumed.
+    pub async fn drive(
+        &self,
+        run: &str,
+        state: &mut State,
+        journal: &mut Journal,
+        inputs: Vec<Input>,
+        stop: &Stop,
+    ) -> Result<Halt, DriveError> {
+        let (answers, mut inbox) = mpsc::unbounded_channel();
+        let mut first = losses(state);
+        first.extend(inputs);
+        let mut drive = Drive {
+            driver: self,
+            run: run.into(),
+            state,
+            journal,
+            tasks: JoinSet::new(),
+            handles: HashMap::new(),
+            answers,
+            random: RandomState::new(),
+            drawn: 0,
+        };
+        let halt = drive.run(first, &mut inbox, stop).await;
+        // Dropping a call's future cancels it down to its last child process (E-13).
+        drive.tasks.shutdown().await;
+        halt
+    }
+}
+
+impl Drive<'_> {
+    async fn run(
+        &mut self,
+        first: Vec<Input>,
+        inbox: &mut mpsc::UnboundedReceiver<Answer>,
+        stop: &Stop,
+    ) -> Result<Halt, DriveError> {
+        if let Some(halt) = self.turn(first, true).await? {
+            return Ok(halt);
+        }
+        self.dispatch_pending();
+        let deadline =
+            self.driver.run_timeout_s.map(|s| tokio::time::Instant::now() + Duration::from_secs(s));
+        let expired = async move {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(expired);
+        loop {
+            if let Some(halt) = self.quiet() {
+                return Ok(halt);
+            }
+            let inputs = tokio::select! {
+                biased;
+                () = stop.reached(1) => return self.wind_down(inbox, stop).await,
+                () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
+                answer = inbox.recv() => self.inputs(answer, inbox),
+            };
+            if let Some(halt) = self.turn(inputs, true).await? {
+                return Ok(halt);
+            }
+        }
+    }
+
+    fn quiet(&self) -> Option<Halt> {
+        match self.state.status() {
+            RunStatus::Running => None,
+            RunStatus::Waiting => Some(Halt::Waiting),
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => Some(Halt::Ended),
+        }
+    }
+
+    /// An answer and all that have come in meanwhile: they share a commit.
+    fn inputs(&mut self, first: Option<Answer>, inbox: &mut mpsc::UnboundedReceiver<Answer>) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        let mut next = first;
+        while let Some((effect, outcome)) = next {
+            self.handles.remove(&effect);
+            let jitter = self.jitter();
+            inputs.push(Input::Complete(effect, outcome, jitter));
+            next = if inputs.len() < BATCH { inbox.try_recv().ok() } else { None };
+        }
+        inputs
+    }
+
+    /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
+    async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
+        let at = now_ms();
+        let state = &mut *self.state;
+        let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on)));
+        let records = match advanced {
+            Ok(records) => records,
+            Err(panic) => return self.poison(&panic_text(panic.as_ref())).await.map(Some),
+        };
+        if records.is_empty() {
+            return Ok(None);
+        }
+        // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
+        let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
+        let shown = self.driver.watcher.is_some().then(|| records.clone());
+        self.journal.append(records, self.state).await?;
+        if let (Some(watcher), Some(shown)) = (&self.driver.watcher, shown) {
+            watcher.events(self.state, &shown);
+        }
+        for effect in requested {
+            self.dispatch(effect);
+        }
+        Ok(None)
+    }
+
+    async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
+        let event = Event::Poisoned { message: message.to_owned() };
+        let record = Record { at: now_ms(), event };
+        self.state.apply_record(&record);
+        self.journal.append(vec![record], self.state).await?;
+        Ok(Halt::Poisoned)
+    }
+
+    /// Ctrl-C: effects may end within a grace, nothing new begins (C-05).
+    async fn wind_down(
+        &mut self,
+        inbox: &mut mpsc::UnboundedReceiver<Answer>,
+        stop: &Stop,
+    ) -> Result<Halt, DriveError> {
+        let deadline = tokio::time::Instant::now() + GRACE;
+        while !self.handles.is_empty() && self.quiet().is_none() {
+            let inputs = tokio::select! {
+                biased;
+                () = stop.reached(2) => break,
+                () = tokio::time::sleep_until(deadline) => break,
+                answer = inbox.recv() => self.inputs(answer, inbox),
+            };
+            self.turn(inputs, false).await?;
+        }
+        Ok(Halt::Interrupted)
+    }
+
+    fn dispatch_pending(&mut self) {
+        let waiting: Vec<EffectId> = self.state.pending().keys().cloned().collect();
+        for effect in waiting {
+            self.dispatch(effect);
+        }
+    }
+
+    fn dispatch(&mut self, effect: EffectId) {
+        if self.handles.contains_key(&effect) {
+            return;
+        }
+        let (Some(pending), Some(request)) = (self.state.pending().get(&effect), self.state.request(&effect))
+        else {
+            return;
+        };
+        let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
+        let call = self.call(request, &effect);
+        let answers = self.answers.clone();
+        let id = effect.clone();
+        let handle = self.tasks.spawn(async move {
+            if wait > 0 {
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+            }
+            let outcome = AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
+                let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
+                Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
+            });
+            // The driver is gone only when the run no longer wants the outcome.
+            let _ = answers.send((id, outcome));
+        });
+        self.handles.insert(effect, handle);
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// The call behind its semaphore. Ports are entered here, in the order of requests.
+    fn call(&self, request: Request, effect: &EffectId) -> impl Future<Output = Outcome> + Send + use<> {
+        let watcher = self.driver.watcher.clone();
+        let effect = effect.clone();
+        let watch = watcher.map(|watcher| {
+            let watch: crate::ports::Watch = Arc::new(move |delta| watcher.delta(&effect, delta));
+            watch
+        });
+        let context = CallContext { run: Arc::clone(&self.run), watch };
+        let (gate, call): (_, Pending<Outcome>) = match request {
+            Request::Model(request) => {
+                let reply = self.driver.model.call(request, context);
+                let outcome = async move { reply.await.map(|reply| Outcome::Reply(Arc::new(reply))) };
+                (Arc::clone(&self.driver.models), Box::pin(outcome))
+            }
+            Request::Tool(request) => {
+                let output = self.driver.tools.call(request, context);
+                let outcome = async move { output.await.map(|output| Outcome::Output(Arc::new(output))) };
+                (Arc::clone(&self.driver.calls), Box::pin(outcome))
+            }
+        };
+        async move {
+            let permit = gate.acquire_owned().await;
+            let outcome = call.await.unwrap_or_else(Outcome::Failed);
+            drop(permit);
+            outcome
+        }
+    }
+
+    /// A random number below a million, for the back-off (E-14).
+    fn jitter(&mut self) -> u32 {
+        self.drawn += 1;
+        let mut hasher = self.random.build_hasher();
+        hasher.write_u64(self.drawn);
+        u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
+    }
+}
+
+/// Applies inputs and everything that follows from them.
+fn advance(state: &mut State, inputs: Vec<Input>, now: i64, go_on: bool) -> Vec<Record> {
+    let mut records = Vec::new();
+    let at = state.tick(now);
+    let mut push = |state: &mut State, event: Event| {
+        state.apply(&event);
+        records.push(Record { at, event });
+    };
+    for input in inputs {
+        if let Some(event) = state.accept(input) {
+            push(state, event);
+        }
+    }
+    while go_on && let Some(event) = state.step() {
+        push(state, event);
+    }
+    records
+}
+
+/// The effect that an event asks to dispatch.
+fn requested(event: &Event) -> Option<EffectId> {
+    match event {
+        Event::Requested { effect, .. } | Event::Retried { effect, .. } => Some(effect.clone()),
+        _ => None,
+    }
+}
+
+fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

@@ -1,0 +1,80 @@
+//! Where a run's events go.
+
+use crate::driver::DriveError;
+use selvedge_engine::{Record, RunStatus, State};
+use selvedge_store::{Entry, RunStatus as StoredStatus, RunUpdate, Store};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The journal of one run: in the store, or in memory only for benches and tests.
+#[derive(Debug)]
+pub enum Journal {
+    /// Durable: every append returns once it is synced (E-04).
+    Stored {
+        /// The store.
+        store: Arc<Store>,
+        /// The run's id.
+        run: Arc<str>,
+        /// Events already in it.
+        events: u64,
+    },
+    /// Kept as long as the process lives.
+    Memory(Vec<Record>),
+}
+
+impl Journal {
+    /// A journal of a stored run that has `events` events so far.
+    pub fn stored(store: Arc<Store>, run: impl Into<Arc<str>>, events: u64) -> Self {
+        Self::Stored { store, run: run.into(), events }
+    }
+
+    /// Appends what a batch of inputs led to, with the run's row in the index, in one commit.
+    ///
+    /// # Errors
+    /// If it could not be made durable; then nothing of it was kept.
+    pub(crate) async fn append(&mut self, records: Vec<Record>, state: &State) -> Result<(), DriveError> {
+        match self {
+            Self::Memory(kept) => kept.extend(records),
+            Self::Stored { store, run, events } => {
+                let mut entries = Vec::with_capacity(records.len());
+                for (n, record) in (*events + 1..).zip(&records) {
+                    let json = serde_json::to_string(&record.event).map_err(DriveError::unwritable)?;
+                    entries.push(Entry { n, at_ms: record.at, json });
+                }
+                let count = entries.len() as u64;
+                match update(state, &records) {
+                    Some(update) => store.append_and_update(run, entries, update).await?,
+                    None => store.append(run, entries).await?,
+                }
+                *events += count;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The run's row changes when it ends or begins to wait, so that `runs` needs no journal (C-15).
+fn update(state: &State, records: &[Record]) -> Option<RunUpdate> {
+    let status = state.status();
+    let resumed = records.iter().any(|r| matches!(r.event, selvedge_engine::Event::Resumed { .. }));
+    let answered = records.iter().any(|r| matches!(r.event, selvedge_engine::Event::Answered { .. }));
+    let status = match status {
+        RunStatus::Running if resumed || answered => (StoredStatus::Running, None),
+        RunStatus::Running => return None,
+        RunStatus::Waiting => (StoredStatus::Waiting, None),
+        RunStatus::Completed => (StoredStatus::Completed, records.last().map(|r| r.at)),
+        RunStatus::Failed => (StoredStatus::Failed, records.last().map(|r| r.at)),
+        RunStatus::Cancelled => (StoredStatus::Cancelled, records.last().map(|r| r.at)),
+    };
+    Some(RunUpdate { status: Some(status), usage: Some(usage_json(state)), ..RunUpdate::default() })
+}
+
+/// A run's usage in C-02's shape.
+pub(crate) fn usage_json(state: &State) -> String {
+    let usage = state.usage();
+    json!({
+        "model_calls": usage.model_calls, "tool_calls": usage.tool_calls,
+        "input_tokens": usage.tokens.input, "output_tokens": usage.tokens.output, "cost": usage.tokens.cost,
+    })
+    .to_string()
+}
