@@ -284,6 +284,8 @@ impl Inner {
                 let Workshop { limits, workspace, permissions, scratch_root, .. } = &self.workshop;
                 // The user wrote the command: it may reach what the user allowed.
                 let mut policy = Policy::closed(limits);
+                // Other languages' runtimes reserve far more address space than they use.
+                policy.memory_bytes = None;
                 policy.read.push(workspace.clone());
                 policy.read.extend(permissions.allow_read.iter().map(|path| workspace.join(path)));
                 policy.write = permissions.allow_write.iter().map(|path| workspace.join(path)).collect();

@@ -31,10 +31,10 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file named by its content, unless it is there already.
+/// Writes a file named by its content, unless it is there as it should be.
 pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match std::fs::metadata(path) {
-        Ok(found) if found.len() == bytes.len() as u64 => Ok(()),
+    match std::fs::read(path) {
+        Ok(found) if found == bytes => Ok(()),
         _ => write_whole(path, bytes),
     }
 }

@@ -1,6 +1,6 @@
 //! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
 
-use super::{Bench, args};
+use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, over_limit, tool_failure};
 use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
 use crate::tools::python::tool::Workshop;
@@ -73,6 +73,10 @@ async fn execute(
     let name = &request.tool.name;
     let rooted = |paths: &[PathBuf]| paths.iter().map(|path| bench.workspace.join(path)).collect::<Vec<_>>();
     let mut policy = Policy::closed(&bench.limits);
+    if &**name != Builtin::Python.name() {
+        // Other languages' runtimes reserve far more address space than they use.
+        policy.memory_bytes = None;
+    }
     policy.read = vec![bench.workspace.clone()];
     policy.read.extend(rooted(&bench.permissions.allow_read));
     policy.write = rooted(&bench.permissions.allow_write);

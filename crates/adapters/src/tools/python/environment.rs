@@ -12,10 +12,14 @@ use crate::tools::store::{sha256, write_whole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// Changes when environments have to be built anew for reasons of ours.
 const FORMAT: u32 = 1;
+
+/// The age at which a half-made environment has no builder any more: builds take minutes.
+const ABANDONED: Duration = Duration::from_secs(86_400);
 
 /// A set of dependencies: normalised, sorted, pydantic included.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -185,6 +189,7 @@ impl Environments {
     ) -> Result<(), ToolError> {
         let envs = self.folder.join("envs");
         let broken = |e: std::io::Error| ToolError::environment("A-20", format!("{}: {e}", envs.display()));
+        remove_abandoned(&envs);
         let fresh = tempfile::Builder::new().prefix(".new-").tempdir_in(&envs).map_err(broken)?;
         let target = fresh.path().join("env");
         let mut args: Vec<OsString> =
@@ -221,6 +226,19 @@ impl Environments {
         helper(uv, args, stdin, &cwd)
             .await
             .map_err(|e| ToolError::environment("A-20", format!("{} cannot be started: {e}", uv.display())))
+    }
+}
+
+/// Removes what builders that were killed have left: nobody builds for a day.
+fn remove_abandoned(envs: &Path) {
+    let old = |entry: &std::fs::DirEntry| {
+        let modified = entry.metadata().and_then(|meta| meta.modified()).ok();
+        let age = modified.and_then(|time| time.elapsed().ok());
+        entry.file_name().to_string_lossy().starts_with(".new-") && age.is_some_and(|age| age > ABANDONED)
+    };
+    for entry in std::fs::read_dir(envs).into_iter().flatten().filter_map(Result::ok).filter(old) {
+        // Another process may be removing it too.
+        let _ = std::fs::remove_dir_all(entry.path());
     }
 }
 

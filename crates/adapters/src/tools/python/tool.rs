@@ -2,7 +2,7 @@
 
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
-use crate::tools::failures::{failure, tool_failure};
+use crate::tools::failures::failure;
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::Permissions;
 use crate::tools::process::Policy;
@@ -78,8 +78,13 @@ pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ToolError> {
 pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     let mut fresh = Vec::new();
-    for (index, file) in files.into_iter().enumerate() {
-        match look(workshop, &file) {
+    let cache = workshop.cache.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        files.into_iter().map(|file| (look(&cache, &file), file)).collect::<Vec<_>>()
+    });
+    // It fails only when the process is being shut down.
+    for (index, (looked, file)) in looking.await.unwrap_or_default().into_iter().enumerate() {
+        match looked {
             Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file))),
             Ok((version, None)) => fresh.push((index, version, file)),
             Err(error) => errors.push((index, error)),
@@ -115,7 +120,7 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
 
 /// A file's version and what is kept about it; a new file is copied into the cache first, so that what is read
 /// and what runs later is the same content.
-fn look(workshop: &Workshop, file: &Path) -> Result<(String, Option<Kept>), ToolError> {
+fn look(cache: &Path, file: &Path) -> Result<(String, Option<Kept>), ToolError> {
     let unreadable =
         |e: std::io::Error| ToolError::document("A-08", format!("cannot be read: {e}")).at(file, None);
     if std::fs::metadata(file).map_err(unreadable)?.len() > MAX_FILE {
@@ -124,14 +129,14 @@ fn look(workshop: &Workshop, file: &Path) -> Result<(String, Option<Kept>), Tool
     }
     let bytes = std::fs::read(file).map_err(unreadable)?;
     let version = sha256(&bytes);
-    let copy = workshop.cache.join(format!("{version}.py"));
+    let copy = cache.join(format!("{version}.py"));
     keep(&copy, &bytes).map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
-    let kept = recall(workshop, &version);
+    let kept = recall(cache, &version);
     Ok((version, kept))
 }
 
-fn recall(workshop: &Workshop, version: &str) -> Option<Kept> {
-    let bytes = std::fs::read(workshop.cache.join(format!("{version}.json"))).ok()?;
+fn recall(cache: &Path, version: &str) -> Option<Kept> {
+    let bytes = std::fs::read(cache.join(format!("{version}.json"))).ok()?;
     serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)
 }
 
@@ -155,10 +160,10 @@ impl PythonTool {
         }
         let copy = workshop.cache.join(format!("{version}.py"));
         // The cache is trusted only as far as its content fits its name.
-        if sha256(&std::fs::read(&copy).ok()?) != version {
+        if sha256(&tokio::fs::read(&copy).await.ok()?) != version {
             return None;
         }
-        if let Some(kept) = recall(workshop, version) {
+        if let Some(kept) = recall(&workshop.cache, version) {
             return Some(Self::new(kept, version.to_owned(), copy));
         }
         let (mut tools, _) = load(workshop, vec![copy]).await;
@@ -230,10 +235,14 @@ impl PythonTool {
         let python =
             workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
         let copy = self.copy(workshop);
-        if !copy.exists() {
-            let message =
-                format!("version {} of `{}` is not in the cache any more", self.version, self.meta.name);
-            return Err(tool_failure("subprocess_execution_error", message));
+        // What runs is what was pinned, to the last byte.
+        let content = tokio::fs::read(&copy).await;
+        if !content.is_ok_and(|bytes| sha256(&bytes) == *self.version) {
+            let message = format!(
+                "version {} of `{}` is not in the cache any more, or was changed there",
+                self.version, self.meta.name
+            );
+            return Err(Failure::permanent(FaultKind::DefinitionChanged, message));
         }
         let mut job = self.job(workshop, &copy, &python, &request.effect.0);
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
