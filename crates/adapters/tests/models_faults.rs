@@ -1,5 +1,8 @@
 //! What goes wrong at an endpoint, as faults (E-13, E-14, E-28, C-03, C-06).
 
+// Helpers outside of test functions may fail loudly too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod support;
 
 use selvedge_engine::{Failure, FaultKind};

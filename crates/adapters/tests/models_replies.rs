@@ -1,5 +1,8 @@
 //! Replies in the shapes that servers send them (E-10, E-15, E-20).
 
+// Helpers outside of test functions may fail loudly too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod support;
 
 use selvedge_adapters::models::Price;

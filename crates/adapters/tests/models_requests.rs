@@ -1,5 +1,8 @@
 //! What an OpenAI-compatible endpoint is sent (E-05, E-23, E-26, E-33, P-15, P-26).
 
+// Helpers outside of test functions may fail loudly too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod support;
 
 use selvedge_adapters::http::{Http, Secret};
@@ -176,14 +179,9 @@ async fn models_are_listed_in_the_servers_order() {
     let list = r#"{"object":"list","data":[{"id":"b","object":"model"},{"id":"a","object":"model"}]}"#;
     let server =
         Server::start(vec![json(list), json(r#"{"data":[]}"#), answer(401, &[], "{}"), json("<html>")]).await;
+    let http = Http::new();
     let ask = || {
-        list_models(
-            &Http::new(),
-            &server.url,
-            Some(Secret::new(KEY)),
-            "SELVEDGE_API_KEY",
-            Duration::from_secs(5),
-        )
+        list_models(&http, &server.url, Some(Secret::new(KEY)), "SELVEDGE_API_KEY", Duration::from_secs(5))
     };
     assert_eq!(ask().await.unwrap(), ["b", "a"]);
     let sent = &server.requests()[0];

@@ -1,5 +1,8 @@
 //! The scripted model (C-07), and roles (C-14).
 
+// Helpers outside of test functions may fail loudly too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod support;
 
 use selvedge_adapters::models::router::Router;

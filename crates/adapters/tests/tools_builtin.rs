@@ -218,7 +218,7 @@ async fn programs_run_in_the_documents_folder() {
     let pid = world.path("pid");
     let command = format!("trap '' TERM; sleep 60 & echo $! > {}; wait", pid.display());
     fault(
-        call_within(&tools, "shell", json!({ "command": command }), 1.0).await,
+        call_within(&tools, "shell", json!({ "command": command }), 3.0).await,
         Timeout,
         "tool_execution_timeout",
     );

@@ -10,7 +10,7 @@
 mod tools_common;
 
 use selvedge_engine::FaultKind::{ExecutionFailure, InputError, LimitExceeded, Timeout};
-use selvedge_runtime::ports::Tools;
+use selvedge_runtime::ports::{CallContext, Delta, Tools};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tools_common::{World, alive, call, call_within, context, eventually, fault, request};
@@ -147,10 +147,10 @@ def run(i):
     let note = world.path("pid");
     let args = |x: i32| json!({"x": x, "text": note.to_str().unwrap()});
     let start = Instant::now();
-    let late = call_within(&tools, "fork", args(1), 1.5).await;
+    let late = call_within(&tools, "fork", args(1), 4.0).await;
     assert!(late.as_ref().unwrap_err().transient);
     let late = fault(late, Timeout, "tool_execution_timeout");
-    assert!(late.message.contains("1.5 s"), "{}", late.message);
+    assert!(late.message.contains("its 4 s"), "{}", late.message);
     assert!(start.elapsed() < Duration::from_secs(10));
     let pid = std::fs::read_to_string(&note).unwrap();
     eventually("the grandchild of a call that timed out is gone", || !alive(&pid)).await;
@@ -190,7 +190,7 @@ async fn a_thread_or_a_stranger_does_not_hold_up_an_answer() {
     let thread = "import threading\ndef run(i):\n    threading.Thread(target=time.sleep, args=(60,)).start()\n    return 1";
     world.tool("thread", "", thread);
     // It leaves the group and keeps the diagnostic streams open.
-    let stranger = "def run(i):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(20)\n        os._exit(0)\n    return 2";
+    let stranger = "def run(i):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(45)\n        os._exit(0)\n    return 2";
     world.tool("stranger", "", stranger);
     // A child that runs on where its parent does would answer too.
     world.tool("twice", "", "def run(i):\n    os.fork()\n    return 3");
@@ -199,7 +199,7 @@ async fn a_thread_or_a_stranger_does_not_hold_up_an_answer() {
     assert_eq!(call(&tools, "twice", json!({})).await.unwrap(), json!(3));
     assert_eq!(call(&tools, "thread", json!({})).await.unwrap(), json!(1));
     assert_eq!(call(&tools, "stranger", json!({})).await.unwrap(), json!(2));
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,6 +227,25 @@ async fn floods_are_drained_and_outputs_bounded() {
     assert!(hungry.message.contains("MemoryError"), "{}", hungry.message);
     let filler = fault(call(&tools, "filler", json!({})).await, ExecutionFailure, "tool_execution_error");
     assert!(filler.message.contains("OSError"), "{}", filler.message);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_see_what_a_tool_prints() {
+    let world = World::new();
+    let body = "def run(i):\n    print('step 1')\n    print('étape 2\\n\\n', end='rest', file=sys.stderr)\n    return 1";
+    world.tool("talks", "", body);
+    let tools = world.ready().await;
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let into = seen.clone();
+    let watch = move |delta| match delta {
+        Delta::Progress(line) => into.lock().unwrap().push(line),
+        Delta::Text(_) => panic!("a tool has no text"),
+    };
+    let context = CallContext { run: "r".into(), watch: Some(std::sync::Arc::new(watch)) };
+    tools.call(request(&tools, "talks", json!({})), context).await.unwrap();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort();
+    assert_eq!(seen, ["rest", "step 1", "étape 2"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,2 +1,32 @@
-//! The `selvedge` binary.
-fn main() {}
+//! The `selvedge` binary: the command line (rules `C`).
+//!
+//! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
+//! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
+//! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
+//! - [`drive`]: one run driven to its end, with [`signals`] and [`progress`].
+//! - [`output`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04).
+
+#![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
+
+mod args;
+mod chosen;
+mod commands;
+mod config;
+mod drive;
+mod environment;
+mod failure;
+mod models;
+mod output;
+mod places;
+mod progress;
+mod setup;
+mod signals;
+mod ui;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    failure::report_panics();
+    let exit = std::panic::catch_unwind(commands::main).unwrap_or(failure::Exit::Internal);
+    ExitCode::from(exit as u8)
+}

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// What ids begin with that the simulated model gives.
 pub const MODEL_ID: &str = "call_";
+/// Stands for the engine's wording when it asks again for a reply that fits the schema (E-33).
+pub const ASKED_AGAIN: &str = "asked again";
 /// Kinds of faults whose message is the engine's to word.
 const WORDED: [&str; 8] = [
     "limit_exceeded",
@@ -157,7 +159,8 @@ pub fn value(value: &Value) -> Value {
         Value::String(content) => Value::String(text(content)),
         Value::Array(items) => items.iter().map(self::value).collect(),
         Value::Object(object) => {
-            let worded = object.get("type").and_then(Value::as_str).is_some_and(|kind| WORDED.contains(&kind));
+            let worded =
+                object.get("type").and_then(Value::as_str).is_some_and(|kind| WORDED.contains(&kind));
             let members = object.iter().filter(|(key, _)| !(worded && *key == "message"));
             Value::Object(members.map(|(key, item)| (key.clone(), self::value(item))).collect())
         }

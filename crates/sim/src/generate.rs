@@ -30,7 +30,8 @@ pub enum Flavour {
 pub fn plan(seed: u64, flavour: Flavour) -> SimPlan {
     let mut rng = Rng::new(seed);
     let tools = tools(&mut rng, flavour);
-    let metadata = GIVEN.iter().filter(|_| rng.chance(60)).map(|name| ((*name).to_owned(), json!(name.len())));
+    let metadata =
+        GIVEN.iter().filter(|_| rng.chance(60)).map(|name| ((*name).to_owned(), json!(name.len())));
     let metadata = metadata.collect();
     let count = 1 + rng.below(9);
     let nodes = (0..count).map(|at| node(&mut rng, at, &tools, flavour)).collect();
@@ -67,8 +68,8 @@ fn node(rng: &mut Rng, at: usize, tools: &[SimTool], flavour: Flavour) -> SimNod
     let prompt = rng.chance(80).then(|| text(rng, at, 30));
     let offered: Vec<String> = tools.iter().filter(|_| rng.chance(55)).map(|t| t.name.clone()).collect();
     let looped = rng.chance(50);
-    let limits = tools.iter().filter(|_| rng.chance(40)).map(|t| (t.name.clone(), rng.below(4) as u32));
-    let limits = limits.collect();
+    let limited: Vec<&SimTool> = tools.iter().filter(|_| rng.chance(40)).collect();
+    let limits = limited.into_iter().map(|t| (t.name.clone(), rng.below(4) as u32)).collect();
     let out = rng.chance(55).then(|| Out { to: thread(rng), description: text(rng, at, 15) });
     let effects = (flavour == Flavour::Any && rng.chance(10))
         .then(|| *rng.pick(&ALL_EFFECTS).unwrap_or(&Effects::Write));
@@ -164,7 +165,10 @@ fn text(rng: &mut Rng, at: usize, percent: usize) -> SimText {
 }
 
 fn reference(rng: &mut Rng, at: usize) -> Part {
-    let name = |rng: &mut Rng| rng.word(if rng.chance(60) { &KEYS } else { &GIVEN }).to_owned();
+    let name = |rng: &mut Rng| {
+        let keys = rng.chance(60);
+        (if keys { rng.word(&KEYS) } else { rng.word(&GIVEN) }).to_owned()
+    };
     let earlier = rng.below(at.max(1));
     let target = match rng.below(10) {
         0..=4 => {

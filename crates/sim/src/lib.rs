@@ -1,1 +1,31 @@
-//! Seeded simulator, reference models and the conformance runner (development only).
+//! Seeded simulator of the engine (development only).
+//!
+//! [`generate`] makes random plans, [`world`] answers their requests, [`driver`] runs the engine through them in an
+//! order that a seed chooses, with crashes at any event, and [`reference`] says what should have come out, one
+//! node after another. [`properties`] are what must hold; [`hunt`] looks for a plan that breaks one and makes
+//! it small. Everything follows from seeds, so a failure's seed reproduces it:
+//!
+//! ```text
+//! cargo test -p selvedge-sim                                        a few seconds
+//! SELVEDGE_SIM_PLANS=20000 cargo test -p selvedge-sim -- --ignored  as long as wanted
+//! SELVEDGE_SIM_SEED=17 cargo test -p selvedge-sim agreement         one seed
+//! SELVEDGE_SIM_CASE=case.json cargo test -p selvedge-sim agreement  one plan, as a failure printed it
+//! ```
+//!
+//! The tests named `canary` run the same properties against parts that are broken on purpose: they show that
+//! the properties can fail.
+
+pub mod canon;
+pub mod driver;
+pub mod generate;
+pub mod hunt;
+pub mod lower;
+pub mod observed;
+pub mod plan;
+pub mod properties;
+pub mod reference;
+pub mod replay;
+pub mod rng;
+pub mod watch;
+pub mod world;
+pub mod conformance;

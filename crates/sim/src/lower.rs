@@ -93,7 +93,8 @@ fn steps(plan: &SimPlan, at: usize, def: &SimNode) -> Vec<Step> {
 fn node(plan: &SimPlan, at: usize, def: &SimNode, names: &[&str]) -> Result<Node, String> {
     let steps = steps(plan, at, def);
     let thread = |name: &str| index(names.iter().position(|known| *known == name)).map(ThreadIx);
-    let place = |step: Step| steps.iter().position(|s| *s == step).map(|at| LeafIx(index(Some(at)).unwrap_or(0)));
+    let place =
+        |step: Step| steps.iter().position(|s| *s == step).map(|at| LeafIx(index(Some(at)).unwrap_or(0)));
     let leaves: Result<Vec<Leaf>, String> = steps
         .iter()
         .enumerate()

@@ -153,7 +153,9 @@ impl SimPlan {
         let called = |node: &SimNode| -> Vec<String> {
             node.tools.iter().cloned().chain(node.initial.iter().map(|i| i.tool.clone())).collect()
         };
-        self.nodes.iter().all(|node| called(node).iter().all(|tool| self.effects(node, tool) == Effects::Pure))
+        self.nodes
+            .iter()
+            .all(|node| called(node).iter().all(|tool| self.effects(node, tool) == Effects::Pure))
     }
     /// Whether the node at `at` is the first on its thread, and creates it (P-03).
     pub fn creates(&self, at: usize) -> bool {

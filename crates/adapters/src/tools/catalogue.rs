@@ -3,7 +3,7 @@
 use crate::http::Http;
 use crate::tools::Progress;
 use crate::tools::builtin::{Bench, Builtin};
-use crate::tools::command::CommandTool;
+use crate::tools::command::{CommandTool, Place};
 use crate::tools::diag::{CatalogueErrors, ToolError};
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::{Permissions, Reach};
@@ -13,7 +13,7 @@ use crate::tools::python::{Environments, PythonTool};
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
-use selvedge_runtime::ports::{CallContext, Pending, Tools};
+use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -226,9 +226,9 @@ impl Catalogue {
 }
 
 impl Tools for Catalogue {
-    fn call(&self, request: ToolRequest, _context: CallContext) -> Pending<Value> {
+    fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
         let inner = self.0.clone();
-        Box::pin(async move { inner.call(&request).await })
+        Box::pin(async move { inner.call(&request, context.watch).await })
     }
 }
 
@@ -274,11 +274,11 @@ impl Inner {
         Some(kind)
     }
 
-    async fn call(&self, request: &ToolRequest) -> Result<Value, Failure> {
+    async fn call(&self, request: &ToolRequest, watch: Option<Watch>) -> Result<Value, Failure> {
         let name = &request.tool.name;
         // the pinned version runs, whatever the name means by now.
         match self.at_version(&request.tool.version).await {
-            Some(Kind::Python(tool)) => tool.call(&self.workshop, request).await,
+            Some(Kind::Python(tool)) => tool.call(&self.workshop, request, watch).await,
             Some(Kind::Builtin(builtin, _)) => self.bench.call(builtin, request, &self.workshop).await,
             Some(Kind::Command(command, _)) => {
                 let Workshop { limits, workspace, permissions, scratch_root, .. } = &self.workshop;
@@ -290,7 +290,8 @@ impl Inner {
                 policy.read.extend(permissions.allow_read.iter().map(|path| workspace.join(path)));
                 policy.write = permissions.allow_write.iter().map(|path| workspace.join(path)).collect();
                 policy.network = permissions.allow_network;
-                command.call(request, limits, policy, workspace, scratch_root.clone()).await
+                let scratch_root = scratch_root.clone();
+                command.call(request, limits, Place { workspace, policy, scratch_root, watch }).await
             }
             None if self.by_name.contains_key(name) => Err(Failure::permanent(
                 FaultKind::DefinitionChanged,

@@ -6,6 +6,7 @@ use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
+use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,18 @@ pub struct CommandTool {
     /// Where the command runs: the folder of the configuration file. Empty means the document's folder.
     #[serde(default)]
     pub dir: PathBuf,
+}
+
+/// Where a command runs and what it may reach.
+pub struct Place<'a> {
+    /// The document's folder.
+    pub workspace: &'a Path,
+    /// What it may reach.
+    pub policy: Policy,
+    /// Where its scratch folder is made; `None` is the system's folder for such.
+    pub scratch_root: Option<PathBuf>,
+    /// Who watches the lines it writes to stderr (E-15).
+    pub watch: Option<Watch>,
 }
 
 impl CommandTool {
@@ -92,16 +105,14 @@ impl CommandTool {
         &self,
         request: &ToolRequest,
         limits: &ToolLimits,
-        policy: Policy,
-        workspace: &Path,
-        scratch_root: Option<PathBuf>,
+        place: Place<'_>,
     ) -> Result<Value, Failure> {
         let name = &self.name;
-        let scratch = Scratch::new(scratch_root).await.map_err(|e| {
+        let scratch = Scratch::new(place.scratch_root).await.map_err(|e| {
             tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
         })?;
         let timeout = limits.timeout(request.timeout_s, self.timeout_s);
-        let dir = if self.dir.as_os_str().is_empty() { workspace } else { &self.dir };
+        let dir = if self.dir.as_os_str().is_empty() { place.workspace } else { &self.dir };
         let (program, args) = self.command.split_first().ok_or_else(|| {
             Failure::permanent(FaultKind::ExecutionFailure, format!("the tool `{name}` has an empty command"))
         })?;
@@ -116,7 +127,8 @@ impl CommandTool {
             output_bytes: limits.tool_output_bytes,
             stderr_is_output: false,
             ends_with_stdout: false,
-            policy,
+            policy: place.policy,
+            watch: place.watch,
         };
         let finished = run(launch).await.map_err(|e| {
             tool_failure(

@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 /// What the user allowed: `--allow-read`, `--allow-write`, `--allow-network`, or `[tools]` in the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
-    /// Folders and files that may be read besides the document's folder.
+    /// Folders and files that may be read besides the document's folder. Here and below, relative paths start at
+    /// the document's folder; options of the command line, which start at the current one, come as absolute paths.
     pub allow_read: Vec<PathBuf>,
     /// Folders and files that may be written.
     pub allow_write: Vec<PathBuf>,
@@ -44,7 +45,8 @@ impl Permissions {
                 settle(&workspace.join(path)).is_some_and(|p| allowed.iter().any(|root| p.starts_with(root)));
             if !inside {
                 what.push(format!("`write_paths: [\"{}\"]`", path.display()));
-                options.push(format!("`--allow-write {}`", path.display()));
+                // An option of the command line starts elsewhere than a declaration: it is shown in full.
+                options.push(format!("`--allow-write {}`", workspace.join(path).display()));
             }
         }
         if what.is_empty() {

@@ -6,8 +6,9 @@
 mod collect;
 
 use crate::tools::limits::ToolLimits;
-use collect::{Collected, Keep, collect};
+use collect::{Collected, Keep, Lines, collect};
 use rustix::process::{Pid, Signal, kill_process_group};
+use selvedge_runtime::ports::Watch;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ pub enum Environment {
 }
 
 /// A process to be run to its end.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Launch {
     /// The program, by absolute path where it matters.
     pub program: PathBuf,
@@ -86,6 +87,8 @@ pub struct Launch {
     pub ends_with_stdout: bool,
     /// What it may reach.
     pub policy: Policy,
+    /// Who watches the lines it writes to stderr (E-15), unless stderr is output.
+    pub watch: Option<Watch>,
 }
 
 /// How a process ended.
@@ -165,8 +168,8 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     let errors_kept =
         if launch.stderr_is_output { Keep::Head(launch.output_bytes) } else { Keep::Tail(TAIL) };
     let end = {
-        let reading_output = collect(stdout, output.clone(), Keep::Head(launch.output_bytes));
-        let reading_errors = collect(stderr, errors.clone(), errors_kept);
+        let reading_output = collect(stdout, output.clone(), Keep::Head(launch.output_bytes), None);
+        let reading_errors = collect(stderr, errors.clone(), errors_kept, launch.watch.map(Lines::new));
         let streams = async { tokio::join!(feed, reading_output, reading_errors) };
         let closed = async {
             if !launch.ends_with_stdout {

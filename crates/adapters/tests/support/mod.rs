@@ -1,5 +1,6 @@
 //! A model endpoint on loopback that records what it is sent and answers byte for byte as it is told.
 
+// Each test file uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
 use selvedge_adapters::http::{Http, Secret};

@@ -13,6 +13,7 @@ use crate::ids::{LeafIx, MessageIx, NodeIx};
 use crate::message::{Message, Role, Slice, ToolCall};
 use crate::schedule::Schedule;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl State {
@@ -202,7 +203,6 @@ impl State {
                     phase.slots.first().map(|slot| slot.call.clone())
                 });
                 if let Some(call) = call {
-                    self.call_ids.insert(Arc::clone(&call.id));
                     let mut message = Message::text(Role::Assistant, "");
                     message.tool_calls = vec![call];
                     self.push_message(node, message);
@@ -227,11 +227,11 @@ impl State {
         let Some(Got::Reply(reply)) = phase.got.take() else { return };
         let effect = phase.effect.clone();
         let mut calls = reply.calls.clone();
+        let mut used = self.ids_in_use(node, &calls);
         for (at, call) in calls.iter_mut().enumerate() {
-            if call.id.is_empty() || self.call_ids.contains(&call.id) {
+            if call.id.is_empty() || !used.insert(Arc::clone(&call.id)) {
                 call.id = format!("{effect}.{at}").into();
             }
-            self.call_ids.insert(Arc::clone(&call.id));
         }
         let mut message = Message::text(Role::Assistant, reply.text.as_str());
         message.tool_calls = calls.clone();
@@ -243,6 +243,17 @@ impl State {
             frame.reply_calls = calls;
         }
         self.move_on(node);
+    }
+
+    /// Call ids in use where the node stands: on its thread only, since what other threads hold depends on
+    /// who finished first (E-07, E-10).
+    fn ids_in_use(&self, node: NodeIx, calls: &[ToolCall]) -> HashSet<Arc<str>> {
+        let Some(frame) = self.frame(node).filter(|_| !calls.is_empty()) else { return HashSet::new() };
+        let messages = frame.thread.iter().map(|ix| &self.messages[ix]);
+        let ids = |m: &Arc<Message>| {
+            m.tool_calls.iter().map(|call| &call.id).chain(&m.tool_call_id).cloned().collect::<Vec<_>>()
+        };
+        messages.flat_map(ids).collect()
     }
 
     /// Appends the next result in order; after the last one the leaf ends.
@@ -528,7 +539,14 @@ impl State {
             && let Some(slot) = phase.slots.get_mut(phase.next)
         {
             slot.state = SlotState::Done(Err(fault.clone()));
+            let name = slot.call.name.clone();
             phase.next += 1;
+            // A call with unfit arguments is a failed call, and those count (P-14).
+            if fault.kind == FaultKind::InputError
+                && let Some(frame) = self.frame_mut(node)
+            {
+                *frame.calls.entry(name).or_insert(0) += 1;
+            }
         }
         self.gate_calls(node);
         self.settle_agenda(node);

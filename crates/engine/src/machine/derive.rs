@@ -164,13 +164,9 @@ impl State {
     pub(crate) fn node_of(&self, effect: &crate::EffectId) -> Option<NodeIx> {
         let path = effect.0.split('/').next()?;
         let id = path.split('~').next()?;
-        let found = self.schedule.by_id.get(id);
-        found
-            .or_else(|| {
-                let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
-                self.schedule.by_id.get(id.as_str())
-            })
-            .copied()
+        // Ids are escaped in effect ids, always: another node's id may look like this one's escaped form.
+        let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
+        self.schedule.by_id.get(id.as_str()).copied()
     }
 
     /// The id of an effect of the live leaf.

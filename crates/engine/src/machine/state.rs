@@ -9,7 +9,7 @@ use crate::message::{Message, Thread, ToolCall};
 use crate::schedule::Schedule;
 use crate::schema::Checks;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The state of a run. [`State::apply`] is the only mutation (E-02).
@@ -25,8 +25,6 @@ pub struct State {
     pub(crate) start: Start,
     pub(crate) status: Status,
     pub(crate) messages: Table<MessageIx, Arc<Message>>,
-    /// Ids of tool calls in use (E-10).
-    pub(crate) call_ids: HashSet<Arc<str>>,
     /// Threads of the graph that hold their first message; all of them before any node starts.
     pub(crate) seeded: usize,
     pub(crate) threads: Table<ThreadIx, ThreadState>,
@@ -282,7 +280,6 @@ impl State {
             start: Start::default(),
             status: Status::New,
             messages: Table::new(),
-            call_ids: HashSet::new(),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             orders: schedule.orders.values().map(|_| OrderState::default()).collect(),

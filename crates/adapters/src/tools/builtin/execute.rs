@@ -93,6 +93,7 @@ async fn execute(
         stderr_is_output: true,
         ends_with_stdout: false,
         policy,
+        watch: None,
     })
     .await
     .map_err(|e| tool_failure("subprocess_execution_error", format!("`{name}` cannot be started: {e}")))?;

@@ -1,5 +1,6 @@
 //! Reading a child's stream without bound on what it writes and with a bound on what is kept.
 
+use selvedge_runtime::ports::{Delta, Watch};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -83,12 +84,62 @@ impl Collected {
     }
 }
 
+/// Hands a stream's lines to a watcher: cut where they are long, and no more of them than a person would read.
+pub(super) struct Lines {
+    watch: Watch,
+    line: Vec<u8>,
+    left: usize,
+}
+
+impl Lines {
+    const LONGEST: usize = 2000;
+    const MOST: usize = 10_000;
+
+    pub(super) fn new(watch: Watch) -> Self {
+        Self { watch, line: Vec::new(), left: Self::MOST }
+    }
+
+    fn add(&mut self, piece: &[u8]) {
+        for &byte in piece {
+            if self.left == 0 {
+                return;
+            }
+            if byte == b'\n' {
+                self.end();
+            } else if self.line.len() < Self::LONGEST {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        if !text.trim().is_empty() {
+            self.left = self.left.saturating_sub(1);
+            (self.watch)(Delta::Progress(text.trim_end().to_owned()));
+        }
+    }
+}
+
 /// Reads a stream to its end. After an overflow it goes on reading, so that no writer waits.
-pub(super) async fn collect(stream: Option<impl AsyncRead + Unpin>, into: Collected, keep: Keep) {
+pub(super) async fn collect(
+    stream: Option<impl AsyncRead + Unpin>,
+    into: Collected,
+    keep: Keep,
+    mut lines: Option<Lines>,
+) {
     if let Some(mut stream) = stream {
         let mut buffer = vec![0u8; 64 << 10];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-            into.add(buffer.get(..count).unwrap_or_default(), keep);
+            let piece = buffer.get(..count).unwrap_or_default();
+            into.add(piece, keep);
+            if let Some(lines) = &mut lines {
+                lines.add(piece);
+            }
+        }
+        if let Some(lines) = &mut lines {
+            lines.end();
         }
     }
     into.signs.send_modify(|signs| signs.closed = true);

@@ -120,7 +120,7 @@ impl Environments {
             let message = format!("no environment can be made in {}: {e}", self.folder.display());
             ToolError::environment("A-20", message)
         };
-        let _lock = lock(&place.with_extension("lock")).await.map_err(broken)?;
+        let _lock = lock(&place.with_extension("lock"), progress).await.map_err(broken)?;
         if python.exists() {
             return Ok(python);
         }

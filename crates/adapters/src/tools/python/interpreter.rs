@@ -124,6 +124,7 @@ async fn probe(path: &Path) -> Result<Interpreter, String> {
         stderr_is_output: false,
         ends_with_stdout: false,
         policy: Policy::default(),
+        watch: None,
     };
     let finished = run(launch).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {

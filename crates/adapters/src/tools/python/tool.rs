@@ -11,6 +11,7 @@ use crate::tools::python::meta::{self, MAX_FILE, Metadata};
 use crate::tools::python::worker::{Ask, Job, work};
 use crate::tools::store::{is_hash, keep, sha256, write_whole};
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest};
+use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -216,7 +217,12 @@ impl PythonTool {
     }
 
     /// Runs it once.
-    pub(crate) async fn call(&self, workshop: &Workshop, request: &ToolRequest) -> Result<Value, Failure> {
+    pub(crate) async fn call(
+        &self,
+        workshop: &Workshop,
+        request: &ToolRequest,
+        watch: Option<Watch>,
+    ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
         if let Err(error) =
             workshop.permissions.check(&self.meta.name, &self.meta.declared(), &workshop.workspace)
@@ -245,6 +251,7 @@ impl PythonTool {
             return Err(Failure::permanent(FaultKind::DefinitionChanged, message));
         }
         let mut job = self.job(workshop, &copy, &python, &request.effect.0);
+        job.watch = watch;
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
         work(job, Ask::Call(&request.args)).await
     }
@@ -277,6 +284,7 @@ impl PythonTool {
             timeout: workshop.limits.timeout(None, self.meta.timeout),
             limits: &workshop.limits,
             scratch_root: workshop.scratch_root.clone(),
+            watch: None,
         }
     }
 }

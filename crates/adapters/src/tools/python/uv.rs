@@ -21,16 +21,20 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 ///
 /// # Errors
 /// When the file cannot be made or locked.
-pub(super) async fn lock(path: &Path) -> io::Result<File> {
+pub(super) async fn lock(path: &Path, progress: &Progress) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    let mut told = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(30)).await,
             Err(TryLockError::Error(e)) => return Err(e),
+        }
+        if !std::mem::replace(&mut told, true) {
+            progress("waiting for another process that prepares the same for Python tools");
         }
     }
 }
@@ -62,6 +66,7 @@ pub(super) async fn helper(
         stderr_is_output: false,
         ends_with_stdout: false,
         policy: Policy::default(),
+        watch: None,
     })
     .await
 }
@@ -91,7 +96,7 @@ pub async fn fetched(folder: &Path, python: &Interpreter, progress: &Progress) -
         ToolError::environment("A-20", format!("`uv`, which builds the environments of Python tools, is not on PATH and could not be fetched from PyPI: {why}"))
             .help("install it (`pip install uv`), or run once with access to PyPI")
     };
-    let _lock = lock(&folder.join("uv.lock")).await.map_err(|e| failed(e.to_string()))?;
+    let _lock = lock(&folder.join("uv.lock"), progress).await.map_err(|e| failed(e.to_string()))?;
     if is_executable(&executable) {
         return Ok(executable);
     }

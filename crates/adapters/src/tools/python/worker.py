@@ -122,6 +122,8 @@ def main():
     data = sys.stdin.buffer.read()
     head, _, body = data.partition(b"\n")
     head = json.loads(head)
+    # Who watches sees lines as they come, and those of both streams in their order.
+    sys.stdout.reconfigure(line_buffering=True)
     try:
         tool = load(head["file"], head["module"])
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))

@@ -5,6 +5,7 @@ use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
 use crate::tools::python::meta::safe_name;
 use selvedge_engine::{Failure, FaultKind};
+use selvedge_runtime::ports::Watch;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
@@ -39,6 +40,8 @@ pub(crate) struct Job<'a> {
     pub(crate) limits: &'a ToolLimits,
     /// Where its scratch folder is made.
     pub(crate) scratch_root: Option<PathBuf>,
+    /// Who watches what it prints.
+    pub(crate) watch: Option<Watch>,
 }
 
 #[derive(Deserialize)]
@@ -61,7 +64,11 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         Ask::Call(_) => "call",
     };
     let module = format!("selvedge_tool_{}", safe_name(job.name));
-    let mut stdin = json!({ "mode": mode, "file": job.file, "module": module }).to_string().into_bytes();
+    let file = job.file.to_str().ok_or_else(|| {
+        let message = format!("the cache's folder {} has a name that is not UTF-8", job.file.display());
+        tool_failure("subprocess_execution_error", message)
+    })?;
+    let mut stdin = json!({ "mode": mode, "file": file, "module": module }).to_string().into_bytes();
     stdin.push(b'\n');
     if let Ask::Call(input) = ask {
         stdin.extend_from_slice(input.to_string().as_bytes());
@@ -80,6 +87,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         stderr_is_output: false,
         ends_with_stdout: true,
         policy: job.policy.clone(),
+        watch: job.watch.clone(),
     })
     .await
     .map_err(|e| {

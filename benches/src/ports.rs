@@ -1,0 +1,52 @@
+//! Ports that answer at once, so that only the machine is measured.
+
+use selvedge_engine::{Effects, ModelReply, ModelRequest, ToolDef, ToolRequest};
+use selvedge_runtime::{CallContext, Model, Pending, Tools};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Answers with the number of messages it was sent.
+pub(crate) struct Echo;
+
+impl Model for Echo {
+    fn call(&self, request: ModelRequest, _: CallContext) -> Pending<ModelReply> {
+        let text = format!("h:{}", request.messages.len());
+        Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
+    }
+}
+
+/// Answers with 100 bytes.
+pub(crate) struct Hundred;
+
+impl Tools for Hundred {
+    fn call(&self, _: ToolRequest, _: CallContext) -> Pending<Value> {
+        Box::pin(async { Ok(json!({ "text": "x".repeat(86) })) })
+    }
+}
+
+/// The tool that plans of this bench name.
+pub(crate) fn tool(name: &str) -> Arc<ToolDef> {
+    Arc::new(ToolDef {
+        name: name.into(),
+        description: "bench".into(),
+        input_schema: json!({ "type": "object" }),
+        output_params: Some(vec!["text".into()]),
+        effects: Some(Effects::Pure),
+        version: "1".into(),
+        source: "bench".into(),
+        timeout_s: None,
+        approval: false,
+    })
+}
+
+/// A source of any tool.
+pub(crate) struct AnyTool;
+
+impl selvedge_dialects::ToolSource for AnyTool {
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        Some(tool(name))
+    }
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

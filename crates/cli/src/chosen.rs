@@ -1,0 +1,238 @@
+//! What was chosen for a run by options and variables: kept with the run, so that `resume`, `answer` and `fork`
+//! default to it (C-10). No secrets: keys are named by their variables only.
+
+use crate::args::Exec;
+use crate::environment::{self, absolute};
+use crate::failure::Failure;
+use selvedge_engine::{Budget, Warning};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The role that stands for all roles without a model of their own.
+pub(crate) const EVERY_ROLE: &str = "*";
+
+/// Choices that are kept with a run, as JSON in its row of the index.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Chosen {
+    /// The folder in which the run was started: where `selvedge.toml` is looked for.
+    pub(crate) cwd: PathBuf,
+    /// The document's file.
+    pub(crate) document: PathBuf,
+    /// `--plan`.
+    pub(crate) plan: Option<String>,
+    /// `--dialect`.
+    pub(crate) dialect: Option<String>,
+    /// `--tools`.
+    pub(crate) tools: Vec<PathBuf>,
+    /// `--base-url`.
+    pub(crate) base_url: Option<String>,
+    /// `--model`, by role; [`EVERY_ROLE`] for one without.
+    pub(crate) models: BTreeMap<String, String>,
+    /// `--script`.
+    pub(crate) script: Option<PathBuf>,
+    /// SHA-256 of the script as it was.
+    pub(crate) script_hash: Option<String>,
+    /// `--allow-read`.
+    pub(crate) allow_read: Vec<PathBuf>,
+    /// `--allow-write`.
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// `--allow-network`.
+    pub(crate) allow_network: bool,
+    /// `--require-isolation`.
+    pub(crate) require_isolation: bool,
+    /// `--sequential`.
+    pub(crate) sequential: bool,
+    /// `--max-parallel`.
+    pub(crate) max_parallel: Option<u32>,
+    /// `--budget`.
+    pub(crate) budget: Budget,
+    /// `--timeout`.
+    pub(crate) timeout_s: Option<u64>,
+    /// What the checker and the catalogue had to say about the document (C-02).
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Chosen {
+    /// What the options of a command choose; relative paths start at the current folder.
+    pub(crate) fn from_options(exec: &Exec) -> Result<Self, Failure> {
+        if exec.mcp.is_some() {
+            return Err(no_mcp());
+        }
+        let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
+        let mut chosen = Self {
+            plan: exec.plan.clone(),
+            dialect: exec.dialect.clone(),
+            tools: all(&exec.tools),
+            base_url: exec.base_url.clone(),
+            script: exec.script.as_deref().map(absolute),
+            allow_read: all(&exec.allow_read),
+            allow_write: all(&exec.allow_write),
+            allow_network: exec.allow_network,
+            require_isolation: exec.require_isolation,
+            sequential: exec.sequential,
+            max_parallel: exec.max_parallel,
+            ..Self::default()
+        };
+        for model in &exec.model {
+            chosen.add_model(model, "--model")?;
+        }
+        if let Some(text) = &exec.budget {
+            chosen.budget = budget(text, "--budget")?;
+        }
+        if let Some(given) = exec.timeout {
+            chosen.timeout_s = Some(seconds(Some(given), &given.to_string(), "--timeout")?);
+        }
+        Ok(chosen)
+    }
+
+    /// Options over variables, for a new run (C-06).
+    pub(crate) fn for_run(exec: &Exec) -> Result<Self, Failure> {
+        let mut chosen = environment::chosen()?.under(Self::from_options(exec)?);
+        chosen.cwd = absolute(std::path::Path::new("."));
+        Ok(chosen)
+    }
+
+    /// Options over what the run was started with (C-10).
+    pub(crate) fn for_resume(stored: &str, exec: &Exec) -> Result<Self, Failure> {
+        for (given, option) in [
+            (exec.plan.is_some(), "--plan"),
+            (exec.dialect.is_some(), "--dialect"),
+            (!exec.input.is_empty(), "--input"),
+            (exec.run_id.is_some(), "--run-id"),
+        ] {
+            if given {
+                let message = format!("`{option}` belongs to the beginning of a run: it can't change in the middle");
+                return Err(Failure::usage("C-10", "option-of-run", &message)
+                    .help("start a new run with it, or leave it out"));
+            }
+        }
+        Ok(Self::stored(stored).under(Self::from_options(exec)?))
+    }
+
+    /// What a run was started with. One that an older or newer version wrote may lack parts.
+    pub(crate) fn stored(json: &str) -> Self {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// Adds `[ROLE=]NAME`.
+    pub(crate) fn add_model(&mut self, text: &str, option: &str) -> Result<(), Failure> {
+        let (role, name) = text.split_once('=').unwrap_or((EVERY_ROLE, text));
+        if role.trim().is_empty() || name.trim().is_empty() {
+            let message = format!("`{option}` takes NAME or ROLE=NAME, not {text:?}");
+            return Err(Failure::usage("C-01", "bad-model", &message));
+        }
+        self.models.insert(role.trim().to_owned(), name.trim().to_owned());
+        Ok(())
+    }
+
+    /// `self` with everything that `over` chooses in its place. Which model answers is one choice: a script
+    /// takes the place of an endpoint and the other way round.
+    fn under(mut self, over: Self) -> Self {
+        if over.script.is_some() {
+            (self.base_url, self.models) = (None, BTreeMap::new());
+        } else if over.base_url.is_some() {
+            (self.script, self.script_hash) = (None, None);
+            // Names of models belong to the endpoint that has them.
+            self.models.clear();
+        } else if !over.models.is_empty() {
+            (self.script, self.script_hash) = (None, None);
+        }
+        self.models.extend(over.models);
+        let paths = |below: Vec<PathBuf>, over: Vec<PathBuf>| if over.is_empty() { below } else { over };
+        let budget = Budget {
+            calls: over.budget.calls.or(self.budget.calls),
+            tokens: over.budget.tokens.or(self.budget.tokens),
+            cost: over.budget.cost.or(self.budget.cost),
+        };
+        Self {
+            plan: over.plan.or(self.plan),
+            dialect: over.dialect.or(self.dialect),
+            tools: paths(self.tools, over.tools),
+            base_url: over.base_url.or(self.base_url),
+            script_hash: if over.script.is_some() { None } else { self.script_hash },
+            script: over.script.or(self.script),
+            allow_read: joined(self.allow_read, over.allow_read),
+            allow_write: joined(self.allow_write, over.allow_write),
+            allow_network: over.allow_network || self.allow_network,
+            require_isolation: over.require_isolation || self.require_isolation,
+            sequential: over.sequential || self.sequential,
+            max_parallel: over.max_parallel.or(self.max_parallel),
+            budget,
+            timeout_s: over.timeout_s.or(self.timeout_s),
+            ..self
+        }
+    }
+}
+
+/// What was allowed stays allowed: an option adds to it.
+fn joined(mut below: Vec<PathBuf>, over: Vec<PathBuf>) -> Vec<PathBuf> {
+    for path in over {
+        if !below.contains(&path) {
+            below.push(path);
+        }
+    }
+    below
+}
+
+/// The error of `--mcp`, which later versions take.
+pub(crate) fn no_mcp() -> Failure {
+    Failure::usage("C-01", "not-available", "`--mcp`: MCP servers are not available in this version")
+        .help("leave the option out; Python tools (--tools), command tools and built-ins are there")
+}
+
+/// Caps as `calls=100,tokens=1e6,cost=2.5` (C-01).
+pub(crate) fn budget(text: &str, option: &str) -> Result<Budget, Failure> {
+    let mut budget = Budget::default();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let wrong = || {
+            let message = format!("`{option}`: {part:?} is no cap");
+            Failure::usage("C-01", "bad-budget", &message)
+                .help("write caps as calls=100,tokens=1e6,cost=2.5; each is a number from 0 on")
+        };
+        let (name, number) = part.split_once('=').ok_or_else(wrong)?;
+        let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+        if !(number.is_finite() && number >= 0.0) {
+            return Err(wrong());
+        }
+        // Counts beyond 2^53 mean "no cap"; the cast saturates.
+        let count = number.floor() as u64;
+        match name.trim() {
+            "calls" => budget.calls = Some(count),
+            "tokens" => budget.tokens = Some(count),
+            "cost" => budget.cost = Some(number),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(budget)
+}
+
+/// Whole seconds from 1 on; parts of a second count as one.
+pub(crate) fn seconds(given: Option<f64>, text: &str, option: &str) -> Result<u64, Failure> {
+    match given {
+        Some(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds.ceil() as u64),
+        _ => {
+            let message = format!("`{option}` must be a number of seconds above 0, not {text:?}");
+            Err(Failure::usage("C-01", "bad-timeout", &message))
+        }
+    }
+}
+
+/// `--input KEY=VALUE`: JSON if it parses, else text; the last of equal keys counts (C-01).
+pub(crate) fn inputs(given: &[String]) -> Result<Map<String, Value>, Failure> {
+    let mut values = Map::new();
+    for text in given {
+        let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            let message = format!("`--input` takes KEY=VALUE, not {text:?}");
+            return Err(Failure::usage("C-01", "bad-input", &message));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        values.insert(key.to_owned(), value);
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests;

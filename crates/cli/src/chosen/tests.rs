@@ -1,0 +1,71 @@
+use super::*;
+
+fn run(edit: impl FnOnce(&mut Exec)) -> Chosen {
+    let mut exec = Exec::default();
+    edit(&mut exec);
+    Chosen::from_options(&exec).unwrap()
+}
+
+#[test]
+fn a_script_takes_the_place_of_an_endpoint_and_the_other_way_round() {
+    let endpoint = run(|exec| {
+        exec.base_url = Some("http://127.0.0.1:1/v1".into());
+        exec.model = vec!["small".into(), "judge=big".into()];
+    });
+    let script = run(|exec| exec.script = Some("/tmp/s.yaml".into()));
+    let scripted = endpoint.clone().under(script.clone());
+    assert_eq!((&scripted.base_url, scripted.models.len()), (&None, 0));
+    assert_eq!(scripted.script, script.script);
+    let back = scripted.under(endpoint.clone());
+    assert_eq!((back.script, back.base_url), (None, endpoint.base_url));
+}
+
+#[test]
+fn a_model_alone_keeps_the_endpoint() {
+    let endpoint = run(|exec| exec.base_url = Some("http://127.0.0.1:1/v1".into()));
+    let model = run(|exec| exec.model = vec!["other".into()]);
+    let both = endpoint.under(model);
+    assert_eq!(both.base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+    assert_eq!(both.models[EVERY_ROLE], "other");
+}
+
+#[test]
+fn options_go_over_what_was_stored_and_permissions_add_up() {
+    let stored = run(|exec| {
+        exec.allow_write = vec!["/a".into()];
+        exec.max_parallel = Some(2);
+        exec.budget = Some("calls=1,cost=2".into());
+    });
+    let json = serde_json::to_string(&stored).unwrap();
+    let exec = Exec {
+        allow_write: vec!["/b".into()],
+        budget: Some("calls=5".into()),
+        ..Exec::default()
+    };
+    let chosen = Chosen::for_resume(&json, &exec).unwrap();
+    assert_eq!(chosen.allow_write, [PathBuf::from("/a"), "/b".into()]);
+    assert_eq!(chosen.max_parallel, Some(2));
+    assert_eq!((chosen.budget.calls, chosen.budget.cost), (Some(5), Some(2.0)));
+}
+
+#[test]
+fn caps_and_inputs_are_read_as_written_and_refused_with_the_option_s_name() {
+    let caps = budget("calls=100, tokens=1e6,cost=2.5", "--budget").unwrap();
+    assert_eq!(caps, Budget { calls: Some(100), tokens: Some(1_000_000), cost: Some(2.5) });
+    for wrong in ["calls", "calls=x", "money=1", "cost=-1", "cost=nan"] {
+        assert!(budget(wrong, "--budget").is_err(), "{wrong}");
+    }
+    let given = ["a=1", "b=x", "c={\"d\": []}", "e=", "a=2", "f=a=b"].map(String::from);
+    let values = inputs(&given).unwrap();
+    let expected = serde_json::json!({"a": 2, "b": "x", "c": {"d": []}, "e": "", "f": "a=b"});
+    assert_eq!(Value::Object(values), expected);
+    assert!(inputs(&["novalue".into()]).is_err());
+    assert_eq!(seconds(Some(0.2), "0.2", "--timeout").unwrap(), 1);
+    assert!(seconds(Some(0.0), "0", "--timeout").is_err());
+}
+
+#[test]
+fn options_of_the_beginning_are_refused_later() {
+    let exec = Exec { input: vec!["a=1".into()], ..Exec::default() };
+    assert!(Chosen::for_resume("{}", &exec).is_err());
+}

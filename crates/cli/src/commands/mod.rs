@@ -1,0 +1,52 @@
+//! The commands: each file does one.
+
+mod answer;
+mod cancel;
+mod check;
+mod resume;
+mod run;
+
+use crate::args::{Cli, Command, Common};
+use crate::failure::{Exit, Failure};
+use crate::ui::Ui;
+use clap::Parser;
+use clap::error::ErrorKind;
+
+/// Reads the command line, does what it says, and returns the exit code.
+pub(crate) fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    let Common { json, quiet, verbose, .. } = cli.common;
+    let ui = Ui::new(json, quiet, verbose);
+    let done = match cli.command {
+        Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
+        Command::Check(args) => check::check(&args, &cli.common, &ui),
+        Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
+        Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
+        Command::Cancel(args) => cancel::cancel(&args, &cli.common, &ui),
+    };
+    done.unwrap_or_else(|failure| {
+        failure.print(&ui);
+        failure.exit
+    })
+}
+
+/// A command line that can't be read (C-12), or one that asks for help.
+fn refused(error: &clap::Error) -> Exit {
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let ui = Ui::new(json, false, 0);
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        ui.result(&error.to_string());
+        return Exit::Completed;
+    }
+    let text = error.to_string();
+    ui.error_text(&text);
+    if json {
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let failure = Failure::usage("C-12", "usage", &message).help("selvedge --help lists commands and options");
+        failure.print_json(&ui);
+    }
+    Exit::Usage
+}

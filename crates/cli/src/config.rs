@@ -1,0 +1,183 @@
+//! The configuration files (C-06, C-14): TOML, read with places, later files over earlier ones.
+
+mod read;
+mod toml;
+
+use crate::failure::{Exit, Failure, text};
+use crate::ui::Ui;
+use selvedge_adapters::models::{CallLimits, Price};
+use selvedge_adapters::tools::{CommandTool, ToolLimits};
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source};
+use selvedge_engine::Budget;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Who answers a configured model's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// OpenAI, or any endpoint that speaks its chat completions.
+    OpenAi,
+    /// Ollama on this machine, unless `base_url` says otherwise.
+    Ollama,
+}
+
+/// `[models.NAME]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ModelConfig {
+    /// `provider`.
+    pub(crate) provider: Provider,
+    /// `model`: its name at the endpoint.
+    pub(crate) model: String,
+    /// `base_url`.
+    pub(crate) base_url: Option<String>,
+    /// `api_key_env`: the variable that holds the key.
+    pub(crate) api_key_env: Option<String>,
+    /// `context_tokens`.
+    pub(crate) context_tokens: Option<u64>,
+    /// `price`.
+    pub(crate) price: Option<Price>,
+}
+
+/// Limits that are set; the others have their defaults (E-28).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    values: BTreeMap<&'static str, f64>,
+}
+
+/// Everything that is configured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Config {
+    /// `[models.NAME]`.
+    pub(crate) models: BTreeMap<String, ModelConfig>,
+    /// `[roles]`.
+    pub(crate) roles: BTreeMap<String, String>,
+    /// `[tools] dirs`.
+    pub(crate) tool_dirs: Vec<PathBuf>,
+    /// `[tools] allow_read`.
+    pub(crate) allow_read: Vec<PathBuf>,
+    /// `[tools] allow_write`.
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// `[tools] allow_network`.
+    pub(crate) allow_network: bool,
+    /// `[tools] shell_approval = false` lets `shell` run without asking.
+    pub(crate) shell_approval: Option<bool>,
+    /// `[tools] python`.
+    pub(crate) python: Option<PathBuf>,
+    /// `[tools.command.NAME]`, by name.
+    pub(crate) commands: BTreeMap<String, CommandTool>,
+    /// `[limits]`.
+    pub(crate) limits: Limits,
+    /// `[budget]`.
+    pub(crate) budget: Budget,
+}
+
+impl Config {
+    /// Reads the files in order; warnings go to stderr.
+    ///
+    /// # Errors
+    /// Exit 4 with all findings of the first file that has errors.
+    pub(crate) fn load(files: &[PathBuf], ui: &Ui) -> Result<Self, Failure> {
+        let mut config = Self::default();
+        for file in files {
+            let name = shown_path(file);
+            let limits = DocumentLimits::default();
+            let source = match selvedge_dialects::document::read_file(file, &limits) {
+                Ok(source) => Source::new(name, source.text()),
+                // An empty file configures nothing.
+                Err(diagnostic) if diagnostic.code == "empty-document" => continue,
+                Err(diagnostic) => return Err(Failure::findings(Exit::Environment, vec![*diagnostic])),
+            };
+            let mut diagnostics = Diagnostics::new();
+            let folder = file.parent().unwrap_or(Path::new("."));
+            if let Some(root) = toml::parse(&source, &mut diagnostics) {
+                read::read(&root, &source, folder, &mut config, &mut diagnostics);
+            }
+            let mut findings = diagnostics.report(&source);
+            // Pointers are JSON's; the line says where it is.
+            findings.iter_mut().for_each(|finding| finding.pointer.clear());
+            if diagnostics.has_errors() {
+                return Err(Failure::findings(Exit::Environment, findings));
+            }
+            for finding in findings.iter().filter(|_| !ui.quiet) {
+                ui.error_text(&text(finding, ui.colour));
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// A path as short as it can be said from here.
+fn shown_path(path: &Path) -> String {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(cwd).unwrap_or(path).display().to_string()
+}
+
+impl Limits {
+    fn count(&self, key: &str) -> Option<u64> {
+        // Settings are checked to be whole numbers from 0 on where they are read.
+        self.values.get(key).map(|value| *value as u64)
+    }
+
+    fn size(&self, key: &str, default: usize) -> usize {
+        self.count(key).and_then(|count| usize::try_from(count).ok()).unwrap_or(default)
+    }
+
+    fn time(&self, key: &str, default: Duration) -> Duration {
+        self.values.get(key).and_then(|s| Duration::try_from_secs_f64(*s).ok()).unwrap_or(default)
+    }
+
+    /// Limits of documents.
+    pub(crate) fn document(&self) -> DocumentLimits {
+        let default = DocumentLimits::default();
+        DocumentLimits {
+            document_bytes: self.count("document_bytes").unwrap_or(default.document_bytes),
+            nodes: self.size("nodes", default.nodes),
+            json_nesting: self.size("json_nesting", default.json_nesting),
+        }
+    }
+
+    /// Limits that the machine applies.
+    pub(crate) fn machine(&self) -> selvedge_engine::Limits {
+        let default = selvedge_engine::Limits::default();
+        selvedge_engine::Limits {
+            message_bytes: self.count("message_bytes").unwrap_or(default.message_bytes),
+            events: self.count("events").unwrap_or(default.events),
+            model_attempts: default.model_attempts,
+        }
+    }
+
+    /// Limits that the driver applies; options go over settings.
+    pub(crate) fn driver(&self, max_parallel: Option<u32>, timeout_s: Option<u64>) -> selvedge_runtime::Limits {
+        let default = selvedge_runtime::Limits::default();
+        let parallel = max_parallel.and_then(|n| usize::try_from(n).ok());
+        selvedge_runtime::Limits {
+            max_parallel: parallel.unwrap_or_else(|| self.size("max_parallel", default.max_parallel)),
+            concurrency: self.size("concurrency", default.concurrency),
+            run_timeout_s: timeout_s.or(self.count("run_timeout_s")),
+        }
+    }
+
+    /// Limits of model calls.
+    pub(crate) fn calls(&self) -> CallLimits {
+        let default = CallLimits::default();
+        CallLimits {
+            model_timeout: self.time("model_timeout_s", default.model_timeout),
+            first_token_timeout: self.time("first_token_timeout_s", default.first_token_timeout),
+            message_bytes: self.size("message_bytes", default.message_bytes),
+        }
+    }
+
+    /// Limits of tool calls.
+    pub(crate) fn tools(&self) -> ToolLimits {
+        let default = ToolLimits::default();
+        ToolLimits {
+            tool_timeout_s: self.values.get("tool_timeout_s").copied().unwrap_or(default.tool_timeout_s),
+            tool_output_bytes: self.count("tool_output_bytes").unwrap_or(default.tool_output_bytes),
+            ..default
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
+
+use super::{Config, ModelConfig, Provider};
+use selvedge_adapters::models::Price;
+use selvedge_adapters::tools::CommandTool;
+use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
+use selvedge_dialects::json::{Kind, Member, Node};
+use selvedge_dialects::{Diagnostics, Finding, Source};
+use selvedge_engine::Effects;
+use std::path::Path;
+use std::sync::Arc;
+
+const ROOT: Shape = Shape {
+    what: "the configuration",
+    fields: &["budget", "limits", "mcp", "models", "recovery", "roles", "tools"],
+};
+const MODEL: Shape = Shape {
+    what: "a model",
+    fields: &["api_key_env", "base_url", "context_tokens", "model", "price", "provider"],
+};
+const PRICE: Shape = Shape { what: "a price", fields: &["input_per_mtok", "output_per_mtok"] };
+const TOOLS: Shape = Shape {
+    what: "[tools]",
+    fields: &["allow_network", "allow_read", "allow_write", "command", "dirs", "python", "shell_approval"],
+};
+const COMMAND: Shape = Shape {
+    what: "a command tool",
+    fields: &["command", "description", "effects", "input_schema", "output_params", "timeout_s"],
+};
+const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "tokens"] };
+const LIMITS: Shape = Shape {
+    what: "[limits]",
+    fields: &[
+        "concurrency",
+        "document_bytes",
+        "events",
+        "fanout",
+        "first_token_timeout_s",
+        "json_nesting",
+        "loop_iterations",
+        "max_parallel",
+        "message_bytes",
+        "model_timeout_s",
+        "nodes",
+        "run_timeout_s",
+        "subgraph_depth",
+        "tool_output_bytes",
+        "tool_timeout_s",
+    ],
+};
+
+const PROVIDERS: [(&str, Provider); 3] =
+    [("openai", Provider::OpenAi), ("openai-compatible", Provider::OpenAi), ("ollama", Provider::Ollama)];
+const EFFECTS: [(&str, Effects); 4] = [
+    ("pure", Effects::Pure),
+    ("read", Effects::Read),
+    ("idempotent", Effects::Idempotent),
+    ("write", Effects::Write),
+];
+
+/// One file being read.
+struct Reader<'a> {
+    source: &'a Source,
+    folder: &'a Path,
+    diagnostics: &'a mut Diagnostics,
+}
+
+/// Puts what a file says over what `config` has; relative paths start at `folder`.
+pub(super) fn read(
+    root: &Node<'_>,
+    source: &Source,
+    folder: &Path,
+    config: &mut Config,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut reader = Reader { source, folder, diagnostics };
+    let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return };
+    for model in reader.members(&fields, "models") {
+        if let Some(value) = reader.model(&model.value) {
+            config.models.insert(model.key.to_string(), value);
+        }
+    }
+    for role in reader.members(&fields, "roles") {
+        match role.value.as_str() {
+            Some(name) => drop(config.roles.insert(role.key.to_string(), name.to_owned())),
+            None => reader.wrong(&role.value, "roles", "the name of a model", "write role = \"NAME\""),
+        }
+    }
+    if let Some(tools) = fields.given("tools") {
+        reader.tools(tools, config);
+    }
+    if let Some(limits) = fields.given("limits") {
+        reader.limits(limits, config);
+    }
+    if let Some(budget) = fields.given("budget") {
+        reader.budget(budget, config);
+    }
+    if let Some(mcp) = fields.member("mcp") {
+        reader.diagnostics.push(
+            Finding::warning("C-14", "not-available", mcp.key_span, "MCP servers are not available in this version")
+                .help("the servers are ignored"),
+        );
+    }
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, node: &Node<'_>, field: &str, expected: &str, help: &str) {
+        self.diagnostics.push(type_error(node, TypeError { field, expected, rule: "C-14", help }));
+    }
+
+    /// The members of a table of named things.
+    fn members<'n, 's>(&mut self, fields: &Fields<'n, 's>, field: &'static str) -> &'n [Member<'s>] {
+        let Some(node) = fields.given(field) else { return &[] };
+        let members = node.as_object();
+        if members.is_none() {
+            self.wrong(node, field, "a table", &format!("write [{field}] and its entries below"));
+        }
+        members.unwrap_or_default()
+    }
+
+    fn model(&mut self, node: &Node<'_>) -> Option<ModelConfig> {
+        let fields = Fields::open(node, &MODEL, "C-14", self.diagnostics)?;
+        let provider = fields.choice("provider", "C-14", &PROVIDERS, self.diagnostics);
+        let help = "write model = \"NAME\", its name at the provider";
+        let model = fields.required_name("model", "C-14", help, self.diagnostics)?;
+        let price = fields.given("price").and_then(|node| self.price(node));
+        let text = |field, reader: &mut Self| {
+            fields.name(field, "C-14", reader.diagnostics).map(|text| text.value.to_string())
+        };
+        Some(ModelConfig {
+            provider: provider.map_or(Provider::OpenAi, |provider| provider.value),
+            model: model.value.to_string(),
+            base_url: text("base_url", self),
+            api_key_env: text("api_key_env", self),
+            context_tokens: fields
+                .count("context_tokens", "C-14", self.source, self.diagnostics)
+                .map(|count| count.value),
+            price,
+        })
+    }
+
+    fn price(&mut self, node: &Node<'_>) -> Option<Price> {
+        let fields = Fields::open(node, &PRICE, "C-14", self.diagnostics)?;
+        let mut rate = |field| {
+            let rate = fields.number(field, "C-14", self.diagnostics)?;
+            if rate.value < 0.0 {
+                let message = format!("`{field}` must not be negative");
+                self.diagnostics.push(Finding::error("C-14", "negative-price", rate.span, message));
+            }
+            Some(rate.value)
+        };
+        let input_per_mtok = rate("input_per_mtok").unwrap_or_default();
+        Some(Price { input_per_mtok, output_per_mtok: rate("output_per_mtok").unwrap_or_default() })
+    }
+
+    fn tools(&mut self, node: &Node<'_>, config: &mut Config) {
+        let Some(fields) = Fields::open(node, &TOOLS, "C-14", self.diagnostics) else { return };
+        let folder = self.folder.to_owned();
+        let mut paths = |field| {
+            let node = fields.given(field)?;
+            let texts = self.texts(node, field)?;
+            Some(texts.iter().map(|path| folder.join(path.as_ref())).collect::<Vec<_>>())
+        };
+        if let Some(dirs) = paths("dirs") {
+            config.tool_dirs = dirs;
+        }
+        if let Some(allowed) = paths("allow_read") {
+            config.allow_read = allowed;
+        }
+        if let Some(allowed) = paths("allow_write") {
+            config.allow_write = allowed;
+        }
+        if let Some(flag) = fields.boolean("allow_network", "C-14", self.diagnostics) {
+            config.allow_network = flag.value;
+        }
+        if let Some(flag) = fields.boolean("shell_approval", "C-14", self.diagnostics) {
+            config.shell_approval = Some(flag.value);
+        }
+        if let Some(python) = fields.name("python", "C-14", self.diagnostics) {
+            config.python = Some(self.program(&python.value));
+        }
+        for command in self.members(&fields, "command") {
+            if let Some(tool) = self.command(command) {
+                config.commands.insert(tool.name.clone(), tool);
+            }
+        }
+    }
+
+    /// A bare name is looked up on PATH; anything else is a path.
+    fn program(&self, name: &str) -> std::path::PathBuf {
+        if name.contains('/') { self.folder.join(name) } else { name.into() }
+    }
+
+    fn command(&mut self, member: &Member<'_>) -> Option<CommandTool> {
+        let fields = Fields::open(&member.value, &COMMAND, "A-27", self.diagnostics)?;
+        let help = "write command = [\"program\", \"argument\"]";
+        let command = fields.required("command", "A-27", help, self.diagnostics);
+        let command = command.and_then(|node| self.texts(node, "command"));
+        let help = "write input_schema = { type = \"object\", properties = { … } }";
+        let schema = fields.required("input_schema", "A-27", help, self.diagnostics);
+        let output_params = fields.given("output_params").and_then(|node| self.texts(node, "output_params"));
+        let description = fields.text("description", "A-27", self.diagnostics);
+        let timeout = fields.seconds("timeout_s", "A-27", false, self.diagnostics);
+        let effects = fields.choice("effects", "A-27", &EFFECTS, self.diagnostics);
+        Some(CommandTool {
+            name: member.key.to_string(),
+            description: description.map(|text| text.value.to_string()).unwrap_or_default(),
+            command: command?.iter().map(ToString::to_string).collect(),
+            input_schema: schema?.to_value(),
+            output_params,
+            effects: effects.map(|effects| effects.value),
+            timeout_s: timeout.map(|time| time.value.as_secs_f64()),
+            dir: self.folder.to_owned(),
+        })
+    }
+
+    /// A list of strings.
+    fn texts(&mut self, node: &Node<'_>, field: &str) -> Option<Vec<Arc<str>>> {
+        let texts: Option<Vec<Arc<str>>> =
+            node.as_array().and_then(|list| list.iter().map(|text| text.as_str().map(Arc::from)).collect());
+        if texts.is_none() {
+            self.wrong(node, field, "a list of strings", &format!("write {field} = [\"…\"]"));
+        }
+        texts
+    }
+
+    fn limits(&mut self, node: &Node<'_>, config: &mut Config) {
+        let Some(fields) = Fields::open(node, &LIMITS, "E-28", self.diagnostics) else { return };
+        for key in LIMITS.fields {
+            let Some(number) = fields.number(key, "E-28", self.diagnostics) else { continue };
+            let whole = key.ends_with("_s") && *key != "run_timeout_s" || number.value.fract() == 0.0;
+            if number.value > 0.0 && whole {
+                config.limits.values.insert(key, number.value);
+                continue;
+            }
+            let message = format!("`{key}` must be a whole number above 0");
+            self.diagnostics.push(
+                Finding::error("E-28", "bad-limit", number.span, message)
+                    .help("leave the key out for the default"),
+            );
+        }
+    }
+
+    fn budget(&mut self, node: &Node<'_>, config: &mut Config) {
+        let Some(fields) = Fields::open(node, &BUDGET, "E-20", self.diagnostics) else { return };
+        if let Some(calls) = fields.count("calls", "E-20", self.source, self.diagnostics) {
+            config.budget.calls = Some(calls.value);
+        }
+        // Tokens may be written as 1e6, as on the command line.
+        if let Some(node) = fields.given("tokens") {
+            match &node.kind {
+                Kind::Number(number) if number.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => {
+                    config.budget.tokens = number.as_f64().map(|tokens| tokens as u64);
+                }
+                _ => self.wrong(node, "tokens", "a whole number from 0 on", "write tokens = 1000000"),
+            }
+        }
+        if let Some(cost) = fields.number("cost", "E-20", self.diagnostics) {
+            config.budget.cost = Some(cost.value.max(0.0));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+use super::*;
+
+/// Reads one file's text; the errors and warnings as `line:column code`.
+fn read(text: &str) -> (Config, Vec<String>) {
+    let source = Source::new("selvedge.toml", text);
+    let (mut config, mut diagnostics) = (Config::default(), Diagnostics::new());
+    if let Some(root) = toml::parse(&source, &mut diagnostics) {
+        read::read(&root, &source, Path::new("/project"), &mut config, &mut diagnostics);
+    }
+    let place = |d: &selvedge_dialects::Diagnostic| {
+        format!("{}:{} {} {}", d.line.unwrap(), d.column.unwrap(), d.severity.as_str(), d.code)
+    };
+    (config, diagnostics.report(&source).iter().map(place).collect())
+}
+
+#[test]
+fn every_section_of_the_shape_is_read() {
+    let text = r#"
+[models.small]
+provider = "ollama"
+model = "qwen3"
+context_tokens = 32_768
+price = { input_per_mtok = 0.1, output_per_mtok = 2 }
+[roles]
+judge = "small"
+[tools]
+dirs = ["tools", "/abs"]
+allow_write = ["out"]
+allow_network = true
+[tools.command.count]
+description = "Counts words"
+command = ["wc", "-w"]
+input_schema = { type = "object", properties = { text = { type = "string" } } }
+effects = "pure"
+timeout_s = 2.5
+[limits]
+nodes = 10
+tool_timeout_s = 0.5
+run_timeout_s = 60
+[budget]
+calls = 5
+tokens = 1e6
+"#;
+    let (config, findings) = read(text);
+    assert_eq!(findings, [""; 0]);
+    let model = &config.models["small"];
+    assert_eq!((model.provider, model.context_tokens), (Provider::Ollama, Some(32_768)));
+    assert_eq!(model.price, Some(Price { input_per_mtok: 0.1, output_per_mtok: 2.0 }));
+    assert_eq!(config.roles["judge"], "small");
+    assert_eq!(config.tool_dirs, [PathBuf::from("/project/tools"), "/abs".into()]);
+    assert_eq!(config.allow_write, [PathBuf::from("/project/out")]);
+    assert!(config.allow_network);
+    let tool = &config.commands["count"];
+    assert_eq!((tool.command.len(), tool.timeout_s), (2, Some(2.5)));
+    assert_eq!(tool.dir, Path::new("/project"));
+    assert_eq!(config.limits.document().nodes, 10);
+    assert_eq!(config.limits.tools().tool_timeout_s, 0.5);
+    assert_eq!(config.limits.driver(None, None).run_timeout_s, Some(60));
+    assert_eq!(config.limits.driver(Some(3), Some(9)).run_timeout_s, Some(9));
+    assert_eq!((config.budget.calls, config.budget.tokens), (Some(5), Some(1_000_000)));
+}
+
+#[test]
+fn unknown_keys_are_findings_with_their_place() {
+    let (_, findings) = read("[limits]\nnodez = 5\nwhatever = 1\n[toolz]\n");
+    assert_eq!(
+        findings,
+        ["2:1 error unknown-field", "3:1 warning unknown-field", "4:2 error unknown-field"]
+    );
+}
+
+#[test]
+fn wrong_types_and_broken_files_are_errors() {
+    let (_, findings) = read("[models.a]\nmodel = 3\n[limits]\nnodes = -1\n[roles]\njudge = 1\n");
+    assert_eq!(findings, ["2:9 error wrong-type", "4:9 error bad-limit", "6:9 error wrong-type"]);
+    let (_, findings) = read("[models\n");
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].contains("bad-toml"), "{findings:?}");
+}
+
+#[test]
+fn a_later_file_goes_over_an_earlier_one_key_by_key() {
+    let source = |text| Source::new("f.toml", text);
+    let (mut config, mut diagnostics) = (Config::default(), Diagnostics::new());
+    for text in ["[roles]\na = \"1\"\nb = \"1\"\n[budget]\ncalls = 1\n", "[roles]\nb = \"2\"\n[budget]\ncost = 3.0\n"] {
+        let source = source(text);
+        let root = toml::parse(&source, &mut diagnostics).unwrap();
+        read::read(&root, &source, Path::new("/"), &mut config, &mut diagnostics);
+    }
+    assert_eq!((config.roles["a"].as_str(), config.roles["b"].as_str()), ("1", "2"));
+    assert_eq!((config.budget.calls, config.budget.cost), (Some(1), Some(3.0)));
+}

@@ -1,0 +1,86 @@
+//! One run, driven until it ends, waits or is interrupted, and then printed.
+
+use crate::failure::{Exit, Failure};
+use crate::output::Report;
+use crate::progress::Progress;
+use crate::signals::Signals;
+use crate::ui::Ui;
+use selvedge_engine::{Graph, Input, State, Warning};
+use selvedge_runtime::{DriveError, Driver, Halt, Journal, load};
+use selvedge_store::{DriverLock, Store};
+use std::sync::Arc;
+
+/// A run that this process may drive.
+pub(crate) struct Drive<'a> {
+    /// How to talk.
+    pub(crate) ui: &'a Ui,
+    /// Where its journal is.
+    pub(crate) store: Arc<Store>,
+    /// Its id.
+    pub(crate) run: String,
+    /// Its state, as the journal leaves it.
+    pub(crate) state: State,
+    /// The graph it was started with.
+    pub(crate) graph: Arc<Graph>,
+    /// Whether a script answers.
+    pub(crate) scripted: bool,
+    /// What the checker said.
+    pub(crate) warnings: Vec<Warning>,
+    /// Held until the run is printed (C-12).
+    pub(crate) lock: DriverLock,
+}
+
+impl Drive<'_> {
+    /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
+    pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
+        driver.watcher = Progress::watcher(self.ui);
+        let events = self.state.events();
+        let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
+        let halt = driver.drive(&self.run, &mut self.state, &mut journal, inputs, &signals.stop).await;
+        let exit = match halt {
+            Ok(Halt::Poisoned) => {
+                // What a failed assertion left behind is no state: only the journal's fold is (E-03, E-17).
+                self.reload();
+                self.print();
+                Exit::Internal
+            }
+            Ok(_) => self.print(),
+            Err(error) => self.broken(error),
+        };
+        drop(self.lock);
+        exit
+    }
+
+    fn reload(&mut self) {
+        match load(&self.store, &self.run, None, None) {
+            Ok(loaded) => self.state = loaded.state,
+            Err(error) => Failure::from(error).print(&Ui { json: false, ..self.ui.clone() }),
+        }
+    }
+
+    fn print(&self) -> Exit {
+        let report = Report {
+            run: &self.run,
+            state: &self.state,
+            scripted: self.scripted,
+            warnings: &self.warnings,
+            graph: &self.graph,
+            driven: true,
+        };
+        report.print(self.ui);
+        report.exit()
+    }
+
+    /// The journal could not be written: what is in it is the run, and it can be resumed.
+    fn broken(&mut self, error: DriveError) -> Exit {
+        self.reload();
+        let failure = Failure::from(error);
+        let (exit, run) = (failure.exit, &self.run);
+        failure.print(&Ui { json: false, ..self.ui.clone() });
+        self.ui.notice(&format!("run {run} keeps what was recorded; go on with: selvedge resume {run}"));
+        if self.ui.json {
+            self.print();
+        }
+        exit
+    }
+}

@@ -1,0 +1,221 @@
+//! The one error of the command line: what happened, where, why, what to do, and the exit code (C-03, C-04).
+
+use crate::ui::Ui;
+use selvedge_adapters::tools::{CatalogueErrors, ErrorClass, ToolError};
+use selvedge_dialects::diagnostic::{RenderOptions, error_json, render};
+use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_engine::{Fault, FaultKind};
+use selvedge_runtime::{DriveError, LoadError};
+use selvedge_store::StoreError;
+use serde_json::Value;
+
+/// The exit codes (C-03).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Completed.
+    Completed = 0,
+    /// The run failed or was cancelled.
+    Failed = 1,
+    /// The document or the call is wrong.
+    Usage = 2,
+    /// Waiting for a person.
+    Waiting = 3,
+    /// Configuration or environment.
+    Environment = 4,
+    /// A bug.
+    Internal = 5,
+    /// Interrupted; the run can be resumed.
+    Interrupted = 130,
+}
+
+/// Why a command ended before a run began, or could not go on.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// What is shown, the errors among them first in `--json`'s sense; never empty.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Failure {
+    /// One error that is in no file.
+    pub(crate) fn new(exit: Exit, rule: &'static str, code: &'static str, message: &str) -> Self {
+        Self { exit, diagnostics: vec![Diagnostic::about_file("", rule, code, message)] }
+    }
+
+    /// A wrong call (exit 2).
+    pub(crate) fn usage(rule: &'static str, code: &'static str, message: &str) -> Self {
+        Self::new(Exit::Usage, rule, code, message)
+    }
+
+    /// Something this machine or its configuration lacks (exit 4).
+    pub(crate) fn environment(rule: &'static str, code: &'static str, message: &str) -> Self {
+        Self::new(Exit::Environment, rule, code, message)
+    }
+
+    /// A bug (exit 5).
+    pub(crate) fn internal(message: &str) -> Self {
+        Self::new(Exit::Internal, "E-17", "internal-error", message)
+            .help("this is a bug: please report it with the command and the document")
+    }
+
+    /// Findings about files.
+    pub(crate) fn findings(exit: Exit, diagnostics: Vec<Diagnostic>) -> Self {
+        if diagnostics.is_empty() {
+            return Self::internal("an error without a finding");
+        }
+        Self { exit, diagnostics }
+    }
+
+    /// Something that could not be done with a file (exit 2).
+    pub(crate) fn about_file(file: &str, rule: &'static str, code: &'static str, message: &str) -> Self {
+        Self { exit: Exit::Usage, diagnostics: vec![Diagnostic::about_file(file, rule, code, message)] }
+    }
+
+    /// The same with a way out for its first error.
+    #[must_use]
+    pub(crate) fn help(mut self, help: &str) -> Self {
+        if let Some(first) = self.diagnostics.first_mut() {
+            first.help = help.to_owned();
+        }
+        self
+    }
+
+    /// The same at a place of its file; 0 stands for an unknown one.
+    #[must_use]
+    pub(crate) fn at(mut self, line: u64, column: u64) -> Self {
+        let known = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
+        if let Some(first) = self.diagnostics.first_mut() {
+            first.line = known(line);
+            first.column = known(line).and(known(column).or(Some(1)));
+        }
+        self
+    }
+
+    /// Prints it: text for people, and with `--json` the first error as stderr's last line (C-04).
+    pub(crate) fn print(&self, ui: &Ui) {
+        for diagnostic in &self.diagnostics {
+            ui.error_text(&text(diagnostic, ui.colour));
+        }
+        if ui.json {
+            self.print_json(ui);
+        }
+    }
+
+    /// Prints the first error as one line of JSON on stderr.
+    pub(crate) fn print_json(&self, ui: &Ui) {
+        ui.error_text(&format!("{}\n", self.json()));
+    }
+
+    fn json(&self) -> Value {
+        let error = self.diagnostics.iter().find(|d| d.severity == Severity::Error);
+        let Some(error) = error.or(self.diagnostics.first()) else { return Value::Null };
+        let mut json = error_json(error);
+        if error.file.is_empty()
+            && let Some(fields) = json.get_mut("error").and_then(Value::as_object_mut)
+        {
+            for name in ["file", "pointer"] {
+                fields.insert(name.to_owned(), Value::Null);
+            }
+        }
+        json
+    }
+}
+
+/// A diagnostic as text; one that is about no file begins with the word "error".
+pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
+    let text = render(diagnostic, RenderOptions { colour });
+    if diagnostic.file.is_empty() { text.trim_start_matches(": ").to_owned() } else { text }
+}
+
+/// The exit code of a failed run: a provider that refuses the key is a matter of configuration (C-03, E-14).
+pub(crate) fn exit_of(fault: Option<&Fault>) -> Exit {
+    let status = fault
+        .filter(|fault| fault.kind == FaultKind::ProviderError)
+        .and_then(|fault| fault.cause.as_ref()?.get("status")?.as_u64());
+    if matches!(status, Some(401 | 403)) { Exit::Environment } else { Exit::Failed }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (exit, rule, code) = match &error {
+            StoreError::AlreadyExists { .. } => (Exit::Usage, "C-12", "run-id-used"),
+            StoreError::UnknownRun { .. } => (Exit::Usage, "C-12", "unknown-run"),
+            StoreError::AmbiguousRun { .. } => (Exit::Usage, "C-12", "ambiguous-run"),
+            StoreError::Driven { .. } => (Exit::Usage, "C-12", "run-driven"),
+            StoreError::Damaged { .. } | StoreError::UnknownBlob { .. } => {
+                (Exit::Environment, "C-03", "state-damaged")
+            }
+            StoreError::Newer { .. } => (Exit::Environment, "C-03", "state-newer"),
+            StoreError::Missing { .. } => (Exit::Environment, "C-14", "state-missing"),
+            StoreError::ReadOnly { .. } => (Exit::Environment, "C-14", "state-read-only"),
+            StoreError::Full { .. } => (Exit::Environment, "C-14", "state-full"),
+            StoreError::Locked { .. } => (Exit::Environment, "C-14", "state-locked"),
+            StoreError::Io { .. } => (Exit::Environment, "C-14", "state-unusable"),
+            StoreError::OutOfOrder { .. } | StoreError::Closed => (Exit::Internal, "E-17", "internal-error"),
+        };
+        Self::new(exit, rule, code, &error.what()).help(error.help())
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Store(error) => error.into(),
+            LoadError::Unreadable { .. } => {
+                Self::environment("C-03", "run-unreadable", &error.to_string())
+                    .help("use the selvedge that wrote it or a later one")
+            }
+        }
+    }
+}
+
+impl From<DriveError> for Failure {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Store(error) => error.into(),
+            DriveError::Unwritable(_) => Self::internal(&error.to_string()),
+        }
+    }
+}
+
+impl From<CatalogueErrors> for Failure {
+    fn from(errors: CatalogueErrors) -> Self {
+        let exit = match errors.class() {
+            ErrorClass::Document => Exit::Usage,
+            ErrorClass::Environment => Exit::Environment,
+        };
+        Self::findings(exit, errors.0.into_iter().map(tool_diagnostic).collect())
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        CatalogueErrors::from(error).into()
+    }
+}
+
+/// A tool's error in the shape of every other.
+fn tool_diagnostic(error: ToolError) -> Diagnostic {
+    let file = error.file.map(|file| file.display().to_string()).unwrap_or_default();
+    let code = match error.class {
+        ErrorClass::Document => "tool",
+        ErrorClass::Environment => "tool-environment",
+    };
+    let mut diagnostic = Diagnostic::about_file(&file, error.rule, code, &error.message);
+    diagnostic.line = error.line;
+    diagnostic.column = error.line.map(|_| 1);
+    diagnostic.help = error.help;
+    diagnostic
+}
+
+/// A panic is a bug: it is told in one line and ends with exit 5 (C-03, E-17). A run's own panic is caught by
+/// the driver, which poisons that run alone.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        let text = panic.payload_as_str().unwrap_or("no message");
+        crate::ui::stderr(&format!("selvedge: internal error{place}: {text}; this is a bug, please report it\n"));
+    }));
+}

@@ -1,0 +1,202 @@
+//! What a run looks like from outside: C-02's object, and the words for people.
+
+use crate::failure::{Exit, exit_of};
+use crate::ui::{Ui, one_line};
+use selvedge_engine::{AskKind, Graph, RunStatus, State, StepResult, Warning};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// A run and what its state does not say.
+pub(crate) struct Report<'a> {
+    /// The run's id.
+    pub(crate) run: &'a str,
+    /// Its state.
+    pub(crate) state: &'a State,
+    /// Whether a scripted model answered (C-07).
+    pub(crate) scripted: bool,
+    /// What the checker said about its document.
+    pub(crate) warnings: &'a [Warning],
+    /// The graph it was started with, in which tools are as they were.
+    pub(crate) graph: &'a Graph,
+    /// False for a run that goes on by itself while no live process drives it (C-12).
+    pub(crate) driven: bool,
+}
+
+impl Report<'_> {
+    /// The exit code that the run's status means (C-03); a run that can go on was interrupted.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.state.status() {
+            RunStatus::Completed => Exit::Completed,
+            RunStatus::Waiting => Exit::Waiting,
+            RunStatus::Cancelled => Exit::Failed,
+            RunStatus::Failed => exit_of(self.state.ended().and_then(|(_, fault)| fault)),
+            RunStatus::Running => Exit::Interrupted,
+        }
+    }
+
+    /// C-02's object, keys in its order.
+    pub(crate) fn json(&self) -> Value {
+        let view = self.state.view();
+        let threads: Map<String, Value> =
+            view.threads.iter().map(|(name, messages)| (name.to_string(), json!(messages))).collect();
+        let results: Map<String, Value> =
+            view.results.iter().map(|result| (result.step_id.to_string(), step(result))).collect();
+        json!({
+            "run_id": self.run,
+            "status": view.status,
+            "output": view.output,
+            "fault": view.fault,
+            "threads": threads,
+            "data_out": self.data_out(&view.data_out),
+            "results": results,
+            "metadata": {
+                "initial": self.state.initial(),
+                "runtime": runtime(&view.runtime),
+            },
+            "joins": {},
+            "asks": self.asks(),
+            "scripted": self.scripted,
+            "warnings": self.warnings(),
+            "usage": usage(self.state),
+        })
+    }
+
+    fn data_out(
+        &self,
+        published: &[(std::sync::Arc<str>, std::sync::Arc<str>, selvedge_engine::Publication)],
+    ) -> Value {
+        let rows = published.iter().map(|(thread, node, publication)| {
+            let row = json!({
+                "node": node,
+                "node_type": publication.label,
+                "description": publication.description,
+                "content": publication.content,
+            });
+            (thread.to_string(), row)
+        });
+        Value::Object(rows.collect())
+    }
+
+    /// Open asks (E-21); those of a run that ended are open no more.
+    fn asks(&self) -> Vec<Value> {
+        if self.state.ended().is_some() {
+            return Vec::new();
+        }
+        let node = |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
+        let rows = self.state.asks().iter().map(|(id, ask)| {
+            json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": ask.prompt})
+        });
+        rows.collect()
+    }
+
+    /// The checker's warnings, the run's own, tools that changed, a driver that died.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let mut all = self.warnings.to_vec();
+        all.extend(self.state.warnings().iter().cloned());
+        all.extend(changed_tools(self.graph, self.state.graph()));
+        if !self.driven && self.state.status() == RunStatus::Running {
+            let message = format!("no process drives the run; `selvedge resume {}` goes on with it", self.run);
+            all.push(Warning { code: "not_driven".into(), message, node: None });
+        }
+        // A resumed run may come by the same place again.
+        let mut seen = BTreeSet::new();
+        all.retain(|w| seen.insert((w.code.clone(), w.message.clone(), w.node.clone())));
+        all
+    }
+
+    /// Prints the run: the object, or the result on stdout and the rest on stderr.
+    pub(crate) fn print(&self, ui: &Ui) {
+        if ui.json {
+            ui.result(&format!("{}\n", self.json()));
+            return;
+        }
+        match self.state.status() {
+            RunStatus::Completed => ui.result(&plain(&self.state.view().output)),
+            RunStatus::Failed => self.tell_fault(ui),
+            RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
+            RunStatus::Waiting => self.tell_asks(ui),
+            RunStatus::Running => {
+                let run = self.run;
+                ui.notice(&format!("run {run} is not finished; go on with: selvedge resume {run}"));
+            }
+        }
+    }
+
+    fn tell_fault(&self, ui: &Ui) {
+        let run = self.run;
+        let fault = self.state.ended().and_then(|(_, fault)| fault);
+        let kind = fault.map_or("unknown", |fault| fault.kind.name());
+        let node = fault.and_then(|fault| fault.node.as_deref());
+        let place = node.map(|node| format!(", node {node}")).unwrap_or_default();
+        let message = fault.map_or("no reason was recorded", |fault| fault.message.as_str());
+        let label = ui.paint("1;31", &format!("error[{kind}]"));
+        ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
+        ui.notice(&format!("  {} finished work is kept; once the cause is gone: selvedge resume {run}", ui.paint("1;36", "help:")));
+    }
+
+    fn tell_asks(&self, ui: &Ui) {
+        let run = self.run;
+        ui.notice(&format!("run {run} waits for a person:"));
+        for (id, ask) in self.state.asks() {
+            let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
+            ui.notice(&format!("  {}\n    selvedge answer {run} {id} {value}", one_line(&ask.prompt, 1000)));
+        }
+    }
+}
+
+/// A result of the third data layer; faults in C-02's shape.
+fn step(result: &StepResult) -> Value {
+    json!(result)
+}
+
+fn runtime(
+    values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std::sync::Arc<str>)>,
+) -> Value {
+    Value::Object(values.iter().map(|(name, (value, _))| (name.to_string(), value.clone())).collect())
+}
+
+fn usage(state: &State) -> Value {
+    let usage = state.usage();
+    json!({
+        "model_calls": usage.model_calls,
+        "tool_calls": usage.tool_calls,
+        "input_tokens": usage.tokens.input,
+        "output_tokens": usage.tokens.output,
+        "cost": usage.tokens.cost,
+    })
+}
+
+/// "approve", "answer" or "edit".
+pub(crate) fn ask_kind(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Approve => "approve",
+        AskKind::Answer => "answer",
+        AskKind::Edit => "edit",
+    }
+}
+
+/// Tools that a resume took in a version other than the one the run began with (P-21).
+fn changed_tools(before: &Graph, now: &Graph) -> Vec<Warning> {
+    let changed = before.tools.iter().filter_map(|(name, old)| {
+        let new = now.tools.get(name).filter(|new| new.version != old.version)?;
+        Some(tool_changed(name, &old.version, &new.version))
+    });
+    changed.collect()
+}
+
+/// The warning about a tool that changed; it names both versions (P-21).
+pub(crate) fn tool_changed(name: &str, old: &str, new: &str) -> Warning {
+    let message =
+        format!("the tool `{name}` has changed: version {old} up to the resume, version {new} from there on");
+    Warning { code: "tool-changed".into(), message, node: None }
+}
+
+/// A result for people: text as it is, anything else as indented JSON, nothing for null.
+fn plain(output: &Value) -> String {
+    match output {
+        Value::Null => String::new(),
+        Value::String(text) if text.ends_with('\n') => text.clone(),
+        Value::String(text) => format!("{text}\n"),
+        other => format!("{other:#}\n"),
+    }
+}

@@ -1,0 +1,56 @@
+//! Folders and files outside the document: state, caches, configuration (C-01, C-06, C-14).
+
+use crate::environment::{absolute, path};
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+
+/// The state folder's name when it is found upwards.
+const STATE: &str = ".selvedge";
+/// The project's configuration file.
+const CONFIG: &str = "selvedge.toml";
+
+/// The state folder: the option, the variable, `.selvedge/` found upwards, the user's data folder (C-01).
+pub(crate) fn state_dir(option: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(given) = option.map(Path::to_owned).or_else(|| path("SELVEDGE_STATE_DIR")) {
+        return Ok(absolute(&given));
+    }
+    let cwd = absolute(Path::new("."));
+    if let Some(found) = cwd.ancestors().map(|folder| folder.join(STATE)).find(|folder| folder.is_dir()) {
+        return Ok(found);
+    }
+    user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge")).ok_or_else(|| {
+        Failure::environment("C-14", "no-state-folder", "there is no home folder to keep runs in (HOME is not set)")
+            .help("choose a folder with --state-dir DIR")
+    })
+}
+
+/// The folder of tools' environments, shared by all state folders of a user.
+pub(crate) fn shared_cache(state: &Path) -> PathBuf {
+    path("SELVEDGE_CACHE_DIR")
+        .map(|folder| absolute(&folder))
+        .or_else(|| user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("selvedge")))
+        .unwrap_or_else(|| state.join("cache"))
+}
+
+/// The configuration files that exist, weakest first: the user's, then `selvedge.toml` found upwards from `cwd`.
+pub(crate) fn config_files(cwd: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    match path("SELVEDGE_CONFIG") {
+        // A file that is named must be there, so it is read whether it exists or not.
+        Some(named) => files.push(absolute(&named)),
+        None => {
+            let user = user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("selvedge/config.toml"));
+            files.extend(user.filter(|file| file.is_file()));
+        }
+    }
+    let project = cwd.ancestors().map(|folder| folder.join(CONFIG)).find(|file| file.is_file());
+    files.extend(project.filter(|file| !files.contains(file)));
+    files
+}
+
+/// A folder of the user by its XDG variable, else below HOME.
+fn user_folder(variable: &str, below: &str) -> Option<PathBuf> {
+    // The XDG specification says to ignore relative paths.
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?).join(below)))
+}

@@ -1,0 +1,209 @@
+//! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
+
+use crate::ui::{Ui, one_line};
+use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
+use selvedge_runtime::Watcher;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Characters of a value that a line shows.
+const SHOWN: usize = 160;
+
+/// Prints what happens to a run.
+pub(crate) struct Progress {
+    ui: Ui,
+    seen: Mutex<Seen>,
+}
+
+/// What earlier events said.
+#[derive(Default)]
+struct Seen {
+    begun: Option<i64>,
+    nodes: HashMap<Arc<str>, Node>,
+    /// Which node an effect belongs to, what it is called, and when it was asked for.
+    effects: HashMap<EffectId, (Arc<str>, String, i64)>,
+    values: HashSet<Arc<str>>,
+}
+
+#[derive(Default)]
+struct Node {
+    started: i64,
+    tokens: Tokens,
+    calls: u32,
+}
+
+impl Progress {
+    /// A watcher that prints, unless nothing is to be printed.
+    pub(crate) fn watcher(ui: &Ui) -> Option<Arc<dyn Watcher>> {
+        (!ui.quiet).then(|| Arc::new(Self { ui: ui.clone(), seen: Mutex::default() }) as Arc<dyn Watcher>)
+    }
+
+    fn line(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str) {
+        let since = seconds(at.saturating_sub(seen.begun.unwrap_or(at)));
+        let mark = self.ui.paint(mark.0, mark.1);
+        self.ui.error_text(&format!("{since:>8}  {mark} {}\n", one_line(text, 400)));
+    }
+}
+
+impl Watcher for Progress {
+    fn events(&self, state: &State, records: &[Record]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in records {
+            seen.begun.get_or_insert(record.at);
+            self.event(&mut seen, state, record);
+        }
+    }
+}
+
+impl Progress {
+    fn event(&self, seen: &mut Seen, state: &State, record: &Record) {
+        let at = record.at;
+        let more = self.ui.verbose > 0;
+        match &record.event {
+            Event::NodeStarted { node } => {
+                seen.nodes.insert(node.clone(), Node { started: at, ..Node::default() });
+                self.line(seen, at, ("36", "start"), &title(state, node));
+            }
+            Event::NodeFinished { node, fault, .. } => {
+                self.finished(seen, state, at, node, fault.as_ref());
+                if more {
+                    self.values(seen, state, at, node);
+                }
+            }
+            Event::Requested { effect, .. } => {
+                let Some((node, what)) = request(state, effect) else { return };
+                if more {
+                    self.line(seen, at, ("2", "call "), &format!("{node}: {what}"));
+                }
+                let name = what.split(' ').next().unwrap_or_default().to_owned();
+                seen.effects.insert(effect.clone(), (node, name, at));
+            }
+            Event::Completed { effect, outcome, .. } => self.completed(seen, at, effect, outcome, more),
+            Event::Retried { effect, after_ms, reason } => {
+                if let Some((node, what)) = request(state, effect) {
+                    let name = what.split(' ').next().unwrap_or_default().to_owned();
+                    let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                    if more {
+                        self.line(seen, at, ("33", "retry"), &format!("{node}: {name} again in {wait}: {reason}"));
+                    }
+                    seen.effects.insert(effect.clone(), (node, name, at));
+                }
+            }
+            Event::Reused { from, .. } if more => {
+                self.line(seen, at, ("2", "reuse"), &format!("the recorded result of {from}"));
+            }
+            Event::Refused { effect, fault, .. } if more => {
+                self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
+            }
+            Event::Asked { node, prompt, .. } => {
+                let text = format!("{} waits for a person: {prompt}", title(state, node));
+                self.line(seen, at, ("35", "ask  "), &text);
+            }
+            Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {
+                self.line(seen, at, ("2", "say  "), &format!("{node}: {}", one_line(text, SHOWN)));
+            }
+            _ => {}
+        }
+    }
+
+    fn finished(&self, seen: &Seen, state: &State, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
+        let mut text = title(state, node);
+        if let Some(known) = seen.nodes.get(node) {
+            let _ = write!(text, "  {}", seconds(at.saturating_sub(known.started)));
+            if known.tokens.input + known.tokens.output > 0 {
+                let _ = write!(text, ", {}+{} tokens", known.tokens.input, known.tokens.output);
+            }
+            match known.calls {
+                0 => {}
+                1 => text.push_str(", 1 tool call"),
+                calls => drop(write!(text, ", {calls} tool calls")),
+            }
+        }
+        match fault {
+            None => self.line(seen, at, ("32", "done "), &text),
+            Some(fault) => {
+                let text = format!("{text}  {}: {}", fault.kind.name(), fault.message);
+                self.line(seen, at, ("31", "fail "), &text);
+            }
+        }
+    }
+
+    fn completed(&self, seen: &mut Seen, at: i64, effect: &EffectId, outcome: &Outcome, more: bool) {
+        let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
+        let known = seen.nodes.entry(node.clone()).or_default();
+        let told = match outcome {
+            Outcome::Reply(reply) => {
+                known.tokens.input += reply.tokens.input;
+                known.tokens.output += reply.tokens.output;
+                let calls: Vec<&str> = reply.calls.iter().map(|call| &*call.name).collect();
+                match calls.is_empty() {
+                    true => one_line(&reply.text, SHOWN),
+                    false => format!("calls {}", calls.join(", ")),
+                }
+            }
+            Outcome::Output(output) => {
+                known.calls += 1;
+                one_line(&output.to_string(), SHOWN)
+            }
+            Outcome::Failed(failure) => {
+                known.calls += u32::from(name != "model");
+                format!("{}: {}", failure.fault.kind.name(), failure.fault.message)
+            }
+        };
+        if more {
+            let took = seconds(at.saturating_sub(asked));
+            self.line(seen, at, ("2", "back "), &format!("{node}: {name} after {took}: {told}"));
+        }
+    }
+
+    /// Metadata that a node's result brought.
+    fn values(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>) {
+        let runtime = state.view().runtime;
+        for (name, (value, origin)) in runtime {
+            if origin == *node && seen.values.insert(format!("{node}\0{name}").into()) {
+                let text = format!("{node}: {name} = {}", one_line(&value.to_string(), SHOWN));
+                self.line(seen, at, ("2", "set  "), &text);
+            }
+        }
+    }
+}
+
+/// A node's id and, where it says more, its name.
+fn title(state: &State, node: &str) -> String {
+    let known = state.graph().nodes.values().find(|known| &*known.id == node);
+    match known.filter(|known| *known.name != *node) {
+        Some(known) => format!("{node} {}", known.name),
+        None => node.to_owned(),
+    }
+}
+
+/// The node that asks for an effect, and what it asks for in words.
+fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
+    let pending = state.pending().get(effect)?;
+    let node = id(state, pending.node)?;
+    if pending.model {
+        return Some((node, "model".to_owned()));
+    }
+    match state.request(effect)? {
+        Request::Model(_) => Some((node, "model".to_owned())),
+        Request::Tool(request) => {
+            let args = one_line(&request.args.to_string(), SHOWN);
+            Some((node, format!("{} {args}", request.tool.name)))
+        }
+    }
+}
+
+fn id(state: &State, node: NodeIx) -> Option<Arc<str>> {
+    state.graph().nodes.get(node).map(|node| node.id.clone())
+}
+
+/// A time for people: `0.05 s`, `12.3 s`, `4m05s`.
+pub(crate) fn seconds(ms: i64) -> String {
+    let ms = ms.max(0);
+    match ms {
+        0..10_000 => format!("{}.{:02} s", ms / 1000, ms % 1000 / 10),
+        10_000..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}

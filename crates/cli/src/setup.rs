@@ -1,0 +1,152 @@
+//! The composition: configuration, store, models, tools and driver of one command.
+
+use crate::chosen::Chosen;
+use crate::config::Config;
+use crate::failure::{Exit, Failure};
+use crate::places;
+use crate::ui::Ui;
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, Permissions};
+use selvedge_dialects::compile::ToolSource;
+use selvedge_engine::{Act, Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest};
+use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
+use selvedge_store::{DB_FILE, Mode, Store, StoreError};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Documents of at least so many bytes get more than one thread; smaller ones start faster without.
+const LARGE_DOCUMENT: usize = 64 * 1024;
+
+/// Runs async code to its end. A run waits more than it computes, so one thread is enough for all but large
+/// documents.
+pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) -> Result<T, Failure> {
+    let mut builder = match document_bytes >= LARGE_DOCUMENT {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build().map_err(|error| {
+        Failure::environment("C-03", "no-runtime", &format!("the system refuses what a run needs: {error}"))
+            .help("raise the limits on threads and open files")
+    })?;
+    let result = runtime.block_on(work);
+    // What still runs in the background (a signal handler, a slow look-up) must not delay the exit.
+    runtime.shutdown_background();
+    Ok(result)
+}
+
+/// The state folder of a run that must exist; a folder without a database has no runs (C-12).
+pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(PathBuf, Store), Failure> {
+    let dir = places::state_dir(state_dir)?;
+    if !dir.join(DB_FILE).exists() {
+        let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
+        return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
+    }
+    let store = match Store::open(&dir, Mode::ReadWrite) {
+        // An ended run can be shown all the same.
+        Err(StoreError::ReadOnly { .. }) => Store::open(&dir, Mode::ReadOnly)?,
+        opened => opened?,
+    };
+    Ok((dir, store))
+}
+
+/// The tools of a document in `workspace`, and what the user allowed them.
+pub(crate) async fn catalogue(
+    chosen: &Chosen,
+    config: &Config,
+    state: &Path,
+    workspace: &Path,
+    ui: &Ui,
+) -> Result<Catalogue, Failure> {
+    if chosen.require_isolation {
+        return Err(Failure::environment(
+            "A-20",
+            "no-isolation",
+            "`--require-isolation`: this version can't isolate tools from the file system and the network",
+        )
+        .help("leave the option out to run tools without isolation"));
+    }
+    let mut settings = CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
+    settings.tool_dirs = chosen.tools.clone();
+    settings.config_dirs = config.tool_dirs.clone();
+    settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
+    settings.permissions = Permissions {
+        allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
+        allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
+        allow_network: chosen.allow_network || config.allow_network,
+    };
+    settings.limits = config.limits.tools();
+    settings.python = crate::environment::path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
+    settings.shell_approval = config.shell_approval.unwrap_or(true);
+    let ui = ui.clone();
+    settings.progress = Arc::new(move |line| ui.note(line));
+    Ok(Catalogue::load(settings).await?)
+}
+
+/// Fixed calls of tools that can only be denied: known before anything runs.
+pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Result<(), Failure> {
+    let offered: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
+    let mut fixed: BTreeSet<&Arc<str>> = BTreeSet::new();
+    for leaf in graph.nodes.values().flat_map(|node| node.body.leaves.values()) {
+        if let Act::Call(call) = &leaf.act {
+            fixed.insert(&call.tool);
+        }
+    }
+    let refused: Vec<_> =
+        fixed.difference(&offered).filter_map(|tool| catalogue.refusal(tool)).collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),
+    }
+}
+
+/// A catalogue as the compiler sees it.
+pub(crate) struct Known<'a>(pub(crate) &'a Catalogue);
+
+impl ToolSource for Known<'_> {
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        self.0.def(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names().map(ToString::to_string).collect()
+    }
+}
+
+/// A driver whose ports refuse everything: for inputs after which nothing is called any more.
+pub(crate) fn idle_driver() -> Driver {
+    Driver::new(Arc::new(Idle), Arc::new(Idle), selvedge_runtime::Limits::default())
+}
+
+struct Idle;
+
+impl Idle {
+    fn refuse<T: Send + 'static>() -> Pending<T> {
+        let failure = CallFailure::permanent(FaultKind::Cancelled, "nothing is called while a run is cancelled");
+        Box::pin(std::future::ready(Err(failure)))
+    }
+}
+
+impl Model for Idle {
+    fn call(&self, _request: ModelRequest, _context: CallContext) -> Pending<ModelReply> {
+        Self::refuse()
+    }
+}
+
+impl Tools for Idle {
+    fn call(&self, _request: ToolRequest, _context: CallContext) -> Pending<Value> {
+        Self::refuse()
+    }
+}
+
+/// The document's folder, where relative paths of tools start.
+pub(crate) fn workspace(document: &Path) -> PathBuf {
+    let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty());
+    crate::environment::absolute(folder.unwrap_or(Path::new(".")))
+}
+
+/// The exit of an interrupt before anything was recorded.
+pub(crate) fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "C-05", "interrupted", "interrupted before the run began; nothing was recorded")
+}

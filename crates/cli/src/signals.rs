@@ -1,0 +1,81 @@
+//! Ctrl-C and SIGTERM (C-05): once to wind down, twice to stop at once.
+
+use crate::ui::Ui;
+use selvedge_runtime::Stop;
+use tokio::sync::watch;
+
+/// Who listens for signals; the first `interrupt` winds a run down, the second stops it.
+#[derive(Clone, Debug)]
+pub(crate) struct Signals {
+    /// For the driver.
+    pub(crate) stop: Stop,
+    came: watch::Receiver<bool>,
+}
+
+impl Signals {
+    /// Begins to listen. Where the system refuses a handler, the signal's own effect stays: the run ends at
+    /// once, and can be resumed like after any crash.
+    pub(crate) fn listen(ui: &Ui) -> Self {
+        let stop = Stop::default();
+        let (tell, came) = watch::channel(false);
+        let (heard, ui) = (stop.clone(), ui.clone());
+        // The handlers are in place when this returns; only the waiting goes on.
+        let mut signals = Received::new();
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                match heard.level() {
+                    0 => ui.note("stopping: calls in flight may end within 5 s; once more stops at once"),
+                    _ => ui.note("stopping at once"),
+                }
+                heard.interrupt();
+                tell.send_replace(true);
+            }
+        });
+        Self { stop, came }
+    }
+
+    /// Waits for the first signal.
+    pub(crate) async fn came(&self) {
+        let mut came = self.came.clone();
+        if came.wait_for(|came| *came).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(unix)]
+struct Received(Vec<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Received {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
+    }
+
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let ready = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+}
+
+#[cfg(not(unix))]
+struct Received;
+
+#[cfg(not(unix))]
+impl Received {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
+
+use selvedge_adapters::http::Secret;
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+/// How a command talks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ui {
+    /// Machine output.
+    pub(crate) json: bool,
+    /// No progress and no notes.
+    pub(crate) quiet: bool,
+    /// How much more is told (`-v`).
+    pub(crate) verbose: u8,
+    /// Whether stderr gets colours.
+    pub(crate) colour: bool,
+    /// Keys in use, which are never shown (C-06).
+    pub(crate) secrets: Vec<Secret>,
+}
+
+impl Ui {
+    /// A talker for these options; colours only on a terminal, and never with `NO_COLOR`.
+    pub(crate) fn new(json: bool, quiet: bool, verbose: u8) -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colour = !plain && !dumb && std::io::stderr().is_terminal();
+        Self { json, quiet, verbose, colour, secrets: Vec::new() }
+    }
+
+    /// Text without the secrets in use (C-06).
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let clean = self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => Cow::Owned(clean),
+        });
+        clean
+    }
+
+    /// A note on stderr that `--quiet` leaves out.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.error_text(&format!("{text}\n"));
+        }
+    }
+
+    /// A note on stderr that always appears.
+    pub(crate) fn notice(&self, text: &str) {
+        self.error_text(&format!("{text}\n"));
+    }
+
+    /// Text on stderr, as it is.
+    pub(crate) fn error_text(&self, text: &str) {
+        stderr(&self.redacted(text));
+    }
+
+    /// A result on stdout. A reader that went away is no error: whoever closed the pipe has what it wanted.
+    pub(crate) fn result(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let written = out.write_all(self.redacted(text).as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = written
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            stderr(&format!("selvedge: the result can't be written to stdout: {error}\n"));
+        }
+    }
+
+    /// A piece of text in a colour, if colours are on: an SGR code such as `1;31`.
+    pub(crate) fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Writes to stderr in one piece; there is nowhere left to report a failure to.
+pub(crate) fn stderr(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Text that can't steer a terminal: control characters are escaped, line breaks become spaces, the end is cut.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == most {
+            line.push('…');
+            break;
+        }
+        match character {
+            '\n' | '\t' | '\r' => line.push(' '),
+            other if other.is_control() => line.extend(other.escape_default()),
+            other => line.push(other),
+        }
+    }
+    line
+}

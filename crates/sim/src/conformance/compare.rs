@@ -1,0 +1,296 @@
+//! Comparing what a case expects with what came of it.
+
+use super::case::{Diagnostic as Expected, Expect, ToolCall};
+use super::messages::{difference, fits, lines};
+use super::run::{Seen, Session, node_of};
+use selvedge_dialects::Severity;
+use selvedge_dialects::diagnostic::Diagnostic;
+use selvedge_engine::{Fault, RunStatus, View};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Findings that differ from the expected ones.
+pub fn findings(expected: &[Expected], found: &[Diagnostic]) -> Option<String> {
+    let all = expected.is_empty() || expected.iter().any(|finding| finding.severity == "warning");
+    let found: Vec<&Diagnostic> =
+        found.iter().filter(|finding| all || finding.severity == Severity::Error).collect();
+    let fits = |expected: &Expected, found: &Diagnostic| {
+        expected.rule == found.rule
+            && expected.code == found.code
+            && expected.severity == found.severity.as_str()
+            && expected.line.is_none_or(|line| Some(line) == found.line)
+            && expected.at.as_ref().is_none_or(|at| *at == found.pointer)
+            && expected.contains.as_ref().is_none_or(|part| {
+                found.message.contains(part.as_str()) || found.help.contains(part.as_str())
+            })
+    };
+    let same = expected.len() == found.len() && expected.iter().zip(&found).all(|(e, f)| fits(e, f));
+    (!same).then(|| {
+        let found: Vec<Value> = found.iter().map(|finding| json!(finding)).collect();
+        format!("diagnostics\n  expected: {expected:#?}\n  got:\n{}", lines(&found))
+    })
+}
+
+/// Every difference between what is expected of a run and what is there.
+pub fn run(expect: &Expect, session: &Session, seen: &Seen) -> Vec<String> {
+    let view = session.state.view();
+    let mut wrong = Vec::new();
+    outcome(expect, session, &view, &mut wrong);
+    threads(expect, &view, &mut wrong);
+    results(expect, session, &view, &mut wrong);
+    effects(expect, session, &view, seen, &mut wrong);
+    events(expect, session, &mut wrong);
+    wrong
+}
+
+fn unequal(what: &str, expected: &Value, got: &Value) -> Option<String> {
+    (expected != got).then(|| format!("{what}\n  expected: {expected}\n  got:      {got}"))
+}
+
+fn outcome(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<String>) {
+    if let Some(status) = &expect.status {
+        let got = json!(view.status);
+        let fault = view.fault.as_ref().map(|fault| format!(" ({}: {})", fault.kind.name(), fault.message));
+        if got != json!(status) {
+            wrong.push(format!("status: expected {status}, got {got}{}", fault.unwrap_or_default()));
+        }
+    }
+    if let Some(output) = &expect.output {
+        wrong.extend(unequal("output", output, &view.output));
+    }
+    if let Some(expected) = &expect.fault {
+        let fits = view.fault.as_ref().is_some_and(|fault| {
+            fault.kind.name() == expected.kind
+                && expected.node.as_ref().is_none_or(|node| fault.node.as_deref() == Some(node))
+                && expected.contains.iter().all(|part| text_of(fault).contains(part.as_str()))
+        });
+        if !fits {
+            wrong.push(format!("fault\n  expected: {expected:?}\n  got:      {:?}", view.fault));
+        }
+    }
+    if let Some(expected) = &expect.warnings {
+        let mut got: Vec<&str> = session.state.warnings().iter().map(|warning| &*warning.code).collect();
+        let mut wanted: Vec<&str> = expected.iter().map(String::as_str).collect();
+        got.sort_unstable();
+        wanted.sort_unstable();
+        wrong.extend(unequal("warnings", &json!(wanted), &json!(got)));
+    }
+    if let Some(expected) = &expect.asks {
+        let asks = session.state.asks();
+        let fits = expected.len() == asks.len()
+            && expected.iter().all(|wanted| {
+                asks.values().any(|ask| {
+                    session.graph.nodes.get(ask.node).is_some_and(|node| *node.id == *wanted.node)
+                        && json!(ask.kind) == json!(wanted.kind)
+                        && wanted.contains.as_ref().is_none_or(|part| ask.prompt.contains(part.as_str()))
+                })
+            });
+        if !fits {
+            wrong.push(format!("asks\n  expected: {expected:?}\n  got:      {asks:?}"));
+        }
+    }
+    if let Some(expected) = &expect.usage {
+        let usage = session.state.usage();
+        let got = json!({
+            "model_calls": usage.model_calls, "tool_calls": usage.tool_calls,
+            "input_tokens": usage.tokens.input, "output_tokens": usage.tokens.output,
+            "cost": usage.tokens.cost,
+        });
+        for (key, value) in expected {
+            wrong.extend(unequal(&format!("usage.{key}"), value, &got[key.as_str()]));
+        }
+    }
+}
+
+fn text_of(fault: &Fault) -> String {
+    let cause = fault.cause.as_ref().map(Value::to_string);
+    format!("{} {}", fault.message, cause.unwrap_or_default())
+}
+
+fn threads(expect: &Expect, view: &View, wrong: &mut Vec<String>) {
+    for (name, messages) in expect.threads.iter().flatten() {
+        let thread = view.threads.iter().find(|(known, _)| **known == **name);
+        match (thread, messages.is_null()) {
+            (None, true) => {}
+            (Some(_), true) => wrong.push(format!("thread {name} exists")),
+            (None, false) => wrong.push(format!("thread {name} does not exist")),
+            (Some((_, found)), false) => {
+                let what = format!("thread {name}");
+                wrong.extend(difference(&what, messages, found.iter().map(AsRef::as_ref)));
+            }
+        }
+    }
+    if let Some(expected) = &expect.data_out {
+        wrong.extend(unequal("data_out", expected, &data_out(view)));
+    }
+}
+
+/// What was published, in C-02's shape.
+pub fn data_out(view: &View) -> Value {
+    let rows = view.data_out.iter().map(|(thread, node, publication)| {
+        let row = json!({
+            "node": node, "node_type": publication.label,
+            "description": publication.description, "content": publication.content,
+        });
+        (thread.to_string(), row)
+    });
+    Value::Object(rows.collect())
+}
+
+fn results(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<String>) {
+    if let Some(ran) = &expect.ran {
+        let got: Vec<&str> = view.results.iter().map(|result| &*result.step_id).collect();
+        wrong.extend(unequal("nodes with a result", &json!(ran), &json!(got)));
+    }
+    for (node, fields) in expect.results.iter().flatten() {
+        let Some(result) = view.results.iter().find(|result| *result.step_id == **node) else {
+            wrong.push(format!("node {node} has no result"));
+            continue;
+        };
+        let got = json!(result);
+        for (key, value) in fields {
+            let what = format!("results.{node}.{key}");
+            if key == "error" && value.is_object() {
+                let stated = result.error.as_ref().map(|fault| {
+                    json!({"error": {"type": fault.kind.name(), "message": text_of(fault)}}).to_string()
+                });
+                let named = json!({"error": value["kind"], "contains": value.get("contains").unwrap_or(&json!([]))});
+                if !stated.as_ref().is_some_and(|stated| fits(&named, stated)) {
+                    wrong.push(format!("{what}\n  expected: {value}\n  got:      {}", got["error"]));
+                }
+            } else {
+                wrong.extend(unequal(&what, value, &got[key.as_str()]));
+            }
+        }
+    }
+    if let Some(expected) = &expect.metadata {
+        let runtime = view.runtime.iter().map(|(name, (value, _))| (name.to_string(), value.clone()));
+        wrong.extend(unequal("runtime_metadata", expected, &Value::Object(runtime.collect())));
+    }
+    if session.state.status() != view.status {
+        wrong.push("the view and the state disagree on the status".into());
+    }
+}
+
+/// The nodes whose effects can be observed: of a failed run, only those up to the fault (P-20).
+pub fn observable(session: &Session, view: &View) -> HashMap<String, usize> {
+    let nodes = session.graph.nodes.values().map(|node| node.id.to_string()).enumerate();
+    let last = match view.status {
+        RunStatus::Failed => view.results.len(),
+        _ => usize::MAX,
+    };
+    nodes.take(last).map(|(at, id)| (id, at)).collect()
+}
+
+fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: &mut Vec<String>) {
+    let order = observable(session, view);
+    if let Some(expected) = &expect.requests {
+        let mut got: Vec<_> = seen.requests.iter().filter(|r| order.contains_key(&*r.node)).collect();
+        got.sort_by_key(|request| order.get(&*request.node));
+        if got.len() != expected.len() {
+            let nodes: Vec<&str> = got.iter().map(|request| &*request.node).collect();
+            wrong.push(format!("expected {} model requests, got {} of nodes {nodes:?}", expected.len(), got.len()));
+        }
+        for (at, (wanted, request)) in expected.iter().zip(got).enumerate() {
+            let what = format!("request {} of node {}", at + 1, request.node);
+            wrong.extend(unequal(&what, &json!(wanted.node), &json!(request.node)));
+            if let Some(messages) = &wanted.messages {
+                wrong.extend(difference(&what, messages, request.messages.iter().map(AsRef::as_ref)));
+            }
+            if let Some(tools) = &wanted.tools {
+                let offered: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
+                wrong.extend(unequal(&format!("{what}: tools"), &json!(tools), &json!(offered)));
+            }
+            if let Some(schema) = &wanted.schema {
+                let asked = request.schema.as_ref().map(|schema| &schema.name);
+                wrong.extend(unequal(&format!("{what}: schema"), schema, &json!(asked)));
+            }
+            if let Some(role) = &wanted.role {
+                wrong.extend(unequal(&format!("{what}: role"), &json!(role), &json!(request.role)));
+            }
+            if let Some(settings) = &wanted.settings {
+                wrong.extend(unequal(&format!("{what}: settings"), settings, &json!(request.settings)));
+            }
+        }
+    }
+    if let Some(expected) = &expect.calls {
+        let mut got: Vec<_> = seen.calls.iter().filter(|call| order.contains_key(&*call.node)).collect();
+        got.sort_by_key(|call| order.get(&*call.node));
+        let same = |wanted: &ToolCall, call: &selvedge_engine::ToolRequest| {
+            *wanted.tool == *call.tool.name
+                && wanted.args.as_ref().is_none_or(|args| *args == call.args)
+                && wanted.node.as_ref().is_none_or(|node| **node == *call.node)
+        };
+        if got.len() != expected.len() || !expected.iter().zip(&got).all(|(wanted, call)| same(wanted, call)) {
+            let got: Vec<Value> = got
+                .iter()
+                .map(|call| json!({"tool": call.tool.name, "args": call.args, "node": call.node}))
+                .collect();
+            wrong.push(format!("tool calls\n  expected: {expected:#?}\n  got:\n{}", lines(&got)));
+        }
+    }
+}
+
+fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
+    let events: Vec<Value> =
+        session.records.iter().map(|record| serde_json::to_value(&record.event).unwrap_or_default()).collect();
+    let kind = |event: &Value| event.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (wanted, count) in expect.events.iter().flatten() {
+        let got = events.iter().filter(|event| kind(event) == *wanted).count();
+        if got != *count {
+            wrong.push(format!("expected {count} events {wanted}, got {got}"));
+        }
+    }
+    let spans = Spans::of(&events);
+    let pairs = [
+        (&expect.before, &spans.nodes, true, "the node"),
+        (&expect.overlap, &spans.nodes, false, "the node"),
+        (&expect.calls_before, &spans.calls, true, "the calls of"),
+        (&expect.calls_overlap, &spans.calls, false, "the calls of"),
+    ];
+    for (pairs, spans, apart, what) in pairs {
+        for (first, second) in pairs {
+            let (Some(a), Some(b)) = (spans.get(first), spans.get(second)) else {
+                wrong.push(format!("{what} {first} or {second}: nothing happened"));
+                continue;
+            };
+            let holds = if apart { a.1 < b.0 } else { a.0 < b.1 && b.0 < a.1 };
+            if !holds {
+                let relation = if apart { "end before" } else { "overlap" };
+                wrong.push(format!("{what} {first} (events {a:?}) should {relation} {second} (events {b:?})"));
+            }
+        }
+    }
+}
+
+/// From which event to which, by node.
+struct Spans {
+    nodes: HashMap<String, (usize, usize)>,
+    calls: HashMap<String, (usize, usize)>,
+}
+
+impl Spans {
+    fn of(events: &[Value]) -> Self {
+        let mut spans = Self { nodes: HashMap::new(), calls: HashMap::new() };
+        for (at, event) in events.iter().enumerate() {
+            let Some(node) = node_of(event) else { continue };
+            let is_call = event["outcome"].get("output").is_some() || event["outcome"].get("failed").is_some();
+            match event.get("kind").and_then(Value::as_str).unwrap_or_default() {
+                "node_started" => drop(spans.nodes.insert(node, (at, usize::MAX))),
+                "node_finished" => {
+                    spans.nodes.entry(node).and_modify(|span| span.1 = at);
+                }
+                // A model's request is a call too until its reply tells; then it is dropped again.
+                "requested" => {
+                    spans.calls.entry(node).or_insert((at, usize::MAX));
+                }
+                "completed" if is_call => {
+                    spans.calls.entry(node).and_modify(|span| span.1 = at);
+                }
+                "completed" => drop(spans.calls.remove(&node)),
+                _ => {}
+            }
+        }
+        spans
+    }
+}

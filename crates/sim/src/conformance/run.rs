@@ -1,0 +1,235 @@
+//! Running a case in this process: the real compiler, the real driver, a journal in memory, and a clock that
+//! jumps, so that time-outs and back-offs cost no time.
+
+use super::case::{Case, CrashAt, Options, Resume, Step, Tool};
+use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
+use selvedge_dialects::diagnostic::Diagnostic;
+use selvedge_dialects::recognise::Choice;
+use selvedge_dialects::{Dialect, Diagnostics, DocumentLimits, Source};
+use selvedge_engine::{
+    Budget, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
+};
+use selvedge_runtime::{Driver, Halt, Journal, Limits, Stop};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name of every case's run.
+pub const RUN: &str = "case";
+
+/// A document and what the checker found in it.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The graph, if there are no errors.
+    pub graph: Option<Arc<Graph>>,
+    /// The first data layer.
+    pub initial: Map<String, Value>,
+    /// The document's own caps.
+    pub budget: Budget,
+    /// All findings, in the order of the text.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Reads and compiles the document of a case.
+///
+/// # Errors
+/// If the case itself is wrong.
+pub fn compile(case: &Case) -> Result<Compiled, String> {
+    let text = match (&case.plan, &case.text) {
+        (Some(plan), None) => serde_json::to_string_pretty(plan).map_err(|error| error.to_string())?,
+        (None, Some(text)) => text.clone(),
+        _ => return Err("a case has either `plan` or `text`".into()),
+    };
+    let source = Source::new("case.json", &text);
+    let mut diagnostics = Diagnostics::new();
+    let dialect = match &case.options.dialect {
+        Some(name) => Some(Dialect::from_name(name).ok_or_else(|| format!("no dialect {name}"))?),
+        None => None,
+    };
+    let choice = Choice { dialect, plan: case.options.plan.as_deref() };
+    let mut limits = DocumentLimits::default();
+    limits.nodes = case.options.nodes.unwrap_or(limits.nodes);
+    limits.json_nesting = case.options.json_nesting.unwrap_or(limits.json_nesting);
+    let document = selvedge_dialects::read(&source, choice, &limits, &mut diagnostics);
+    let mut compiled =
+        Compiled { graph: None, initial: Map::new(), budget: Budget::default(), findings: Vec::new() };
+    if let Some(document) = document {
+        compiled.initial = document.inputs(&case.inputs, &mut diagnostics);
+        compiled.budget = document.budget();
+        let definitions = Definitions(&case.tools);
+        let graph = document.compile(&definitions, &compiled.initial, &mut diagnostics);
+        compiled.graph = graph.filter(|_| !diagnostics.has_errors()).map(Arc::new);
+    }
+    compiled.findings = diagnostics.report(&source);
+    Ok(compiled)
+}
+
+/// What reached the world, and how far the driver came.
+#[derive(Debug)]
+pub struct Seen {
+    /// Requests to the model, in order.
+    pub requests: Vec<ModelRequest>,
+    /// Calls of tools, in order.
+    pub calls: Vec<ToolRequest>,
+    /// Why the driver stopped.
+    pub halt: Halt,
+}
+
+/// One run of a case, from its start or from what a crash left of its journal.
+#[derive(Debug)]
+pub struct Session {
+    /// The compiled document.
+    pub graph: Arc<Graph>,
+    /// The live state.
+    pub state: State,
+    /// The journal.
+    pub records: Vec<Record>,
+    options: Options,
+    tools: BTreeMap<String, Tool>,
+    script: Vec<Value>,
+    pace: Pace,
+    model: Arc<CaseModel>,
+    world: Arc<CaseTools>,
+}
+
+impl Session {
+    /// A session before its first event.
+    ///
+    /// # Errors
+    /// If the script is wrong.
+    pub fn new(case: &Case, graph: Arc<Graph>, pace: Pace) -> Result<Self, String> {
+        Ok(Self {
+            state: State::new(Arc::clone(&graph)),
+            graph,
+            records: Vec::new(),
+            options: case.options.clone(),
+            tools: case.tools.clone(),
+            script: case.script.clone(),
+            pace,
+            model: Arc::new(CaseModel::new(&case.script, pace)?),
+            world: Arc::new(CaseTools::new(&case.tools, pace)),
+        })
+    }
+
+    /// Starts the run and drives it until it stops.
+    ///
+    /// # Errors
+    /// If it can't be driven.
+    pub fn start(&mut self, compiled: &Compiled, sequential: bool) -> Result<Seen, String> {
+        let given = self.options.budget;
+        let start = Start {
+            graph: self.graph.hash().map_err(|error| error.to_string())?.into(),
+            initial: compiled.initial.clone(),
+            sequential: sequential || self.options.sequential,
+            budget: Budget {
+                calls: given.calls.or(compiled.budget.calls),
+                tokens: given.tokens.or(compiled.budget.tokens),
+                cost: given.cost.or(compiled.budget.cost),
+            },
+            limits: self.options.limits,
+        };
+        self.drive(vec![Input::Start(Box::new(start))])
+    }
+
+    /// Drives the run until it stops.
+    ///
+    /// # Errors
+    /// If it can't be driven.
+    pub fn drive(&mut self, inputs: Vec<Input>) -> Result<Seen, String> {
+        let (requests, calls) = (self.model.seen().len(), self.world.seen().len());
+        let mut limits = Limits { run_timeout_s: self.options.timeout, ..Limits::default() };
+        limits.max_parallel = self.options.max_parallel.unwrap_or(limits.max_parallel);
+        let driver = Driver::new(Arc::clone(&self.model) as _, Arc::clone(&self.world) as _, limits);
+        let mut journal = Journal::Memory(std::mem::take(&mut self.records));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .map_err(|error| error.to_string())?;
+        let stop = Stop::default();
+        let driving = driver.drive(RUN, &mut self.state, &mut journal, inputs, &stop);
+        let halt = runtime.block_on(driving).map_err(|error| error.to_string())?;
+        if let Journal::Memory(records) = journal {
+            self.records = records;
+        }
+        let requests = self.model.seen().split_off(requests);
+        let calls = self.world.seen().split_off(calls);
+        Ok(Seen { requests, calls, halt })
+    }
+
+    /// A new process with the first `events` events of the journal.
+    ///
+    /// # Errors
+    /// If the script is wrong.
+    pub fn restart(&mut self, events: usize) -> Result<(), String> {
+        self.records.truncate(events);
+        self.model = Arc::new(CaseModel::new(&self.script, self.pace)?);
+        self.world = Arc::new(CaseTools::new(&self.tools, self.pace));
+        self.state = reload(State::new(Arc::clone(&self.graph)), &self.records, &self.model, &self.world);
+        Ok(())
+    }
+
+    /// Does one step of `then`.
+    ///
+    /// # Errors
+    /// If the step is wrong or the run can't be driven.
+    pub fn step(&mut self, step: &Step) -> Result<Seen, String> {
+        match step {
+            Step { answer: Some(answers), cancel: false, resume: None, crash: None, .. } => {
+                let inputs = self.answers(answers)?;
+                self.drive(inputs)
+            }
+            Step { answer: None, cancel: true, resume: None, crash: None, .. } => self.drive(vec![Input::Cancel]),
+            Step { answer: None, cancel: false, resume: Some(resume), crash: None, .. } => self.resume(resume),
+            Step { answer: None, cancel: false, resume: None, crash: Some(at), .. } => {
+                let events = self.place(at)?;
+                self.restart(events)?;
+                self.drive(Vec::new())
+            }
+            _ => Err("a step does exactly one of `answer`, `cancel`, `resume` and `crash`".into()),
+        }
+    }
+
+    fn answers(&self, answers: &BTreeMap<String, Value>) -> Result<Vec<Input>, String> {
+        let given = answers.iter().map(|(node, value)| {
+            let asks = self.state.asks().iter();
+            let ask = asks.into_iter().find(|(_, ask)| self.id(ask.node) == Some(node));
+            let (ask, _) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
+            Ok(Input::Answer(Arc::clone(ask), value.clone()))
+        });
+        given.collect()
+    }
+
+    fn id(&self, node: selvedge_engine::NodeIx) -> Option<&str> {
+        self.graph.nodes.get(node).map(|node| node.id.as_ref())
+    }
+
+    fn resume(&mut self, resume: &Resume) -> Result<Seen, String> {
+        self.tools.extend(resume.tools.clone());
+        if let Some(script) = &resume.script {
+            self.script = script.clone();
+        }
+        self.restart(usize::MAX)?;
+        let pinned = &self.state.graph().tools;
+        let now = self.tools.iter().map(|(name, tool)| tool.def(name));
+        let changed: Vec<ToolDef> =
+            now.filter(|def| pinned.get(&def.name).is_some_and(|pinned| **pinned != *def)).collect();
+        self.drive(vec![Input::Resume(changed)])
+    }
+
+    fn place(&self, at: &CrashAt) -> Result<usize, String> {
+        let found = self.records.iter().position(|record| {
+            let event = serde_json::to_value(&record.event).unwrap_or_default();
+            event.get("kind").and_then(Value::as_str) == Some(at.after.as_str())
+                && node_of(&event).as_deref() == Some(at.node.as_str())
+        });
+        found.map(|at| at + 1).ok_or_else(|| format!("no event {} of node {}", at.after, at.node))
+    }
+}
+
+/// The node that an event belongs to.
+pub fn node_of(event: &Value) -> Option<String> {
+    let text = |key: &str| event.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let path = text("node").or_else(|| text("effect")?.split('/').next())?;
+    path.split('~').next().map(str::to_owned)
+}

@@ -1,0 +1,120 @@
+//! The properties over many seeds, and canaries that must be caught.
+
+use selvedge_sim::generate::Flavour;
+use selvedge_sim::hunt::{Found, check, hunt, shrink};
+use selvedge_sim::plan::SimPlan;
+use selvedge_sim::properties::{self, Property};
+use selvedge_sim::reference::Mistake;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs a property over `plans` seeds, or over what the environment asks for.
+fn holds(name: &str, property: Property, flavour: Flavour, plans: u64) {
+    if let Ok(file) = std::env::var("SELVEDGE_SIM_CASE") {
+        let plan: SimPlan = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        for seed in 0..200 {
+            if let Err(error) = check(property, &plan, seed) {
+                panic!("{}", shrink(property, Found { seed, plan, error }).report(name));
+            }
+        }
+        return;
+    }
+    let found = match number("SELVEDGE_SIM_SEED") {
+        Some(seed) => hunt(property, flavour, std::iter::once(seed)),
+        None => hunt(property, flavour, 0..plans),
+    };
+    if let Some(found) = found {
+        panic!("{}", found.report(name));
+    }
+}
+
+fn plans(default: u64) -> u64 {
+    number("SELVEDGE_SIM_PLANS").map_or(default, |all| (all * default).div_ceil(300))
+}
+
+#[test]
+fn agreement() {
+    holds("agreement", properties::agreement, Flavour::Any, plans(300));
+}
+
+#[test]
+fn agreement_of_impure_plans() {
+    holds("agreement_of_impure_plans", properties::agreement, Flavour::Impure, plans(200));
+}
+
+#[test]
+fn replays() {
+    holds("replays", properties::replays, Flavour::Any, plans(200));
+}
+
+#[test]
+fn crashes() {
+    holds("crashes", properties::crashes, Flavour::Any, plans(80));
+}
+
+#[test]
+fn crashes_of_impure_plans() {
+    holds("crashes_of_impure_plans", properties::crashes, Flavour::Impure, plans(60));
+}
+
+#[test]
+fn mending() {
+    holds("mending", properties::mending, Flavour::Pure, plans(300));
+}
+
+#[test]
+fn expiry() {
+    holds("expiry", properties::expiry, Flavour::Pure, plans(100));
+}
+
+#[test]
+fn cancelling() {
+    holds("cancelling", properties::cancelling, Flavour::Any, plans(200));
+}
+
+#[test]
+#[ignore = "long: every event of every plan is a crash point"]
+fn crashes_everywhere() {
+    holds("crashes_everywhere", properties::crashes_everywhere, Flavour::Any, plans(30));
+}
+
+/// The property must not hold for all of so many seeds.
+fn caught(property: Property, flavour: Flavour) {
+    let found = (0..300).find(|seed| {
+        let plan = selvedge_sim::generate::plan(*seed, flavour);
+        check(property, &plan, *seed).is_err()
+    });
+    assert!(found.is_some(), "a broken part was not noticed in 300 plans");
+}
+
+#[test]
+fn canary_a_merge_that_happens_twice() {
+    caught(|plan, seed| properties::agreement_with(plan, seed, Mistake::MergeTwice), Flavour::Any);
+}
+
+#[test]
+fn canary_a_slice_that_is_too_long() {
+    caught(|plan, seed| properties::agreement_with(plan, seed, Mistake::LongSlice), Flavour::Any);
+}
+
+#[test]
+fn canary_failed_calls_that_do_not_count() {
+    caught(|plan, seed| properties::agreement_with(plan, seed, Mistake::FreeFailures), Flavour::Any);
+}
+
+#[test]
+fn canary_a_schedule_that_ignores_effects() {
+    caught(properties::agreement_without_effects, Flavour::Impure);
+}
+
+#[test]
+fn canary_a_driver_that_sends_lost_writes_again() {
+    caught(properties::crashes_rerunning_writes, Flavour::Impure);
+}
+
+#[test]
+fn canary_a_journal_that_forgets_an_event() {
+    caught(properties::forgetting, Flavour::Any);
+}
