@@ -104,7 +104,8 @@ impl Chosen {
             (exec.run_id.is_some(), "--run-id"),
         ] {
             if given {
-                let message = format!("`{option}` belongs to the beginning of a run: it can't change in the middle");
+                let message =
+                    format!("`{option}` belongs to the beginning of a run: it can't change in the middle");
                 return Err(Failure::usage("C-10", "option-of-run", &message)
                     .help("start a new run with it, or leave it out"));
             }

@@ -148,7 +148,11 @@ impl Limits {
     }
 
     /// Limits that the driver applies; options go over settings.
-    pub(crate) fn driver(&self, max_parallel: Option<u32>, timeout_s: Option<u64>) -> selvedge_runtime::Limits {
+    pub(crate) fn driver(
+        &self,
+        max_parallel: Option<u32>,
+        timeout_s: Option<u64>,
+    ) -> selvedge_runtime::Limits {
         let default = selvedge_runtime::Limits::default();
         let parallel = max_parallel.and_then(|n| usize::try_from(n).ok());
         selvedge_runtime::Limits {

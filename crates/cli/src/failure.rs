@@ -163,10 +163,8 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Store(error) => error.into(),
-            LoadError::Unreadable { .. } => {
-                Self::environment("C-03", "run-unreadable", &error.to_string())
-                    .help("use the selvedge that wrote it or a later one")
-            }
+            LoadError::Unreadable { .. } => Self::environment("C-03", "run-unreadable", &error.to_string())
+                .help("use the selvedge that wrote it or a later one"),
         }
     }
 }
@@ -216,6 +214,8 @@ pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let text = panic.payload_as_str().unwrap_or("no message");
-        crate::ui::stderr(&format!("selvedge: internal error{place}: {text}; this is a bug, please report it\n"));
+        crate::ui::stderr(&format!(
+            "selvedge: internal error{place}: {text}; this is a bug, please report it\n"
+        ));
     }));
 }

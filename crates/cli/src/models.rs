@@ -126,7 +126,8 @@ async fn endpoint(
 
 fn open_ai(config: OpenAiConfig, http: &Http) -> Result<OpenAi, Failure> {
     OpenAi::new(config, http).map_err(|message| {
-        Failure::usage("C-01", "bad-base-url", &message).help("for example --base-url http://127.0.0.1:8000/v1")
+        Failure::usage("C-01", "bad-base-url", &message)
+            .help("for example --base-url http://127.0.0.1:8000/v1")
     })
 }
 
@@ -209,7 +210,9 @@ fn table(chosen: &Chosen, config: &Config) -> Table {
         roles.insert(role.clone(), name.clone());
     }
     // One configured model needs no roles.
-    if roles.is_empty() && let [only] = specs.keys().collect::<Vec<_>>().as_slice() {
+    if roles.is_empty()
+        && let [only] = specs.keys().collect::<Vec<_>>().as_slice()
+    {
         roles.insert(EVERY_ROLE.to_owned(), (*only).clone());
     }
     (specs, roles)
@@ -237,7 +240,8 @@ fn name_for<'t>(
 ) -> Option<(&'t str, &'t Spec)> {
     let named = |name: &str| specs.get_key_value(name);
     let assigned = |role: &str| roles.get(role).and_then(|name| named(name));
-    let standard = || ROLES.contains(&role).then(|| assigned(DEFAULT_ROLE).or_else(|| named(DEFAULT_ROLE))).flatten();
+    let standard =
+        || ROLES.contains(&role).then(|| assigned(DEFAULT_ROLE).or_else(|| named(DEFAULT_ROLE))).flatten();
     let found = assigned(role).or_else(|| named(role)).or_else(standard).or_else(|| assigned(EVERY_ROLE))?;
     Some((found.0.as_str(), found.1))
 }
@@ -259,7 +263,9 @@ fn nothing_configured(roles: &[Arc<str>]) -> Failure {
     let ollama = SocketAddr::from((Ipv4Addr::LOCALHOST, OLLAMA_PORT));
     let second = match TcpStream::connect_timeout(&ollama, Duration::from_millis(200)) {
         Ok(_) => format!("Ollama was found at 127.0.0.1:{OLLAMA_PORT}: add --base-url {OLLAMA}"),
-        Err(_) => format!("no Ollama was found at 127.0.0.1:{OLLAMA_PORT}: start one and add --base-url {OLLAMA}"),
+        Err(_) => {
+            format!("no Ollama was found at 127.0.0.1:{OLLAMA_PORT}: start one and add --base-url {OLLAMA}")
+        }
     };
     let third = "without any model: add --script FILE, a YAML file of scripted replies";
     let message = format!("the document asks a model ({}) and none is configured", roles.join(", "));

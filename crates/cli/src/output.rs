@@ -82,7 +82,8 @@ impl Report<'_> {
         if self.state.ended().is_some() {
             return Vec::new();
         }
-        let node = |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
+        let node =
+            |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
         let rows = self.state.asks().iter().map(|(id, ask)| {
             json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": ask.prompt})
         });
@@ -95,7 +96,8 @@ impl Report<'_> {
         all.extend(self.state.warnings().iter().cloned());
         all.extend(changed_tools(self.graph, self.state.graph()));
         if !self.driven && self.state.status() == RunStatus::Running {
-            let message = format!("no process drives the run; `selvedge resume {}` goes on with it", self.run);
+            let message =
+                format!("no process drives the run; `selvedge resume {}` goes on with it", self.run);
             all.push(Warning { code: "not_driven".into(), message, node: None });
         }
         // A resumed run may come by the same place again.
@@ -131,7 +133,10 @@ impl Report<'_> {
         let message = fault.map_or("no reason was recorded", |fault| fault.message.as_str());
         let label = ui.paint("1;31", &format!("error[{kind}]"));
         ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
-        ui.notice(&format!("  {} finished work is kept; once the cause is gone: selvedge resume {run}", ui.paint("1;36", "help:")));
+        ui.notice(&format!(
+            "  {} finished work is kept; once the cause is gone: selvedge resume {run}",
+            ui.paint("1;36", "help:")
+        ));
     }
 
     fn tell_asks(&self, ui: &Ui) {
@@ -149,9 +154,7 @@ fn step(result: &StepResult) -> Value {
     json!(result)
 }
 
-fn runtime(
-    values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std::sync::Arc<str>)>,
-) -> Value {
+fn runtime(values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std::sync::Arc<str>)>) -> Value {
     Value::Object(values.iter().map(|(name, (value, _))| (name.to_string(), value.clone())).collect())
 }
 

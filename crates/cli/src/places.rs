@@ -19,8 +19,12 @@ pub(crate) fn state_dir(option: Option<&Path>) -> Result<PathBuf, Failure> {
         return Ok(found);
     }
     user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge")).ok_or_else(|| {
-        Failure::environment("C-14", "no-state-folder", "there is no home folder to keep runs in (HOME is not set)")
-            .help("choose a folder with --state-dir DIR")
+        Failure::environment(
+            "C-14",
+            "no-state-folder",
+            "there is no home folder to keep runs in (HOME is not set)",
+        )
+        .help("choose a folder with --state-dir DIR")
     })
 }
 
@@ -39,7 +43,8 @@ pub(crate) fn config_files(cwd: &Path) -> Vec<PathBuf> {
         // A file that is named must be there, so it is read whether it exists or not.
         Some(named) => files.push(absolute(&named)),
         None => {
-            let user = user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("selvedge/config.toml"));
+            let user =
+                user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("selvedge/config.toml"));
             files.extend(user.filter(|file| file.is_file()));
         }
     }

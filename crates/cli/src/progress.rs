@@ -85,7 +85,12 @@ impl Progress {
                     let name = what.split(' ').next().unwrap_or_default().to_owned();
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                     if more {
-                        self.line(seen, at, ("33", "retry"), &format!("{node}: {name} again in {wait}: {reason}"));
+                        self.line(
+                            seen,
+                            at,
+                            ("33", "retry"),
+                            &format!("{node}: {name} again in {wait}: {reason}"),
+                        );
                     }
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }

@@ -7,7 +7,10 @@ use crate::places;
 use crate::ui::Ui;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, Permissions};
 use selvedge_dialects::compile::ToolSource;
-use selvedge_engine::{Act, Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest};
+use selvedge_engine::graph::Act;
+use selvedge_engine::{
+    Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest,
+};
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
 use selvedge_store::{DB_FILE, Mode, Store, StoreError};
 use serde_json::Value;
@@ -67,7 +70,8 @@ pub(crate) async fn catalogue(
         )
         .help("leave the option out to run tools without isolation"));
     }
-    let mut settings = CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
+    let mut settings =
+        CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
     settings.tool_dirs = chosen.tools.clone();
     settings.config_dirs = config.tool_dirs.clone();
     settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
@@ -93,8 +97,7 @@ pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Result<(), F
             fixed.insert(&call.tool);
         }
     }
-    let refused: Vec<_> =
-        fixed.difference(&offered).filter_map(|tool| catalogue.refusal(tool)).collect();
+    let refused: Vec<_> = fixed.difference(&offered).filter_map(|tool| catalogue.refusal(tool)).collect();
     match refused.is_empty() {
         true => Ok(()),
         false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),
@@ -123,7 +126,8 @@ struct Idle;
 
 impl Idle {
     fn refuse<T: Send + 'static>() -> Pending<T> {
-        let failure = CallFailure::permanent(FaultKind::Cancelled, "nothing is called while a run is cancelled");
+        let failure =
+            CallFailure::permanent(FaultKind::Cancelled, "nothing is called while a run is cancelled");
         Box::pin(std::future::ready(Err(failure)))
     }
 }
@@ -148,5 +152,10 @@ pub(crate) fn workspace(document: &Path) -> PathBuf {
 
 /// The exit of an interrupt before anything was recorded.
 pub(crate) fn interrupted() -> Failure {
-    Failure::new(Exit::Interrupted, "C-05", "interrupted", "interrupted before the run began; nothing was recorded")
+    Failure::new(
+        Exit::Interrupted,
+        "C-05",
+        "interrupted",
+        "interrupted before the run began; nothing was recorded",
+    )
 }

@@ -30,10 +30,11 @@ impl Ui {
 
     /// Text without the secrets in use (C-06).
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let clean = self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(clean) => Cow::Owned(clean),
-        });
+        let clean =
+            self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
+                Cow::Borrowed(_) => text,
+                Cow::Owned(clean) => Cow::Owned(clean),
+            });
         clean
     }
 

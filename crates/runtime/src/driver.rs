@@ -4,18 +4,19 @@ use crate::journal::Journal;
 use crate::load::losses;
 use crate::ports::{CallContext, Delta, Model, Pending, Tools};
 use crate::stop::Stop;
-use futures_util::FutureExt;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{
     EffectId, Event, Failure, FaultKind, Input, Outcome, Record, Request, RunStatus, State,
 };
 use selvedge_store::StoreError;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Semaphore;
 
 /// How many inputs one commit may take.
 const BATCH: usize = 1024;
@@ -101,9 +102,13 @@ struct Drive<'a> {
     run: Arc<str>,
     state: &'a mut State,
     journal: &'a mut Journal,
-    tasks: JoinSet<()>,
-    handles: HashMap<EffectId, AbortHandle>,
-    answers: mpsc::UnboundedSender<Answer>,
+    /// Calls in flight. They are polled here, in the run's own task: an answer needs no hop between
+    /// threads, and dropping them cancels every call down to its last child process (E-13).
+    flying: FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send>>>,
+    /// Their ids.
+    known: HashSet<EffectId>,
+    /// Answers that came while a commit was under way.
+    inbox: Vec<Answer>,
     random: RandomState,
     drawn: u64,
 }
@@ -134,7 +139,6 @@ impl Driver {
         inputs: Vec<Input>,
         stop: &Stop,
     ) -> Result<Halt, DriveError> {
-        let (answers, mut inbox) = mpsc::unbounded_channel();
         let mut first = losses(state);
         first.extend(inputs);
         let mut drive = Drive {
@@ -142,26 +146,18 @@ impl Driver {
             run: run.into(),
             state,
             journal,
-            tasks: JoinSet::new(),
-            handles: HashMap::new(),
-            answers,
+            flying: FuturesUnordered::new(),
+            known: HashSet::new(),
+            inbox: Vec::new(),
             random: RandomState::new(),
             drawn: 0,
         };
-        let halt = drive.run(first, &mut inbox, stop).await;
-        // Dropping a call's future cancels it down to its last child process (E-13).
-        drive.tasks.shutdown().await;
-        halt
+        drive.run(first, stop).await
     }
 }
 
 impl Drive<'_> {
-    async fn run(
-        &mut self,
-        first: Vec<Input>,
-        inbox: &mut mpsc::UnboundedReceiver<Answer>,
-        stop: &Stop,
-    ) -> Result<Halt, DriveError> {
+    async fn run(&mut self, first: Vec<Input>, stop: &Stop) -> Result<Halt, DriveError> {
         if let Some(halt) = self.turn(first, true).await? {
             return Ok(halt);
         }
@@ -181,9 +177,9 @@ impl Drive<'_> {
             }
             let inputs = tokio::select! {
                 biased;
-                () = stop.reached(1) => return self.wind_down(inbox, stop).await,
+                () = stop.reached(1) => return self.wind_down(stop).await,
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
-                answer = inbox.recv() => self.inputs(answer, inbox),
+                () = self.answered() => self.inputs(),
             };
             if let Some(halt) = self.turn(inputs, true).await? {
                 return Ok(halt);
@@ -199,17 +195,30 @@ impl Drive<'_> {
         }
     }
 
-    /// An answer and all that have come in meanwhile: they share a commit.
-    fn inputs(&mut self, first: Option<Answer>, inbox: &mut mpsc::UnboundedReceiver<Answer>) -> Vec<Input> {
-        let mut inputs = Vec::new();
-        let mut next = first;
-        while let Some((effect, outcome)) = next {
-            self.handles.remove(&effect);
-            let jitter = self.jitter();
-            inputs.push(Input::Complete(effect, outcome, jitter));
-            next = if inputs.len() < BATCH { inbox.try_recv().ok() } else { None };
+    /// Waits until at least one answer is in the inbox; with no call in flight, for ever.
+    async fn answered(&mut self) {
+        if self.inbox.is_empty() {
+            match self.flying.next().await {
+                Some(answer) => self.inbox.push(answer),
+                None => std::future::pending().await,
+            }
         }
-        inputs
+    }
+
+    /// The answers so far, and all that are ready: they share a commit.
+    fn inputs(&mut self) -> Vec<Input> {
+        while self.inbox.len() < BATCH
+            && let Some(Some(answer)) = self.flying.next().now_or_never()
+        {
+            self.inbox.push(answer);
+        }
+        let answers = std::mem::take(&mut self.inbox);
+        let complete = answers.into_iter().map(|(effect, outcome)| {
+            self.known.remove(&effect);
+            let jitter = self.jitter();
+            Input::Complete(effect, outcome, jitter)
+        });
+        complete.collect()
     }
 
     /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
@@ -227,7 +236,8 @@ impl Drive<'_> {
         // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
         let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
         let shown = self.driver.watcher.is_some().then(|| records.clone());
-        self.journal.append(records, self.state).await?;
+        let commit = self.journal.append(records, self.state);
+        keep_flying(commit, &mut self.flying, &mut self.inbox).await?;
         if let (Some(watcher), Some(shown)) = (&self.driver.watcher, shown) {
             watcher.events(self.state, &shown);
         }
@@ -246,18 +256,14 @@ impl Drive<'_> {
     }
 
     /// Ctrl-C: effects may end within a grace, nothing new begins (C-05).
-    async fn wind_down(
-        &mut self,
-        inbox: &mut mpsc::UnboundedReceiver<Answer>,
-        stop: &Stop,
-    ) -> Result<Halt, DriveError> {
+    async fn wind_down(&mut self, stop: &Stop) -> Result<Halt, DriveError> {
         let deadline = tokio::time::Instant::now() + GRACE;
-        while !self.handles.is_empty() && self.quiet().is_none() {
+        while !self.known.is_empty() && self.quiet().is_none() {
             let inputs = tokio::select! {
                 biased;
                 () = stop.reached(2) => break,
                 () = tokio::time::sleep_until(deadline) => break,
-                answer = inbox.recv() => self.inputs(answer, inbox),
+                () = self.answered() => self.inputs(),
             };
             self.turn(inputs, false).await?;
         }
@@ -272,7 +278,7 @@ impl Drive<'_> {
     }
 
     fn dispatch(&mut self, effect: EffectId) {
-        if self.handles.contains_key(&effect) {
+        if self.known.contains(&effect) {
             return;
         }
         let (Some(pending), Some(request)) = (self.state.pending().get(&effect), self.state.request(&effect))
@@ -281,9 +287,8 @@ impl Drive<'_> {
         };
         let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
         let call = self.call(request, &effect);
-        let answers = self.answers.clone();
         let id = effect.clone();
-        let handle = self.tasks.spawn(async move {
+        self.flying.push(Box::pin(async move {
             if wait > 0 {
                 tokio::time::sleep(Duration::from_millis(wait)).await;
             }
@@ -291,11 +296,9 @@ impl Drive<'_> {
                 let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
                 Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
             });
-            // The driver is gone only when the run no longer wants the outcome.
-            let _ = answers.send((id, outcome));
-        });
-        self.handles.insert(effect, handle);
-        while self.tasks.try_join_next().is_some() {}
+            (id, outcome)
+        }));
+        self.known.insert(effect);
     }
 
     /// The call behind its semaphore. Ports are entered here, in the order of requests.
@@ -333,6 +336,22 @@ impl Drive<'_> {
         let mut hasher = self.random.build_hasher();
         hasher.write_u64(self.drawn);
         u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
+    }
+}
+
+/// Waits for a commit while calls in flight go on.
+async fn keep_flying<T>(
+    commit: impl Future<Output = T>,
+    flying: &mut FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send>>>,
+    inbox: &mut Vec<Answer>,
+) -> T {
+    tokio::pin!(commit);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut commit => return done,
+            Some(answer) = flying.next(), if inbox.len() < BATCH => inbox.push(answer),
+        }
     }
 }
 

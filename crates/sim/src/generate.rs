@@ -31,7 +31,7 @@ pub fn plan(seed: u64, flavour: Flavour) -> SimPlan {
     let mut rng = Rng::new(seed);
     let tools = tools(&mut rng, flavour);
     let metadata =
-        GIVEN.iter().filter(|_| rng.chance(60)).map(|name| ((*name).to_owned(), json!(name.len())));
+        GIVEN.iter().filter(|_| rng.chance(85)).map(|name| ((*name).to_owned(), json!(name.len())));
     let metadata = metadata.collect();
     let count = 1 + rng.below(9);
     let nodes = (0..count).map(|at| node(&mut rng, at, &tools, flavour)).collect();
@@ -166,14 +166,14 @@ fn text(rng: &mut Rng, at: usize, percent: usize) -> SimText {
 
 fn reference(rng: &mut Rng, at: usize) -> Part {
     let name = |rng: &mut Rng| {
-        let keys = rng.chance(60);
+        let keys = rng.chance(35);
         (if keys { rng.word(&KEYS) } else { rng.word(&GIVEN) }).to_owned()
     };
     let earlier = rng.below(at.max(1));
     let target = match rng.below(10) {
         0..=4 => {
             // Positions become ids in `tidy`.
-            let path = if rng.chance(35) { vec![name(rng)] } else { Vec::new() };
+            let path = if rng.chance(15) { vec![name(rng)] } else { Vec::new() };
             Target::Output(format!("#{earlier}"), path, rng.below(3) as u8)
         }
         5 => Target::Metadata(name(rng)),

@@ -16,6 +16,7 @@
 //! the properties can fail.
 
 pub mod canon;
+pub mod conformance;
 pub mod driver;
 pub mod generate;
 pub mod hunt;
@@ -28,4 +29,3 @@ pub mod replay;
 pub mod rng;
 pub mod watch;
 pub mod world;
-pub mod conformance;

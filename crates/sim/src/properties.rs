@@ -11,6 +11,9 @@ use crate::world::World;
 use selvedge_engine::{End, Graph, Input};
 use std::sync::Arc;
 
+/// A schedule whose journal can be folded and compared.
+const MARKED: Schedule = Schedule { seed: 0, sequential: false, marks: true, rerun_writes: false };
+
 /// A property: a plan and the seed of its schedules; an error says what does not hold.
 pub type Property = fn(&SimPlan, u64) -> Result<(), String>;
 
@@ -88,7 +91,7 @@ pub fn replays(plan: &SimPlan, seed: u64) -> Result<(), String> {
 /// # Errors
 /// What differs, and after which events the process died.
 pub fn crashes(plan: &SimPlan, seed: u64) -> Result<(), String> {
-    crash_points(plan, seed, Some(6), Schedule::default())
+    crash_points(plan, seed, Some(6), MARKED)
 }
 
 /// [`crashes`] at every event of the run.
@@ -96,7 +99,7 @@ pub fn crashes(plan: &SimPlan, seed: u64) -> Result<(), String> {
 /// # Errors
 /// What differs, and after which events the process died.
 pub fn crashes_everywhere(plan: &SimPlan, seed: u64) -> Result<(), String> {
-    crash_points(plan, seed, None, Schedule::default())
+    crash_points(plan, seed, None, MARKED)
 }
 
 /// [`crashes`] with a driver that sends lost writes again.
@@ -104,7 +107,7 @@ pub fn crashes_everywhere(plan: &SimPlan, seed: u64) -> Result<(), String> {
 /// # Errors
 /// What differs.
 pub fn crashes_rerunning_writes(plan: &SimPlan, seed: u64) -> Result<(), String> {
-    crash_points(plan, seed, Some(12), Schedule { rerun_writes: true, ..Schedule::default() })
+    crash_points(plan, seed, Some(12), Schedule { rerun_writes: true, ..MARKED })
 }
 
 fn crash_points(plan: &SimPlan, seed: u64, points: Option<usize>, base: Schedule) -> Result<(), String> {
@@ -118,8 +121,14 @@ fn crash_points(plan: &SimPlan, seed: u64, points: Option<usize>, base: Schedule
     for point in 0..points.unwrap_or(len).min(len) {
         let at = if points.is_some() { 1 + rng.below(len) } else { point + 1 };
         let journal = first.journal.cut(at);
-        let second = recovered(plan, &graph, (&first.world, &journal), &expected, Schedule { seed: rng.bits(), ..base })
-            .map_err(|error| format!("after a crash at event {at} of {len}: {error}"))?;
+        let second = recovered(
+            plan,
+            &graph,
+            (&first.world, &journal),
+            &expected,
+            Schedule { seed: rng.bits(), ..base },
+        )
+        .map_err(|error| format!("after a crash at event {at} of {len}: {error}"))?;
         if outside.changes() != second.world.changes() && expected.status == "completed" {
             return Err(format!(
                 "after a crash at event {at}: the world was changed a different number of times"
@@ -203,7 +212,7 @@ pub fn expiry(plan: &SimPlan, seed: u64) -> Result<(), String> {
         }
         let what = format!("stopped at event {at} and resumed");
         expected.same(&sim.observed().without_requests(), &what)?;
-        let folded = Sim::recover(plan, &graph, world(plan), Schedule::default(), &sim.journal)
+        let folded = Sim::recover(plan, &graph, world(plan), MARKED, &sim.journal)
             .map_err(|error| format!("{what}: {error}"))?;
         expected.same(&folded.observed().without_requests(), &format!("{what}, folded"))?;
         replay(&graph, &sim.journal).map_err(|error| format!("{what}: {error}"))?;

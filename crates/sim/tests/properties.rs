@@ -118,3 +118,56 @@ fn canary_a_driver_that_sends_lost_writes_again() {
 fn canary_a_journal_that_forgets_an_event() {
     caught(properties::forgetting, Flavour::Any);
 }
+
+/// The generator reaches what the rules are about: otherwise the properties hold for nothing.
+#[test]
+fn the_generator_reaches_what_matters() {
+    use selvedge_sim::driver::{Schedule, Sim};
+    use selvedge_sim::world::World;
+    let mut seen: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
+    for seed in 0..300 {
+        let flavour = [Flavour::Any, Flavour::Pure, Flavour::Impure][seed as usize % 3];
+        let plan = selvedge_sim::generate::plan(seed, flavour);
+        let graph = std::sync::Arc::new(selvedge_sim::lower::graph(&plan).unwrap());
+        let world = World::new(plan.seed, plan.faults);
+        let mut sim = Sim::new(&plan, &graph, world, Schedule { seed, ..Schedule::default() });
+        sim.run(None).unwrap();
+        let mut note = |what: String| *seen.entry(what).or_insert(0) += 1;
+        for record in sim.journal.records().unwrap() {
+            let json = serde_json::to_value(&record.event).unwrap();
+            let text = |name: &str| json.get(name).and_then(|v| v.as_str()).unwrap_or("").to_owned();
+            note(text("kind"));
+            if let Some(kind) = json.pointer("/fault/kind") {
+                note(format!("{} {}", text("kind"), kind.as_str().unwrap()));
+            }
+        }
+        note(sim.observed().status);
+        for warning in sim.state.warnings() {
+            note(format!("warning {}", warning.code));
+        }
+    }
+    println!("{seen:#?}");
+    for what in [
+        "completed",
+        "failed",
+        "opened",
+        "published",
+        "retried",
+        "asked",
+        "answered",
+        "refused limit_exceeded",
+        "refused unknown_tool",
+        "refused input_error",
+        "node_finished denied",
+        "node_finished empty_response",
+        "node_finished malformed_response",
+        "node_finished provider_error",
+        "node_finished unresolved_placeholder",
+        "node_finished execution_failure",
+        "warning orphan-tool-message",
+        "warning orphan-tool-call",
+        "warning missing-output-field",
+    ] {
+        assert!(seen.contains_key(what), "no plan has `{what}`: {seen:?}");
+    }
+}

@@ -37,11 +37,7 @@ fn options_go_over_what_was_stored_and_permissions_add_up() {
         exec.budget = Some("calls=1,cost=2".into());
     });
     let json = serde_json::to_string(&stored).unwrap();
-    let exec = Exec {
-        allow_write: vec!["/b".into()],
-        budget: Some("calls=5".into()),
-        ..Exec::default()
-    };
+    let exec = Exec { allow_write: vec!["/b".into()], budget: Some("calls=5".into()), ..Exec::default() };
     let chosen = Chosen::for_resume(&json, &exec).unwrap();
     assert_eq!(chosen.allow_write, [PathBuf::from("/a"), "/b".into()]);
     assert_eq!(chosen.max_parallel, Some(2));

@@ -45,7 +45,8 @@ fn refused(error: &clap::Error) -> Exit {
     ui.error_text(&text);
     if json {
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let failure = Failure::usage("C-12", "usage", &message).help("selvedge --help lists commands and options");
+        let failure =
+            Failure::usage("C-12", "usage", &message).help("selvedge --help lists commands and options");
         failure.print_json(&ui);
     }
     Exit::Usage

@@ -97,8 +97,13 @@ pub(super) fn read(
     }
     if let Some(mcp) = fields.member("mcp") {
         reader.diagnostics.push(
-            Finding::warning("C-14", "not-available", mcp.key_span, "MCP servers are not available in this version")
-                .help("the servers are ignored"),
+            Finding::warning(
+                "C-14",
+                "not-available",
+                mcp.key_span,
+                "MCP servers are not available in this version",
+            )
+            .help("the servers are ignored"),
         );
     }
 }

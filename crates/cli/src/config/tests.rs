@@ -63,10 +63,7 @@ tokens = 1e6
 #[test]
 fn unknown_keys_are_findings_with_their_place() {
     let (_, findings) = read("[limits]\nnodez = 5\nwhatever = 1\n[toolz]\n");
-    assert_eq!(
-        findings,
-        ["2:1 error unknown-field", "3:1 warning unknown-field", "4:2 error unknown-field"]
-    );
+    assert_eq!(findings, ["2:1 error unknown-field", "3:1 warning unknown-field", "4:2 error unknown-field"]);
 }
 
 #[test]
@@ -82,7 +79,9 @@ fn wrong_types_and_broken_files_are_errors() {
 fn a_later_file_goes_over_an_earlier_one_key_by_key() {
     let source = |text| Source::new("f.toml", text);
     let (mut config, mut diagnostics) = (Config::default(), Diagnostics::new());
-    for text in ["[roles]\na = \"1\"\nb = \"1\"\n[budget]\ncalls = 1\n", "[roles]\nb = \"2\"\n[budget]\ncost = 3.0\n"] {
+    for text in
+        ["[roles]\na = \"1\"\nb = \"1\"\n[budget]\ncalls = 1\n", "[roles]\nb = \"2\"\n[budget]\ncost = 3.0\n"]
+    {
         let source = source(text);
         let root = toml::parse(&source, &mut diagnostics).unwrap();
         read::read(&root, &source, Path::new("/"), &mut config, &mut diagnostics);

@@ -16,7 +16,8 @@ pub(super) fn parse(source: &Source, diagnostics: &mut Diagnostics) -> Option<No
             let span = error.span().map(span).unwrap_or_default();
             let message = format!("this is no TOML: {}", error.message());
             diagnostics.push(
-                Finding::error("C-14", "bad-toml", span, message.replace('\n', ", ")).help("correct the file"),
+                Finding::error("C-14", "bad-toml", span, message.replace('\n', ", "))
+                    .help("correct the file"),
             );
             None
         }

@@ -11,6 +11,7 @@ mod derive;
 mod finish;
 mod model;
 mod orders;
+mod outcomes;
 mod request;
 mod reuse;
 mod scope;

@@ -189,7 +189,7 @@ impl State {
             NodePhase::Done(done) => done.partial.clone(),
             NodePhase::Waiting(_) => None,
         });
-        let exists = prefix > 0 || !state.base.is_empty() || own.as_ref().is_some_and(|t| !t.is_empty());
+        let exists = prefix > 0 || !state.base.is_empty() || (state.exists && own.is_some());
         exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
     }
 

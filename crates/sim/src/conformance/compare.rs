@@ -154,7 +154,8 @@ fn results(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
                 let stated = result.error.as_ref().map(|fault| {
                     json!({"error": {"type": fault.kind.name(), "message": text_of(fault)}}).to_string()
                 });
-                let named = json!({"error": value["kind"], "contains": value.get("contains").unwrap_or(&json!([]))});
+                let named =
+                    json!({"error": value["kind"], "contains": value.get("contains").unwrap_or(&json!([]))});
                 if !stated.as_ref().is_some_and(|stated| fits(&named, stated)) {
                     wrong.push(format!("{what}\n  expected: {value}\n  got:      {}", got["error"]));
                 }
@@ -189,7 +190,11 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
         got.sort_by_key(|request| order.get(&*request.node));
         if got.len() != expected.len() {
             let nodes: Vec<&str> = got.iter().map(|request| &*request.node).collect();
-            wrong.push(format!("expected {} model requests, got {} of nodes {nodes:?}", expected.len(), got.len()));
+            wrong.push(format!(
+                "expected {} model requests, got {} of nodes {nodes:?}",
+                expected.len(),
+                got.len()
+            ));
         }
         for (at, (wanted, request)) in expected.iter().zip(got).enumerate() {
             let what = format!("request {} of node {}", at + 1, request.node);
@@ -221,7 +226,8 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
                 && wanted.args.as_ref().is_none_or(|args| *args == call.args)
                 && wanted.node.as_ref().is_none_or(|node| **node == *call.node)
         };
-        if got.len() != expected.len() || !expected.iter().zip(&got).all(|(wanted, call)| same(wanted, call)) {
+        if got.len() != expected.len() || !expected.iter().zip(&got).all(|(wanted, call)| same(wanted, call))
+        {
             let got: Vec<Value> = got
                 .iter()
                 .map(|call| json!({"tool": call.tool.name, "args": call.args, "node": call.node}))
@@ -232,8 +238,11 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
 }
 
 fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
-    let events: Vec<Value> =
-        session.records.iter().map(|record| serde_json::to_value(&record.event).unwrap_or_default()).collect();
+    let events: Vec<Value> = session
+        .records
+        .iter()
+        .map(|record| serde_json::to_value(&record.event).unwrap_or_default())
+        .collect();
     let kind = |event: &Value| event.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     for (wanted, count) in expect.events.iter().flatten() {
         let got = events.iter().filter(|event| kind(event) == *wanted).count();
@@ -257,7 +266,8 @@ fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
             let holds = if apart { a.1 < b.0 } else { a.0 < b.1 && b.0 < a.1 };
             if !holds {
                 let relation = if apart { "end before" } else { "overlap" };
-                wrong.push(format!("{what} {first} (events {a:?}) should {relation} {second} (events {b:?})"));
+                wrong
+                    .push(format!("{what} {first} (events {a:?}) should {relation} {second} (events {b:?})"));
             }
         }
     }
@@ -274,7 +284,8 @@ impl Spans {
         let mut spans = Self { nodes: HashMap::new(), calls: HashMap::new() };
         for (at, event) in events.iter().enumerate() {
             let Some(node) = node_of(event) else { continue };
-            let is_call = event["outcome"].get("output").is_some() || event["outcome"].get("failed").is_some();
+            let is_call =
+                event["outcome"].get("output").is_some() || event["outcome"].get("failed").is_some();
             match event.get("kind").and_then(Value::as_str).unwrap_or_default() {
                 "node_started" => drop(spans.nodes.insert(node, (at, usize::MAX))),
                 "node_finished" => {

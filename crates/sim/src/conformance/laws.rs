@@ -16,7 +16,12 @@ const ORDERS: u64 = 3;
 ///
 /// # Errors
 /// If a run could not be driven at all.
-pub fn check(case: &Case, compiled: &Compiled, session: &Session, seen: &Seen) -> Result<Vec<String>, String> {
+pub fn check(
+    case: &Case,
+    compiled: &Compiled,
+    session: &Session,
+    seen: &Seen,
+) -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
     wrong.extend(conversations(seen));
     if !case.order_matters && !case.options.sequential {
@@ -162,7 +167,13 @@ fn unlike(what: &str, expected: &Value, got: &Value) -> Option<String> {
     let keys = expected.as_object().into_iter().flat_map(|object| object.keys());
     let different: Vec<String> = keys
         .filter(|key| expected[key.as_str()] != got[key.as_str()])
-        .map(|key| format!("  {key}\n    reference: {}\n    here:      {}", expected[key.as_str()], got[key.as_str()]))
+        .map(|key| {
+            format!(
+                "  {key}\n    reference: {}\n    here:      {}",
+                expected[key.as_str()],
+                got[key.as_str()]
+            )
+        })
         .collect();
     (!different.is_empty()).then(|| format!("{what}\n{}", different.join("\n")))
 }

@@ -19,9 +19,8 @@ pub fn short(message: &Message) -> Value {
         Role::Assistant if message.tool_calls.is_empty() => json!({"assistant": text}),
         Role::Assistant => {
             let calls = message.tool_calls.iter();
-            let calls: Vec<Value> = calls
-                .map(|call| json!({"name": call.name, "args": call.arguments, "id": call.id}))
-                .collect();
+            let calls: Vec<Value> =
+                calls.map(|call| json!({"name": call.name, "args": call.arguments, "id": call.id})).collect();
             let mut short = Map::from_iter([("calls".to_owned(), Value::Array(calls))]);
             if !text.is_empty() {
                 short.insert("text".into(), text.into());
@@ -39,7 +38,9 @@ pub fn difference<'m>(
     actual: impl Iterator<Item = &'m Message>,
 ) -> Option<String> {
     let actual: Vec<Value> = actual.map(short).collect();
-    let Some(expected) = expected.as_array() else { return Some(format!("{what}: write a list of messages")) };
+    let Some(expected) = expected.as_array() else {
+        return Some(format!("{what}: write a list of messages"));
+    };
     let same = expected.len() == actual.len() && expected.iter().zip(&actual).all(|(e, a)| same(e, a));
     (!same).then(|| format!("{what}\n  expected:\n{}\n  got:\n{}", lines(expected), lines(&actual)))
 }
@@ -59,7 +60,8 @@ fn same(expected: &Value, actual: &Value) -> bool {
         && wanted.iter().all(|(key, wanted)| match (key.as_str(), found.get(key)) {
             (_, None) => false,
             ("calls", Some(Value::Array(calls))) => wanted.as_array().is_some_and(|wanted| {
-                wanted.len() == calls.len() && wanted.iter().zip(calls).all(|(wanted, call)| same(wanted, call))
+                wanted.len() == calls.len()
+                    && wanted.iter().zip(calls).all(|(wanted, call)| same(wanted, call))
             }),
             ("args", Some(args)) => args == wanted,
             (_, Some(Value::String(text))) => fits(wanted, text),
@@ -76,7 +78,8 @@ pub fn fits(expected: &Value, text: &str) -> bool {
         stated.pointer("/error/type") == Some(kind) && stated.pointer("/error/message").is_some()
     });
     let contains = object.get("contains").and_then(Value::as_array);
-    let parts = contains.is_none_or(|parts| parts.iter().all(|part| part.as_str().is_some_and(|p| text.contains(p))));
+    let parts =
+        contains.is_none_or(|parts| parts.iter().all(|part| part.as_str().is_some_and(|p| text.contains(p))));
     kind && parts && object.keys().all(|key| key == "error" || key == "contains")
 }
 

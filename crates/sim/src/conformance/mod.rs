@@ -45,7 +45,9 @@ pub fn files(dir: &Path) -> Result<Vec<PathBuf>, String> {
 /// What is wrong with the file, with its place.
 pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    // Of YAML 1.2: `y`, `n`, `on` and the like are texts.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(&text, options).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Runs one case in a thread of its own, for at most ten seconds.

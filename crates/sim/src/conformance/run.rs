@@ -5,10 +5,8 @@ use super::case::{Case, CrashAt, Options, Resume, Step, Tool};
 use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
 use selvedge_dialects::diagnostic::Diagnostic;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Dialect, Diagnostics, DocumentLimits, Source};
-use selvedge_engine::{
-    Budget, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
-};
+use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Source};
+use selvedge_engine::{Budget, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Stop};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -179,8 +177,12 @@ impl Session {
                 let inputs = self.answers(answers)?;
                 self.drive(inputs)
             }
-            Step { answer: None, cancel: true, resume: None, crash: None, .. } => self.drive(vec![Input::Cancel]),
-            Step { answer: None, cancel: false, resume: Some(resume), crash: None, .. } => self.resume(resume),
+            Step { answer: None, cancel: true, resume: None, crash: None, .. } => {
+                self.drive(vec![Input::Cancel])
+            }
+            Step { answer: None, cancel: false, resume: Some(resume), crash: None, .. } => {
+                self.resume(resume)
+            }
             Step { answer: None, cancel: false, resume: None, crash: Some(at), .. } => {
                 let events = self.place(at)?;
                 self.restart(events)?;

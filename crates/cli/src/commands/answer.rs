@@ -1,0 +1,70 @@
+//! `selvedge answer`: what a person says to a waiting run (C-13, E-21).
+
+use crate::args::{AnswerArgs, Common};
+use crate::commands::resume::{Held, go_on};
+use crate::commands::run::now_ms;
+use crate::failure::{Exit, Failure};
+use crate::output::ask_kind;
+use crate::ui::Ui;
+use selvedge_engine::{AskKind, Input, Record, State};
+use selvedge_runtime::load;
+use selvedge_store::{Entry, RunStatus, RunUpdate};
+use serde_json::Value;
+
+/// Records an answer and goes on with the run.
+pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
+    if args.no_continue {
+        return record(args, common, &ui);
+    }
+    go_on(&args.run, &args.exec, common, ui, |state| Ok(vec![input(args, state)?]))
+}
+
+/// The answer as an input of the run.
+fn input(args: &AnswerArgs, state: &State) -> Result<Input, Failure> {
+    let open = if state.ended().is_some() { None } else { state.asks().get_key_value(args.ask.as_str()) };
+    let Some((id, asking)) = open else { return Err(no_such_ask(args, state)) };
+    let value = match (asking.kind, args.value.trim().to_ascii_lowercase().as_str()) {
+        (AskKind::Approve, answer @ ("yes" | "no")) => Value::from(answer),
+        (AskKind::Approve, _) => {
+            let message = format!("the ask {} wants yes or no, not {:?}", args.ask, args.value);
+            return Err(Failure::usage("C-13", "bad-answer", &message)
+                .help(&format!("selvedge answer {} {} yes|no", args.run, args.ask)));
+        }
+        _ => Value::from(args.value.as_str()),
+    };
+    Ok(Input::Answer(id.clone(), value))
+}
+
+fn no_such_ask(args: &AnswerArgs, state: &State) -> Failure {
+    let message = format!("run {} has no open ask \"{}\"", args.run, args.ask);
+    let open: Vec<String> = match state.ended() {
+        Some(_) => Vec::new(),
+        None => state.asks().iter().map(|(id, ask)| format!("{id} ({})", ask_kind(ask.kind))).collect(),
+    };
+    let help = match open.is_empty() {
+        true => "the run waits for nobody".to_owned(),
+        false => format!("its open asks are: {}", open.join(", ")),
+    };
+    Failure::usage("C-13", "unknown-ask", &message).help(&help)
+}
+
+/// Only records the answer; the run goes on with the next `resume` (`--no-continue`).
+fn record(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let held = Held::take(common.state_dir.as_deref(), &args.run)?;
+    let mut state = load(&held.store, &held.run, None, None)?.state;
+    let input = input(args, &state)?;
+    let at = state.tick(now_ms());
+    let event = state.accept(input).ok_or_else(|| Failure::internal("an open ask takes no answer"))?;
+    let json = serde_json::to_string(&event).map_err(|error| Failure::internal(&error.to_string()))?;
+    state.apply_record(&Record { at, event });
+    let entry = Entry { n: state.events(), at_ms: at, json };
+    // Other asks may still be open: the run waits for them, unless this answer lets it go on.
+    let status = match state.status() {
+        selvedge_engine::RunStatus::Waiting => RunStatus::Waiting,
+        _ => RunStatus::Running,
+    };
+    let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
+    held.store.append_and_update(&held.run, vec![entry], update).wait()?;
+    held.print(&state, false, ui)?;
+    Ok(Exit::Completed)
+}

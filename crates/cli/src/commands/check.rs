@@ -1,0 +1,140 @@
+//! `selvedge check`: diagnostics only (C-04). Tools are known by their metadata: nothing is installed or run.
+
+use crate::args::{CheckArgs, Common};
+use crate::chosen::Chosen;
+use crate::config::Config;
+use crate::failure::{Exit, Failure, text};
+use crate::places;
+use crate::setup::{self, block_on};
+use crate::ui::Ui;
+use selvedge_adapters::tools::Catalogue;
+use selvedge_dialects::compile::{self, ToolSource};
+use selvedge_dialects::diagnostic::check_json;
+use selvedge_dialects::recognise::Choice;
+use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Severity};
+use selvedge_engine::{Effects, Graph, ToolDef, Warning};
+use serde_json::{Map, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Checks documents.
+pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    if args.mcp.is_some() {
+        return Err(crate::chosen::no_mcp());
+    }
+    let choice = choice(args.plan.as_deref(), args.dialect.as_deref())?;
+    let cwd = crate::environment::absolute(Path::new("."));
+    let config = Config::load(&places::config_files(&cwd), ui)?;
+    let mut chosen = crate::environment::chosen()?;
+    if !args.tools.is_empty() {
+        chosen.tools = args.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
+    }
+    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    let mut findings = Vec::new();
+    block_on(0, async {
+        for file in &args.files {
+            findings.extend(one(file, choice, &chosen, &config, &state_dir, ui).await?);
+        }
+        Ok::<(), Failure>(())
+    })??;
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    print(&findings, errors, args.files.len(), ui);
+    Ok(if errors > 0 { Exit::Usage } else { Exit::Completed })
+}
+
+async fn one(
+    file: &Path,
+    choice: Choice<'_>,
+    chosen: &Chosen,
+    config: &Config,
+    state_dir: &Path,
+    ui: &Ui,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let limits = config.limits.document();
+    let source = match selvedge_dialects::document::read_file(file, &limits) {
+        Ok(source) => source,
+        Err(diagnostic) => return Ok(vec![*diagnostic]),
+    };
+    let mut diagnostics = Diagnostics::new();
+    if let Some(document) = compile::read(&source, choice, &limits, &mut diagnostics) {
+        let catalogue = setup::catalogue(chosen, config, state_dir, &setup::workspace(file), ui).await?;
+        // Values of inputs come with a run; that some are missing here is no finding.
+        let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
+        // The graph itself is of no use here.
+        let _ = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+    }
+    Ok(diagnostics.report(&source))
+}
+
+fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {
+    if ui.json {
+        ui.result(&format!("{}\n", check_json(findings)));
+        return;
+    }
+    for finding in findings {
+        ui.error_text(&text(finding, ui.colour));
+    }
+    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+    let warnings = findings.len() - errors;
+    ui.note(&format!("{}: {}, {}", count(files, "file"), count(errors, "error"), count(warnings, "warning")));
+}
+
+/// `--plan` and `--dialect`.
+pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result<Choice<'c>, Failure> {
+    let dialect = match dialect {
+        None => None,
+        Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
+            let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
+            let message =
+                format!("`--dialect`: {name:?} is no dialect; the dialects are {}", names.join(", "));
+            Failure::usage("C-11", "unknown-dialect", &message)
+        })?),
+    };
+    Ok(Choice { dialect, plan })
+}
+
+/// The warnings among findings, as C-02 has them; a finding inside a node names it.
+pub(crate) fn warnings(findings: &[Diagnostic], graph: &Graph) -> Vec<Warning> {
+    let warning = |finding: &Diagnostic| Warning {
+        code: finding.code.into(),
+        message: finding.message.clone(),
+        node: node_at(&finding.pointer, graph),
+    };
+    findings.iter().filter(|finding| finding.severity == Severity::Warning).map(warning).collect()
+}
+
+/// The node that a JSON pointer leads into: `/nodes/3/…`, or `/NAME/nodes/3/…` in a file of several plans.
+fn node_at(pointer: &str, graph: &Graph) -> Option<Arc<str>> {
+    let mut parts = pointer.split('/').skip(1).take(3).skip_while(|part| *part != "nodes").skip(1);
+    let index: usize = parts.next()?.parse().ok()?;
+    graph.nodes.values().nth(index).map(|node| node.id.clone())
+}
+
+/// A catalogue whose Python tools need not be prepared: one with an unknown schema takes any arguments.
+pub(crate) struct Sketch<'a>(pub(crate) &'a Catalogue);
+
+impl ToolSource for Sketch<'_> {
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        let sketch = || {
+            self.0.contains(name).then(|| {
+                Arc::new(ToolDef {
+                    name: name.into(),
+                    description: "".into(),
+                    input_schema: json!({"type": "object"}),
+                    output_params: None,
+                    // What it declares is told when it is prepared.
+                    effects: Some(Effects::Read),
+                    version: "".into(),
+                    source: "unprepared".into(),
+                    timeout_s: None,
+                    approval: false,
+                })
+            })
+        };
+        self.0.def(name).or_else(sketch)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names().map(ToString::to_string).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! `selvedge resume`: a run goes on where its journal ends (E-05, P-21).
+
+use crate::args::{Common, Exec, ResumeArgs};
+use crate::chosen::Chosen;
+use crate::config::Config;
+use crate::drive::Drive;
+use crate::failure::{Exit, Failure};
+use crate::models;
+use crate::output::{Report, tool_changed};
+use crate::places;
+use crate::setup::{self, block_on};
+use crate::signals::Signals;
+use crate::ui::Ui;
+use selvedge_adapters::http::{Http, Secret};
+use selvedge_adapters::tools::Catalogue;
+use selvedge_engine::graph::Act;
+use selvedge_engine::{Graph, Input, RunStatus, State, ToolDef};
+use selvedge_runtime::{Driver, Loaded, graph_of, load};
+use selvedge_store::{DriverLock, RunInfo, Store};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Goes on with a run.
+pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
+    go_on(&args.run, &args.exec, common, ui, |state| match state.status() {
+        // The outermost failed part gets a new visit; what had succeeded is reused (E-05, E-29).
+        RunStatus::Failed => Ok(vec![Input::Resume(Vec::new())]),
+        _ => Ok(Vec::new()),
+    })
+}
+
+/// A run that exists, with the right to drive it.
+pub(crate) struct Held {
+    /// The state folder.
+    pub(crate) dir: PathBuf,
+    /// Its store.
+    pub(crate) store: Arc<Store>,
+    /// Its full id.
+    pub(crate) run: String,
+    /// Its row.
+    pub(crate) info: RunInfo,
+    /// The right to drive it, unless it has ended and can only be read.
+    pub(crate) lock: Option<DriverLock>,
+}
+
+impl Held {
+    /// Finds a run and takes its lock.
+    ///
+    /// # Errors
+    /// Exit 2 if there is none of that id, or another live process drives it (C-12).
+    pub(crate) fn take(state_dir: Option<&Path>, run: &str) -> Result<Self, Failure> {
+        let (dir, store) = setup::open_existing(state_dir, run)?;
+        let run = store.find_run(run)?;
+        let lock = store.drive(&run);
+        let info = store.run(&run)?;
+        let ended =
+            !matches!(info.status, selvedge_store::RunStatus::Running | selvedge_store::RunStatus::Waiting);
+        let lock = match lock {
+            Ok(lock) => Some(lock),
+            // A run that can't be written can still be shown, if there is nothing left to do.
+            Err(selvedge_store::StoreError::ReadOnly { .. }) if ended => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { dir, store: Arc::new(store), run, info, lock })
+    }
+
+    /// Prints the run as its journal has it.
+    pub(crate) fn print(&self, state: &State, driven: bool, ui: &Ui) -> Result<Exit, Failure> {
+        let graph = graph_of(&self.store, &self.info)?;
+        let warnings = Chosen::stored(&self.info.options).warnings;
+        let (run, scripted) = (&self.run, self.info.scripted);
+        let report = Report { run, state, scripted, warnings: &warnings, graph: &graph, driven };
+        report.print(ui);
+        Ok(report.exit())
+    }
+}
+
+/// Loads a run and drives it on, after the inputs that `first` makes of its state.
+pub(crate) fn go_on(
+    run: &str,
+    exec: &Exec,
+    common: &Common,
+    mut ui: Ui,
+    first: impl FnOnce(&State) -> Result<Vec<Input>, Failure>,
+) -> Result<Exit, Failure> {
+    let mut held = Held::take(common.state_dir.as_deref(), run)?;
+    let mut chosen = Chosen::for_resume(&held.info.options, exec)?;
+    let state = load(&held.store, &held.run, None, None)?.state;
+    let inputs = first(&state)?;
+    if matches!(state.status(), RunStatus::Completed | RunStatus::Cancelled) {
+        return held.print(&state, true, &ui);
+    }
+    let Some(lock) = held.lock.take() else {
+        let message = format!("run {} can't go on: its state folder can only be read", held.run);
+        return Err(
+            Failure::environment("C-14", "state-read-only", &message).help("make the folder writable")
+        );
+    };
+    unchangeable(exec, &ui);
+    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    block_on(0, async {
+        let signals = Signals::listen(&ui);
+        let (stored_script, stored_hash) = (chosen.script.clone(), chosen.script_hash.clone());
+        let preparing = async {
+            let workspace = setup::workspace(&chosen.document);
+            let catalogue = setup::catalogue(&chosen, &config, &held.dir, &workspace, &ui).await?;
+            let roles = roles(state.graph());
+            let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
+            let inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
+            Ok::<_, Failure>((catalogue, models, inputs))
+        };
+        let (catalogue, models, inputs) = tokio::select! {
+            biased;
+            () = signals.came() => return Err(setup::interrupted()),
+            prepared = preparing => prepared?,
+        };
+        ui.secrets = models.secrets.iter().map(Secret::clone).collect();
+        tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);
+        // Folded once more, so that a model that counts requests knows those that were answered (C-07).
+        let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
+        let graph = graph_of(&held.store, &info)?;
+        let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
+        let driver = Driver::new(models.model, Arc::new(catalogue), limits);
+        ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
+        let drive = Drive {
+            ui: &ui,
+            store: Arc::clone(&held.store),
+            run: held.run.clone(),
+            state,
+            graph,
+            scripted: info.scripted || models.scripted,
+            warnings: chosen.warnings.clone(),
+            lock,
+        };
+        Ok(drive.go(driver, inputs, &signals).await)
+    })?
+}
+
+/// Options that a run can't take any more say so.
+fn unchangeable(exec: &Exec, ui: &Ui) {
+    for (given, option) in [(exec.sequential, "--sequential"), (exec.budget.is_some(), "--budget")] {
+        if given {
+            ui.notice(&format!("note: `{option}` has no effect: it was fixed when the run began"));
+        }
+    }
+}
+
+fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripted: bool, ui: &Ui) {
+    let Some(script) = chosen.script.as_deref().filter(|_| scripted) else { return };
+    ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
+    if path == Some(script) && hash.is_some() && hash != chosen.script_hash.as_deref() {
+        ui.notice("note: the script has changed since the run began");
+    }
+}
+
+/// The model roles that a graph's calls use (C-08).
+fn roles(graph: &Graph) -> Vec<Arc<str>> {
+    let leaves = graph.nodes.values().flat_map(|node| node.body.leaves.values());
+    let roles: BTreeSet<Arc<str>> = leaves
+        .filter_map(|leaf| match &leaf.act {
+            Act::Infer(infer) => Some(infer.model.clone().unwrap_or_else(|| "basic".into())),
+            _ => None,
+        })
+        .collect();
+    roles.into_iter().collect()
+}
+
+/// A failed run takes tools as they are now; those that changed go into the journal (P-21). Any other run keeps
+/// the versions it has pinned.
+async fn with_tools(
+    inputs: Vec<Input>,
+    state: &State,
+    catalogue: &Catalogue,
+    ui: &Ui,
+) -> Result<Vec<Input>, Failure> {
+    if !inputs.iter().any(|input| matches!(input, Input::Resume(_))) {
+        return Ok(inputs);
+    }
+    let pinned = &state.graph().tools;
+    let names: Vec<&str> = pinned.keys().map(|name| &**name).collect();
+    catalogue.prepare(&names).await?;
+    let mut changed: Vec<ToolDef> = Vec::new();
+    for (name, old) in pinned {
+        let Some(new) = catalogue.def(name).filter(|new| new.version != old.version) else { continue };
+        let warning = tool_changed(name, &old.version, &new.version);
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+        changed.push((*new).clone());
+    }
+    let with_changes = |input| match input {
+        Input::Resume(_) => Input::Resume(changed.clone()),
+        other => other,
+    };
+    Ok(inputs.into_iter().map(with_changes).collect())
+}

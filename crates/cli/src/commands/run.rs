@@ -1,0 +1,285 @@
+//! `selvedge run`: read, check, prepare, record, drive.
+//!
+//! Everything that can be wrong with the call, the document or the machine is found before the run is recorded,
+//! cheapest first, so that nothing half-runs.
+
+use crate::args::{Common, RunArgs};
+use crate::chosen::{self, Chosen};
+use crate::commands::check::{self, Sketch};
+use crate::config::Config;
+use crate::drive::Drive;
+use crate::failure::{Exit, Failure, text};
+use crate::models::{self, Models};
+use crate::places;
+use crate::setup::{self, Known, block_on};
+use crate::signals::Signals;
+use crate::ui::Ui;
+use selvedge_adapters::http::Http;
+use selvedge_adapters::tools::Catalogue;
+use selvedge_dialects::compile::{self, Document, ToolSource};
+use selvedge_dialects::{Diagnostics, Severity, Source};
+use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
+use selvedge_runtime::Driver;
+use selvedge_store::{DriverLock, Entry, Mode, NewRun, RunStatus, Store};
+use serde_json::{Map, Value};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A document that was read and found to be right by itself.
+struct Read {
+    source: Source,
+    document: Document,
+    initial: Map<String, Value>,
+    diagnostics: Diagnostics,
+}
+
+/// Everything that a run needs and that can fail.
+struct Prepared {
+    graph: Arc<Graph>,
+    catalogue: Catalogue,
+    models: Models,
+    warnings: Vec<Warning>,
+    initial: Map<String, Value>,
+    name: String,
+    dialect: &'static str,
+    budget: Budget,
+}
+
+impl Prepared {
+    /// The run's caps: options over the document's over the configuration's (E-20).
+    fn budget(&self, chosen: &Chosen, config: &Config) -> Budget {
+        let by_rank = [chosen.budget, self.budget, config.budget];
+        Budget {
+            calls: by_rank.iter().find_map(|budget| budget.calls),
+            tokens: by_rank.iter().find_map(|budget| budget.tokens),
+            cost: by_rank.iter().find_map(|budget| budget.cost),
+        }
+    }
+}
+
+/// Runs a document.
+pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
+    let mut chosen = Chosen::for_run(&args.exec)?;
+    chosen.document = crate::environment::absolute(&args.file);
+    let given = chosen::inputs(&args.exec.input)?;
+    let id = match &args.exec.run_id {
+        Some(id) => checked_id(id)?,
+        None => fresh_id(),
+    };
+    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let read = read(args, &chosen, &config, &given)?;
+    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    block_on(read.source.text().len(), async {
+        let signals = Signals::listen(&ui);
+        let prepared = tokio::select! {
+            biased;
+            () = signals.came() => return Err(setup::interrupted()),
+            prepared = prepare(read, &mut chosen, &config, &state_dir, &ui) => prepared?,
+        };
+        ui.secrets = prepared.models.secrets.clone();
+        if let Some(script) = chosen.script.as_ref().filter(|_| prepared.models.scripted) {
+            ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
+        }
+        chosen.warnings = prepared.warnings.clone();
+        let store = Arc::new(Store::open(&state_dir, Mode::ReadWrite)?);
+        let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
+        let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
+        ui.note(&format!("run {id}"));
+        let Prepared { graph, catalogue, models, warnings, .. } = prepared;
+        let driver = Driver::new(models.model, Arc::new(catalogue), limits);
+        let drive =
+            Drive { ui: &ui, store, run: id, state, graph, scripted: models.scripted, warnings, lock };
+        Ok(drive.go(driver, Vec::new(), &signals).await)
+    })?
+}
+
+/// Reads the document and its inputs (P-23).
+fn read(
+    args: &RunArgs,
+    chosen: &Chosen,
+    config: &Config,
+    given: &Map<String, Value>,
+) -> Result<Read, Failure> {
+    let limits = config.limits.document();
+    let source = selvedge_dialects::document::read_file(&args.file, &limits)
+        .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
+    let mut diagnostics = Diagnostics::new();
+    let choice = check::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;
+    let document = compile::read(&source, choice, &limits, &mut diagnostics);
+    let Some(document) = document.filter(|_| !diagnostics.has_errors()) else {
+        return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
+    };
+    let initial = document.inputs(given, &mut diagnostics);
+    if diagnostics.has_errors() {
+        return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
+    }
+    Ok(Read { source, document, initial, diagnostics })
+}
+
+/// Finds tools and models and compiles the document.
+async fn prepare(
+    read: Read,
+    chosen: &mut Chosen,
+    config: &Config,
+    state_dir: &Path,
+    ui: &Ui,
+) -> Result<Prepared, Failure> {
+    let workspace = setup::workspace(&chosen.document);
+    let catalogue = setup::catalogue(chosen, config, state_dir, &workspace, ui).await?;
+    let names = read.document.tools();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    permissions(&catalogue, &names)?;
+    // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
+    // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
+    let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
+    let compiled = match known {
+        true => Some(compiled(&read, &Known(&catalogue))?),
+        false => compiled(&read, &Sketch(&catalogue)).map(|_| None)?,
+    };
+    let models = models::prepare(chosen, config, &read.document.models(), &Http::new()).await?;
+    catalogue.prepare(&names).await?;
+    let (graph, diagnostics) = match compiled {
+        Some(done) => done,
+        None => self::compiled(&read, &Known(&catalogue))?,
+    };
+    setup::denied_calls(&graph, &catalogue)?;
+    let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
+    warnings.extend(catalogue.warnings().iter().cloned());
+    tell(&diagnostics, &read.source, &catalogue, ui);
+    let document = &read.document;
+    let stem = || chosen.document.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = document.name().map(str::to_owned).or_else(stem).unwrap_or_default();
+    let (dialect, budget) = (document.dialect().name(), document.budget());
+    let initial = read.initial;
+    Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
+}
+
+/// Tools that declare more than is allowed. Built-ins declare nothing: their calls are denied one by one.
+fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
+    let built_in = |name: &str| catalogue.def(name).is_some_and(|def| &*def.source == "built-in");
+    let refused: Vec<_> =
+        names.iter().filter(|name| !built_in(name)).filter_map(|name| catalogue.refusal(name)).collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),
+    }
+}
+
+/// Compiles the document with these tools; the findings are those of reading and of compiling.
+fn compiled(read: &Read, tools: &dyn ToolSource) -> Result<(Graph, Diagnostics), Failure> {
+    let mut diagnostics = read.diagnostics.clone();
+    match read.document.compile(tools, &read.initial, &mut diagnostics) {
+        Some(graph) if !diagnostics.has_errors() => Ok((graph, diagnostics)),
+        _ => Err(Failure::findings(Exit::Usage, diagnostics.report(&read.source))),
+    }
+}
+
+fn tell(diagnostics: &Diagnostics, source: &Source, catalogue: &Catalogue, ui: &Ui) {
+    if ui.quiet {
+        return;
+    }
+    for diagnostic in diagnostics.report(source).iter().filter(|d| d.severity == Severity::Warning) {
+        ui.error_text(&text(diagnostic, ui.colour));
+    }
+    for warning in catalogue.warnings() {
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+    }
+}
+
+/// Creates the run: from here on it exists, and its first event is durable (E-04).
+async fn record(
+    store: &Store,
+    id: &str,
+    chosen: &Chosen,
+    config: &Config,
+    prepared: &Prepared,
+) -> Result<(State, DriverLock), Failure> {
+    let lock = store.drive(id)?;
+    let unwritable =
+        |error: serde_json::Error| Failure::internal(&format!("the run can't be written: {error}"));
+    let (graph, stored) = store.put_blob(serde_json::to_vec(&*prepared.graph).map_err(unwritable)?);
+    let start = Start {
+        graph: graph.to_string().into(),
+        initial: prepared.initial.clone(),
+        sequential: chosen.sequential,
+        budget: prepared.budget(chosen, config),
+        limits: config.limits.machine(),
+    };
+    let mut state = State::new(Arc::clone(&prepared.graph));
+    let at = state.tick(now_ms());
+    let event = state
+        .accept(Input::Start(Box::new(start)))
+        .ok_or_else(|| Failure::internal("a new run can't start"))?;
+    let json = serde_json::to_string(&event).map_err(unwritable)?;
+    state.apply_record(&Record { at, event });
+    let run = NewRun {
+        id: id.to_owned(),
+        name: prepared.name.clone(),
+        dialect: prepared.dialect.to_owned(),
+        status: RunStatus::Running,
+        started_ms: at,
+        graph: Some(graph),
+        scripted: prepared.models.scripted,
+        options: serde_json::to_string(chosen).map_err(unwritable)?,
+        fork: None,
+    };
+    let created = store.create_run(run, vec![Entry { n: 1, at_ms: at, json }]);
+    created.await?;
+    stored.await?;
+    Ok((state, lock))
+}
+
+/// An id that the user chose.
+fn checked_id(id: &str) -> Result<String, Failure> {
+    const LONGEST: usize = 200;
+    let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
+    if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
+        let message = format!("`--run-id` must be 1 to {LONGEST} characters without spaces, not {id:?}");
+        return Err(Failure::usage("C-12", "bad-run-id", &message));
+    }
+    Ok(id.to_owned())
+}
+
+/// A new id: nine digits of time, so that ids sort by it, and five that are random.
+fn fresh_id() -> String {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    let random = hasher.finish() & ((1 << 25) - 1);
+    let number = (u128::from(now_ms().unsigned_abs()) << 25) | u128::from(random);
+    let digit = |at: u32| {
+        let index = usize::try_from(number >> (5 * at) & 31).unwrap_or_default();
+        char::from(DIGITS.get(index).copied().unwrap_or(b'0'))
+    };
+    (0..14).rev().map(digit).collect()
+}
+
+/// Milliseconds since 1970 (UTC).
+pub(crate) fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short_distinct_and_sort_by_time() {
+        let ids: Vec<String> = (0..50).map(|_| fresh_id()).collect();
+        assert!(ids.iter().all(|id| id.len() == 14 && checked_id(id).is_ok()));
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        assert!(fresh_id() > ids[0]);
+    }
+
+    #[test]
+    fn a_chosen_id_is_one_word() {
+        assert!(checked_id("my-run.1").is_ok());
+        for wrong in ["", "a b", "-x", "a\n"] {
+            assert!(checked_id(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Effects under way: asked for, answered, tried again, refused, reused (E-05, E-13, E-14, E-29).
+
+use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, Slot, SlotState, State};
+use crate::effect::{EffectId, Effects, Outcome};
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Act, AskKind};
+use crate::ids::{LeafIx, NodeIx};
+use crate::message::ToolCall;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl State {
+    pub(super) fn asked(&mut self, node: NodeIx, ask: &Arc<str>, kind: AskKind, prompt: &str) {
+        let Some(frame) = self.frame_mut(node) else { return };
+        let mut slot = None;
+        match &mut frame.phase {
+            LeafPhase::Calls(phase) => {
+                let at = phase.unsettled.pop_front().unwrap_or(phase.next);
+                if let Some(row) = phase.slots.get_mut(at) {
+                    row.state = match row.state {
+                        SlotState::Lost(_) => SlotState::Lost(true),
+                        _ => SlotState::Asked,
+                    };
+                }
+                slot = Some(at);
+            }
+            phase => *phase = LeafPhase::Ask(None),
+        }
+        self.asks.insert(ask.clone(), Asking { node, kind, prompt: prompt.into(), slot });
+    }
+
+    pub(super) fn answered(&mut self, ask: &Arc<str>, value: &Value) {
+        let Some(asking) = self.asks.remove(ask) else { return };
+        let yes = value == &Value::Bool(true) || value.as_str() == Some("yes");
+        let node = asking.node;
+        match asking.slot {
+            None if asking.kind == AskKind::Approve && yes => {
+                if let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node)
+                    && matches!(self.graph.nodes[node].body.leaves[*leaf].act, Act::Call(_))
+                {
+                    // A fixed call that asked before it had a slot: it now may run.
+                    if let Some(frame) = self.frame_mut(node) {
+                        frame.approved = true;
+                        frame.phase = LeafPhase::Enter;
+                    }
+                } else {
+                    self.move_on(node);
+                }
+            }
+            None => {
+                if let Some(frame) = self.frame_mut(node) {
+                    frame.phase = LeafPhase::Ask(Some(value.clone()));
+                }
+            }
+            Some(at) => self.answer_slot(node, at, yes),
+        }
+        self.gate_calls(node);
+        self.wake(node);
+    }
+
+    pub(super) fn answer_slot(&mut self, node: NodeIx, at: usize, yes: bool) {
+        let Some(phase) = self.calls_mut(node) else { return };
+        let Some(slot) = phase.slots.get_mut(at) else { return };
+        match (&slot.state, yes) {
+            (SlotState::Lost(_), true) => phase.unsettled.push_back(at),
+            (SlotState::Lost(_), false) => {
+                let message =
+                    format!("nobody knows whether `{}` ran before the process ended", slot.call.name);
+                let fault = Fault::new(FaultKind::UnknownOutcome, message);
+                slot.state = SlotState::Done(Err(fault));
+                let effects = slot.effects;
+                phase.closed(effects);
+            }
+            (_, true) => {
+                slot.approved = true;
+                slot.state = SlotState::Todo;
+            }
+            (_, false) => {
+                slot.state = SlotState::Done(Err(super::calls::denied(&slot.call.name)));
+                phase.next += 1;
+            }
+        }
+    }
+
+    pub(super) fn completed(&mut self, effect: &EffectId, outcome: &Outcome, jitter: u32) {
+        let Some(pending) = self.pending.remove(effect) else { return };
+        if pending.model {
+            self.model_completed(pending.node, effect, outcome, jitter);
+        } else {
+            self.usage.tool_calls += 1;
+            self.call_completed(pending.node, pending.slot, outcome, jitter);
+        }
+        self.gate_calls(pending.node);
+        self.wake(pending.node);
+    }
+
+    pub(super) fn model_completed(
+        &mut self,
+        node: NodeIx,
+        effect: &EffectId,
+        outcome: &Outcome,
+        jitter: u32,
+    ) {
+        if let Outcome::Reply(reply) = outcome {
+            self.usage.model_calls += 1;
+            self.usage.tokens.input += reply.tokens.input;
+            self.usage.tokens.output += reply.tokens.output;
+            self.usage.tokens.cost += reply.tokens.cost;
+            self.record_model(node, effect, reply);
+        }
+        self.give_model(node, outcome, jitter);
+    }
+
+    /// Hands the outcome to the waiting leaf.
+    pub(super) fn give_model(&mut self, node: NodeIx, outcome: &Outcome, jitter: u32) {
+        let Some(Frame { phase: LeafPhase::Model(phase), .. }) = self.frame_mut(node) else { return };
+        phase.got = match outcome {
+            Outcome::Reply(reply) => Some(Got::Reply(Arc::clone(reply))),
+            Outcome::Failed(failure) => Some(Got::Failed(failure.clone(), jitter)),
+            Outcome::Output(_) => None,
+        };
+    }
+
+    pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: u32) {
+        let leaf = self.frame(node).and_then(|frame| frame.leaf).unwrap_or(LeafIx(0));
+        let retry = self.retry(node, leaf);
+        let again = match (outcome, self.calls(node).and_then(|phase| phase.slots.get(at))) {
+            (Outcome::Failed(failure), Some(slot)) => self.tool_again(failure, slot, retry, jitter).is_some(),
+            _ => false,
+        };
+        if let Outcome::Output(output) = outcome {
+            self.record_call(node, at, output);
+        }
+        let Some(phase) = self.calls_mut(node) else { return };
+        let Some(slot) = phase.slots.get_mut(at) else { return };
+        let effects = slot.effects;
+        match outcome {
+            Outcome::Output(output) => slot.state = SlotState::Done(Ok(Arc::clone(output))),
+            Outcome::Failed(failure) if again => {
+                slot.state = SlotState::Failed(failure.clone(), jitter);
+                phase.unsettled.push_back(at);
+                return;
+            }
+            Outcome::Failed(failure) => slot.state = SlotState::Done(Err(failure.fault.clone())),
+            Outcome::Reply(_) => return,
+        }
+        phase.closed(effects);
+    }
+
+    pub(super) fn lost(&mut self, effect: &EffectId) {
+        let Some(pending) = self.pending.remove(effect) else { return };
+        if let Some(phase) = self.calls_mut(pending.node)
+            && let Some(slot) = phase.slots.get_mut(pending.slot)
+        {
+            slot.state = SlotState::Lost(false);
+            phase.unsettled.push_back(pending.slot);
+        }
+        self.wake(pending.node);
+    }
+
+    /// The live leaf of the effect's node asked for it.
+    pub(super) fn requested(&mut self, effect: &EffectId, args: Option<&Value>) {
+        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        if matches!(act, Act::Infer(_)) {
+            self.model_requested(node, leaf, effect.clone());
+        } else {
+            let at = self.begin_slot(node, leaf, effect, args);
+            if let Some((at, effects)) = at {
+                self.ran_afresh(node, effects);
+                self.add_pending(effect.clone(), node, at, 0, effects, false);
+            }
+        }
+        self.gate_calls(node);
+        self.settle_agenda(node);
+    }
+
+    pub(super) fn live_leaf(&self, effect: &EffectId) -> Option<(NodeIx, LeafIx)> {
+        let node = self.node_of(effect)?;
+        Some((node, self.frame(node)?.leaf?))
+    }
+
+    /// Starts the next slot, or the only one of a fixed call, and counts it (P-14).
+    pub(super) fn begin_slot(
+        &mut self,
+        node: NodeIx,
+        leaf: LeafIx,
+        effect: &EffectId,
+        args: Option<&Value>,
+    ) -> Option<(usize, Effects)> {
+        self.fixed_slot(node, leaf, effect, args);
+        let phase = self.calls_mut(node)?;
+        let at = phase.next;
+        let slot = phase.slots.get_mut(at)?;
+        slot.state = SlotState::Running;
+        let (effects, name) = (slot.effects, slot.call.name.clone());
+        phase.opened(effects);
+        phase.next += 1;
+        let frame = self.frame_mut(node)?;
+        *frame.calls.entry(name).or_insert(0) += 1;
+        Some((at, effects))
+    }
+
+    /// The one slot of a fixed call comes into being with its first event.
+    pub(super) fn fixed_slot(&mut self, node: NodeIx, leaf: LeafIx, effect: &EffectId, args: Option<&Value>) {
+        let Act::Call(call) = &self.graph.nodes[node].body.leaves[leaf].act else { return };
+        let effects = self.graph.effects(&self.graph.nodes[node], &call.tool);
+        let name = call.tool.clone();
+        let Some(frame) = self.frame_mut(node) else { return };
+        if !matches!(frame.phase, LeafPhase::Calls(_)) {
+            let arguments = args.cloned().unwrap_or_default();
+            let call = ToolCall { id: Arc::clone(&effect.0), name, arguments };
+            let slots = vec![Slot::new(call, effect.clone(), effects)];
+            frame.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
+        }
+    }
+
+    pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {
+        let Some((node, _)) = self.live_leaf(effect) else { return };
+        let not_before = self.at.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
+        let Some(frame) = self.frame_mut(node) else { return };
+        match &mut frame.phase {
+            LeafPhase::Model(phase) => {
+                phase.effect = effect.clone();
+                phase.attempt += 1;
+                phase.faults += 1;
+                phase.got = None;
+                self.add_pending(effect.clone(), node, 0, not_before, Effects::Idempotent, true);
+            }
+            LeafPhase::Calls(phase) => {
+                let Some(at) = phase.unsettled.pop_front() else { return };
+                let Some(slot) = phase.slots.get_mut(at) else { return };
+                slot.attempt += 1;
+                slot.effect = effect.clone();
+                slot.state = SlotState::Running;
+                let effects = slot.effects;
+                frame.attempts += 1;
+                self.add_pending(effect.clone(), node, at, not_before, effects, false);
+            }
+            LeafPhase::Enter | LeafPhase::Ask(_) => {}
+        }
+        self.settle_agenda(node);
+    }
+
+    pub(super) fn refused(&mut self, effect: &EffectId, fault: &Fault, args: Option<&Value>) {
+        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        self.fixed_slot(node, leaf, effect, args);
+        if let Some(phase) = self.calls_mut(node)
+            && let Some(slot) = phase.slots.get_mut(phase.next)
+        {
+            slot.state = SlotState::Done(Err(fault.clone()));
+            let name = slot.call.name.clone();
+            phase.next += 1;
+            // A call with unfit arguments is a failed call, and those count (P-14).
+            if fault.kind == FaultKind::InputError
+                && let Some(frame) = self.frame_mut(node)
+            {
+                *frame.calls.entry(name).or_insert(0) += 1;
+            }
+        }
+        self.gate_calls(node);
+        self.settle_agenda(node);
+    }
+
+    pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
+        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        let Some(outcome) = self.pool.take(from) else { return };
+        match &outcome {
+            Outcome::Reply(reply) => {
+                self.model_requested(node, leaf, effect.clone());
+                self.pending.remove(effect);
+                self.record_model(node, effect, reply);
+                self.give_model(node, &outcome, 0);
+            }
+            _ => {
+                if let Some((at, _)) = self.begin_slot(node, leaf, effect, args) {
+                    self.call_completed(node, at, &outcome, 0);
+                }
+            }
+        }
+        self.gate_calls(node);
+        self.settle_agenda(node);
+    }
+
+    pub(crate) fn add_pending(
+        &mut self,
+        effect: EffectId,
+        node: NodeIx,
+        slot: usize,
+        not_before: i64,
+        effects: Effects,
+        model: bool,
+    ) {
+        self.pending.insert(effect, PendingEffect { node, slot, not_before, effects, model });
+    }
+
+    pub(crate) fn calls(&self, node: NodeIx) -> Option<&CallsPhase> {
+        match self.frame(node) {
+            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
+            _ => None,
+        }
+    }
+
+    pub(super) fn calls_mut(&mut self, node: NodeIx) -> Option<&mut CallsPhase> {
+        match self.frame_mut(node) {
+            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
+            _ => None,
+        }
+    }
+}
