@@ -289,6 +289,37 @@ impl Event {
     }
 }
 
+impl Input {
+    /// The input that an event records; `None` for a derived one. [`crate::State::accept`] makes the same event
+    /// of it again, which is how a recorded run is replayed (E-18).
+    pub fn from_event(event: Event) -> Option<Self> {
+        Some(match event {
+            Event::Started(start) => Input::Start(start),
+            Event::Completed { effect, outcome, jitter } => Input::Complete(effect, outcome, jitter),
+            Event::Lost { effect } => Input::Lose(effect),
+            Event::Answered { ask, value } => Input::Answer(ask, value),
+            Event::CancelRequested => Input::Cancel,
+            Event::Expired { seconds } => Input::Expire(seconds),
+            Event::Resumed { tools } => Input::Resume(tools),
+            Event::Poisoned { message } => Input::Poison(message),
+            Event::NodeStarted { .. }
+            | Event::Opened { .. }
+            | Event::Appended { .. }
+            | Event::Requested { .. }
+            | Event::Retried { .. }
+            | Event::Reused { .. }
+            | Event::Refused { .. }
+            | Event::Asked { .. }
+            | Event::Published { .. }
+            | Event::NodeFinished { .. }
+            | Event::Ended { .. } => return None,
+        })
+    }
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,7 +179,8 @@ fn least_appended(flow: &Flow) -> usize {
         }
         best.insert(leaf, total);
         let next = &flow.leaves[leaf].next;
-        todo.extend(next.iter().filter_map(|edge| edge.to.map(|to| (to, total))));
+        let known = |to: &LeafIx| flow.leaves.get(*to).is_some();
+        todo.extend(next.iter().filter_map(|edge| edge.to.filter(known).map(|to| (to, total))));
         let always = next.iter().any(|edge| edge.when == Guard::Always);
         if !always || next.iter().any(|edge| edge.to.is_none()) {
             least = least.min(total);

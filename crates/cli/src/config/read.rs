@@ -4,8 +4,8 @@ use super::{Config, ModelConfig, Provider};
 use selvedge_adapters::models::Price;
 use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
-use selvedge_dialects::json::{Kind, Member, Node};
-use selvedge_dialects::{Diagnostics, Finding, Source};
+use selvedge_dialects::json::{Member, Node};
+use selvedge_dialects::{Diagnostics, Finding};
 use selvedge_engine::Effects;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,20 +60,13 @@ const EFFECTS: [(&str, Effects); 4] = [
 
 /// One file being read.
 struct Reader<'a> {
-    source: &'a Source,
     folder: &'a Path,
     diagnostics: &'a mut Diagnostics,
 }
 
 /// Puts what a file says over what `config` has; relative paths start at `folder`.
-pub(super) fn read(
-    root: &Node<'_>,
-    source: &Source,
-    folder: &Path,
-    config: &mut Config,
-    diagnostics: &mut Diagnostics,
-) {
-    let mut reader = Reader { source, folder, diagnostics };
+pub(super) fn read(root: &Node<'_>, folder: &Path, config: &mut Config, diagnostics: &mut Diagnostics) {
+    let mut reader = Reader { folder, diagnostics };
     let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return };
     for model in reader.members(&fields, "models") {
         if let Some(value) = reader.model(&model.value) {
@@ -137,9 +130,7 @@ impl Reader<'_> {
             model: model.value.to_string(),
             base_url: text("base_url", self),
             api_key_env: text("api_key_env", self),
-            context_tokens: fields
-                .count("context_tokens", "C-14", self.source, self.diagnostics)
-                .map(|count| count.value),
+            context_tokens: self.count(&fields, "context_tokens", "C-14"),
             price,
         })
     }
@@ -219,6 +210,20 @@ impl Reader<'_> {
         })
     }
 
+    /// A whole number from 0 on; 1e6 is one too, as on the command line.
+    fn count(&mut self, fields: &Fields<'_, '_>, field: &'static str, rule: &'static str) -> Option<u64> {
+        let number = fields.number(field, rule, self.diagnostics)?;
+        if number.value >= 0.0 && number.value.fract() == 0.0 {
+            return Some(number.value as u64);
+        }
+        let message = format!("`{field}` must be a whole number from 0 on, not {}", number.value);
+        self.diagnostics.push(
+            Finding::error(rule, "bad-count", number.span, message)
+                .help(format!("write {field} = 1000, for example")),
+        );
+        None
+    }
+
     /// A list of strings.
     fn texts(&mut self, node: &Node<'_>, field: &str) -> Option<Vec<Arc<str>>> {
         let texts: Option<Vec<Arc<str>>> =
@@ -248,17 +253,11 @@ impl Reader<'_> {
 
     fn budget(&mut self, node: &Node<'_>, config: &mut Config) {
         let Some(fields) = Fields::open(node, &BUDGET, "E-20", self.diagnostics) else { return };
-        if let Some(calls) = fields.count("calls", "E-20", self.source, self.diagnostics) {
-            config.budget.calls = Some(calls.value);
+        if let Some(calls) = self.count(&fields, "calls", "E-20") {
+            config.budget.calls = Some(calls);
         }
-        // Tokens may be written as 1e6, as on the command line.
-        if let Some(node) = fields.given("tokens") {
-            match &node.kind {
-                Kind::Number(number) if number.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => {
-                    config.budget.tokens = number.as_f64().map(|tokens| tokens as u64);
-                }
-                _ => self.wrong(node, "tokens", "a whole number from 0 on", "write tokens = 1000000"),
-            }
+        if let Some(tokens) = self.count(&fields, "tokens", "E-20") {
+            config.budget.tokens = Some(tokens);
         }
         if let Some(cost) = fields.number("cost", "E-20", self.diagnostics) {
             config.budget.cost = Some(cost.value.max(0.0));

@@ -5,7 +5,7 @@ fn read(text: &str) -> (Config, Vec<String>) {
     let source = Source::new("selvedge.toml", text);
     let (mut config, mut diagnostics) = (Config::default(), Diagnostics::new());
     if let Some(root) = toml::parse(&source, &mut diagnostics) {
-        read::read(&root, &source, Path::new("/project"), &mut config, &mut diagnostics);
+        read::read(&root, Path::new("/project"), &mut config, &mut diagnostics);
     }
     let place = |d: &selvedge_dialects::Diagnostic| {
         format!("{}:{} {} {}", d.line.unwrap(), d.column.unwrap(), d.severity.as_str(), d.code)
@@ -84,7 +84,7 @@ fn a_later_file_goes_over_an_earlier_one_key_by_key() {
     {
         let source = source(text);
         let root = toml::parse(&source, &mut diagnostics).unwrap();
-        read::read(&root, &source, Path::new("/"), &mut config, &mut diagnostics);
+        read::read(&root, Path::new("/"), &mut config, &mut diagnostics);
     }
     assert_eq!((config.roles["a"].as_str(), config.roles["b"].as_str()), ("1", "2"));
     assert_eq!((config.budget.calls, config.budget.cost), (Some(1), Some(3.0)));

@@ -1,7 +1,7 @@
 //! The shape of a conformance case, as `spec/cases/README.md` documents it.
 
 use selvedge_engine::{Effects, FaultKind, ToolDef};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -288,7 +288,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 }
 
 /// One finding of the checker.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Diagnostic {
     /// The rule.
@@ -309,7 +309,7 @@ pub struct Diagnostic {
 }
 
 /// A fault.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Its kind (E-16).
@@ -323,7 +323,7 @@ pub struct Fault {
 }
 
 /// An open ask.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// Its node.
@@ -359,7 +359,7 @@ pub struct ModelRequest {
 }
 
 /// A call that reached a tool.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     /// The tool.

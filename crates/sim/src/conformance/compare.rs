@@ -27,7 +27,7 @@ pub fn findings(expected: &[Expected], found: &[Diagnostic]) -> Option<String> {
     let same = expected.len() == found.len() && expected.iter().zip(&found).all(|(e, f)| fits(e, f));
     (!same).then(|| {
         let found: Vec<Value> = found.iter().map(|finding| json!(finding)).collect();
-        format!("diagnostics\n  expected: {expected:#?}\n  got:\n{}", lines(&found))
+        format!("diagnostics\n  expected:\n{}\n  got:\n{}", as_lines(expected), lines(&found))
     })
 }
 
@@ -41,6 +41,16 @@ pub fn run(expect: &Expect, session: &Session, seen: &Seen) -> Vec<String> {
     effects(expect, session, &view, seen, &mut wrong);
     events(expect, session, &mut wrong);
     wrong
+}
+
+/// What a case says, one entry a line, without what it leaves open.
+fn as_lines<T: serde::Serialize>(expected: &[T]) -> String {
+    let entries = expected.iter().map(|entry| {
+        let mut entry = json!(entry);
+        entry.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
+        entry
+    });
+    lines(&entries.collect::<Vec<_>>())
 }
 
 fn unequal(what: &str, expected: &Value, got: &Value) -> Option<String> {
@@ -65,7 +75,7 @@ fn outcome(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
                 && expected.contains.iter().all(|part| text_of(fault).contains(part.as_str()))
         });
         if !fits {
-            wrong.push(format!("fault\n  expected: {expected:?}\n  got:      {:?}", view.fault));
+            wrong.push(format!("fault\n  expected: {}\n  got:      {}", json!(expected), json!(view.fault)));
         }
     }
     if let Some(expected) = &expect.warnings {
@@ -232,7 +242,7 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
                 .iter()
                 .map(|call| json!({"tool": call.tool.name, "args": call.args, "node": call.node}))
                 .collect();
-            wrong.push(format!("tool calls\n  expected: {expected:#?}\n  got:\n{}", lines(&got)));
+            wrong.push(format!("tool calls\n  expected:\n{}\n  got:\n{}", as_lines(expected), lines(&got)));
         }
     }
 }

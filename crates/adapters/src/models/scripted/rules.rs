@@ -182,7 +182,9 @@ pub(super) fn parse(file: &str, yaml: &str) -> Result<Vec<Rule>, ScriptError> {
         column: at.map_or(0, |at| at.column()),
         message,
     };
-    let raw: Vec<RawRule> = serde_saphyr::from_str(yaml).map_err(|problem| {
+    // YAML 1.2: `yes`, `on` and `n` are strings, not booleans.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let raw: Vec<RawRule> = serde_saphyr::from_str_with_options(yaml, options).map_err(|problem| {
         let at = problem.location();
         error(at, first_line(&problem.without_snippet().to_string()))
     })?;

@@ -1,0 +1,65 @@
+//! `check` (C-04).
+
+use crate::support::{Place, calls, says};
+use serde_json::json;
+
+#[test]
+fn findings_come_with_their_places_and_errors_are_exit_2() {
+    let place = Place::new();
+    place.plan("good.json", json!([says("a", "Go")]));
+    place.write(
+        "bad.json",
+        "{\"task\": \"t\",\n \"nodes\": [{\"node_type\": \"llm-first\", \"node_name\": \"a\"}]}\n",
+    );
+    let good = place.run(&["check", "good.json", "--json"]).exits(0);
+    assert_eq!(good.json()["diagnostics"], json!([]));
+    let bad = place.run(&["check", "good.json", "bad.json", "missing.json", "--json"]).exits(2).json();
+    let found = bad["diagnostics"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "{bad}");
+    let keys: Vec<&str> = found[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let shape = ["severity", "code", "rule", "message", "file", "line", "column", "pointer", "help"];
+    assert_eq!(keys, shape);
+    assert_eq!((&found[0]["file"], &found[0]["line"]), (&json!("bad.json"), &json!(2)));
+    assert_eq!((&found[1]["file"], &found[1]["rule"]), (&json!("missing.json"), &json!("C-12")));
+    let human = place.run(&["check", "bad.json"]).exits(2);
+    assert!(human.stderr.starts_with("bad.json:2:"), "{}", human.stderr);
+    assert!(human.stderr.contains("error[P-01]"), "{}", human.stderr);
+}
+
+#[test]
+fn warnings_alone_are_exit_0() {
+    let place = Place::new();
+    let mut node = says("a", "Go");
+    node["tools_limit"] = json!({"list_files": 1});
+    place.plan("warn.json", json!([node]));
+    let done = place.run(&["check", "warn.json", "--json"]).exits(0).json();
+    assert_eq!(done["diagnostics"][0]["severity"], "warning", "{done}");
+}
+
+#[cfg(unix)]
+#[test]
+fn tools_are_known_by_their_metadata_alone() {
+    let place = Place::new();
+    let tool = "__TOOL_META__ = {\"name\": \"shout\", \"description\": \"d\", \"dependencies\": [], \"effects\": \"pure\"}\n\
+                from pydantic import BaseModel\nclass InputModel(BaseModel):\n    text: str\n\
+                def run(input_model):\n    return {\"text\": input_model.text.upper()}\n";
+    place.write("tools/shout.py", tool);
+    place.plan("plan.json", json!([calls("a", "shout", json!({"text": "x"}))]));
+    // A PATH with Python and nothing else: no uv, and so nothing that could be installed.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join("python3")).find(|file| file.is_file());
+    let Some(python) = found else { return };
+    std::fs::create_dir(place.work().join("bin")).unwrap();
+    std::os::unix::fs::symlink(python.canonicalize().unwrap(), place.work().join("bin/python3")).unwrap();
+    let mut command = place.command(&["check", "plan.json", "--tools", "tools"]);
+    crate::support::finish(command.env("PATH", place.work().join("bin")).spawn().unwrap()).exits(0);
+    place.run(&["check", "plan.json"]).exits(2);
+}
+
+#[test]
+fn inputs_without_values_are_no_finding() {
+    let place = Place::new();
+    let plan = json!({"task": "About {{topic}}", "inputs": {"topic": {"type": "string"}}, "nodes": []});
+    place.write("plan.json", &plan.to_string());
+    place.run(&["check", "plan.json"]).exits(0);
+}

@@ -1,0 +1,149 @@
+//! `--base-url`: one OpenAI-compatible endpoint for every role, and whose key goes where (C-01, C-06).
+
+use crate::support::{Place, finish, says};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What a request said: its line, its Authorization header, its body.
+type Seen = Arc<Mutex<Vec<(String, Option<String>, Value)>>>;
+
+/// A server that lists two models and answers every chat with `status` and `body`.
+fn serve(status: u16, body: String) -> (String, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let kept = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (kept, body) = (Arc::clone(&kept), body.clone());
+            std::thread::spawn(move || serve_one(stream.unwrap(), status, &body, &kept));
+        }
+    });
+    (url, seen)
+}
+
+fn serve_one(stream: TcpStream, status: u16, body: &str, seen: &Seen) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut writer = stream;
+    loop {
+        let mut request = String::new();
+        if reader.read_line(&mut request).unwrap_or(0) == 0 {
+            return;
+        }
+        let (mut length, mut key) = (0, None);
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let Some((name, value)) = line.trim().split_once(": ") else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().unwrap(),
+                "authorization" => key = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        let mut said = vec![0; length];
+        reader.read_exact(&mut said).unwrap();
+        let said = serde_json::from_slice(&said).unwrap_or_default();
+        let list = request.starts_with("GET /v1/models ");
+        seen.lock().unwrap().push((request.trim().to_owned(), key, said));
+        let (status, body) = if list {
+            (200, r#"{"object": "list", "data": [{"id": "first"}, {"id": "second"}]}"#)
+        } else {
+            (status, body)
+        };
+        let head = format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        writer.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    }
+}
+
+fn reply(text: &str) -> String {
+    json!({"id": "1", "object": "chat.completion", "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}})
+    .to_string()
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Go")]));
+    place
+}
+
+#[test]
+fn the_first_listed_model_answers_and_a_resume_knows_it() {
+    let (url, seen) = serve(200, reply("hello"));
+    let place = place();
+    let run = place.run(&["run", "plan.json", "--base-url", &url, "--json", "--run-id", "r"]).exits(0).json();
+    assert_eq!((&run["output"], &run["scripted"]), (&json!("hello"), &json!(false)));
+    assert_eq!((&run["usage"]["input_tokens"], &run["usage"]["output_tokens"]), (&json!(7), &json!(3)));
+    let seen = seen.lock().unwrap();
+    let lines: Vec<&str> = seen.iter().map(|(line, ..)| line.as_str()).collect();
+    assert_eq!(lines, ["GET /v1/models HTTP/1.1", "POST /v1/chat/completions HTTP/1.1"]);
+    assert_eq!(seen[1].2["model"], "first");
+}
+
+#[test]
+fn a_named_model_needs_no_list() {
+    let (url, seen) = serve(200, reply("hello"));
+    let args = ["run", "plan.json", "--base-url", &url, "--model", "other", "--model", "judge=big"];
+    place().run(&args).exits(0);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0].2["model"], "other");
+}
+
+#[test]
+fn only_selvedge_s_own_key_goes_to_this_machine() {
+    let keys = |variables: &[(&str, &str)]| {
+        let (url, seen) = serve(200, reply("hello"));
+        let place = place();
+        let mut command = place.command(&["run", "plan.json", "--base-url", &url]);
+        finish(command.envs(variables.iter().copied()).spawn().unwrap()).exits(0);
+        let seen = seen.lock().unwrap();
+        seen.iter().map(|(_, key, _)| key.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&[("OPENAI_API_KEY", "sk-openai-secret")]), [None, None]);
+    let own = Some("Bearer sk-selvedge-secret".to_owned());
+    let both = [("OPENAI_API_KEY", "sk-openai-secret"), ("SELVEDGE_API_KEY", "sk-selvedge-secret")];
+    assert_eq!(keys(&both), [own.clone(), own]);
+}
+
+#[test]
+fn a_refused_key_is_exit_4_and_is_shown_nowhere() {
+    let (url, _) = serve(401, json!({"error": {"message": "wrong key sk-selvedge-secret"}}).to_string());
+    let place = place();
+    let mut command = place.command(&["run", "plan.json", "--base-url", &url, "--json", "-v"]);
+    let done = finish(command.env("SELVEDGE_API_KEY", "sk-selvedge-secret").spawn().unwrap()).exits(4);
+    assert_eq!(done.json()["fault"]["kind"], "provider_error");
+    // A model that says the key does not get it printed either.
+    let (url, _) = serve(200, reply("the key is sk-selvedge-secret"));
+    let mut command = place.command(&["run", "plan.json", "--base-url", &url, "-v"]);
+    let said = finish(command.env("SELVEDGE_API_KEY", "sk-selvedge-secret").spawn().unwrap()).exits(0);
+    assert_eq!(said.stdout, "the key is [redacted]\n");
+    for text in [done.stdout, done.stderr, said.stderr] {
+        assert!(!text.contains("sk-selvedge-secret"), "{text}");
+    }
+    for entry in std::fs::read_dir(place.state()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(18).filter(|part| *part == b"sk-selvedge-secret").count();
+            // What a model says is the conversation itself; what a provider says about a key is not.
+            assert!(found <= 2, "{} times in {}", found, path.display());
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_is_exit_4_before_anything_is_recorded() {
+    let place = place();
+    let done = place.run(&["run", "plan.json", "--base-url", "http://127.0.0.1:9/v1", "--json"]).exits(4);
+    assert_eq!(done.stdout, "");
+    assert!(!place.state().exists());
+    place.run(&["run", "plan.json", "--base-url", "no address", "--model", "m"]).exits(2);
+}

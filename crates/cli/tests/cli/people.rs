@@ -1,0 +1,78 @@
+//! Runs that wait for a person: `answer`, `cancel`, and what they print (C-12, C-13, E-21).
+
+use crate::support::{Done, Place, says};
+use serde_json::json;
+
+/// A run that waits at its second node, and the ask's id.
+fn waiting() -> (Place, String) {
+    let place = Place::new();
+    let mut second = says("b", "Send it");
+    second["require_approval"] = json!(true);
+    place.plan("plan.json", json!([says("a", "Write it"), second]));
+    place.write("s.yaml", "- reply: {text: done}\n");
+    let done = place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(3);
+    let run = done.json();
+    assert_eq!(run["status"], "waiting");
+    let ask = &run["asks"][0];
+    assert_eq!((&ask["node"], &ask["kind"]), (&json!("b"), &json!("approve")), "{run}");
+    let keys: Vec<&str> = ask.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["ask", "node", "kind", "prompt"]);
+    let id = ask["ask"].as_str().unwrap().to_owned();
+    (place, id)
+}
+
+fn answer(place: &Place, ask: &str, rest: &[&str]) -> Done {
+    place.run(&[&["answer", "r", ask], rest, &["--json"]].concat())
+}
+
+#[test]
+fn yes_goes_on_and_no_is_denied() {
+    let (place, ask) = waiting();
+    let run = answer(&place, &ask, &["yes"]).exits(0).json();
+    assert_eq!((&run["status"], &run["output"]), (&json!("completed"), &json!("done")));
+    assert_eq!((&run["usage"]["model_calls"], &run["asks"]), (&json!(2), &json!([])));
+    let (place, ask) = waiting();
+    let run = answer(&place, &ask, &["no"]).exits(1).json();
+    assert_eq!((&run["fault"]["kind"], &run["fault"]["node"]), (&json!("denied"), &json!("b")));
+}
+
+#[test]
+fn a_wrong_answer_changes_nothing_and_names_what_is_open() {
+    let (place, ask) = waiting();
+    let error = answer(&place, "nothing", &["yes"]).exits(2).error();
+    assert!(error["help"].as_str().unwrap().contains(&ask), "{error}");
+    answer(&place, &ask, &["perhaps"]).exits(2);
+    assert_eq!(place.run(&["resume", "r", "--json"]).exits(3).json()["status"], "waiting");
+    let human = place.run(&["resume", "r"]).exits(3);
+    assert!(human.stderr.contains(&format!("selvedge answer r {ask} yes|no")), "{}", human.stderr);
+}
+
+#[test]
+fn an_answer_may_only_be_recorded() {
+    let (place, ask) = waiting();
+    let run = answer(&place, &ask, &["yes", "--no-continue"]).exits(0).json();
+    assert_eq!(run["status"], "running");
+    assert_eq!(run["warnings"][0]["code"], "not_driven", "{run}");
+    answer(&place, &ask, &["yes"]).exits(2);
+    assert_eq!(place.run(&["resume", "r", "--json"]).exits(0).json()["output"], "done");
+}
+
+#[test]
+fn a_cancelled_run_is_ended_and_cancel_itself_succeeds() {
+    let (place, ask) = waiting();
+    let run = place.run(&["cancel", "r", "--json"]).exits(0).json();
+    assert_eq!((&run["status"], &run["asks"]), (&json!("cancelled"), &json!([])));
+    assert_eq!(place.run(&["resume", "r", "--json"]).exits(1).json()["status"], "cancelled");
+    assert_eq!(place.run(&["cancel", "r", "--json"]).exits(1).json()["status"], "cancelled");
+    answer(&place, &ask, &["yes"]).exits(2);
+}
+
+#[test]
+fn an_ended_run_is_printed_with_its_own_code() {
+    let (place, ask) = waiting();
+    answer(&place, &ask, &["yes"]).exits(0);
+    for command in ["resume", "cancel"] {
+        let run = place.run(&[command, "r", "--json"]).exits(0).json();
+        assert_eq!((&run["status"], &run["output"]), (&json!("completed"), &json!("done")));
+    }
+}

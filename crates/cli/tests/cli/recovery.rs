@@ -1,0 +1,144 @@
+//! Crashes, interrupts and repairs: what was done is kept (C-05, C-12, E-05, P-21).
+
+use crate::support::{Place, calls, finish, says, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+const SCRIPT: &str = "
+- when: {node: a}
+  reply: {text: first}
+- when: {node: b, nth: 1}
+  reply: {text: too late, delay_ms: 30000}
+- when: {node: b}
+  reply: {text: second}
+";
+
+/// A run whose second node takes half a minute at its first try; returns once that is in flight.
+fn stuck(place: &Place) -> Child {
+    place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
+    place.write("s.yaml", SCRIPT);
+    let mut child = place.start(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]);
+    wait_for(&place.state().join("locks"));
+    // Progress says when the second node has started.
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("start b") {
+        line.clear();
+        let read = std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
+        assert!(read > 0, "the run ended early");
+    }
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    std::thread::sleep(Duration::from_millis(100));
+    child
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+fn completed(run: &Value) {
+    assert_eq!((&run["status"], &run["output"]), (&json!("completed"), &json!("second")), "{run}");
+    assert_eq!(run["results"]["a"]["output"], "first");
+}
+
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let place = Place::new();
+    let mut child = stuck(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The request in flight did not come to an end, so it does not count for `nth` (C-07).
+    place.write("s.yaml", &SCRIPT.replace("30000", "0").replace("too late", "second"));
+    let done = place.run(&["resume", "r", "--json"]).exits(0);
+    completed(&done.json());
+    assert_eq!(done.json()["usage"]["model_calls"], 2, "the first node is not asked again");
+}
+
+#[test]
+fn a_run_that_a_live_process_drives_is_exit_2() {
+    let place = Place::new();
+    let mut child = stuck(&place);
+    for command in [&["resume", "r"][..], &["cancel", "r"], &["answer", "r", "x", "yes"]] {
+        let error = place.run(&[command, &["--json"]].concat()).exits(2).error();
+        assert_eq!(error["code"], "run-driven", "{command:?}");
+    }
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_interrupt_leaves_a_run_that_can_be_resumed() {
+    for (first, twice) in [(Signal::INT, true), (Signal::TERM, true), (Signal::INT, false)] {
+        let place = Place::new();
+        let child = stuck(&place);
+        let began = Instant::now();
+        signal(&child, first);
+        if twice {
+            std::thread::sleep(Duration::from_millis(200));
+            signal(&child, first);
+        }
+        let done = finish(child).exits(130);
+        assert!(began.elapsed() < Duration::from_secs(if twice { 3 } else { 8 }));
+        assert_eq!(done.json()["status"], "running");
+        place.write("s.yaml", &SCRIPT.replace("30000", "0").replace("too late", "second"));
+        completed(&place.run(&["resume", "r", "--json"]).exits(0).json());
+    }
+}
+
+#[test]
+fn a_failed_run_keeps_its_work_and_goes_on_once_the_cause_is_fixed() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
+    place.write(
+        "s.yaml",
+        "- when: {node: a}\n  reply: {text: first}\n- reply: {error: {status: 400, message: no}}\n",
+    );
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(1);
+    place.write("s.yaml", "- when: {node: a}\n  reply: {text: other}\n- reply: {text: second}\n");
+    let done = place.run(&["resume", "r", "--json"]).exits(0);
+    completed(&done.json());
+    assert!(done.stderr.contains("script has changed"), "{}", done.stderr);
+}
+
+#[test]
+fn a_tool_that_changed_is_used_from_the_resume_on_with_a_warning() {
+    let place = Place::new();
+    let tool = |command: &str| {
+        format!(
+            "[tools.command.work]\ndescription = \"Works\"\ncommand = {command}\neffects = \"pure\"\n\
+             input_schema = {{ type = \"object\" }}\n"
+        )
+    };
+    place.write("selvedge.toml", &tool(r#"["false"]"#));
+    place.plan("plan.json", json!([calls("a", "work", json!({}))]));
+    place.run(&["run", "plan.json", "--run-id", "r"]).exits(1);
+    place.run(&["resume", "r"]).exits(1);
+    place.write("selvedge.toml", &tool(r#"["echo", "mended"]"#));
+    let run = place.run(&["resume", "r", "--json"]).exits(0).json();
+    assert_eq!(run["output"], "mended\n");
+    let warning = &run["warnings"][0];
+    assert_eq!(warning["code"], "tool-changed", "{run}");
+    // The warning stays with the run.
+    let again = place.run(&["resume", "r", "--json"]).exits(0).json();
+    assert_eq!(again["warnings"], run["warnings"]);
+}
+
+#[test]
+fn a_resume_defaults_to_what_the_run_was_started_with() {
+    let place = Place::new();
+    place
+        .plan("sub/plan.json", json!([calls("a", "write_file", json!({"path": "out.txt", "content": "x"}))]));
+    let args = ["run", "sub/plan.json", "--allow-write", "sub/other", "--run-id", "r"];
+    place.run(&args).exits(1);
+    let elsewhere = |extra: &[&str]| {
+        let mut command = place.command(&[&["resume", "r"], extra].concat());
+        finish(command.current_dir("/").spawn().unwrap())
+    };
+    elsewhere(&[]).exits(1);
+    let allowed = place.work().join("sub");
+    elsewhere(&["--allow-write", allowed.to_str().unwrap()]).exits(0);
+    assert!(allowed.join("out.txt").is_file());
+}

@@ -1,0 +1,332 @@
+//! The driver against real stores and misbehaving ports.
+
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
+use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::{
+    Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, RunStatus, Start,
+    State, Table, ThreadIx, ToolDef, ToolRequest,
+};
+use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Pending, Stop, Tools, load};
+use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+type ModelFn = Box<dyn Fn(ModelRequest) -> Pending<ModelReply> + Send + Sync>;
+type ToolFn = Box<dyn Fn(ToolRequest) -> Pending<Value> + Send + Sync>;
+
+struct Models(ModelFn);
+impl Model for Models {
+    fn call(&self, request: ModelRequest, _: CallContext) -> Pending<ModelReply> {
+        (self.0)(request)
+    }
+}
+struct Toolbox(ToolFn);
+impl Tools for Toolbox {
+    fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Value> {
+        (self.0)(request)
+    }
+}
+
+fn says(text: &str) -> Pending<ModelReply> {
+    let text = text.to_owned();
+    Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
+}
+
+fn driver(model: ModelFn, tools: ToolFn, limits: Limits) -> Driver {
+    Driver::new(Arc::new(Models(model)), Arc::new(Toolbox(tools)), limits)
+}
+
+fn no_tools() -> ToolFn {
+    Box::new(|_| Box::pin(async { Err(Failure::permanent(FaultKind::UnknownTool, "none")) }))
+}
+
+fn leaf(name: &str, act: Act, to: Option<u32>) -> Leaf {
+    let next = to.map(|to| Edge { when: Guard::Always, to: Some(LeafIx(to)) });
+    Leaf { name: name.into(), act, next: next.into_iter().collect() }
+}
+
+fn node(id: &str, leaves: Vec<Leaf>) -> Node {
+    Node {
+        id: id.into(),
+        name: id.into(),
+        body: Flow {
+            thread: Some(ThreadIx(0)),
+            leaves: leaves.into_iter().collect(),
+            max_rounds: 25,
+            ..Flow::default()
+        },
+        on_error: OnError::Fail,
+        effects: None,
+        on_missing: OnMissing::Fault,
+        tool: None,
+    }
+}
+
+fn asks(id: &str) -> Node {
+    let prompt = Act::Say(Template::parse(id).unwrap());
+    node(id, vec![leaf("prompt", prompt, Some(1)), leaf("model", Act::Infer(Infer::default()), None)])
+}
+
+fn calls(id: &str, tool: &str, retry: Option<u32>) -> Node {
+    let args = JsonTemplate::parse(&json!({})).unwrap();
+    let retry = Retry { max: retry, backoff_s: Some(0.0) };
+    node(id, vec![leaf("call", Act::Call(Call { tool: tool.into(), args, retry, timeout_s: None }), None)])
+}
+
+fn tool(name: &str, effects: Effects) -> Arc<ToolDef> {
+    Arc::new(ToolDef {
+        name: name.into(),
+        description: "".into(),
+        input_schema: json!({"type": "object"}),
+        output_params: None,
+        effects: Some(effects),
+        version: "1".into(),
+        source: "test".into(),
+        timeout_s: None,
+        approval: false,
+    })
+}
+
+fn graph(nodes: Vec<Node>, tools: &[Arc<ToolDef>]) -> Arc<Graph> {
+    let main = ThreadDef { name: "main".into(), first: Some(Template::parse("task").unwrap()) };
+    let threads: Table<ThreadIx, ThreadDef> = [main].into_iter().collect();
+    let tools = tools.iter().map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
+    Arc::new(Graph { name: None, threads, nodes: nodes.into_iter().collect(), tools })
+}
+
+fn start() -> Vec<Input> {
+    vec![Input::Start(Box::new(Start::default()))]
+}
+
+async fn stored(dir: &std::path::Path, run: &str, graph: &Graph) -> (Arc<Store>, Journal) {
+    let store = Arc::new(Store::open(dir, Mode::ReadWrite).unwrap());
+    let (hash, commit) = store.put_blob(serde_json::to_vec(graph).unwrap());
+    commit.await.unwrap();
+    let row = NewRun {
+        id: run.into(),
+        name: "test".into(),
+        dialect: "plan".into(),
+        status: Stored::Running,
+        started_ms: 0,
+        graph: Some(hash),
+        scripted: false,
+        options: "{}".into(),
+        fork: None,
+    };
+    store.create_run(row, Vec::new()).await.unwrap();
+    let journal = Journal::stored(Arc::clone(&store), run, 0);
+    (store, journal)
+}
+
+/// E-03, E-04: what is in the store folds to the live state, and the index knows how the run ended.
+#[tokio::test]
+async fn the_stored_journal_is_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = graph(vec![asks("a"), asks("b")], &[]);
+    let (store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let mut state = State::new(Arc::clone(&graph));
+    let driver =
+        driver(Box::new(|request| says(&format!("{} heard", request.node))), no_tools(), Limits::default());
+    let halt = driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Ended);
+    let loaded = load(&store, "r", None, None).unwrap();
+    assert_eq!(loaded.info.status, Stored::Completed);
+    assert_eq!(loaded.state.view().threads, state.view().threads);
+    assert_eq!(loaded.state.view().output, json!("b heard"));
+}
+
+/// E-17: a failed assertion poisons its run, says so in its journal, and leaves the other run alive.
+#[tokio::test]
+async fn a_bug_poisons_one_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = graph(
+        vec![node("bad", vec![leaf("prompt", Act::Say(Template::parse("x").unwrap()), Some(99))])],
+        &[],
+    );
+    let (store, mut journal) = stored(dir.path(), "bad", &broken).await;
+    let driver = driver(Box::new(|_| says("fine")), no_tools(), Limits::default());
+    let mut state = State::new(Arc::clone(&broken));
+    let halt = driver.drive("bad", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Poisoned);
+    let loaded = load(&store, "bad", None, None).unwrap();
+    let (end, fault) = loaded.state.ended().unwrap();
+    assert_eq!(end, End::Failed);
+    assert!(fault.unwrap().message.contains("internal error"), "{fault:?}");
+
+    let good = graph(vec![asks("a")], &[]);
+    let mut state = State::new(Arc::clone(&good));
+    let mut journal = Journal::Memory(Vec::new());
+    let halt = driver.drive("good", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert_eq!((halt, state.status()), (Halt::Ended, RunStatus::Completed));
+}
+
+/// A port that panics fails its call, not the process.
+#[tokio::test]
+async fn a_panicking_port_is_a_fault() {
+    let graph = graph(vec![asks("a")], &[]);
+    let mut state = State::new(Arc::clone(&graph));
+    let driver = driver(Box::new(|_| Box::pin(async { panic!("boom") })), no_tools(), Limits::default());
+    let mut journal = Journal::Memory(Vec::new());
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let (end, fault) = state.ended().unwrap();
+    assert_eq!(end, End::Failed);
+    assert!(fault.unwrap().message.contains("boom"));
+}
+
+/// P-24, D-17: transient faults of a tool are tried again so often, each try an event, and counted.
+#[tokio::test]
+async fn transient_faults_are_tried_again() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tries);
+    let tools: ToolFn = Box::new(move |_| {
+        let n = counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            if n < 2 { Err(Failure::transient(FaultKind::Timeout, "slow")) } else { Ok(json!({"n": n})) }
+        })
+    });
+    let graph = graph(vec![calls("a", "t", Some(2))], &[tool("t", Effects::Pure)]);
+    let mut state = State::new(Arc::clone(&graph));
+    let mut journal = Journal::Memory(Vec::new());
+    let driver = driver(Box::new(|_| says("")), tools, Limits::default());
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let view = state.view();
+    assert_eq!(view.output, json!({"n": 2}));
+    assert_eq!(view.results.first().unwrap().attempts, 3);
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+}
+
+/// E-13: when a run's time is up, its calls are dropped, and the run says which limit it was (E-12).
+#[tokio::test]
+async fn an_expired_run_drops_its_calls() {
+    struct OnDrop(Arc<AtomicU32>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&dropped);
+    let model: ModelFn = Box::new(move |_| {
+        let guard = OnDrop(Arc::clone(&counter));
+        Box::pin(async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+            Ok(ModelReply::default())
+        })
+    });
+    let graph = graph(vec![asks("a")], &[]);
+    let mut state = State::new(Arc::clone(&graph));
+    let mut journal = Journal::Memory(Vec::new());
+    let driver = driver(model, no_tools(), Limits { run_timeout_s: Some(1), ..Limits::default() });
+    let began = Instant::now();
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    let fault = state.view().fault.unwrap();
+    assert_eq!(fault.kind, FaultKind::Timeout);
+}
+
+/// C-05: interrupted, a run lets effects end and starts nothing; resumed, it goes on from there.
+#[tokio::test]
+async fn an_interrupt_leaves_a_resumable_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = graph(vec![asks("a"), asks("b")], &[]);
+    let (store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let stop = Stop::default();
+    let inner = stop.clone();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let model: ModelFn = Box::new(move |request| {
+        count.fetch_add(1, Ordering::SeqCst);
+        inner.interrupt();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(ModelReply { text: format!("{} said", request.node), ..ModelReply::default() })
+        })
+    });
+    let mut state = State::new(Arc::clone(&graph));
+    let first = driver(model, no_tools(), Limits::default());
+    let halt = first.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    assert_eq!(halt, Halt::Interrupted);
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "nothing new begins");
+
+    let mut loaded = load(&store, "r", None, None).unwrap();
+    let mut journal = Journal::stored(Arc::clone(&store), "r", store.last_event("r").unwrap());
+    let again =
+        driver(Box::new(|request| says(&format!("{} later", request.node))), no_tools(), Limits::default());
+    let halt = again.drive("r", &mut loaded.state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Ended);
+    let texts: Vec<String> = loaded.state.view().threads.concat_texts();
+    assert_eq!(texts, ["task", "a", "a said", "b", "b later"]);
+}
+
+/// E-05: a write that was in flight when the process died is asked about; everything else is simply repeated.
+#[tokio::test]
+async fn a_lost_write_asks_a_person() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = graph(vec![calls("w", "t", None)], &[tool("t", Effects::Write)]);
+    let (store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let stop = Stop::default();
+    let inner = stop.clone();
+    let tools: ToolFn = Box::new(move |_| {
+        inner.interrupt();
+        inner.interrupt();
+        Box::pin(std::future::pending())
+    });
+    let mut state = State::new(Arc::clone(&graph));
+    let dying = driver(Box::new(|_| says("")), tools, Limits::default());
+    let halt = dying.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    assert_eq!(halt, Halt::Interrupted);
+
+    let mut loaded = load(&store, "r", None, None).unwrap();
+    let mut journal = Journal::stored(Arc::clone(&store), "r", store.last_event("r").unwrap());
+    let tools: ToolFn = Box::new(|_| Box::pin(async { Ok(json!("written")) }));
+    let living = driver(Box::new(|_| says("")), tools, Limits::default());
+    let halt =
+        living.drive("r", &mut loaded.state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Waiting);
+    assert_eq!(store.run("r").unwrap().status, Stored::Waiting);
+    let ask = loaded.state.asks().keys().next().cloned().unwrap();
+    let answer = vec![Input::Answer(ask, json!("yes"))];
+    let halt = living.drive("r", &mut loaded.state, &mut journal, answer, &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Ended);
+    assert_eq!(loaded.state.view().output, json!("written"));
+}
+
+/// E-28: no more calls at a time than the limits say.
+#[tokio::test]
+async fn calls_queue_at_their_limit() {
+    let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (a, b) = (Arc::clone(&now), Arc::clone(&most));
+    let tools: ToolFn = Box::new(move |_| {
+        let (now, most) = (Arc::clone(&a), Arc::clone(&b));
+        Box::pin(async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!(1))
+        })
+    });
+    let mut nodes: Vec<Node> = (0..20).map(|n| calls(&format!("n{n}"), "t", None)).collect();
+    for node in &mut nodes {
+        node.body.thread = None;
+    }
+    let graph = graph(nodes, &[tool("t", Effects::Pure)]);
+    let mut state = State::new(Arc::clone(&graph));
+    let mut journal = Journal::Memory(Vec::new());
+    let driver = driver(Box::new(|_| says("")), tools, Limits { concurrency: 3, ..Limits::default() });
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert_eq!(state.status(), RunStatus::Completed);
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+trait Texts {
+    fn concat_texts(&self) -> Vec<String>;
+}
+impl Texts for Vec<(Arc<str>, Vec<Arc<selvedge_engine::Message>>)> {
+    fn concat_texts(&self) -> Vec<String> {
+        self.iter().flat_map(|(_, messages)| messages.iter().map(|m| m.content.to_string())).collect()
+    }
+}

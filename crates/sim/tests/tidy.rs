@@ -1,0 +1,149 @@
+//! The code base's invariants (`ARCHITECTURE.md`), each as a test.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Rust sources below a folder, as (path, text).
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut todo = vec![folder.to_path_buf()];
+    while let Some(folder) = todo.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no sources below {}", folder.display());
+    found
+}
+
+/// Lines of code: no comments, and nothing after a `#[cfg(test)]` that opens a module of tests.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
+    lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
+}
+
+#[test]
+fn the_engine_knows_no_outside() {
+    let banned = [
+        "std::fs", "std::net", "std::env", "std::thread", "std::time", "std::process", "tokio", "SystemTime",
+        "Instant::now", "println!", "eprintln!",
+    ];
+    for (path, text) in sources(&root().join("crates/engine/src")).iter().filter(|(path, _)| !is_test(path)) {
+        for (line, code) in code(text) {
+            for word in banned {
+                assert!(!code.contains(word), "{}:{line}: `{word}` in the engine (E-02)", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_engine_names_no_document_format() {
+    for (path, text) in sources(&root().join("crates/engine/src")).iter().filter(|(path, _)| !is_test(path)) {
+        for (line, code) in code(text) {
+            let words = code.split(|c: char| !c.is_alphanumeric());
+            for word in words.map(str::to_lowercase) {
+                let named = ["plan", "plans", "workflow", "workflows", "agent", "steptask", "dialect"];
+                assert!(!named.contains(&word.as_str()), "{}:{line}: `{word}` in the engine (E-01)", path.display());
+            }
+        }
+    }
+}
+
+/// Hash maps may be looked into, never walked: their order is random (E-06, E-18).
+#[test]
+fn the_engine_walks_no_hash_map() {
+    for (path, text) in sources(&root().join("crates/engine/src")).iter().filter(|(path, _)| !is_test(path)) {
+        let names: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains(": HashMap<") && !line.trim_start().starts_with("//"))
+            .filter_map(|line| line.split(':').next()?.split_whitespace().last())
+            .collect();
+        for (line, code) in code(text) {
+            for name in &names {
+                for walk in [".iter()", ".keys()", ".values()", ".drain(", ".into_iter()"] {
+                    let found = code.contains(&format!("{name}{walk}"));
+                    assert!(!found, "{}:{line}: walks the hash map `{name}`", path.display());
+                }
+            }
+        }
+    }
+}
+
+/// Which crates of ours a crate may use (ARCHITECTURE.md).
+#[test]
+fn crates_use_only_what_they_may() {
+    let may: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("engine", &[][..]),
+        ("dialects", &["engine"][..]),
+        ("store", &[][..]),
+        ("runtime", &["engine", "store"][..]),
+        ("adapters", &["engine", "runtime"][..]),
+        ("cli", &["engine", "dialects", "store", "runtime", "adapters"][..]),
+    ]);
+    for (name, allowed) in may {
+        let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+        let section = section.split("\n[").next().unwrap_or_default();
+        for line in section.lines() {
+            if let Some(used) = line.strip_prefix("selvedge-") {
+                let used = used.split(['.', ' ', '=']).next().unwrap_or_default();
+                assert!(allowed.contains(&used), "crate {name} may not use {used}");
+            }
+        }
+    }
+}
+
+/// One way to call a model and one way to call a tool: the ports are implemented by adapters, and by the
+/// composition root and test doubles that wrap them.
+#[test]
+fn ports_are_implemented_in_adapters() {
+    for krate in ["engine", "dialects", "store", "runtime"] {
+        for (path, text) in sources(&root().join(format!("crates/{krate}/src"))) {
+            for port in ["impl Model for", "impl Tools for"] {
+                assert!(!text.contains(port), "{}: {port}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    for folder in ["crates", "benches"] {
+        for (path, text) in sources(&root().join(folder)) {
+            if path.ends_with("tidy.rs") || path.components().any(|c| c.as_os_str() == "target") {
+                continue;
+            }
+            for (line, code) in code(&text) {
+                for hole in ["todo!(", "unimplemented!(", "FIXME", "XXX", "HACK"] {
+                    assert!(!code.contains(hole), "{}:{line}: {hole}", path.display());
+                }
+            }
+        }
+    }
+}
+
+/// Files that grow past this have a seam that nobody looked for.
+#[test]
+fn files_stay_small() {
+    for (path, text) in sources(&root().join("crates")) {
+        let lines = text.lines().count();
+        assert!(is_test(&path) || lines <= 600, "{} has {lines} lines", path.display());
+    }
+}
