@@ -7,8 +7,8 @@ selvedge=$TARGET/debug/selvedge
 example=examples/two-sources
 run=demo-$(date +%Y%m%d-%H%M%S)
 
-command=(run "$example/plan.json" --tools "$example/tools" --input "folder=$PWD/$example/data"
-  --script "$example/script.yaml" --state-dir "$STATE" --run-id "$run")
+command=(run "$example/plan.json" --tools "$example/tools" --script "$example/script.yaml"
+  --state-dir "$STATE" --run-id "$run")
 printf '\n$ %s' "$selvedge"; printf ' %q' "${command[@]}"; printf '\n'
 "$selvedge" "${command[@]}"
 

@@ -122,9 +122,12 @@ async fn tools_get_a_clean_environment_and_a_scratch_folder() {
     names.sort_unstable();
     assert_eq!(names, ["HOME", "LANG", "LC_ALL", "PATH", "SELVEDGE_EFFECT_ID", "TMPDIR"]);
     assert_eq!(seen["env"]["SELVEDGE_EFFECT_ID"], "main/n/1/1", "the idempotency key (E-05)");
-    assert_eq!(seen["env"]["HOME"], seen["cwd"]);
-    assert!(seen["cwd"].as_str().unwrap().contains("scratch"));
-    assert_eq!((&seen["stdin"], &seen["here"]), (&json!(""), &json!([])));
+    assert_eq!(seen["env"]["HOME"], seen["env"]["TMPDIR"]);
+    assert!(seen["env"]["HOME"].as_str().unwrap().contains("scratch"));
+    // Relative paths in its input start at the document's folder.
+    let folder = world.path("document").canonicalize().unwrap();
+    assert_eq!(seen["cwd"].as_str().unwrap(), folder.to_str().unwrap());
+    assert_eq!(&seen["stdin"], &json!(""));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+pub(crate) use crate::look::args::{DoctorArgs, ExportArgs, HelpArgs, ReplayArgs, RunsArgs, ShowArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ Examples:
   selvedge run plan.json --input topic=bees --base-url http://127.0.0.1:11434/v1
   selvedge check plan.json --tools ./tools
   selvedge resume RUN
+  selvedge runs
+  selvedge help environment
 
 Exit codes: 0 completed, 1 the run failed or was cancelled, 2 the document or the call is wrong, 3 waiting for a
 person, 4 configuration or environment, 5 internal error, 130 interrupted (the run can be resumed).";
@@ -54,6 +57,18 @@ pub(crate) enum Command {
     Answer(AnswerArgs),
     /// End a run that nobody drives
     Cancel(CancelArgs),
+    /// List the recorded runs
+    Runs(RunsArgs),
+    /// Look at a run: result, threads, events, metadata
+    Show(ShowArgs),
+    /// Verify that a recorded run follows from its inputs
+    Replay(ReplayArgs),
+    /// Print a run's journal as JSON lines
+    Export(ExportArgs),
+    /// What is configured and what works here
+    Doctor(DoctorArgs),
+    /// Help on a command, or on the variables of the environment
+    Help(HelpArgs),
 }
 
 const RUN_HELP: &str = "\
@@ -183,7 +198,7 @@ Examples:
   selvedge answer 1kq3 n2/approve yes
   selvedge answer 1kq3 n2/approve no --no-continue
 
-The asks of a waiting run are in `selvedge resume RUN`. For an approval VALUE is yes or no.";
+The asks of a waiting run are in `selvedge show RUN`. For an approval VALUE is yes or no.";
 
 /// `selvedge answer`.
 #[derive(Args, Debug)]

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure, text};
 use crate::ui::Ui;
 use selvedge_adapters::models::{CallLimits, Price};
 use selvedge_adapters::tools::{CommandTool, ToolLimits};
-use selvedge_dialects::{Diagnostics, DocumentLimits, Source};
+use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source};
 use selvedge_engine::Budget;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,30 +80,38 @@ impl Config {
     pub(crate) fn load(files: &[PathBuf], ui: &Ui) -> Result<Self, Failure> {
         let mut config = Self::default();
         for file in files {
-            let name = shown_path(file);
-            let limits = DocumentLimits::default();
-            let source = match selvedge_dialects::document::read_file(file, &limits) {
-                Ok(source) => Source::new(name, source.text()),
-                // An empty file configures nothing.
-                Err(diagnostic) if diagnostic.code == "empty-document" => continue,
-                Err(diagnostic) => return Err(Failure::findings(Exit::Environment, vec![*diagnostic])),
-            };
-            let mut diagnostics = Diagnostics::new();
-            let folder = file.parent().unwrap_or(Path::new("."));
-            if let Some(root) = toml::parse(&source, &mut diagnostics) {
-                read::read(&root, folder, &mut config, &mut diagnostics);
-            }
-            let mut findings = diagnostics.report(&source);
-            // Pointers are JSON's; the line says where it is.
-            findings.iter_mut().for_each(|finding| finding.pointer.clear());
-            if diagnostics.has_errors() {
-                return Err(Failure::findings(Exit::Environment, findings));
-            }
-            for finding in findings.iter().filter(|_| !ui.quiet) {
+            for finding in config.add(file)?.iter().filter(|_| !ui.quiet) {
                 ui.error_text(&text(finding, ui.colour));
             }
         }
         Ok(config)
+    }
+
+    /// Puts one file over what there is, and returns its warnings.
+    ///
+    /// # Errors
+    /// Exit 4 with all findings of a file that has errors.
+    pub(crate) fn add(&mut self, file: &Path) -> Result<Vec<Diagnostic>, Failure> {
+        let name = shown_path(file);
+        let limits = DocumentLimits::default();
+        let source = match selvedge_dialects::document::read_file(file, &limits) {
+            Ok(source) => Source::new(name, source.text()),
+            // An empty file configures nothing.
+            Err(diagnostic) if diagnostic.code == "empty-document" => return Ok(Vec::new()),
+            Err(diagnostic) => return Err(Failure::findings(Exit::Environment, vec![*diagnostic])),
+        };
+        let mut diagnostics = Diagnostics::new();
+        let folder = file.parent().unwrap_or(Path::new("."));
+        if let Some(root) = toml::parse(&source, &mut diagnostics) {
+            read::read(&root, &source, folder, self, &mut diagnostics);
+        }
+        let mut findings = diagnostics.report(&source);
+        // Pointers are JSON's; the line says where it is.
+        findings.iter_mut().for_each(|finding| finding.pointer.clear());
+        if diagnostics.has_errors() {
+            return Err(Failure::findings(Exit::Environment, findings));
+        }
+        Ok(findings)
     }
 }
 

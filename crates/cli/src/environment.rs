@@ -24,15 +24,18 @@ pub(crate) const VARIABLES: [(&str, &str); 14] = [
 
 /// A variable's value; an empty one counts as not set.
 pub(crate) fn variable(name: &str) -> Option<String> {
-    debug_assert!(
-        VARIABLES.iter().any(|(known, _)| *known == name) || !name.starts_with("SELVEDGE_"),
-        "{name} is in no table"
-    );
+    debug_assert!(is_listed(name), "{name} is in no table");
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Our own variables are read only if the table has them, so that the table is complete.
+fn is_listed(name: &str) -> bool {
+    VARIABLES.iter().any(|(known, _)| *known == name) || !name.starts_with("SELVEDGE_")
 }
 
 /// A variable that holds a path.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    debug_assert!(is_listed(name), "{name} is in no table");
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -43,7 +46,7 @@ pub(crate) fn chosen() -> Result<Chosen, Failure> {
         chosen.add_model(model.trim(), "SELVEDGE_MODEL")?;
     }
     chosen.script = path("SELVEDGE_SCRIPT").as_deref().map(absolute);
-    if let Some(folders) = std::env::var_os("SELVEDGE_TOOLS") {
+    if let Some(folders) = path("SELVEDGE_TOOLS") {
         chosen.tools = std::env::split_paths(&folders)
             .filter(|folder| !folder.as_os_str().is_empty())
             .map(|folder| absolute(&folder))

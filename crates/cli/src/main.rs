@@ -4,7 +4,8 @@
 //! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
 //! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
 //! - [`drive`]: one run driven to its end, with [`signals`] and [`progress`].
-//! - [`output`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04).
+//! - [`look`]: the commands that only look: runs, show, replay, export, doctor, help.
+//! - [`output`], [`failure`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
@@ -15,10 +16,12 @@ mod config;
 mod drive;
 mod environment;
 mod failure;
+mod look;
 mod models;
 mod output;
 mod places;
 mod progress;
+mod secrets;
 mod setup;
 mod signals;
 mod ui;

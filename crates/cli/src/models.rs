@@ -1,18 +1,24 @@
 //! Which models answer a run's requests: a script, one endpoint, or what is configured (C-01, C-07, C-08).
 
+mod survey;
+
+pub(crate) use survey::{Surveyed, ollama_listens, survey};
+
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::{Config, ModelConfig, Provider};
 use crate::environment::variable;
 use crate::failure::{Exit, Failure};
+use crate::secrets::{clean_model, clean_tools};
 use selvedge_adapters::http::{Http, Secret, is_loopback};
 use selvedge_adapters::models::CallLimits;
 use selvedge_adapters::models::openai::{OpenAi, OpenAiConfig, list_models};
 use selvedge_adapters::models::router::{DEFAULT_ROLE, ROLES, Router};
 use selvedge_adapters::models::scripted::Scripted;
-use selvedge_runtime::Model;
+use selvedge_engine::graph::Act;
+use selvedge_engine::{Graph, Warning};
+use selvedge_runtime::{Driver, Model, Tools};
 use selvedge_store::BlobHash;
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +27,9 @@ use url::Url;
 /// The address of OpenAI's own models.
 const OPENAI: &str = "https://api.openai.com/v1";
 /// Where Ollama listens unless it is told otherwise.
-const OLLAMA: &str = "http://127.0.0.1:11434/v1";
-const OLLAMA_PORT: u16 = 11434;
+pub(crate) const OLLAMA: &str = "http://127.0.0.1:11434/v1";
+/// Its port.
+pub(crate) const OLLAMA_PORT: u16 = 11434;
 /// How long a list of models may take.
 const LIST_WAIT: Duration = Duration::from_secs(20);
 /// The largest script.
@@ -36,6 +43,34 @@ pub(crate) struct Models {
     pub(crate) scripted: bool,
     /// Keys in use, to be redacted (C-06).
     pub(crate) secrets: Vec<Secret>,
+    /// Roles whose model is not sent `enable_search`, `enable_thinking` and the like (P-26).
+    pub(crate) plain: BTreeSet<Arc<str>>,
+}
+
+impl Models {
+    /// A driver over these models and tools; keys in use never come back from either (C-06).
+    pub(crate) fn driver(&self, tools: Arc<dyn Tools>, limits: selvedge_runtime::Limits) -> Driver {
+        let model = clean_model(Arc::clone(&self.model), &self.secrets);
+        Driver::new(model, clean_tools(tools, &self.secrets), limits)
+    }
+
+    /// A warning for each node whose settings its model is not sent (P-26).
+    pub(crate) fn unsent(&self, graph: &Graph) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for node in graph.nodes.values() {
+            for leaf in node.body.leaves.values() {
+                let Act::Infer(infer) = &leaf.act else { continue };
+                let role = infer.model.as_deref().unwrap_or(DEFAULT_ROLE);
+                if infer.settings.extra.is_empty() || !self.plain.contains(role) {
+                    continue;
+                }
+                let names: Vec<&str> = infer.settings.extra.keys().map(String::as_str).collect();
+                let message = format!("{}: the provider of `{role}` does not know it; it is not sent", names.join(", "));
+                warnings.push(Warning::at("setting-not-sent", &node.id, message));
+            }
+        }
+        warnings
+    }
 }
 
 /// A model and how to reach it, keys still unread.
@@ -89,7 +124,7 @@ fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failure> {
             .help("a script is a list of rules: - when: {…}, reply: {text: …}")
     })?;
     let router = Router::single(Arc::new(scripted), None);
-    Ok(Models { model: Arc::new(router), scripted: true, secrets: Vec::new() })
+    Ok(Models { model: Arc::new(router), scripted: true, secrets: Vec::new(), plain: BTreeSet::new() })
 }
 
 /// One endpoint for every role (`--base-url`).
@@ -121,7 +156,8 @@ async fn endpoint(
         router.add(model, Arc::new(open_ai(config, http)?), None);
         router.assign(role, model);
     }
-    Ok(Models { model: Arc::new(router), scripted: false, secrets: key.into_iter().collect() })
+    let secrets = key.into_iter().collect();
+    Ok(Models { model: Arc::new(router), scripted: false, secrets, plain: BTreeSet::new() })
 }
 
 fn open_ai(config: OpenAiConfig, http: &Http) -> Result<OpenAi, Failure> {
@@ -159,12 +195,13 @@ fn configured(
     if specs.is_empty() && !needed.is_empty() {
         return Err(nothing_configured(needed));
     }
-    let mut wanted: BTreeMap<&str, &Spec> = BTreeMap::new();
+    let mut wanted: BTreeMap<&str, Vec<&Arc<str>>> = BTreeMap::new();
     for role in needed {
         let found = name_for(role, &specs, &roles);
-        let (name, spec) = found.ok_or_else(|| unknown_role(role, &specs, &roles))?;
-        wanted.insert(name, spec);
+        let (name, _) = found.ok_or_else(|| unknown_role(role, &specs, &roles))?;
+        wanted.entry(name).or_default().push(role);
     }
+    let mut plain = BTreeSet::new();
     let mut router = Router::new();
     let mut secrets: Vec<Secret> = Vec::new();
     for (name, spec) in &specs {
@@ -179,13 +216,17 @@ fn configured(
         let mut model = OpenAiConfig::new(spec.base_url.as_str(), spec.model.as_str());
         (model.key, model.key_variable) = (key.clone(), variable);
         (model.price, model.limits) = (spec.price, limits);
-        router.add(name, Arc::new(open_ai(model, http)?), spec.context_tokens);
+        let model = open_ai(model, http)?;
+        if !model.sends_extras() {
+            plain.extend(wanted.get(name.as_str()).into_iter().flatten().map(|role| Arc::clone(role)));
+        }
+        router.add(name, Arc::new(model), spec.context_tokens);
         secrets.extend(key.filter(|key| !secrets.contains(key)));
     }
     for (role, name) in &roles {
         router.assign(role, name);
     }
-    Ok(Models { model: Arc::new(router), scripted: false, secrets })
+    Ok(Models { model: Arc::new(router), scripted: false, secrets, plain })
 }
 
 type Table = (BTreeMap<String, Spec>, BTreeMap<String, String>);
@@ -260,10 +301,9 @@ fn nothing_configured(roles: &[Arc<str>]) -> Failure {
         true => "OPENAI_API_KEY is set: add --model NAME to use one of OpenAI's models",
         false => "OPENAI_API_KEY is not set: export a key and add --model NAME for one of OpenAI's models",
     };
-    let ollama = SocketAddr::from((Ipv4Addr::LOCALHOST, OLLAMA_PORT));
-    let second = match TcpStream::connect_timeout(&ollama, Duration::from_millis(200)) {
-        Ok(_) => format!("Ollama was found at 127.0.0.1:{OLLAMA_PORT}: add --base-url {OLLAMA}"),
-        Err(_) => {
+    let second = match ollama_listens() {
+        true => format!("Ollama was found at 127.0.0.1:{OLLAMA_PORT}: add --base-url {OLLAMA}"),
+        false => {
             format!("no Ollama was found at 127.0.0.1:{OLLAMA_PORT}: start one and add --base-url {OLLAMA}")
         }
     };

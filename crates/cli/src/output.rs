@@ -108,19 +108,21 @@ impl Report<'_> {
 
     /// Prints the run: the object, or the result on stdout and the rest on stderr.
     pub(crate) fn print(&self, ui: &Ui) {
+        let status = self.state.status();
+        if status == RunStatus::Running {
+            let run = self.run;
+            ui.notice(&format!("run {run} is not finished; go on with: selvedge resume {run}"));
+        }
         if ui.json {
             ui.result(&format!("{}\n", self.json()));
             return;
         }
-        match self.state.status() {
+        match status {
             RunStatus::Completed => ui.result(&plain(&self.state.view().output)),
             RunStatus::Failed => self.tell_fault(ui),
             RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
             RunStatus::Waiting => self.tell_asks(ui),
-            RunStatus::Running => {
-                let run = self.run;
-                ui.notice(&format!("run {run} is not finished; go on with: selvedge resume {run}"));
-            }
+            RunStatus::Running => {}
         }
     }
 
@@ -158,7 +160,8 @@ fn runtime(values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std:
     Value::Object(values.iter().map(|(name, (value, _))| (name.to_string(), value.clone())).collect())
 }
 
-fn usage(state: &State) -> Value {
+/// What a run has used, in C-02's shape.
+pub(crate) fn usage(state: &State) -> Value {
     let usage = state.usage();
     json!({
         "model_calls": usage.model_calls,

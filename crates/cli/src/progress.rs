@@ -1,7 +1,7 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
 use crate::ui::{Ui, one_line};
-use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
+use selvedge_engine::{Body, EffectId, Event, Fault, Graph, NodeIx, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::Watcher;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Characters of a value that a line shows.
 const SHOWN: usize = 160;
+
+/// In larger documents `-v` leaves the metadata out: finding what is new takes time in proportion to all of it.
+const MANY_NODES: usize = 2_000;
 
 /// Prints what happens to a run.
 pub(crate) struct Progress {
@@ -20,6 +23,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct Seen {
     begun: Option<i64>,
+    /// Names of nodes, where they say more than the ids.
+    names: Option<HashMap<Arc<str>, Arc<str>>>,
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
@@ -63,11 +68,12 @@ impl Progress {
         match &record.event {
             Event::NodeStarted { node } => {
                 seen.nodes.insert(node.clone(), Node { started: at, ..Node::default() });
-                self.line(seen, at, ("36", "start"), &title(state, node));
+                let title = seen.title(state, node);
+                self.line(seen, at, ("36", "start"), &title);
             }
             Event::NodeFinished { node, fault, .. } => {
                 self.finished(seen, state, at, node, fault.as_ref());
-                if more {
+                if more && state.graph().nodes.len() <= MANY_NODES {
                     self.values(seen, state, at, node);
                 }
             }
@@ -102,7 +108,7 @@ impl Progress {
                 self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
             }
             Event::Asked { node, prompt, .. } => {
-                let text = format!("{} waits for a person: {prompt}", title(state, node));
+                let text = format!("{} waits for a person: {prompt}", seen.title(state, node));
                 self.line(seen, at, ("35", "ask  "), &text);
             }
             Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {
@@ -112,8 +118,8 @@ impl Progress {
         }
     }
 
-    fn finished(&self, seen: &Seen, state: &State, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
-        let mut text = title(state, node);
+    fn finished(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
+        let mut text = seen.title(state, node);
         if let Some(known) = seen.nodes.get(node) {
             let _ = write!(text, "  {}", seconds(at.saturating_sub(known.started)));
             if known.tokens.input + known.tokens.output > 0 {
@@ -174,12 +180,15 @@ impl Progress {
     }
 }
 
-/// A node's id and, where it says more, its name.
-fn title(state: &State, node: &str) -> String {
-    let known = state.graph().nodes.values().find(|known| &*known.id == node);
-    match known.filter(|known| *known.name != *node) {
-        Some(known) => format!("{node} {}", known.name),
-        None => node.to_owned(),
+impl Seen {
+    /// A node's id and, where it says more, its name.
+    fn title(&mut self, state: &State, node: &str) -> String {
+        let named = |graph: &Graph| {
+            let nodes = graph.nodes.values().filter(|node| node.name != node.id);
+            nodes.map(|node| (node.id.clone(), node.name.clone())).collect()
+        };
+        let names = self.names.get_or_insert_with(|| named(state.graph()));
+        names.get(node).map_or_else(|| node.to_owned(), |name| format!("{node} {name}"))
     }
 }
 

@@ -30,12 +30,10 @@ impl Ui {
 
     /// Text without the secrets in use (C-06).
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let clean =
-            self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
-                Cow::Borrowed(_) => text,
-                Cow::Owned(clean) => Cow::Owned(clean),
-            });
-        clean
+        self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => Cow::Owned(clean),
+        })
     }
 
     /// A note on stderr that `--quiet` leaves out.

@@ -80,7 +80,7 @@ pub fn run(plan: &SimPlan, world: &mut World, mistake: Mistake) -> Observed {
     run.threads.insert(MAIN.into(), vec![Msg::text("user", task)]);
     for (at, def) in plan.nodes.iter().enumerate() {
         let result = run.node(at, def);
-        let tool = def.initial.as_ref().filter(|_| def.prompt.is_none()).map(|initial| &initial.tool);
+        let tool = def.initial.as_ref().map(|initial| &initial.tool);
         let (output, error) = match &result {
             Ok(outcome) => (outcome.value.clone(), Value::Null),
             Err((kind, message)) => {

@@ -65,6 +65,11 @@ fn mending() {
 }
 
 #[test]
+fn mending_of_impure_plans() {
+    holds("mending_of_impure_plans", properties::mending, Flavour::Impure, plans(300));
+}
+
+#[test]
 fn expiry() {
     holds("expiry", properties::expiry, Flavour::Pure, plans(100));
 }

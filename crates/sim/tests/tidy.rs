@@ -41,8 +41,17 @@ fn is_test(path: &Path) -> bool {
 #[test]
 fn the_engine_knows_no_outside() {
     let banned = [
-        "std::fs", "std::net", "std::env", "std::thread", "std::time", "std::process", "tokio", "SystemTime",
-        "Instant::now", "println!", "eprintln!",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::thread",
+        "std::time",
+        "std::process",
+        "tokio",
+        "SystemTime",
+        "Instant::now",
+        "println!",
+        "eprintln!",
     ];
     for (path, text) in sources(&root().join("crates/engine/src")).iter().filter(|(path, _)| !is_test(path)) {
         for (line, code) in code(text) {
@@ -60,7 +69,11 @@ fn the_engine_names_no_document_format() {
             let words = code.split(|c: char| !c.is_alphanumeric());
             for word in words.map(str::to_lowercase) {
                 let named = ["plan", "plans", "workflow", "workflows", "agent", "steptask", "dialect"];
-                assert!(!named.contains(&word.as_str()), "{}:{line}: `{word}` in the engine (E-01)", path.display());
+                assert!(
+                    !named.contains(&word.as_str()),
+                    "{}:{line}: `{word}` in the engine (E-01)",
+                    path.display()
+                );
             }
         }
     }

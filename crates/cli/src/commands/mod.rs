@@ -8,6 +8,7 @@ mod run;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};
+use crate::look;
 use crate::ui::Ui;
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -26,6 +27,12 @@ pub(crate) fn main() -> Exit {
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, &ui),
+        Command::Runs(args) => look::runs(&args, &cli.common, &ui),
+        Command::Show(args) => look::show(&args, &cli.common, &ui),
+        Command::Replay(args) => look::replay(&args, &cli.common, &ui),
+        Command::Export(args) => look::export(&args, &cli.common, &ui),
+        Command::Doctor(args) => look::doctor(&args, &cli.common, &ui),
+        Command::Help(args) => look::help(&args, &ui),
     };
     done.unwrap_or_else(|failure| {
         failure.print(&ui);

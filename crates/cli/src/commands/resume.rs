@@ -14,8 +14,8 @@ use crate::ui::Ui;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::Catalogue;
 use selvedge_engine::graph::Act;
-use selvedge_engine::{Graph, Input, RunStatus, State, ToolDef};
-use selvedge_runtime::{Driver, Loaded, graph_of, load};
+use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef};
+use selvedge_runtime::{Loaded, graph_of, load};
 use selvedge_store::{DriverLock, RunInfo, Store};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,15 @@ impl Held {
         let (run, scripted) = (&self.run, self.info.scripted);
         let report = Report { run, state, scripted, warnings: &warnings, graph: &graph, driven };
         report.print(ui);
-        Ok(report.exit())
+        Ok(if self.poisoned()? { Exit::Internal } else { report.exit() })
+    }
+
+    /// Whether a bug ended the run: then its journal says so last (E-17).
+    fn poisoned(&self) -> Result<bool, Failure> {
+        let last = self.store.last_event(&self.run)?;
+        let Some(entry) = self.store.journal(&self.run, last.max(1))?.next().transpose()? else { return Ok(false) };
+        let event: Option<Event> = serde_json::from_str(&entry.json).ok();
+        Ok(matches!(event, Some(Event::Poisoned { .. })))
     }
 }
 
@@ -121,7 +129,7 @@ pub(crate) fn go_on(
         let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
-        let driver = Driver::new(models.model, Arc::new(catalogue), limits);
+        let driver = models.driver(Arc::new(catalogue), limits);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
         let drive = Drive {
             ui: &ui,

@@ -19,7 +19,6 @@ use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::{Diagnostics, Severity, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
-use selvedge_runtime::Driver;
 use selvedge_store::{DriverLock, Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
         let Prepared { graph, catalogue, models, warnings, .. } = prepared;
-        let driver = Driver::new(models.model, Arc::new(catalogue), limits);
+        let driver = models.driver(Arc::new(catalogue), limits);
         let drive =
             Drive { ui: &ui, store, run: id, state, graph, scripted: models.scripted, warnings, lock };
         Ok(drive.go(driver, Vec::new(), &signals).await)
@@ -146,8 +145,10 @@ async fn prepare(
     };
     setup::denied_calls(&graph, &catalogue)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
-    warnings.extend(catalogue.warnings().iter().cloned());
-    tell(&diagnostics, &read.source, &catalogue, ui);
+    let mut others = catalogue.warnings().to_vec();
+    others.extend(models.unsent(&graph));
+    tell(&diagnostics, &read.source, &others, ui);
+    warnings.extend(others);
     let document = &read.document;
     let stem = || chosen.document.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = document.name().map(str::to_owned).or_else(stem).unwrap_or_default();
@@ -176,14 +177,14 @@ fn compiled(read: &Read, tools: &dyn ToolSource) -> Result<(Graph, Diagnostics),
     }
 }
 
-fn tell(diagnostics: &Diagnostics, source: &Source, catalogue: &Catalogue, ui: &Ui) {
+fn tell(diagnostics: &Diagnostics, source: &Source, others: &[Warning], ui: &Ui) {
     if ui.quiet {
         return;
     }
     for diagnostic in diagnostics.report(source).iter().filter(|d| d.severity == Severity::Warning) {
         ui.error_text(&text(diagnostic, ui.colour));
     }
-    for warning in catalogue.warnings() {
+    for warning in others {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
     }
 }

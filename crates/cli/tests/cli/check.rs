@@ -39,20 +39,26 @@ fn warnings_alone_are_exit_0() {
 #[cfg(unix)]
 #[test]
 fn tools_are_known_by_their_metadata_alone() {
+    use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let tool = "__TOOL_META__ = {\"name\": \"shout\", \"description\": \"d\", \"dependencies\": [], \"effects\": \"pure\"}\n\
                 from pydantic import BaseModel\nclass InputModel(BaseModel):\n    text: str\n\
                 def run(input_model):\n    return {\"text\": input_model.text.upper()}\n";
     place.write("tools/shout.py", tool);
     place.plan("plan.json", json!([calls("a", "shout", json!({"text": "x"}))]));
-    // A PATH with Python and nothing else: no uv, and so nothing that could be installed.
+    // Reading metadata takes a Python; where there is none, there is nothing to test.
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        return;
+    }
+    // A uv that tells on whoever calls it.
+    let uv = place.write("bin/uv", "#!/bin/sh\ntouch \"$0.called\"\nexit 1\n");
+    std::fs::set_permissions(&uv, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join("python3")).find(|file| file.is_file());
-    let Some(python) = found else { return };
-    std::fs::create_dir(place.work().join("bin")).unwrap();
-    std::os::unix::fs::symlink(python.canonicalize().unwrap(), place.work().join("bin/python3")).unwrap();
+    let folders = std::iter::once(place.work().join("bin")).chain(std::env::split_paths(&path));
     let mut command = place.command(&["check", "plan.json", "--tools", "tools"]);
-    crate::support::finish(command.env("PATH", place.work().join("bin")).spawn().unwrap()).exits(0);
+    command.env("PATH", std::env::join_paths(folders).unwrap());
+    crate::support::finish(command.spawn().unwrap()).exits(0);
+    assert!(!place.work().join("bin/uv.called").exists());
     place.run(&["check", "plan.json"]).exits(2);
 }
 

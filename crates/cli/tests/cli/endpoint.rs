@@ -132,9 +132,8 @@ fn a_refused_key_is_exit_4_and_is_shown_nowhere() {
         let path = entry.unwrap().path();
         if path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes.windows(18).filter(|part| *part == b"sk-selvedge-secret").count();
-            // What a model says is the conversation itself; what a provider says about a key is not.
-            assert!(found <= 2, "{} times in {}", found, path.display());
+            let found = bytes.windows(18).any(|part| part == b"sk-selvedge-secret");
+            assert!(!found, "in {}", path.display());
         }
     }
 }

@@ -1,10 +1,18 @@
 //! The command line from outside: the built binary, its output and its exit codes.
 
+#[cfg(test)]
 mod calls;
+#[cfg(test)]
 mod check;
+#[cfg(test)]
 mod config;
+#[cfg(test)]
 mod endpoint;
+#[cfg(test)]
 mod people;
+#[cfg(test)]
 mod recovery;
+#[cfg(test)]
 mod run;
+#[cfg(test)]
 mod support;

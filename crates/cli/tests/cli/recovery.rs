@@ -142,3 +142,37 @@ fn a_resume_defaults_to_what_the_run_was_started_with() {
     elsewhere(&["--allow-write", allowed.to_str().unwrap()]).exits(0);
     assert!(allowed.join("out.txt").is_file());
 }
+
+/// A run killed while a tool of unknown effects was at work; its ask.
+fn lost_write(place: &Place) -> String {
+    place.write(
+        "selvedge.toml",
+        "[tools.command.send]\ndescription = \"Sends\"\ninput_schema = { type = \"object\" }\n\
+         command = [\"sh\", \"-c\", \"echo x >> sent; test -e again || sleep 30; echo sent\"]\n",
+    );
+    place.plan("plan.json", json!([calls("a", "send", json!({}))]));
+    let mut child = place.start(&["run", "plan.json", "--run-id", "r", "--allow-write", "."]);
+    wait_for(&place.work().join("sent"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.write("again", "");
+    let run = place.run(&["resume", "r", "--json"]).exits(3).json();
+    assert_eq!(run["asks"][0]["kind"], "approve", "{run}");
+    run["asks"][0]["ask"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_write_in_flight_at_a_crash_is_repeated_only_if_a_person_says_so() {
+    let sent = |place: &Place| std::fs::read_to_string(place.work().join("sent")).unwrap().lines().count();
+    let place = Place::new();
+    let ask = lost_write(&place);
+    assert_eq!(sent(&place), 1);
+    let run = place.run(&["answer", "r", &ask, "no", "--json"]).exits(1).json();
+    assert_eq!(run["fault"]["kind"], "unknown_outcome", "{run}");
+    assert_eq!(sent(&place), 1);
+    let place = Place::new();
+    let ask = lost_write(&place);
+    let run = place.run(&["answer", "r", &ask, "yes", "--json"]).exits(0).json();
+    assert_eq!(run["output"], "sent\n", "{run}");
+    assert_eq!(sent(&place), 2);
+}

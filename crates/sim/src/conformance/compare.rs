@@ -224,7 +224,7 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
                 wrong.extend(unequal(&format!("{what}: role"), &json!(role), &json!(request.role)));
             }
             if let Some(settings) = &wanted.settings {
-                wrong.extend(unequal(&format!("{what}: settings"), settings, &json!(request.settings)));
+                wrong.extend(unequal(&format!("{what}: settings"), settings, &settings_of(request)));
             }
         }
     }
@@ -245,6 +245,16 @@ fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: 
             wrong.push(format!("tool calls\n  expected:\n{}\n  got:\n{}", as_lines(expected), lines(&got)));
         }
     }
+}
+
+/// Settings as a document writes them: those that only some providers know beside the others.
+fn settings_of(request: &selvedge_engine::ModelRequest) -> Value {
+    let mut settings = json!(request.settings);
+    if let Some(fields) = settings.as_object_mut() {
+        fields.remove("extra");
+        fields.extend(request.settings.extra.clone());
+    }
+    settings
 }
 
 fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
@@ -292,23 +302,22 @@ struct Spans {
 impl Spans {
     fn of(events: &[Value]) -> Self {
         let mut spans = Self { nodes: HashMap::new(), calls: HashMap::new() };
+        let mut requested = HashMap::new();
         for (at, event) in events.iter().enumerate() {
             let Some(node) = node_of(event) else { continue };
-            let is_call =
-                event["outcome"].get("output").is_some() || event["outcome"].get("failed").is_some();
+            let effect = event["effect"].as_str().unwrap_or_default();
+            let is_call = event["outcome"].get("reply").is_none();
             match event.get("kind").and_then(Value::as_str).unwrap_or_default() {
                 "node_started" => drop(spans.nodes.insert(node, (at, usize::MAX))),
                 "node_finished" => {
                     spans.nodes.entry(node).and_modify(|span| span.1 = at);
                 }
-                // A model's request is a call too until its reply tells; then it is dropped again.
-                "requested" => {
-                    spans.calls.entry(node).or_insert((at, usize::MAX));
-                }
+                "requested" | "retried" => drop(requested.insert(effect, at)),
                 "completed" if is_call => {
-                    spans.calls.entry(node).and_modify(|span| span.1 = at);
+                    let from = requested.get(effect).copied().unwrap_or(at);
+                    let span = spans.calls.entry(node).or_insert((from, at));
+                    *span = (span.0.min(from), at);
                 }
-                "completed" => drop(spans.calls.remove(&node)),
                 _ => {}
             }
         }

@@ -47,7 +47,8 @@ pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Strin
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     // Of YAML 1.2: `y`, `n`, `on` and the like are texts.
     let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(&text, options).map_err(|error| format!("{}: {error}", path.display()))
+    serde_saphyr::from_str_with_options(&text, options)
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Runs one case in a thread of its own, for at most ten seconds.

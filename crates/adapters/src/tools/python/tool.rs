@@ -283,6 +283,7 @@ impl PythonTool {
             policy,
             timeout: workshop.limits.timeout(None, self.meta.timeout),
             limits: &workshop.limits,
+            folder: &workshop.workspace,
             scratch_root: workshop.scratch_root.clone(),
             watch: None,
         }

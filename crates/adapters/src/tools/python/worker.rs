@@ -38,6 +38,8 @@ pub(crate) struct Job<'a> {
     pub(crate) timeout: Duration,
     /// Its output limit.
     pub(crate) limits: &'a ToolLimits,
+    /// The document's folder, where a call runs: relative paths in its input start there.
+    pub(crate) folder: &'a Path,
     /// Where its scratch folder is made.
     pub(crate) scratch_root: Option<PathBuf>,
     /// Who watches what it prints.
@@ -59,9 +61,9 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
     let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
     })?;
-    let mode = match ask {
-        Ask::Schema => "schema",
-        Ask::Call(_) => "call",
+    let (mode, cwd) = match ask {
+        Ask::Schema => ("schema", scratch.path()),
+        Ask::Call(_) => ("call", job.folder),
     };
     let module = format!("selvedge_tool_{}", safe_name(job.name));
     let file = job.file.to_str().ok_or_else(|| {
@@ -79,7 +81,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         program: job.python.to_owned(),
         args: ["-I", "-B", "-X", "utf8", "-c", WORKER].map(Into::into).into(),
         environment: clean_variables(search_path, scratch.path(), job.effect),
-        cwd: scratch.path().to_owned(),
+        cwd: cwd.to_owned(),
         stdin,
         timeout: job.timeout,
         // The answer's own wrapping is not the tool's output.
