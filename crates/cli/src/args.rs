@@ -12,8 +12,9 @@ Examples:
   selvedge runs
   selvedge help environment
 
-Exit codes: 0 completed, 1 the run failed or was cancelled, 2 the document or the call is wrong, 3 waiting for a
-person, 4 configuration or environment, 5 internal error, 130 interrupted (the run can be resumed).";
+Exit codes: 0 completed, 1 the run failed or was cancelled, 2 the document or
+the call is wrong, 3 waiting for a person, 4 configuration or environment,
+5 internal error, 130 interrupted (the run can be resumed).";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -179,8 +180,8 @@ Examples:
   selvedge resume 1kq3
   selvedge resume 1kq3 --allow-network --json
 
-What the run was started with holds, unless an option says otherwise. Finished work is not done again; a failed
-run takes tools as they are now.";
+What the run was started with holds, unless an option says otherwise.
+Finished work is not done again; a failed run takes tools as they are now.";
 
 /// `selvedge resume`.
 #[derive(Args, Debug)]

@@ -103,7 +103,7 @@ impl Config {
         let mut diagnostics = Diagnostics::new();
         let folder = file.parent().unwrap_or(Path::new("."));
         if let Some(root) = toml::parse(&source, &mut diagnostics) {
-            read::read(&root, &source, folder, self, &mut diagnostics);
+            read::read(&root, folder, self, &mut diagnostics);
         }
         let mut findings = diagnostics.report(&source);
         // Pointers are JSON's; the line says where it is.

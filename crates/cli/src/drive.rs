@@ -1,7 +1,7 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
 use crate::failure::{Exit, Failure};
-use crate::output::Report;
+use crate::output::{Report, unfinished};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -67,8 +67,15 @@ impl Drive<'_> {
             graph: &self.graph,
             driven: true,
         };
-        report.print(self.ui);
-        report.exit()
+        let exit = report.exit();
+        // C-05: an interrupt says how to resume, for people and scripts alike.
+        if exit == Exit::Interrupted {
+            self.ui.notice(&unfinished(&self.run));
+        }
+        if exit != Exit::Interrupted || self.ui.json {
+            report.print(self.ui);
+        }
+        exit
     }
 
     /// The journal could not be written: what is in it is the run, and it can be resumed.

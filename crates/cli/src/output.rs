@@ -108,21 +108,17 @@ impl Report<'_> {
 
     /// Prints the run: the object, or the result on stdout and the rest on stderr.
     pub(crate) fn print(&self, ui: &Ui) {
-        let status = self.state.status();
-        if status == RunStatus::Running {
-            let run = self.run;
-            ui.notice(&format!("run {run} is not finished; go on with: selvedge resume {run}"));
-        }
         if ui.json {
             ui.result(&format!("{}\n", self.json()));
             return;
         }
-        match status {
+        match self.state.status() {
             RunStatus::Completed => ui.result(&plain(&self.state.view().output)),
             RunStatus::Failed => self.tell_fault(ui),
             RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
             RunStatus::Waiting => self.tell_asks(ui),
-            RunStatus::Running => {}
+            RunStatus::Running if self.driven => ui.notice(&format!("run {} is running", self.run)),
+            RunStatus::Running => ui.notice(&unfinished(self.run)),
         }
     }
 
@@ -149,6 +145,11 @@ impl Report<'_> {
             ui.notice(&format!("  {}\n    selvedge answer {run} {id} {value}", one_line(&ask.prompt, 1000)));
         }
     }
+}
+
+/// How to go on with a run that stopped before its end (C-05).
+pub(crate) fn unfinished(run: &str) -> String {
+    format!("run {run} is not finished; go on with: selvedge resume {run}")
 }
 
 /// A result of the third data layer; faults in C-02's shape.

@@ -223,7 +223,8 @@ pub fn tidy(mut plan: SimPlan) -> SimPlan {
         }
     }
     let ids: Vec<String> = plan.nodes.iter().map(|node| node.id.clone()).collect();
-    let context = Context { ids, metadata: plan.metadata.keys().cloned().collect() };
+    let metadata: BTreeSet<String> = plan.metadata.keys().cloned().collect();
+    let mut context = Context { ids, known: metadata.clone(), metadata, any_sync: false, any_result: false };
     for (at, node) in plan.nodes.iter_mut().enumerate() {
         node.prompt.iter_mut().for_each(|text| context.tidy(at, text));
         node.out.iter_mut().for_each(|out| context.tidy(at, &mut out.description));
@@ -234,13 +235,20 @@ pub fn tidy(mut plan: SimPlan) -> SimPlan {
                 Arg::List(texts) => texts.iter_mut().for_each(|text| context.tidy(at, text)),
             }
         }
+        context.supply(node, &plan.tools);
     }
     plan
 }
 
+/// What placeholders may name at a node.
 struct Context {
     ids: Vec<String>,
     metadata: BTreeSet<String>,
+    /// Names that the first layer has or an earlier node declares.
+    known: BTreeSet<String>,
+    /// Whether an earlier node may bring other names to `runtime_metadata`, or to its result.
+    any_sync: bool,
+    any_result: bool,
 }
 
 impl Context {
@@ -262,9 +270,11 @@ impl Context {
                         *name = format!("{id}_{key}");
                     }
                     let start = name.chars().next().is_some_and(char::is_alphabetic);
-                    start && nameable(name) && (at > 0 || self.metadata.contains(name))
+                    let some = self.any_sync || self.any_result || self.known.contains(name);
+                    start && nameable(name) && some
                 }
-                Target::Metadata(name) | Target::Inputs(name) => at > 0 || self.metadata.contains(name),
+                Target::Metadata(name) => self.any_sync || self.known.contains(name),
+                Target::Inputs(_) => true,
             };
             if let Target::Inputs(name) = target
                 && !self.metadata.contains(name)
@@ -273,6 +283,23 @@ impl Context {
             } else if !keep {
                 *part = Part::Text("nothing".into());
             }
+        }
+    }
+
+    /// P-25: what the node can bring.
+    fn supply(&mut self, node: &SimNode, tools: &[SimTool]) {
+        let mut names: Vec<String> = Vec::new();
+        for tool in node.tools.iter().chain(node.initial.iter().map(|initial| &initial.tool)) {
+            match tools.iter().find(|def| def.name == *tool).and_then(|def| def.output_params.clone()) {
+                Some(declared) => names.extend(declared),
+                None => self.any_sync = true,
+            }
+        }
+        self.any_result |= node.is_empty() || (node.prompt.is_some() && node.schema.is_none());
+        names.extend(node.schema.iter().flatten().map(|(name, _)| name.clone()));
+        for name in names {
+            self.known.insert(format!("{}_{name}", node.id));
+            self.known.insert(name);
         }
     }
 

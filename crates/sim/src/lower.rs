@@ -2,10 +2,9 @@
 
 use crate::plan::{SimNode, SimPlan, SimTool, written, written_arg};
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource};
+use selvedge_dialects::{Diagnostics, DocumentLimits, Severity, Source, ToolSource};
 use selvedge_engine::{Effects, Graph, ToolDef};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rounds of a tool loop without `max_rounds` (P-14).
@@ -37,7 +36,8 @@ pub fn graph(plan: &SimPlan) -> Result<Graph, String> {
     });
     graph.ok_or_else(|| {
         let errors = diagnostics.report(&source);
-        let errors = errors.iter().map(|found| format!("{found:?}"));
+        let errors = errors.iter().filter(|found| found.severity == Severity::Error);
+        let errors = errors.map(|found| format!("{} {}: {}", found.rule, found.pointer, found.message));
         format!("the document does not compile: {}", errors.collect::<Vec<_>>().join("; "))
     })
 }
@@ -83,8 +83,8 @@ fn node_document(def: &SimNode) -> Value {
     set("data_in_thread", json!(def.from));
     set("data_in_slice", json!([def.slice.0, def.slice.1]));
     if let Some(initial) = &def.initial {
-        let args: BTreeMap<&String, Value> =
-            initial.args.iter().map(|(key, arg)| (key, written_arg(arg))).collect();
+        let args: Map<String, Value> =
+            initial.args.iter().map(|(key, arg)| (key.clone(), written_arg(arg))).collect();
         set("initial_tool_name", json!(initial.tool));
         set("initial_tool_args", json!(args));
     }

@@ -241,8 +241,7 @@ pub fn expiry(plan: &SimPlan, seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let len = finished(plan, &graph, Schedule { seed, ..Schedule::default() })?.journal.len();
     for _ in 0..3 {
-        let mut sim =
-            Sim::new(plan, &graph, world(plan), Schedule { seed: rng.bits(), ..Schedule::default() });
+        let mut sim = Sim::new(plan, &graph, world(plan), Schedule { seed: rng.bits(), ..MARKED });
         let at = 1 + rng.below(len);
         sim.run(Some(at))?;
         sim.input(Input::Expire(7))?;
@@ -268,7 +267,7 @@ pub fn expiry(plan: &SimPlan, seed: u64) -> Result<(), String> {
 pub fn cancelling(plan: &SimPlan, seed: u64) -> Result<(), String> {
     let graph = graph(plan)?;
     let mut rng = Rng::new(seed);
-    let mut sim = Sim::new(plan, &graph, world(plan), Schedule { seed: rng.bits(), ..Schedule::default() });
+    let mut sim = Sim::new(plan, &graph, world(plan), Schedule { seed: rng.bits(), ..MARKED });
     sim.run(Some(1 + rng.below(60)))?;
     if sim.state.ended().is_some() {
         return Ok(());

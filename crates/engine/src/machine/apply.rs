@@ -100,6 +100,7 @@ impl State {
     pub(super) fn end(&mut self, status: End, fault: Option<Fault>) {
         self.status = Status::Ended(status, fault);
         self.pending.clear();
+        self.pending_models = 0;
         self.asks.clear();
         while let Some(node) = self.agenda.pop_front() {
             self.nodes[node].queued = false;
@@ -148,7 +149,11 @@ impl State {
                 frame.rounds >= flow.max_rounds || (!flow.tools.is_empty() && flow.tools.iter().all(spent))
             }
         };
-        let next = flow.leaves[leaf].next.iter().find(|edge| holds(edge.when)).and_then(|edge| edge.to);
+        let edge = flow.leaves[leaf].next.iter().find(|edge| holds(edge.when));
+        let (next, exhausted) = (edge.and_then(|e| e.to), edge.is_some_and(|e| e.when == Guard::Exhausted));
+        if let Some(frame) = self.frame_mut(node) {
+            frame.exhausted = exhausted;
+        }
         self.enter(node, next);
     }
 

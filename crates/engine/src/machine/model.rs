@@ -106,8 +106,11 @@ impl State {
             return Event::Reused { effect, from, args: None };
         }
         let first = attempt == 1 && frame.visits.values().sum::<u32>() <= frame.visits.len() as u32;
-        let warnings =
+        let mut warnings =
             if first && frame.thread.is_cut() { self.orphan_warnings(node, frame) } else { Vec::new() };
+        if attempt == 1 && frame.exhausted {
+            warnings.push(self.limit_warning(node, frame));
+        }
         Event::Requested { effect, args: None, warnings }
     }
 
@@ -115,7 +118,7 @@ impl State {
     pub(crate) fn over_budget(&self) -> Option<Fault> {
         let budget = &self.start.budget;
         let used = &self.usage;
-        let flying = self.pending.values().filter(|p| p.model).count() as u64;
+        let flying = self.pending_models;
         let over = |what: &str, cap: String, now: String| {
             let message = format!(
                 "the run's budget of {cap} {what} is used up ({now} used); raise --budget {what}=… and resume"
@@ -164,6 +167,20 @@ impl State {
             frame.phase = LeafPhase::Model(Box::new(phase));
         }
         self.add_pending(effect, node, 0, 0, crate::Effects::Idempotent, true);
+    }
+
+    /// A limit of the node was reached, and the model concludes instead (P-14, E-12).
+    fn limit_warning(&self, node: NodeIx, frame: &Frame) -> Warning {
+        let def = &self.graph.nodes[node];
+        let max = def.body.max_rounds;
+        let message = if frame.rounds >= max {
+            format!(
+                "the tool loop reached its limit of {max} rounds (max_rounds); the model concludes without tools"
+            )
+        } else {
+            "the limits of all tools are used up (tools_limit); the model concludes without tools".to_owned()
+        };
+        Warning::at("tool-limit", &def.id, message)
     }
 
     pub(crate) fn orphan_warnings(&self, node: NodeIx, frame: &Frame) -> Vec<Warning> {

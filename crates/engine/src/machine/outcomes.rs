@@ -83,7 +83,7 @@ impl State {
     }
 
     pub(super) fn completed(&mut self, effect: &EffectId, outcome: &Outcome, jitter: u32) {
-        let Some(pending) = self.pending.remove(effect) else { return };
+        let Some(pending) = self.take_pending(effect) else { return };
         if pending.model {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
@@ -148,7 +148,7 @@ impl State {
     }
 
     pub(super) fn lost(&mut self, effect: &EffectId) {
-        let Some(pending) = self.pending.remove(effect) else { return };
+        let Some(pending) = self.take_pending(effect) else { return };
         if let Some(phase) = self.calls_mut(pending.node)
             && let Some(slot) = phase.slots.get_mut(pending.slot)
         {
@@ -268,7 +268,7 @@ impl State {
         match &outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
-                self.pending.remove(effect);
+                self.take_pending(effect);
                 self.record_model(node, effect, reply);
                 self.give_model(node, &outcome, 0);
             }
@@ -291,7 +291,14 @@ impl State {
         effects: Effects,
         model: bool,
     ) {
+        self.pending_models += u64::from(model);
         self.pending.insert(effect, PendingEffect { node, slot, not_before, effects, model });
+    }
+
+    fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {
+        let pending = self.pending.remove(effect)?;
+        self.pending_models -= u64::from(pending.model);
+        Some(pending)
     }
 
     pub(crate) fn calls(&self, node: NodeIx) -> Option<&CallsPhase> {

@@ -2,7 +2,7 @@
 
 use super::state::{Frame, LeafPhase, NodePhase, NodeState, State, Status};
 use crate::effect::{EffectId, Effects, ModelReply, Outcome, ToolDef};
-use crate::graph::Graph;
+use crate::graph::{Act, Graph};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::{Message, ToolCall};
 use crate::schedule::Schedule;
@@ -72,6 +72,14 @@ impl Pool {
 impl State {
     pub(crate) fn record_model(&mut self, node: NodeIx, effect: &EffectId, reply: &Arc<ModelReply>) {
         if super::model::is_empty(reply) {
+            return;
+        }
+        // Nor is a reply a success that its schema refuses: asked again, the model gets both tries (E-33).
+        let leaf = self.frame(node).and_then(|frame| frame.leaf);
+        if let Some(leaf) = leaf
+            && let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act
+            && self.schema_refusal(node, leaf, infer, reply).is_some()
+        {
             return;
         }
         let outcome = Outcome::Reply(Arc::clone(reply));

@@ -38,6 +38,8 @@ pub struct State {
     pub(crate) agenda: VecDeque<NodeIx>,
     /// Effects requested and not completed.
     pub(crate) pending: BTreeMap<EffectId, PendingEffect>,
+    /// How many of them ask a model: counted against the budget before they are answered (E-20).
+    pub(crate) pending_models: u64,
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
     /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
     pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
@@ -167,6 +169,8 @@ pub(crate) struct Frame {
     pub(crate) published: Option<Publication>,
     pub(crate) attempts: u32,
     pub(crate) records: Vec<super::reuse::Success>,
+    /// The live leaf was reached because a limit of the node was (P-14).
+    pub(crate) exhausted: bool,
     /// A person approved the fixed call of the live leaf.
     pub(crate) approved: bool,
 }
@@ -288,6 +292,7 @@ impl State {
             on_retired: BTreeMap::new(),
             agenda: VecDeque::new(),
             pending: BTreeMap::new(),
+            pending_models: 0,
             asks: BTreeMap::new(),
             runtime: HashMap::new(),
             fields: HashMap::new(),
@@ -341,6 +346,7 @@ impl Frame {
             published: None,
             attempts: 1,
             records: Vec::new(),
+            exhausted: false,
             approved: false,
         }
     }

@@ -1,0 +1,108 @@
+//! What the commands that only look take.
+
+use clap::Args;
+use selvedge_store::RunStatus;
+
+const RUNS_HELP: &str = "\
+Examples:
+  selvedge runs
+  selvedge runs --waiting
+  selvedge runs --status failed --json
+
+Newest first. `running (not driven)` is a run whose process has gone: `selvedge resume RUN` goes on with it.
+Times are UTC.";
+
+/// `selvedge runs`.
+#[derive(Args, Debug)]
+#[command(after_help = RUNS_HELP)]
+pub(crate) struct RunsArgs {
+    /// Only runs that wait for a person
+    #[arg(long, conflicts_with = "status")]
+    pub(crate) waiting: bool,
+    /// Only runs of one status: running, waiting, completed, failed or cancelled
+    #[arg(long, value_name = "STATUS", value_parser = str::parse::<RunStatus>)]
+    pub(crate) status: Option<RunStatus>,
+}
+
+const SHOW_HELP: &str = "\
+Examples:
+  selvedge show 1kq3
+  selvedge show 1kq3 --thread main
+  selvedge show 1kq3 --events --at 40
+  selvedge show 1kq3 --metadata --json
+
+Exits with 0 whatever became of the run.";
+
+/// `selvedge show`.
+#[derive(Args, Debug)]
+#[command(after_help = SHOW_HELP)]
+pub(crate) struct ShowArgs {
+    /// The run: its id, or enough of its beginning
+    pub(crate) run: String,
+    /// The journal, event by event
+    #[arg(long, group = "view")]
+    pub(crate) events: bool,
+    /// Both layers of metadata merged, and where each value comes from
+    #[arg(long, group = "view")]
+    pub(crate) metadata: bool,
+    /// One thread in full
+    #[arg(long, value_name = "NAME", group = "view")]
+    pub(crate) thread: Option<String>,
+    /// The run as it was after its first N events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) at: Option<u64>,
+}
+
+const REPLAY_HELP: &str = "\
+Examples:
+  selvedge replay 1kq3
+  selvedge replay 1kq3 --json
+
+Feeds the recorded inputs (answers of models and tools, times, what people did) to the engine, which derives every
+other event again. Nothing is called. Exits with 1 if an event comes out different from the recorded one.";
+
+/// `selvedge replay`.
+#[derive(Args, Debug)]
+#[command(after_help = REPLAY_HELP)]
+pub(crate) struct ReplayArgs {
+    /// The run: its id, or enough of its beginning
+    pub(crate) run: String,
+}
+
+const EXPORT_HELP: &str = "\
+Example:
+  selvedge export 1kq3 > run.jsonl
+
+One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.";
+
+/// `selvedge export`.
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_HELP)]
+pub(crate) struct ExportArgs {
+    /// The run: its id, or enough of its beginning
+    pub(crate) run: String,
+}
+
+const DOCTOR_HELP: &str = "\
+Examples:
+  selvedge doctor
+  selvedge doctor --online --json
+
+ok: works; warning: works with a catch; missing: not here and not needed by what is configured; broken: what is
+configured can't work. Exits with 4 if something is broken.";
+
+/// `selvedge doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = DOCTOR_HELP)]
+pub(crate) struct DoctorArgs {
+    /// Also ask configured endpoints that are not on this machine; they get their key
+    #[arg(long)]
+    pub(crate) online: bool,
+}
+
+/// `selvedge help`.
+#[derive(Args, Debug)]
+pub(crate) struct HelpArgs {
+    /// A command, or `environment` for the variables that configure Selvedge
+    pub(crate) topic: Option<String>,
+}

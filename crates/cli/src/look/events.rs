@@ -1,0 +1,251 @@
+//! The journal, event by event: `show --events` (C-15), and the head that exported events have too.
+
+use super::out::Out;
+use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
+use super::{Found, time};
+use crate::failure::Failure;
+use crate::progress::seconds;
+use crate::ui::Ui;
+use selvedge_engine::{Body, EffectId, End, Event, Outcome, Role};
+use selvedge_store::Entry;
+use serde_json::{Map, Value, json};
+
+/// Rows that are aligned together; a longer journal is not held in memory for its columns.
+const TOGETHER: usize = 512;
+
+/// A stored event with its number and time in front: `{"n", "at", "kind", …}`, its own text unchanged.
+pub(super) fn with_head(entry: &Entry) -> String {
+    let head = format!("{{\"n\":{},\"at\":\"{}\"", entry.n, time::rfc3339(entry.at_ms));
+    match entry.json.trim_start().strip_prefix('{').map(str::trim_start) {
+        Some("}") => format!("{head}}}"),
+        Some(fields) => format!("{head},{fields}"),
+        // Not an event of this version: kept as it is.
+        None => format!("{head},\"event\":{}}}", entry.json),
+    }
+}
+
+/// The node that an effect belongs to: the first part of its id, in which `%`, `/` and `~` of a node's id are
+/// escaped, and which ends with the visit (E-06).
+pub(super) fn node_of(effect: &str) -> String {
+    let path = effect.split('/').next().unwrap_or_default();
+    let id = path.split('~').next().unwrap_or_default();
+    id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%")
+}
+
+/// Prints events `1..=at`, or all.
+pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
+    let mut out = Out::new(ui);
+    let entries = found.store.journal(found.run(), 1)?;
+    let entries = entries.take_while(|entry| {
+        entry.as_ref().map_or(true, |entry| at.is_none_or(|at| entry.n <= at))
+    });
+    if ui.json {
+        out.write("{\"events\":[")?;
+        for entry in entries {
+            let entry = entry?;
+            let separator = if entry.n > 1 { "," } else { "" };
+            if !out.write(&format!("{separator}{}", object(found, &entry)?))? {
+                break;
+            }
+        }
+        out.write("]}\n")?;
+        return out.finish();
+    }
+    let mut page = Page::new();
+    let mut began = None;
+    let mut rows: Vec<Row> = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let began = *began.get_or_insert(entry.at_ms);
+        rows.push(Row::new(found, &entry, began)?);
+        if rows.len() == TOGETHER {
+            page.table(&table(std::mem::take(&mut rows)));
+            if !out.write(&page.take())? {
+                return out.finish();
+            }
+        }
+    }
+    if !rows.is_empty() {
+        page.table(&table(rows));
+        out.write(&page.take())?;
+    }
+    out.finish()
+}
+
+/// C-15's object: `{n, at, kind, node?, effect?, …}`. Events of an effect name its node too.
+fn object(found: &Found, entry: &Entry) -> Result<Value, Failure> {
+    let unreadable =
+        |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
+    let mut fields: Map<String, Value> = serde_json::from_str(&entry.json).map_err(unreadable)?;
+    let kind = fields.shift_remove("kind");
+    let effect = fields.shift_remove("effect");
+    let node = fields.shift_remove("node").filter(|node| node.as_str() != Some(""));
+    let node = node.or_else(|| effect.as_ref()?.as_str().map(|effect| Value::from(node_of(effect))));
+    let mut object = Map::new();
+    object.insert("n".to_owned(), Value::from(entry.n));
+    object.insert("at".to_owned(), Value::from(time::rfc3339(entry.at_ms)));
+    for (name, value) in [("kind", kind), ("node", node), ("effect", effect)] {
+        if let Some(value) = value {
+            object.insert(name.to_owned(), value);
+        }
+    }
+    object.extend(fields);
+    Ok(Value::Object(object))
+}
+
+/// An event for people.
+struct Row {
+    n: u64,
+    since: String,
+    kind: String,
+    style: &'static str,
+    node: String,
+    text: String,
+}
+
+fn table(rows: Vec<Row>) -> Table {
+    let mut table = Table::new(&["N", "TIME", "KIND", "NODE", ""], 4);
+    for row in rows {
+        table.row([
+            (row.n.to_string(), DIM),
+            (row.since, DIM),
+            (row.kind, row.style),
+            (super::page::cut(&clean(&row.node), 20), ""),
+            (row.text, ""),
+        ]);
+    }
+    table
+}
+
+impl Row {
+    fn new(found: &Found, entry: &Entry, began: i64) -> Result<Self, Failure> {
+        let unreadable =
+            |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
+        let event: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
+        let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (node, text) = told(&event);
+        let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));
+        // Only the beginning of a text fits into a line.
+        let text: String = text.chars().take(400).collect();
+        Ok(Self { n: entry.n, since, kind, style: style(&event), node, text })
+    }
+}
+
+fn style(event: &Event) -> &'static str {
+    match event {
+        Event::Completed { outcome: Outcome::Failed(_), .. }
+        | Event::NodeFinished { fault: Some(_), .. }
+        | Event::Ended { status: End::Failed, .. }
+        | Event::Poisoned { .. } => RED,
+        Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
+        Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
+        Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
+        _ if event.is_input() => CYAN,
+        _ => "",
+    }
+}
+
+/// The node of an event, and what it says in a line.
+fn told(event: &Event) -> (String, String) {
+    let of = |effect: &EffectId| node_of(&effect.0);
+    match event {
+        Event::Started(start) => {
+            (String::new(), format!("graph {}", start.graph.get(..12).unwrap_or(&start.graph)))
+        }
+        Event::Completed { effect, outcome, .. } => (of(effect), outcome_text(effect, outcome)),
+        Event::Lost { effect } => (of(effect), format!("{effect}: nobody knows whether it happened")),
+        Event::Answered { ask, value } => (String::new(), format!("{ask}: {value}")),
+        Event::CancelRequested => (String::new(), String::new()),
+        Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
+        Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
+        Event::Poisoned { message } => (String::new(), message.clone()),
+        Event::NodeStarted { node } => (node.to_string(), String::new()),
+        Event::Opened { node, thread, from, start, end } => {
+            (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
+        }
+        Event::Appended { node, thread, body } => (node.to_string(), format!("{thread}: {}", body_text(body))),
+        Event::Requested { effect, args, .. } => {
+            let args = args.as_ref().map(|args| format!(" {args}")).unwrap_or_default();
+            (of(effect), format!("{effect}{args}"))
+        }
+        Event::Retried { effect, after_ms, reason } => {
+            let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+            (of(effect), format!("{effect} in {wait}: {reason}"))
+        }
+        Event::Reused { effect, from, .. } => (of(effect), format!("{effect} takes the result of {from}")),
+        Event::Refused { effect, fault, .. } => {
+            (of(effect), format!("{effect}: {}: {}", fault.kind.name(), fault.message))
+        }
+        Event::Asked { ask, node, prompt, .. } => (node.to_string(), format!("{ask}: {prompt}")),
+        Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
+        Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_ref())),
+        Event::Ended { status, fault } => {
+            let status = json!(status).as_str().unwrap_or_default().to_owned();
+            let fault = fault_text(fault.as_ref());
+            (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
+        }
+    }
+}
+
+fn fault_text(fault: Option<&selvedge_engine::Fault>) -> String {
+    fault.map(|fault| format!("{}: {}", fault.kind.name(), fault.message)).unwrap_or_default()
+}
+
+fn outcome_text(effect: &EffectId, outcome: &Outcome) -> String {
+    let text = match outcome {
+        Outcome::Reply(reply) if reply.calls.is_empty() => reply.text.clone(),
+        Outcome::Reply(reply) => {
+            let calls: Vec<String> =
+                reply.calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect();
+            format!("calls {}", calls.join(", "))
+        }
+        Outcome::Output(output) => output.to_string(),
+        Outcome::Failed(failure) => fault_text(Some(&failure.fault)),
+    };
+    format!("{effect}: {text}")
+}
+
+fn body_text(body: &Body) -> String {
+    match body {
+        Body::Text(role, text) => format!("{}: {text}", role_name(*role)),
+        Body::Reply(effect) => format!("the reply of {effect}"),
+        Body::Call(effect) => format!("the call {effect}"),
+        Body::Output(effect) => format!("the result of {effect}"),
+    }
+}
+
+/// The name of a role in messages.
+pub(super) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_leaves_the_event_as_it_is() {
+        let entry = |json: &str| Entry { n: 3, at_ms: 0, json: json.to_owned() };
+        let head = "{\"n\":3,\"at\":\"1970-01-01T00:00:00.000Z\"";
+        assert_eq!(with_head(&entry("{\"kind\":\"x\",\"v\":1.0e2}")), format!("{head},\"kind\":\"x\",\"v\":1.0e2}}"));
+        assert_eq!(with_head(&entry("{}")), format!("{head}}}"));
+    }
+
+    #[test]
+    fn effects_name_their_node() {
+        for (effect, node) in [
+            ("n1/ask/1/1", "n1"),
+            ("n1~2/ask.0/1/1", "n1"),
+            ("odd%2F1/ask/1/1", "odd/1"),
+            ("odd%252F1/ask/1/1", "odd%2F1"),
+            ("a%7E2~3/ask/1/1", "a~2"),
+        ] {
+            assert_eq!(node_of(effect), node);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The commands that only look at what is recorded and configured. They open the state folder for reading, so
+//! they work on one that can't be written, and while another process drives the run.
+
+pub(crate) mod args;
+mod doctor;
+mod events;
+mod export;
+mod help;
+mod out;
+mod page;
+mod replay;
+mod runs;
+mod show;
+mod time;
+
+pub(crate) use doctor::doctor;
+pub(crate) use export::export;
+pub(crate) use help::help;
+pub(crate) use replay::replay;
+pub(crate) use runs::runs;
+pub(crate) use show::show;
+
+use crate::args::Common;
+use crate::config::Config;
+use crate::environment::{absolute, variable};
+use crate::failure::Failure;
+use crate::places;
+use crate::ui::Ui;
+use selvedge_adapters::http::Secret;
+use selvedge_runtime::LoadError;
+use selvedge_store::{Mode, RunInfo, Store, StoreError};
+use std::path::{Path, PathBuf};
+
+/// The state folder for reading; `None` if it holds no database yet.
+fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
+    match Store::open(dir, Mode::ReadOnly) {
+        Ok(store) => Ok(Some(store)),
+        Err(StoreError::Missing { .. }) => Ok(None),
+        // A database of an older format is brought up to date, which takes writing.
+        Err(StoreError::ReadOnly { .. }) => Store::open(dir, Mode::ReadWrite).map(Some),
+        Err(error) => Err(error),
+    }
+}
+
+/// A recorded run.
+struct Found {
+    store: Store,
+    info: RunInfo,
+    /// Whether a live process drives it; as of before its journal is read, so that a run that ends meanwhile is
+    /// not taken for one that lost its driver.
+    driven: bool,
+}
+
+impl Found {
+    /// Finds a run by its id or the beginning of it.
+    ///
+    /// # Errors
+    /// Exit 2 if there is none (C-12), exit 4 if the state folder can't be read.
+    fn new(common: &Common, run: &str) -> Result<Self, Failure> {
+        let dir = places::state_dir(common.state_dir.as_deref())?;
+        let Some(store) = open(&dir)? else {
+            let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
+            return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
+        };
+        let id = store.find_run(run)?;
+        let driven = is_driven(&store, &id);
+        let info = store.run(&id)?;
+        Ok(Self { store, info, driven })
+    }
+
+    fn run(&self) -> &str {
+        &self.info.id
+    }
+
+    /// A part of the run that this version can't read.
+    fn unreadable(&self, what: String, cause: String) -> Failure {
+        LoadError::Unreadable { run: self.info.id.clone(), what, cause }.into()
+    }
+}
+
+/// Whether a live process drives a run. Where that can't be found out, nobody is said to be gone.
+fn is_driven(store: &Store, run: &str) -> bool {
+    store.is_driven(run).unwrap_or(true)
+}
+
+/// A talker that knows the keys of this environment: should one have got into a journal, it is not shown (C-06).
+fn guarded(ui: &Ui) -> Ui {
+    let mut names: Vec<String> = vec!["SELVEDGE_API_KEY".to_owned(), "OPENAI_API_KEY".to_owned()];
+    let mut config = Config::default();
+    for file in config_files() {
+        // What is wrong with it is told by the commands that use it.
+        let _ = config.add(&file);
+    }
+    names.extend(config.models.into_values().filter_map(|model| model.api_key_env));
+    let mut ui = ui.clone();
+    for secret in names.iter().filter_map(|name| variable(name)).map(|value| Secret::new(&value)) {
+        if !ui.secrets.contains(&secret) {
+            ui.secrets.push(secret);
+        }
+    }
+    ui
+}
+
+fn config_files() -> Vec<PathBuf> {
+    places::config_files(&absolute(Path::new(".")))
+}

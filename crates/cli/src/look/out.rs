@@ -1,0 +1,52 @@
+//! Output that is written as it is made: a long journal is never held as text.
+
+use crate::failure::Failure;
+use crate::ui::Ui;
+use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
+
+/// Standard output, without secrets (C-06). Once its reader has gone, nothing more is written.
+pub(super) struct Out<'a> {
+    ui: &'a Ui,
+    to: BufWriter<StdoutLock<'static>>,
+    open: bool,
+}
+
+impl<'a> Out<'a> {
+    /// Takes standard output.
+    pub(super) fn new(ui: &'a Ui) -> Self {
+        Self { ui, to: BufWriter::with_capacity(1 << 16, std::io::stdout().lock()), open: true }
+    }
+
+    /// Writes a piece. Returns false when nobody reads any more: whoever closed the pipe has what it wanted.
+    ///
+    /// # Errors
+    /// Exit 4 if what was written is not there, on a full disk for example.
+    pub(super) fn write(&mut self, text: &str) -> Result<bool, Failure> {
+        let written = if self.open { self.to.write_all(self.ui.redacted(text).as_bytes()) } else { Ok(()) };
+        self.settle(written)
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`].
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let flushed = if self.open { self.to.flush() } else { Ok(()) };
+        self.settle(flushed).map(drop)
+    }
+
+    fn settle(&mut self, result: std::io::Result<()>) -> Result<bool, Failure> {
+        match result {
+            Ok(()) => Ok(self.open),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.open = false;
+                Ok(false)
+            }
+            Err(error) => {
+                self.open = false;
+                let message = format!("the result can't be written to stdout: {error}");
+                Err(Failure::environment("C-02", "output", &message).help("check where the output goes"))
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
+
+use crate::ui::Ui;
+use std::io::IsTerminal;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns where the output is no terminal.
+const WIDTH: usize = 100;
+/// The narrowest and the widest that text is set.
+const BOUNDS: (usize, usize) = (40, 160);
+/// The least columns that a table's flexible column is useful with.
+const FLEXIBLE: usize = 12;
+
+/// Styles, as SGR codes.
+pub(super) const BOLD: &str = "1";
+pub(super) const DIM: &str = "2";
+pub(super) const RED: &str = "1;31";
+pub(super) const GREEN: &str = "32";
+pub(super) const YELLOW: &str = "33";
+pub(super) const MAGENTA: &str = "35";
+pub(super) const CYAN: &str = "36";
+
+/// What is printed, and how wide.
+pub(super) struct Page {
+    /// Columns.
+    pub(super) width: usize,
+    colour: bool,
+    text: String,
+}
+
+impl Page {
+    /// An empty page, as wide as the terminal.
+    pub(super) fn new() -> Self {
+        let terminal = terminal_size::terminal_size_of(std::io::stdout());
+        let width = terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0));
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colour = !plain && !dumb && std::io::stdout().is_terminal();
+        Self { width: width.clamp(BOUNDS.0, BOUNDS.1), colour, text: String::new() }
+    }
+
+    /// Adds a line.
+    pub(super) fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Adds an empty line, unless the page is empty.
+    pub(super) fn gap(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds text behind a label, wrapped and indented to `indent`, at most `most` lines.
+    pub(super) fn labelled(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
+        let lines = wrap(text, self.width.saturating_sub(indent).max(20));
+        let cut = lines.len() > most;
+        let shown = lines.len().min(most);
+        for (at, line) in lines.into_iter().take(shown).enumerate() {
+            let label = if at == 0 { label } else { "" };
+            let ellipsis = if cut && at + 1 == shown { " …" } else { "" };
+            let label = self.paint(style, &pad(label, indent));
+            self.line(&format!("{label}{line}{ellipsis}"));
+        }
+    }
+
+    /// Adds a table.
+    pub(super) fn table(&mut self, table: &Table) {
+        let lines = table.lines(self.width, |style, text| self.paint(style, text));
+        lines.iter().for_each(|line| self.line(line));
+    }
+
+    /// A piece of text in a style, if colours are on.
+    pub(super) fn paint(&self, style: &str, text: &str) -> String {
+        match self.colour && !style.is_empty() && !text.trim().is_empty() {
+            true => format!("\u{1b}[{style}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Takes what was written so far.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Prints the page.
+    pub(super) fn print(mut self, ui: &Ui) {
+        ui.result(&self.take());
+    }
+}
+
+/// A table: columns as wide as their content, one that takes the rest, maybe one that goes if there is no room.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The names of the columns.
+    pub(super) header: Vec<&'static str>,
+    /// The column that is cut to what the others leave.
+    pub(super) flexible: usize,
+    /// The column that is left out where the flexible one would get too narrow.
+    pub(super) spare: Option<usize>,
+    rows: Vec<Vec<(String, &'static str)>>,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub(super) fn new(header: &[&'static str], flexible: usize) -> Self {
+        Self { header: header.to_vec(), flexible, ..Self::default() }
+    }
+
+    /// Adds a row of texts with their styles.
+    pub(super) fn row<const N: usize>(&mut self, cells: [(String, &'static str); N]) {
+        self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
+    }
+
+    /// Whether there is no row.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn lines(&self, width: usize, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
+        const GAP: usize = 2;
+        let mut widths: Vec<usize> = self.header.iter().map(|name| name.width()).collect();
+        for row in &self.rows {
+            for (most, (text, _)) in widths.iter_mut().zip(row) {
+                *most = (*most).max(text.width());
+            }
+        }
+        let natural = widths.get(self.flexible).copied().unwrap_or_default();
+        let others = |widths: &[usize], without: Option<usize>| -> usize {
+            let kept = widths.iter().enumerate().filter(|(at, _)| *at != self.flexible && Some(*at) != without);
+            kept.map(|(_, width)| width + GAP).sum()
+        };
+        let rest = |without| width.saturating_sub(others(&widths, without));
+        let spare = self.spare.filter(|_| rest(None) < natural.min(FLEXIBLE));
+        let most = natural.min(rest(spare).max(FLEXIBLE));
+        if let Some(flexible) = widths.get_mut(self.flexible) {
+            *flexible = most;
+        }
+        let header: Vec<(String, &'static str)> =
+            self.header.iter().map(|name| ((*name).to_owned(), DIM)).collect();
+        let line = |row: &Vec<(String, &'static str)>| {
+            let cells = row.iter().zip(&widths).enumerate().filter(|(at, _)| Some(*at) != spare);
+            let cells = cells.map(|(_, ((text, style), width))| paint(style, &pad(&cut(text, *width), *width)));
+            cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
+        };
+        std::iter::once(&header).chain(&self.rows).map(line).collect()
+    }
+}
+
+/// Text in one line that can't steer a terminal: line breaks become spaces, control characters are escaped.
+pub(super) fn clean(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' | '\r' => line.push(' '),
+            other if steers(other) => line.extend(other.escape_default()),
+            other => line.push(other),
+        }
+    }
+    line
+}
+
+/// Control characters, and those that turn the direction of writing.
+fn steers(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The beginning of a line that fits into `width` columns, with `…` if something was cut.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for character in text.chars() {
+        used += character.width().unwrap_or(0);
+        if used + 1 > width {
+            break;
+        }
+        cut.push(character);
+    }
+    cut.push('…');
+    cut
+}
+
+/// A line filled with spaces to `width` columns.
+pub(super) fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// Text in lines of at most `width` columns, broken at spaces where there are any; never empty.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.trim_end().lines() {
+        let mut line = String::new();
+        for word in clean(paragraph).split_inclusive(' ') {
+            if line.width() + word.trim_end().width() > width && !line.trim().is_empty() {
+                lines.push(std::mem::take(&mut line).trim_end().to_owned());
+            }
+            for character in word.chars() {
+                if line.width() + character.width().unwrap_or(0) > width && character != ' ' {
+                    lines.push(std::mem::take(&mut line));
+                }
+                line.push(character);
+            }
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

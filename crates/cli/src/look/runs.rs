@@ -1,0 +1,135 @@
+//! `selvedge runs`: the recorded runs, newest first (C-12, C-15).
+
+use super::args::RunsArgs;
+use super::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
+use super::time;
+use crate::args::Common;
+use crate::failure::{Exit, Failure};
+use crate::places;
+use crate::progress::seconds;
+use crate::ui::Ui;
+use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
+use serde_json::{Map, Value, json};
+
+/// A run of the list.
+struct Row {
+    info: RunInfo,
+    /// False for a run that goes on by itself while no live process drives it (C-12).
+    driven: bool,
+}
+
+/// Lists runs.
+pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let dir = places::state_dir(common.state_dir.as_deref())?;
+    let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
+    let rows = match super::open(&dir)? {
+        Some(store) => rows(&store, status)?,
+        None => Vec::new(),
+    };
+    let ui = super::guarded(ui);
+    if ui.json {
+        let runs: Vec<Value> = rows.iter().map(object).collect();
+        ui.result(&format!("{}\n", json!({"runs": runs})));
+        return Ok(Exit::Completed);
+    }
+    if rows.is_empty() {
+        let what = status.map(|status| format!("{status} ")).unwrap_or_default();
+        ui.note(&format!("no {what}runs in {}", dir.display()));
+        return Ok(Exit::Completed);
+    }
+    let mut page = Page::new();
+    page.table(&table(&rows));
+    page.print(&ui);
+    Ok(Exit::Completed)
+}
+
+fn rows(store: &Store, status: Option<RunStatus>) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for mut info in store.runs(&RunFilter { status, limit: None })? {
+        let mut driven = true;
+        if info.status == RunStatus::Running {
+            driven = super::is_driven(store, &info.id);
+            // Read once more: it may have ended since it was listed.
+            info = store.run(&info.id)?;
+            driven |= info.status != RunStatus::Running;
+            if status.is_some_and(|status| status != info.status) {
+                continue;
+            }
+            if info.status == RunStatus::Running {
+                info.usage = used(store, &info).unwrap_or(info.usage);
+            }
+        }
+        rows.push(Row { info, driven });
+    }
+    Ok(rows)
+}
+
+/// What a run has used that goes on: its row is written when it ends or waits, its journal knows. A journal that
+/// can't be read leaves the row's figures; `show` tells what is wrong with it.
+fn used(store: &Store, info: &RunInfo) -> Option<String> {
+    let loaded = selvedge_runtime::load(store, &info.id, None, None).ok()?;
+    Some(crate::output::usage(&loaded.state).to_string())
+}
+
+/// C-15's object.
+fn object(row: &Row) -> Value {
+    let info = &row.info;
+    let mut object = json!({
+        "run_id": info.id,
+        "name": info.name,
+        "dialect": info.dialect,
+        "status": info.status.as_str(),
+        "started": time::rfc3339(info.started_ms),
+        "ended": info.ended_ms.map(time::rfc3339),
+        "usage": usage(&info.usage),
+    });
+    if info.status == RunStatus::Running
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.insert("driven".to_owned(), Value::from(row.driven));
+    }
+    object
+}
+
+/// C-02's usage; a row that was never updated has used nothing yet.
+fn usage(stored: &str) -> Value {
+    let known: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    let mut usage = json!({
+        "model_calls": 0, "tool_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0,
+    });
+    if let Some(fields) = usage.as_object_mut() {
+        fields.extend(known);
+    }
+    usage
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&["RUN", "STATUS", "STARTED (UTC)", "TOOK", "DIALECT", "NAME"], 5);
+    table.spare = Some(4);
+    for Row { info, driven } in rows {
+        let (status, style) = status(info.status, *driven);
+        let took = info.ended_ms.map(|ended| seconds(ended.saturating_sub(info.started_ms)));
+        let started = time::plain(info.started_ms);
+        table.row([
+            (info.id.clone(), BOLD),
+            (status.to_owned(), style),
+            (started.get(..16).unwrap_or(&started).to_owned(), ""),
+            (took.unwrap_or_default(), DIM),
+            (info.dialect.clone(), DIM),
+            (info.name.clone(), ""),
+        ]);
+    }
+    table
+}
+
+/// A status for people, and its style.
+pub(super) fn status(status: RunStatus, driven: bool) -> (&'static str, &'static str) {
+    match status {
+        RunStatus::Running if driven => ("running", CYAN),
+        RunStatus::Running => ("running (not driven)", YELLOW),
+        RunStatus::Waiting => ("waiting", MAGENTA),
+        RunStatus::Completed => ("completed", GREEN),
+        RunStatus::Failed => ("failed", RED),
+        RunStatus::Cancelled => ("cancelled", YELLOW),
+    }
+}
