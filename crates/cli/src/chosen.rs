@@ -113,6 +113,22 @@ impl Chosen {
         Ok(Self::stored(stored).under(Self::from_options(exec)?))
     }
 
+    /// The JSON that is kept with a run: without what an address may say of users and keys (C-06, C-10).
+    ///
+    /// # Errors
+    /// Only for paths that are no Unicode.
+    pub(crate) fn to_stored(&self) -> Result<String, serde_json::Error> {
+        let mut kept = self.clone();
+        if let Some(mut url) = kept.base_url.as_deref().and_then(|url| url::Url::parse(url).ok()) {
+            let secret = !url.username().is_empty() || url.password().is_some() || url.query().is_some();
+            if secret && url.set_username("").is_ok() && url.set_password(None).is_ok() {
+                url.set_query(None);
+                kept.base_url = Some(url.to_string());
+            }
+        }
+        serde_json::to_string(&kept)
+    }
+
     /// What a run was started with. One that an older or newer version wrote may lack parts.
     pub(crate) fn stored(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()

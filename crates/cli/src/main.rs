@@ -31,5 +31,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     failure::report_panics();
     let exit = std::panic::catch_unwind(commands::main).unwrap_or(failure::Exit::Internal);
-    ExitCode::from(exit as u8)
+    // A result that nobody can read is no success.
+    let lost = exit == failure::Exit::Completed && ui::result_lost();
+    ExitCode::from(if lost { failure::Exit::Environment } else { exit } as u8)
 }

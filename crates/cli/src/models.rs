@@ -65,7 +65,10 @@ impl Models {
                     continue;
                 }
                 let names: Vec<&str> = infer.settings.extra.keys().map(String::as_str).collect();
-                let message = format!("{}: the provider of `{role}` does not know it; it is not sent", names.join(", "));
+                let message = format!(
+                    "{}: the provider of `{role}` does not know it; it is not sent",
+                    names.join(", ")
+                );
                 warnings.push(Warning::at("setting-not-sent", &node.id, message));
             }
         }

@@ -3,6 +3,15 @@
 use selvedge_adapters::http::Secret;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a result could not be written, to a full disk for example.
+static RESULT_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether a result was lost on its way out: then a command has not done what it was asked to.
+pub(crate) fn result_lost() -> bool {
+    RESULT_LOST.load(Ordering::Relaxed)
+}
 
 /// How a command talks.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +69,7 @@ impl Ui {
         if let Err(error) = written
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
+            RESULT_LOST.store(true, Ordering::Relaxed);
             stderr(&format!("selvedge: the result can't be written to stdout: {error}\n"));
         }
     }

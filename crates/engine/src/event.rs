@@ -35,6 +35,8 @@ pub enum Input {
     Cancel,
     /// The run's own time limit was reached.
     Expire(u64),
+    /// The run's caps are replaced where these are given (E-20), before it goes on.
+    Budget(Budget),
     /// A failed run is to go on; `tools` are the definitions that differ from the pinned ones (P-21).
     Resume(Vec<ToolDef>),
     /// An internal assertion failed (E-17).
@@ -138,6 +140,11 @@ pub enum Event {
     Expired {
         /// The limit, in seconds.
         seconds: u64,
+    },
+    /// Input: caps of the run were replaced.
+    BudgetSet {
+        /// The new caps; an absent one stays as it was.
+        budget: Budget,
     },
     /// Input: a failed run goes on.
     Resumed {
@@ -283,6 +290,7 @@ impl Event {
                 | Event::Answered { .. }
                 | Event::CancelRequested
                 | Event::Expired { .. }
+                | Event::BudgetSet { .. }
                 | Event::Resumed { .. }
                 | Event::Poisoned { .. }
         )
@@ -300,6 +308,7 @@ impl Input {
             Event::Answered { ask, value } => Input::Answer(ask, value),
             Event::CancelRequested => Input::Cancel,
             Event::Expired { seconds } => Input::Expire(seconds),
+            Event::BudgetSet { budget } => Input::Budget(budget),
             Event::Resumed { tools } => Input::Resume(tools),
             Event::Poisoned { message } => Input::Poison(message),
             Event::NodeStarted { .. }

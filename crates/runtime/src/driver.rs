@@ -355,21 +355,21 @@ async fn keep_flying<T>(
     }
 }
 
-/// Applies inputs and everything that follows from them.
+/// Applies inputs and everything that follows from them. Derived events carry the time of the latest input,
+/// so that a replay of the inputs gives them again byte for byte (E-18).
 fn advance(state: &mut State, inputs: Vec<Input>, now: i64, go_on: bool) -> Vec<Record> {
     let mut records = Vec::new();
-    let at = state.tick(now);
-    let mut push = |state: &mut State, event: Event| {
-        state.apply(&event);
-        records.push(Record { at, event });
-    };
     for input in inputs {
         if let Some(event) = state.accept(input) {
-            push(state, event);
+            let at = state.tick(now);
+            state.apply(&event);
+            records.push(Record { at, event });
         }
     }
+    let at = state.tick(0);
     while go_on && let Some(event) = state.step() {
-        push(state, event);
+        state.apply(&event);
+        records.push(Record { at, event });
     }
     records
 }

@@ -8,8 +8,8 @@ use crate::rng::{Rng, hash};
 use crate::watch::{Watch, valid_conversation};
 use crate::world::{Answer, Asker, World};
 use selvedge_engine::{
-    EffectId, Effects, Event, Failure, Fault, FaultKind, Graph, Input, Message, ModelReply, ModelRequest,
-    Outcome, Record, Request, Role, RunStatus, Start, State, ToolCall,
+    Budget, EffectId, Effects, Event, Failure, Fault, FaultKind, Graph, Input, Message, ModelReply,
+    ModelRequest, Outcome, Record, Request, Role, RunStatus, Start, State, ToolCall,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,11 @@ pub struct Schedule {
     pub seed: u64,
     /// Turns overlap off (P-20).
     pub sequential: bool,
-    /// Whether the state is kept as a digest after every event, to compare a fold with.
+    /// Whether a person says no to running a lost write again.
+    pub deny_lost: bool,
+    /// Cap on model calls (E-20).
+    pub budget: Option<u64>,
+    /// Whether digests of the state are kept, to compare a fold with.
     pub marks: bool,
     /// Whether a recovery sends writes that were in flight again, against E-05: for the canary.
     pub rerun_writes: bool,
@@ -35,7 +39,7 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 struct Mark {
     changes: usize,
-    digest: u64,
+    digest: Option<u64>,
 }
 
 /// A journal as it lies on disk, with what the simulation knows about the moments between its lines.
@@ -142,8 +146,8 @@ impl<'p> Sim<'p> {
             {
                 sim.world.sent_writes.insert(effect.to_string());
             }
-            let digest = sim.journal.marks.last().map_or(0, |mark| mark.digest);
-            if digest != mark.digest {
+            let digest = sim.journal.marks.last().and_then(|mark| mark.digest);
+            if digest.is_some() && digest != mark.digest {
                 return Err(format!("E-03: folding {} events gives another state than the live one", at + 1));
             }
         }
@@ -181,6 +185,7 @@ impl<'p> Sim<'p> {
                 graph,
                 initial: self.plan.metadata.clone(),
                 sequential: self.schedule.sequential,
+                budget: Budget { calls: self.schedule.budget, ..Budget::default() },
                 ..Start::default()
             };
             self.input(Input::Start(Box::new(start)))?;
@@ -256,7 +261,7 @@ impl<'p> Sim<'p> {
 
     fn approve(&self, ask: &str) -> bool {
         if self.asked_lost.contains(ask) {
-            return true;
+            return !self.schedule.deny_lost;
         }
         let node = self.state.asks().get(ask).map(|asking| asking.node);
         let node = node.and_then(|ix| self.state.graph().nodes.get(ix)).map_or("", |node| &node.id);
@@ -369,8 +374,9 @@ impl<'p> Sim<'p> {
             _ => {}
         }
         self.journal.lines.push(line);
-        let deep = self.journal.len().is_multiple_of(23);
-        let digest = if self.schedule.marks { digest(&self.state, deep) } else { 0 };
+        let (events, marks) = (self.journal.len(), self.schedule.marks);
+        let digest =
+            (marks && events.is_multiple_of(4)).then(|| digest(&self.state, events.is_multiple_of(32)));
         self.journal.marks.push(Mark { changes, digest });
         let watched = self.watch.event(self.plan, &self.state, &record.event);
         watched.map_err(|error| format!("event {}: {error}", self.journal.len()))

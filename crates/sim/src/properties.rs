@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A schedule whose journal can be folded and compared.
-const MARKED: Schedule = Schedule { seed: 0, sequential: false, marks: true, rerun_writes: false };
+const MARKED: Schedule =
+    Schedule { seed: 0, sequential: false, deny_lost: false, budget: None, marks: true, rerun_writes: false };
 
 /// A property: a plan and the seed of its schedules; an error says what does not hold.
 pub type Property = fn(&SimPlan, u64) -> Result<(), String>;
@@ -283,6 +284,42 @@ pub fn cancelling(plan: &SimPlan, seed: u64) -> Result<(), String> {
         if sim.state.accept(Input::Complete(effect.clone(), outcome, 0)).is_some() {
             return Err(format!("E-13: the late outcome of {effect} was accepted"));
         }
+    }
+    replay(&graph, &sim.journal)
+}
+
+/// E-05: a person who does not want a lost write run again gets `unknown_outcome`, and the run goes on by its
+/// rules. What must hold after every event is all there is to compare with.
+///
+/// # Errors
+/// A broken rule.
+pub fn denied_writes(plan: &SimPlan, seed: u64) -> Result<(), String> {
+    let graph = graph(plan)?;
+    let mut rng = Rng::new(seed);
+    let first = finished(plan, &graph, Schedule { seed: rng.bits(), ..MARKED })?;
+    for _ in 0..4 {
+        let journal = first.journal.cut(1 + rng.below(first.journal.len()));
+        let schedule = Schedule { seed: rng.bits(), deny_lost: true, ..MARKED };
+        let mut sim = Sim::recover(plan, &graph, first.world.clone(), schedule, &journal)?;
+        sim.run(None)?;
+        sim.in_list_order()?;
+        replay(&graph, &sim.journal)?;
+    }
+    Ok(())
+}
+
+/// E-20: a cap on model calls holds, whatever runs at the same time.
+///
+/// # Errors
+/// A broken rule.
+pub fn budgets(plan: &SimPlan, seed: u64) -> Result<(), String> {
+    let graph = graph(plan)?;
+    let mut rng = Rng::new(seed);
+    let cap = rng.below(6) as u64;
+    let sim = finished(plan, &graph, Schedule { seed: rng.bits(), budget: Some(cap), ..MARKED })?;
+    let used = sim.state.usage().model_calls;
+    if used > cap {
+        return Err(format!("E-20: {used} model calls were answered under a cap of {cap}"));
     }
     replay(&graph, &sim.journal)
 }

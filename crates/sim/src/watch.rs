@@ -60,7 +60,10 @@ impl Watch {
             _ => {}
         }
         self.order(state)?;
-        self.growth(state)
+        match event {
+            Event::Appended { .. } | Event::Opened { .. } | Event::NodeFinished { .. } => self.growth(state),
+            _ => Ok(()),
+        }
     }
 
     fn close(&mut self, effect: &EffectId, at: u64) {

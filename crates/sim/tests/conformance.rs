@@ -1,30 +1,56 @@
-//! Every case of `spec/cases` as a test of its own.
+//! Every case of `spec/cases` as a test of its own, and the rules' own check.
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use selvedge_sim::conformance::cli::{self, CliCase};
+use selvedge_sim::conformance::rules::{FOLDERS, Rules};
 use selvedge_sim::conformance::{self, Case};
+use serde::de::DeserializeOwned;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    libtest_mimic::run(&arguments, trials()).exit_code()
+    let mut trials = Vec::new();
+    for folder in FOLDERS {
+        trials.extend(folder_of(folder, |case: &Case| &case.name, conformance::check));
+    }
+    trials.extend(folder_of("cli", |case: &CliCase| &case.name, cli::check));
+    trials.extend(rules());
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn trials() -> Vec<Trial> {
+fn folder_of<T: DeserializeOwned + Send + 'static>(
+    folder: &'static str,
+    name: fn(&T) -> &String,
+    check: fn(&T) -> Result<(), String>,
+) -> Vec<Trial> {
+    let files = conformance::files(&conformance::spec_dir().join("cases").join(folder)).expect("a folder of cases");
     let mut trials = Vec::new();
-    let cases = conformance::spec_dir().join("cases");
-    for folder in ["engine", "plan", "data"] {
-        let files = conformance::files(&cases.join(folder)).expect("a folder of cases");
-        for file in files {
-            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("?").to_owned();
-            let prefix = format!("{folder}/{stem}");
-            match conformance::read::<Case>(&file) {
-                Ok(found) => trials.extend(found.into_iter().map(|case| {
-                    let name = format!("{prefix}: {}", case.name);
-                    Trial::test(name, move || conformance::check(&case).map_err(Failed::from))
-                })),
-                Err(error) => trials.push(Trial::test(prefix, move || Err(Failed::from(error)))),
-            }
+    for file in files {
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("?").to_owned();
+        let prefix = format!("{folder}/{stem}");
+        match conformance::read::<T>(&file) {
+            Ok(cases) => trials.extend(cases.into_iter().map(|case| {
+                let name = format!("{prefix}: {}", name(&case));
+                Trial::test(name, move || check(&case).map_err(Failed::from))
+            })),
+            Err(error) => trials.push(Trial::test(prefix, move || Err(Failed::from(error)))),
         }
     }
     trials
+}
+
+fn rules() -> Vec<Trial> {
+    let checks: [(&str, fn(&Rules) -> Vec<String>); 4] = [
+        ("rules: every rule has a case", Rules::without_case),
+        ("rules: every rule that a case names is defined", Rules::undefined),
+        ("rules: every rule that a diagnostic names is defined", Rules::undefined_in_source),
+        ("rules: every rule stands in the source", Rules::without_source),
+    ];
+    let trial = |(name, check): (&str, fn(&Rules) -> Vec<String>)| {
+        Trial::test(name, move || {
+            let missing = check(&Rules::collect()?);
+            if missing.is_empty() { Ok(()) } else { Err(Failed::from(missing.join("\n"))) }
+        })
+    };
+    checks.into_iter().map(trial).collect()
 }

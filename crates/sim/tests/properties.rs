@@ -41,7 +41,7 @@ fn agreement() {
 
 #[test]
 fn agreement_of_impure_plans() {
-    holds("agreement_of_impure_plans", properties::agreement, Flavour::Impure, plans(200));
+    holds("agreement_of_impure_plans", properties::agreement, Flavour::Impure, plans(150));
 }
 
 #[test]
@@ -51,32 +51,42 @@ fn replays() {
 
 #[test]
 fn crashes() {
-    holds("crashes", properties::crashes, Flavour::Any, plans(80));
+    holds("crashes", properties::crashes, Flavour::Any, plans(60));
 }
 
 #[test]
 fn crashes_of_impure_plans() {
-    holds("crashes_of_impure_plans", properties::crashes, Flavour::Impure, plans(60));
+    holds("crashes_of_impure_plans", properties::crashes, Flavour::Impure, plans(50));
 }
 
 #[test]
 fn mending() {
-    holds("mending", properties::mending, Flavour::Pure, plans(300));
+    holds("mending", properties::mending, Flavour::Pure, plans(150));
 }
 
 #[test]
 fn mending_of_impure_plans() {
-    holds("mending_of_impure_plans", properties::mending, Flavour::Impure, plans(300));
+    holds("mending_of_impure_plans", properties::mending, Flavour::Impure, plans(150));
 }
 
 #[test]
 fn expiry() {
-    holds("expiry", properties::expiry, Flavour::Pure, plans(100));
+    holds("expiry", properties::expiry, Flavour::Pure, plans(80));
 }
 
 #[test]
 fn cancelling() {
     holds("cancelling", properties::cancelling, Flavour::Any, plans(200));
+}
+
+#[test]
+fn denied_writes() {
+    holds("denied_writes", properties::denied_writes, Flavour::Impure, plans(60));
+}
+
+#[test]
+fn budgets() {
+    holds("budgets", properties::budgets, Flavour::Any, plans(150));
 }
 
 #[test]

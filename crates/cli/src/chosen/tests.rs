@@ -65,3 +65,12 @@ fn options_of_the_beginning_are_refused_later() {
     let exec = Exec { input: vec!["a=1".into()], ..Exec::default() };
     assert!(Chosen::for_resume("{}", &exec).is_err());
 }
+
+#[test]
+fn keys_in_an_address_are_not_kept() {
+    let chosen = run(|exec| exec.base_url = Some("http://me:pass@127.0.0.1:1/v1?api-key=k".into()));
+    let stored = Chosen::stored(&chosen.to_stored().unwrap());
+    assert_eq!(stored.base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+    let plain = run(|exec| exec.base_url = Some("http://127.0.0.1:1/v1".into()));
+    assert_eq!(Chosen::stored(&plain.to_stored().unwrap()), plain);
+}

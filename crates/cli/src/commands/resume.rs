@@ -78,7 +78,9 @@ impl Held {
     /// Whether a bug ended the run: then its journal says so last (E-17).
     fn poisoned(&self) -> Result<bool, Failure> {
         let last = self.store.last_event(&self.run)?;
-        let Some(entry) = self.store.journal(&self.run, last.max(1))?.next().transpose()? else { return Ok(false) };
+        let Some(entry) = self.store.journal(&self.run, last.max(1))?.next().transpose()? else {
+            return Ok(false);
+        };
         let event: Option<Event> = serde_json::from_str(&entry.json).ok();
         Ok(matches!(event, Some(Event::Poisoned { .. })))
     }
@@ -105,7 +107,7 @@ pub(crate) fn go_on(
             Failure::environment("C-14", "state-read-only", &message).help("make the folder writable")
         );
     };
-    unchangeable(exec, &ui);
+    let inputs = [changes(exec, &ui)?, inputs].concat();
     let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     block_on(0, async {
         let signals = Signals::listen(&ui);
@@ -145,12 +147,14 @@ pub(crate) fn go_on(
     })?
 }
 
-/// Options that a run can't take any more say so.
-fn unchangeable(exec: &Exec, ui: &Ui) {
-    for (given, option) in [(exec.sequential, "--sequential"), (exec.budget.is_some(), "--budget")] {
-        if given {
-            ui.notice(&format!("note: `{option}` has no effect: it was fixed when the run began"));
-        }
+/// What changes first: caps that are given replace the run's (E-20). The order of nodes was fixed when it began.
+fn changes(exec: &Exec, ui: &Ui) -> Result<Vec<Input>, Failure> {
+    if exec.sequential {
+        ui.notice("note: `--sequential` has no effect: it was fixed when the run began");
+    }
+    match &exec.budget {
+        Some(text) => Ok(vec![Input::Budget(crate::chosen::budget(text, "--budget")?)]),
+        None => Ok(Vec::new()),
     }
 }
 

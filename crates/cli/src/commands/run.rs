@@ -223,7 +223,7 @@ async fn record(
         started_ms: at,
         graph: Some(graph),
         scripted: prepared.models.scripted,
-        options: serde_json::to_string(chosen).map_err(unwritable)?,
+        options: chosen.to_stored().map_err(unwritable)?,
         fork: None,
     };
     let created = store.create_run(run, vec![Entry { n: 1, at_ms: at, json }]);

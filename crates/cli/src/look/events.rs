@@ -36,9 +36,8 @@ pub(super) fn node_of(effect: &str) -> String {
 pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
     let mut out = Out::new(ui);
     let entries = found.store.journal(found.run(), 1)?;
-    let entries = entries.take_while(|entry| {
-        entry.as_ref().map_or(true, |entry| at.is_none_or(|at| entry.n <= at))
-    });
+    let entries =
+        entries.take_while(|entry| entry.as_ref().map_or(true, |entry| at.is_none_or(|at| entry.n <= at)));
     if ui.json {
         out.write("{\"events\":[")?;
         for entry in entries {
@@ -157,13 +156,16 @@ fn told(event: &Event) -> (String, String) {
         Event::Answered { ask, value } => (String::new(), format!("{ask}: {value}")),
         Event::CancelRequested => (String::new(), String::new()),
         Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
+        Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
         Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
         Event::Poisoned { message } => (String::new(), message.clone()),
         Event::NodeStarted { node } => (node.to_string(), String::new()),
         Event::Opened { node, thread, from, start, end } => {
             (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
         }
-        Event::Appended { node, thread, body } => (node.to_string(), format!("{thread}: {}", body_text(body))),
+        Event::Appended { node, thread, body } => {
+            (node.to_string(), format!("{thread}: {}", body_text(body)))
+        }
         Event::Requested { effect, args, .. } => {
             let args = args.as_ref().map(|args| format!(" {args}")).unwrap_or_default();
             (of(effect), format!("{effect}{args}"))
@@ -232,7 +234,10 @@ mod tests {
     fn the_head_leaves_the_event_as_it_is() {
         let entry = |json: &str| Entry { n: 3, at_ms: 0, json: json.to_owned() };
         let head = "{\"n\":3,\"at\":\"1970-01-01T00:00:00.000Z\"";
-        assert_eq!(with_head(&entry("{\"kind\":\"x\",\"v\":1.0e2}")), format!("{head},\"kind\":\"x\",\"v\":1.0e2}}"));
+        assert_eq!(
+            with_head(&entry("{\"kind\":\"x\",\"v\":1.0e2}")),
+            format!("{head},\"kind\":\"x\",\"v\":1.0e2}}")
+        );
         assert_eq!(with_head(&entry("{}")), format!("{head}}}"));
     }
 

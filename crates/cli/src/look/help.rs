@@ -36,7 +36,8 @@ pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
 fn environment(ui: &Ui) {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if ui.json {
-        let row = |(name, meaning): &(&str, &str)| json!({"name": name, "meaning": meaning, "set": set(name)});
+        let row =
+            |(name, meaning): &(&str, &str)| json!({"name": name, "meaning": meaning, "set": set(name)});
         let variables: Vec<Value> = VARIABLES.iter().map(row).collect();
         ui.result(&format!("{}\n", json!({"variables": variables})));
         return;

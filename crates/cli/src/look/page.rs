@@ -113,11 +113,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
     }
 
-    /// Whether there is no row.
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     fn lines(&self, width: usize, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
         const GAP: usize = 2;
         let mut widths: Vec<usize> = self.header.iter().map(|name| name.width()).collect();
@@ -128,7 +123,8 @@ impl Table {
         }
         let natural = widths.get(self.flexible).copied().unwrap_or_default();
         let others = |widths: &[usize], without: Option<usize>| -> usize {
-            let kept = widths.iter().enumerate().filter(|(at, _)| *at != self.flexible && Some(*at) != without);
+            let kept =
+                widths.iter().enumerate().filter(|(at, _)| *at != self.flexible && Some(*at) != without);
             kept.map(|(_, width)| width + GAP).sum()
         };
         let rest = |without| width.saturating_sub(others(&widths, without));
@@ -141,7 +137,8 @@ impl Table {
             self.header.iter().map(|name| ((*name).to_owned(), DIM)).collect();
         let line = |row: &Vec<(String, &'static str)>| {
             let cells = row.iter().zip(&widths).enumerate().filter(|(at, _)| Some(*at) != spare);
-            let cells = cells.map(|(_, ((text, style), width))| paint(style, &pad(&cut(text, *width), *width)));
+            let cells =
+                cells.map(|(_, ((text, style), width))| paint(style, &pad(&cut(text, *width), *width)));
             cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
         };
         std::iter::once(&header).chain(&self.rows).map(line).collect()

@@ -2,13 +2,12 @@
 
 use super::args::ReplayArgs;
 use super::page::{BOLD, GREEN, Page, RED};
-use super::{Found, guarded};
+use super::{Found, guarded, time};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
 use selvedge_engine::{Event, Input, State};
 use selvedge_runtime::graph_of;
-use selvedge_store::Entry;
 use serde_json::json;
 
 /// Characters that a person is shown of either side, around the first difference.
@@ -53,28 +52,79 @@ fn replayed(found: &Found) -> Result<Replayed, Failure> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let recorded: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
-        let input = Input::from_event(recorded);
-        let derived = match &input {
-            // The time of an input is one of the things that are recorded; what follows has the same.
-            Some(_) => drop(state.tick(entry.at_ms)),
-            None => {}
-        };
-        let () = derived;
-        replayed.inputs += u64::from(input.is_some());
-        let of_time = input.is_some() || state.tick(entry.at_ms.min(0)) == entry.at_ms;
-        let event = match input {
-            Some(input) => state.accept(input),
-            None => state.step(),
+        // An input's time is given like the input itself; what follows from it has the same.
+        let (event, at) = match Input::from_event(recorded) {
+            Some(input) => {
+                replayed.inputs += 1;
+                state.tick(entry.at_ms);
+                (state.accept(input), entry.at_ms)
+            }
+            None => (state.step(), state.tick(i64::MIN)),
         };
         let text = event.as_ref().map(serde_json::to_string).transpose().map_err(unreadable)?;
-        if text.as_deref() != Some(entry.json.as_str()) || !of_time {
-            replayed.diverged = Some(divergence(entry, text, state.tick(0), of_time));
+        let Some(event) = event.filter(|_| text.as_deref() == Some(&*entry.json) && at == entry.at_ms) else {
+            let derived = text.map(|json| with_time(at, &json));
+            let expected = with_time(entry.at_ms, &entry.json);
+            replayed.diverged = Some(Divergence { n: entry.n, expected, derived });
             return Ok(replayed);
-        }
-        if let Some(event) = event {
-            state.apply(&event);
-        }
+        };
+        state.apply(&event);
         replayed.events += 1;
     }
     Ok(replayed)
+}
+
+/// An event's text with its time in front.
+fn with_time(at: i64, json: &str) -> String {
+    format!("{{\"at\":\"{}\",{}", time::rfc3339(at), json.trim_start().trim_start_matches('{'))
+}
+
+/// `{run_id, events, inputs, diverged: null | {n, expected, derived}}`, both events byte for byte.
+fn object(found: &Found, replayed: &Replayed) -> String {
+    let diverged = replayed.diverged.as_ref().map_or("null".to_owned(), |divergence| {
+        let Divergence { n, expected, derived } = divergence;
+        format!("{{\"n\":{n},\"expected\":{expected},\"derived\":{}}}", derived.as_deref().unwrap_or("null"))
+    });
+    let (run, events, inputs) = (json!(found.run()), replayed.events, replayed.inputs);
+    format!("{{\"run_id\":{run},\"events\":{events},\"inputs\":{inputs},\"diverged\":{diverged}}}\n")
+}
+
+fn agrees(found: &Found, replayed: &Replayed) -> String {
+    let mut page = Page::new();
+    let agrees = page.paint(GREEN, "agrees");
+    let Replayed { events, inputs, .. } = replayed;
+    page.line(&format!("run {}: the replay {agrees}", found.run()));
+    page.line(&format!(
+        "  {events} events: {inputs} inputs, {} derived from them",
+        events.saturating_sub(*inputs)
+    ));
+    page.take()
+}
+
+fn differs(found: &Found, divergence: &Divergence) -> String {
+    let mut page = Page::new();
+    let Divergence { n, expected, derived } = divergence;
+    let diverges = page.paint(RED, "diverges");
+    page.line(&format!("run {}: the replay {diverges} at event {n}", found.run()));
+    let nothing = "nothing: the engine can't go on there without an input, or does not take this one";
+    let derived = derived.as_deref().unwrap_or(nothing);
+    let same = expected.chars().zip(derived.chars()).take_while(|(a, b)| a == b).count();
+    page.labelled("  recorded", BOLD, 12, &around(expected, same), usize::MAX);
+    page.labelled("  derived", BOLD, 12, &around(derived, same), usize::MAX);
+    page.line("  events before it agree; both events in full: --json");
+    page.line("  the journal was changed, or another version wrote it: replay it with that version");
+    page.take()
+}
+
+/// The part of an event that differs, and what stands around it.
+fn around(text: &str, same: usize) -> String {
+    let from = same.saturating_sub(AROUND.0);
+    let mut part: String = text.chars().skip(from).take(AROUND.0 + AROUND.1).collect();
+    if from > 0 {
+        part.insert(0, '…');
+    }
+    if text.chars().count() > from + AROUND.0 + AROUND.1 {
+        part.push('…');
+    }
+    part
 }

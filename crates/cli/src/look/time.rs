@@ -57,7 +57,10 @@ mod tests {
             assert!((1..=12).contains(&now.1) && (1..=31).contains(&now.2), "{now:?}");
             if now.0 >= 1000 && now.0 <= 9999 {
                 let text = rfc3339(day * 86_400_000);
-                assert!(text > before || before.starts_with('0') || before.starts_with('-'), "{before} {text}");
+                assert!(
+                    text > before || before.starts_with('0') || before.starts_with('-'),
+                    "{before} {text}"
+                );
                 before = text;
             }
         }

@@ -29,7 +29,8 @@ pub(crate) struct Surveyed {
 
 /// The models that a run started here would have, scripts aside, by name.
 pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
-    let keyed = |base_url: &str, variable: Option<&str>| key_for(Url::parse(base_url).ok().as_ref(), variable);
+    let keyed =
+        |base_url: &str, variable: Option<&str>| key_for(Url::parse(base_url).ok().as_ref(), variable);
     if let Some(base_url) = &chosen.base_url {
         let (key, key_variable) = keyed(base_url, None);
         let one = |role: &str, model: Option<String>| Surveyed {
@@ -41,7 +42,8 @@ pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
             key_variable: key_variable.clone(),
             key_needed: false,
         };
-        let mut all: Vec<_> = chosen.models.iter().map(|(role, model)| one(role, Some(model.clone()))).collect();
+        let mut all: Vec<_> =
+            chosen.models.iter().map(|(role, model)| one(role, Some(model.clone()))).collect();
         if !chosen.models.contains_key(EVERY_ROLE) {
             all.push(one(EVERY_ROLE, None));
         }

@@ -118,3 +118,12 @@ fn runs_are_kept_in_the_folder_found_upwards() {
     assert!(command.status().unwrap().success());
     assert!(place.work().join(".selvedge/selvedge.db").is_file());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_can_t_be_written_is_no_success() {
+    let place = place();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = place.command(&["run", "plan.json", "--script", "s.yaml"]).stdout(full).spawn().unwrap();
+    crate::support::finish(child).exits(4);
+}

@@ -176,3 +176,15 @@ fn a_write_in_flight_at_a_crash_is_repeated_only_if_a_person_says_so() {
     assert_eq!(run["output"], "sent\n", "{run}");
     assert_eq!(sent(&place), 2);
 }
+
+#[test]
+fn a_run_whose_budget_is_used_up_goes_on_with_a_larger_one() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
+    place.write("s.yaml", "- when: {node: a}\n  reply: {text: first}\n- reply: {text: second}\n");
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--budget", "calls=1"]).exits(1);
+    place.run(&["resume", "r"]).exits(1);
+    let run = place.run(&["resume", "r", "--budget", "calls=2", "--json"]).exits(0).json();
+    completed(&run);
+    assert_eq!(run["usage"]["model_calls"], 2);
+}

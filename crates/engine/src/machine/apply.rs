@@ -30,6 +30,12 @@ impl State {
                 let message = format!("the run took longer than its limit of {seconds} s (--timeout)");
                 self.status = Status::Ending(End::Failed, Some(Fault::new(FaultKind::Timeout, message)));
             }
+            Event::BudgetSet { budget } => {
+                let caps = &mut self.start.budget;
+                caps.calls = budget.calls.or(caps.calls);
+                caps.tokens = budget.tokens.or(caps.tokens);
+                caps.cost = budget.cost.or(caps.cost);
+            }
             Event::Resumed { tools } => self.resumed(tools),
             Event::Poisoned { message } => {
                 let message = format!("internal error, only this run is affected: {message}");

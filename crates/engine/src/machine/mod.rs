@@ -38,6 +38,10 @@ impl State {
                 let failed = matches!(self.status, Status::Ended(End::Failed, _));
                 return failed.then_some(Event::Resumed { tools });
             }
+            Input::Budget(budget) => {
+                let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
+                return (!over).then_some(Event::BudgetSet { budget });
+            }
             _ if ended => return None,
             Input::Complete(effect, outcome, jitter) => {
                 self.pending.get(&effect)?;

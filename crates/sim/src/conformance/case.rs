@@ -268,6 +268,9 @@ pub struct Expect {
     /// How many events of a kind the journal holds, for the kinds written here.
     #[serde(default)]
     pub events: Option<BTreeMap<String, usize>>,
+    /// The kinds of all events of the journal, in order.
+    #[serde(default)]
+    pub journal: Option<Vec<String>>,
     /// Pairs of nodes of which the first finished before the second started.
     #[serde(default)]
     pub before: Vec<(String, String)>,

@@ -270,6 +270,10 @@ fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
             wrong.push(format!("expected {count} events {wanted}, got {got}"));
         }
     }
+    if let Some(journal) = &expect.journal {
+        let kinds: Vec<String> = events.iter().map(kind).collect();
+        wrong.extend(unequal("journal", &json!(journal), &json!(kinds)));
+    }
     let spans = Spans::of(&events);
     let pairs = [
         (&expect.before, &spans.nodes, true, "the node"),

@@ -5,10 +5,12 @@
 //! tell ([`laws`]).
 
 pub mod case;
+pub mod cli;
 pub mod compare;
 pub mod laws;
 pub mod messages;
 pub mod ports;
+pub mod rules;
 pub mod run;
 
 pub use case::Case;

@@ -25,7 +25,8 @@ fn lines_keep_to_their_width() {
     assert_eq!(wrap("one two three", 7), ["one two", "three"]);
     assert_eq!(wrap("a\n\nb", 7), ["a", "", "b"]);
     assert_eq!(wrap("", 7), [""]);
-    for (text, width) in [("word ".repeat(40), 20), ("无空格的长文本".repeat(20), 21), ("x".repeat(99), 10)] {
+    for (text, width) in [("word ".repeat(40), 20), ("无空格的长文本".repeat(20), 21), ("x".repeat(99), 10)]
+    {
         let lines = wrap(&text, width);
         assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
         assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));

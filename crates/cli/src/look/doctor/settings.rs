@@ -1,0 +1,73 @@
+//! Configuration files and variables.
+
+use super::{Report, Verdict};
+use crate::chosen::Chosen;
+use crate::config::Config;
+use crate::environment::{self, VARIABLES};
+use crate::failure::Failure;
+use crate::look::config_files;
+use selvedge_dialects::{Diagnostic, Severity};
+
+/// Reads everything that configures; what is wrong is reported, and the rest counts.
+pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
+    let mut config = Config::default();
+    let files = config_files();
+    if files.is_empty() {
+        report.add("configuration", Verdict::Missing, "no configuration file: the defaults hold");
+        report.help("write a selvedge.toml to configure models and tools");
+    }
+    for file in &files {
+        let mut with = config.clone();
+        match with.add(file) {
+            Ok(warnings) => {
+                config = with;
+                report.add("configuration", Verdict::Ok, file.display().to_string());
+                warnings.iter().for_each(|warning| finding(warning, "configuration", report));
+            }
+            Err(failure) => findings(&failure, "configuration", report),
+        }
+    }
+    let chosen = environment::chosen().unwrap_or_else(|failure| {
+        findings(&failure, "environment", report);
+        Chosen::default()
+    });
+    variables(report);
+    (config, chosen)
+}
+
+fn findings(failure: &Failure, check: &'static str, report: &mut Report) {
+    failure.diagnostics.iter().for_each(|diagnostic| finding(diagnostic, check, report));
+}
+
+/// A finding with its place.
+pub(super) fn finding(diagnostic: &Diagnostic, check: &'static str, report: &mut Report) {
+    let verdict = match diagnostic.severity {
+        Severity::Error => Verdict::Broken,
+        Severity::Warning => Verdict::Warning,
+    };
+    let place = match (diagnostic.line, diagnostic.column) {
+        _ if diagnostic.file.is_empty() => String::new(),
+        (Some(line), Some(column)) => format!("{}:{line}:{column}: ", diagnostic.file),
+        _ => format!("{}: ", diagnostic.file),
+    };
+    report.add(check, verdict, format!("{place}{}", diagnostic.message));
+    report.help(diagnostic.help.as_str());
+}
+
+/// Which variables are set, never their values (C-06); one that nobody reads is probably misspelt.
+fn variables(report: &mut Report) {
+    let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
+    let set: Vec<&str> = VARIABLES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
+    if !set.is_empty() {
+        report.add("environment", Verdict::Ok, format!("set: {}", set.join(", ")));
+    }
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| name.starts_with("SELVEDGE_") && !known(name)) {
+        report.add("environment", Verdict::Warning, format!("{name} is set, and nothing reads it"));
+        report.help("selvedge help environment lists the variables");
+    }
+}

@@ -1,0 +1,126 @@
+//! What tools need: Python, uv, isolation; and the tools themselves.
+
+use super::{Report, Verdict, settings};
+use crate::chosen::Chosen;
+use crate::config::Config;
+use crate::environment::{absolute, path};
+use crate::failure::Failure;
+use crate::ui::Ui;
+use crate::{places, setup};
+use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::python::interpreter::{self, OLDEST};
+use std::path::{Path, PathBuf};
+
+/// Names of tools that a line shows.
+const NAMES: usize = 20;
+
+/// Looks at what tools need, and reads the configured ones; nothing of theirs is run or installed.
+pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>, report: &mut Report) {
+    let folders: Vec<&PathBuf> = chosen.tools.iter().chain(&config.tool_dirs).collect();
+    let cache = places::shared_cache(state.unwrap_or(Path::new(".")));
+    let asked_for = path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
+    let needed = asked_for.is_some() || !folders.is_empty();
+    // A folder that can't be made keeps nothing: only what is there is looked at.
+    let python = interpreter::find(asked_for.as_deref(), Path::new("/dev/null/none")).await;
+    match &python {
+        Ok(found) => {
+            let (major, minor) = found.version;
+            report.add("python", Verdict::Ok, format!("{major}.{minor} at {}", found.path.display()));
+        }
+        Err(error) => {
+            let verdict = if needed { Verdict::Broken } else { Verdict::Missing };
+            report.add("python", verdict, error.message.as_str());
+            let (major, minor) = OLDEST;
+            report.help(format!("install Python {major}.{minor} or newer, or name one with SELVEDGE_PYTHON"));
+        }
+    }
+    uv(&cache, python.is_ok(), report);
+    isolation(report);
+    if folders.is_empty() && config.commands.is_empty() {
+        report.add("tools", Verdict::Missing, "none configured besides the built-in ones");
+        report.help("name folders in [tools] dirs, or with --tools DIR");
+        return;
+    }
+    // Without Python, each file would say once more that there is none.
+    if folders.is_empty() || python.is_ok() {
+        tools(chosen, config, report).await;
+    }
+}
+
+fn uv(cache: &Path, python: bool, report: &mut Report) {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let on_path =
+        std::env::split_paths(&search).filter(|folder| folder.is_absolute()).map(|folder| folder.join("uv"));
+    let runs =
+        |file: &PathBuf| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
+    match on_path.chain([cache.join("uv/bin/uv")]).find(runs) {
+        Some(found) => report.add("uv", Verdict::Ok, found.display().to_string()),
+        None if python => {
+            report.add(
+                "uv",
+                Verdict::Missing,
+                "not here: it is fetched from PyPI when a Python tool first needs it",
+            );
+            report.help("install uv beforehand where PyPI can't be reached");
+        }
+        None => {
+            report.add("uv", Verdict::Missing, "not here, and without Python it can't be fetched");
+            report.help("install Python or uv");
+        }
+    }
+}
+
+/// A-20: which layers of isolation are missing.
+fn isolation(report: &mut Report) {
+    report.add(
+        "isolation",
+        Verdict::Warning,
+        "this version does not isolate tools. Missing layers: file system (tools can read and write what you can), \
+         network (tools can use it without permission), number of processes. Enforced: time, output, memory, \
+         file-size and open-file limits, a process group and a scratch folder of its own, no inherited environment. \
+         Permissions that a tool declares are checked before a run",
+    );
+    report.help("run only tools that you trust; --require-isolation refuses to run");
+}
+
+async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
+    // What is kept about tools belongs to runs; the state folder stays as it is.
+    let scratch = match tempfile::tempdir() {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            report.add("tools", Verdict::Broken, format!("there is no place for temporary files: {error}"));
+            return report.help("set TMPDIR to a folder that can be written");
+        }
+    };
+    let quiet = Ui { quiet: true, ..Ui::default() };
+    let here = absolute(Path::new("."));
+    let catalogue = match setup::catalogue(chosen, config, scratch.path(), &here, &quiet).await {
+        Ok(catalogue) => catalogue,
+        Err(Failure { diagnostics, .. }) => {
+            return diagnostics.iter().for_each(|found| settings::finding(found, "tools", report));
+        }
+    };
+    let own: Vec<&str> =
+        catalogue.names().map(|name| &**name).filter(|name| is_own(&catalogue, name)).collect();
+    let mut names = own.iter().take(NAMES).copied().collect::<Vec<_>>().join(", ");
+    if own.len() > NAMES {
+        names.push_str(&format!(" and {} more", own.len() - NAMES));
+    }
+    match own.len() {
+        0 => report.add("tools", Verdict::Warning, "the configured folders hold no tool"),
+        1 => report.add("tools", Verdict::Ok, format!("1 tool: {names}")),
+        count => report.add("tools", Verdict::Ok, format!("{count} tools: {names}")),
+    }
+    for warning in catalogue.warnings() {
+        report.add("tools", Verdict::Warning, warning.message.as_str());
+    }
+    for refusal in own.iter().filter_map(|name| catalogue.refusal(name)) {
+        report.add("tools", Verdict::Warning, refusal.message);
+        report.help(refusal.help);
+    }
+}
+
+/// Whether a tool is no built-in one; a Python tool whose schema nobody asked for yet has no definition.
+fn is_own(catalogue: &Catalogue, name: &str) -> bool {
+    catalogue.def(name).is_none_or(|def| &*def.source != "built-in")
+}

@@ -1,0 +1,74 @@
+//! `selvedge show`: one run, whole or in parts, now or after any of its events (C-02, C-15, D-04, E-03).
+
+mod advice;
+mod metadata;
+mod summary;
+mod threads;
+
+use super::args::ShowArgs;
+use super::{Found, events, guarded};
+use crate::args::Common;
+use crate::chosen::Chosen;
+use crate::failure::{Exit, Failure};
+use crate::output::Report;
+use crate::ui::Ui;
+use selvedge_engine::State;
+use selvedge_runtime::{graph_of, load};
+
+/// The moment that is shown.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// The last event that counts.
+    at: u64,
+    /// The journal's last event.
+    of: u64,
+}
+
+/// Shows a run.
+pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let found = Found::new(common, &args.run)?;
+    let ui = &guarded(ui);
+    if let Some(at) = args.at {
+        let of = found.store.last_event(found.run())?;
+        if at > of {
+            let message = format!("run {} has {of} events: there is no event {at}", found.run());
+            return Err(Failure::usage("C-15", "unknown-event", &message)
+                .help(&format!("--at takes 1 to {of}; selvedge show {} --events lists them", found.run())));
+        }
+    }
+    if args.events {
+        events::print(&found, args.at, ui)?;
+        return Ok(Exit::Completed);
+    }
+    let state = load(&found.store, found.run(), args.at, None)?.state;
+    if args.metadata {
+        metadata::print(&state, ui);
+    } else if let Some(thread) = &args.thread {
+        threads::print_one(&found, &state, thread, ui)?;
+    } else {
+        whole(&found, &state, args, ui)?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// The whole run: C-02's object, or a page for people.
+fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), Failure> {
+    let of = found.store.last_event(found.run())?.max(state.events());
+    let moment = Moment { at: state.events(), of };
+    let graph = graph_of(&found.store, &found.info)?;
+    let warnings = Chosen::stored(&found.info.options).warnings;
+    let report = Report {
+        run: found.run(),
+        state,
+        scripted: found.info.scripted,
+        warnings: &warnings,
+        graph: &graph,
+        // Whoever drives it drives its present, not its past.
+        driven: found.driven || args.at.is_some_and(|at| at < of),
+    };
+    match ui.json {
+        true => report.print(ui),
+        false => summary::print(found, &report, moment, ui),
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! What a person can do about a fault (C-04).
+
+use selvedge_engine::FaultKind;
+
+/// What to do before a run is resumed, or instead.
+pub(super) fn advice(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::InputError => {
+            "correct the values that the tool was given; a changed document is a new run"
+        }
+        FaultKind::ExecutionFailure => "see what the tool said, and correct the tool or what it needs",
+        FaultKind::Timeout => {
+            "find out what it waited for, or give it more time: `timeout` of the node, the time limits in \
+             [limits], --timeout"
+        }
+        FaultKind::EmptyResponse | FaultKind::MalformedResponse => {
+            "try again, or choose another model (--model)"
+        }
+        FaultKind::ProviderError => {
+            "check the endpoint, the model's name and the key: selvedge doctor --online"
+        }
+        FaultKind::LimitExceeded => "raise the limit that is named in [limits], if that much is meant",
+        FaultKind::ToolBuildFailure => "correct the tool's code or its dependencies",
+        FaultKind::UnresolvedPlaceholder => "correct the placeholder in the document and run it anew",
+        FaultKind::UnknownTool => "name the folder that has the tool (--tools DIR)",
+        FaultKind::JoinUnmet => "see below which paths failed, and why",
+        FaultKind::UnknownOutcome => "find out whether the call had happened before it is made again",
+        FaultKind::Cancelled => "run the document anew if it is wanted after all",
+        FaultKind::BudgetExceeded => "go on with larger caps: resume with --budget",
+        FaultKind::Denied => "allow it (--allow-write, --allow-network), or answer yes the next time",
+        FaultKind::DefinitionChanged => "look at what changed; a resume takes the tool as it is now",
+    }
+}

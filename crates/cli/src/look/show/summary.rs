@@ -1,0 +1,188 @@
+//! The page that `show RUN` prints for people.
+
+use super::{Moment, advice::advice, threads};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
+use crate::look::{Found, runs, time};
+use crate::output::Report;
+use crate::progress::seconds;
+use crate::ui::Ui;
+use selvedge_engine::{AskKind, RunStatus, StepResult, View};
+use selvedge_store::RunStatus as Stored;
+use serde_json::Value;
+
+/// Where values stand behind their names.
+const INDENT: usize = 12;
+/// Rows of the table of results, lines of the output and of a fault.
+const RESULTS: usize = 50;
+const OUTPUT: usize = 20;
+const FAULT: usize = 12;
+const WARNINGS: usize = 20;
+
+/// Prints a run for people.
+pub(super) fn print(found: &Found, report: &Report<'_>, moment: Moment, ui: &Ui) {
+    let view = report.state.view();
+    let mut page = Page::new();
+    head(&mut page, found, report, &view, moment);
+    fault(&mut page, found, report, &view);
+    asks(&mut page, report, view.status);
+    threads::summary(&mut page, &view, report.run);
+    results(&mut page, &view);
+    output(&mut page, &view.output);
+    warnings(&mut page, report);
+    page.print(ui);
+}
+
+fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment: Moment) {
+    let info = &found.info;
+    let name = clean(&info.name);
+    page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", info.id))));
+    let (status, style) = runs::status(stored(view.status), report.driven);
+    page.line(&format!("  {}{}", page.paint(DIM, "status    "), page.paint(style, status)));
+    if moment.at < moment.of {
+        page.labelled("  as of", DIM, INDENT, &format!("event {} of {}", moment.at, moment.of), 1);
+    }
+    let took =
+        info.ended_ms.map(|ended| format!(", took {}", seconds(ended.saturating_sub(info.started_ms))));
+    let started = time::plain(info.started_ms);
+    page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
+    let (retired, nodes) = report.state.progress();
+    page.labelled("  nodes", DIM, INDENT, &format!("{retired} of {nodes} done, {} dialect", info.dialect), 2);
+    let used = report.state.usage();
+    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut usage = format!(
+        "{}, {}, {} input and {} output tokens",
+        count(used.model_calls, "model call"),
+        count(used.tool_calls, "tool call"),
+        used.tokens.input,
+        used.tokens.output
+    );
+    if used.tokens.cost > 0.0 {
+        usage.push_str(&format!(", cost {}", used.tokens.cost));
+    }
+    page.labelled("  usage", DIM, INDENT, &usage, 3);
+    if report.scripted {
+        page.labelled("  model", DIM, INDENT, "scripted: the replies come from a file of rules", 2);
+    }
+    if let Some(fork) = &info.fork {
+        page.labelled("  fork of", DIM, INDENT, &format!("{} at event {}", fork.run, fork.events), 2);
+    }
+}
+
+fn stored(status: RunStatus) -> Stored {
+    match status {
+        RunStatus::Running => Stored::Running,
+        RunStatus::Waiting => Stored::Waiting,
+        RunStatus::Completed => Stored::Completed,
+        RunStatus::Failed => Stored::Failed,
+        RunStatus::Cancelled => Stored::Cancelled,
+    }
+}
+
+/// Why the run did not complete, and what to do (C-04).
+fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
+    let run = report.run;
+    if view.status == RunStatus::Running && !report.driven {
+        page.gap();
+        let text = "no process drives it any more; it goes on where it was with:";
+        page.labelled("", "", 0, text, 3);
+        page.line(&format!("  selvedge resume {run}"));
+    }
+    let Some(fault) = &view.fault else { return };
+    page.gap();
+    let place = fault.node.as_deref().map(|node| format!(" at node {}", clean(node))).unwrap_or_default();
+    page.line(&format!("{}{place}", page.paint(RED, &format!("fault[{}]", fault.kind.name()))));
+    page.labelled("", "", 2, &fault.message, FAULT);
+    if let Some(cause) = fault.cause.as_ref().filter(|cause| !cause.is_null()) {
+        page.labelled("  cause", DIM, INDENT, &cause.to_string(), FAULT);
+    }
+    page.labelled("  do", CYAN, INDENT, advice(fault.kind), 4);
+    // What is shown may be a moment before a resume; the advice is about the present.
+    if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
+        page.labelled("", "", INDENT, "finished work is kept; to go on from there:", 3);
+        page.line(&format!("{}selvedge resume {run}", " ".repeat(INDENT)));
+    }
+}
+
+/// Open asks, each with the command that answers it (E-21).
+fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
+    let state = report.state;
+    if state.ended().is_some() || state.asks().is_empty() {
+        return;
+    }
+    page.gap();
+    let text = if status == RunStatus::Waiting { "waits for a person" } else { "asks a person meanwhile" };
+    page.line(&page.paint(MAGENTA, text));
+    for (id, ask) in state.asks() {
+        page.labelled("", "", 2, &ask.prompt, FAULT);
+        let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
+        // In one line, so that it can be copied.
+        page.line(&format!("    selvedge answer {} {} {value}", report.run, clean(id)));
+    }
+}
+
+fn results(page: &mut Page, view: &View) {
+    if view.results.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Table::new(&["NODE", "NAME", "TOOL", "TRIES", "RESULT"], 4);
+    table.spare = Some(1);
+    for result in view.results.iter().take(RESULTS) {
+        let (text, style) = outcome(result);
+        let short = |text: &str| crate::look::page::cut(&clean(text), 20);
+        table.row([
+            (short(&result.step_id), BOLD),
+            (short(&result.step_name), ""),
+            (short(result.tool_id.as_deref().unwrap_or("")), DIM),
+            (result.attempts.to_string(), DIM),
+            (text, style),
+        ]);
+    }
+    page.table(&table);
+    if view.results.len() > RESULTS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", view.results.len() - RESULTS)));
+    }
+}
+
+fn outcome(result: &StepResult) -> (String, &'static str) {
+    match &result.error {
+        Some(fault) => (format!("{}: {}", fault.kind.name(), fault.message), RED),
+        None => (short_value(&result.output), ""),
+    }
+}
+
+/// The beginning of a value: more would not fit into a line.
+fn short_value(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    text.chars().take(400).collect()
+}
+
+fn output(page: &mut Page, output: &Value) {
+    let text = match output {
+        Value::Null => return,
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
+    };
+    page.gap();
+    page.line(&page.paint(GREEN, "output"));
+    page.labelled("", "", 2, &text, OUTPUT);
+}
+
+fn warnings(page: &mut Page, report: &Report<'_>) {
+    let warnings = report.warnings();
+    if warnings.is_empty() {
+        return;
+    }
+    page.gap();
+    for warning in warnings.iter().take(WARNINGS) {
+        let node = warning.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
+        page.labelled("warning", YELLOW, 9, &format!("{node}{} [{}]", warning.message, warning.code), 6);
+    }
+    if warnings.len() > WARNINGS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", warnings.len() - WARNINGS)));
+    }
+}

@@ -1,0 +1,112 @@
+//! Threads as conversations.
+
+use crate::failure::Failure;
+use crate::look::Found;
+use crate::look::events::role_name;
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean};
+use crate::ui::Ui;
+use selvedge_engine::{Message, Role, State, View};
+use serde_json::{Map, json};
+use std::sync::Arc;
+
+/// Where the text of messages begins.
+const INDENT: usize = 13;
+/// In a summary: threads, messages at a thread's beginning and end, lines of a message, calls of a message.
+const THREADS: usize = 8;
+const FIRST: usize = 2;
+const LAST: usize = 6;
+const LINES: usize = 6;
+const CALLS: usize = 4;
+
+/// Prints one thread in full.
+pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Result<(), Failure> {
+    let threads = state.view().threads;
+    let Some((name, messages)) = threads.iter().find(|(known, _)| **known == *name) else {
+        let message = format!("run {} has no thread \"{name}\"", found.run());
+        let names: Vec<&str> = threads.iter().map(|(name, _)| &**name).collect();
+        let help = match names.is_empty() {
+            true => "it has no thread yet".to_owned(),
+            false => format!("its threads are: {}", names.join(", ")),
+        };
+        return Err(Failure::usage("C-15", "unknown-thread", &message).help(&help));
+    };
+    if ui.json {
+        let mut thread = Map::new();
+        thread.insert(name.to_string(), json!(messages));
+        ui.result(&format!("{}\n", json!({"threads": thread})));
+        return Ok(());
+    }
+    let mut page = Page::new();
+    heading(&mut page, name, messages.len());
+    for message in messages {
+        self::message(&mut page, message, usize::MAX, usize::MAX);
+    }
+    page.print(ui);
+    Ok(())
+}
+
+/// Adds all threads, each cut in its middle.
+pub(super) fn summary(page: &mut Page, view: &View, run: &str) {
+    for (name, messages) in view.threads.iter().take(THREADS) {
+        page.gap();
+        heading(page, name, messages.len());
+        let left_out = messages.len().saturating_sub(FIRST + LAST);
+        for (at, message) in messages.iter().enumerate() {
+            if at == FIRST && left_out > 0 {
+                let more = format!("  … {left_out} more: selvedge show {run} --thread {}", quoted(name));
+                page.line(&page.paint(DIM, &more));
+            }
+            if at < FIRST || at >= FIRST + left_out {
+                self::message(page, message, LINES, CALLS);
+            }
+        }
+    }
+    let rest: Vec<String> = view
+        .threads
+        .iter()
+        .skip(THREADS)
+        .map(|(name, messages)| format!("{name} ({})", messages.len()))
+        .collect();
+    if !rest.is_empty() {
+        page.gap();
+        page.labelled("more threads", BOLD, 14, &rest.join(", "), LINES);
+    }
+}
+
+fn heading(page: &mut Page, name: &str, messages: usize) {
+    let count = if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") };
+    let heading =
+        format!("{} {}", page.paint(BOLD, &format!("thread {}", clean(name))), page.paint(DIM, &count));
+    page.line(&heading);
+}
+
+/// A name as a shell takes it in one piece.
+fn quoted(name: &str) -> String {
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':'));
+    match plain && !name.is_empty() {
+        true => name.to_owned(),
+        false => format!("'{}'", clean(name).replace('\'', "'\\''")),
+    }
+}
+
+fn message(page: &mut Page, message: &Arc<Message>, lines: usize, calls: usize) {
+    let style = match message.role {
+        Role::System => YELLOW,
+        Role::User => CYAN,
+        Role::Assistant => GREEN,
+        Role::Tool => MAGENTA,
+    };
+    let label = format!("  {}", role_name(message.role));
+    let tool = message.name.as_deref().map(|name| format!("{name} → ")).unwrap_or_default();
+    let silent = message.content.is_empty() && !message.tool_calls.is_empty();
+    if !silent {
+        page.labelled(&label, style, INDENT, &format!("{tool}{}", message.content), lines);
+    }
+    for (at, call) in message.tool_calls.iter().take(calls).enumerate() {
+        let label = if silent && at == 0 { label.as_str() } else { "" };
+        page.labelled(label, style, INDENT, &format!("calls {} {}", call.name, call.arguments), lines);
+    }
+    if message.tool_calls.len() > calls {
+        page.labelled("", "", INDENT, &format!("… {} more calls", message.tool_calls.len() - calls), lines);
+    }
+}
