@@ -14,8 +14,9 @@ printf '\n$ %s' "$selvedge"; printf ' %q' "${command[@]}"; printf '\n'
 
 cat <<END
 
-The run is $run in $STATE/selvedge.db. To look at it:
-  $selvedge resume $run --json      everything: threads, results, metadata
-  $selvedge check $example/plan.json --tools $example/tools
-The same with a real model: leave --script out and add --base-url or --model; see README.md.
+The run is $run in $STATE. In this folder:
+  $selvedge show $run              result, threads and nodes
+  $selvedge show $run --events     the journal
+  $selvedge show $run --metadata   values by name, and where they come from
+With a real model: leave --script out and add --base-url URL --model NAME (README.md).
 END

@@ -136,7 +136,10 @@ impl Chosen {
 
     /// Adds `[ROLE=]NAME`.
     pub(crate) fn add_model(&mut self, text: &str, option: &str) -> Result<(), Failure> {
-        let (role, name) = text.split_once('=').unwrap_or((EVERY_ROLE, text));
+        // A model's own name may hold a `=`: only a plain word before it is a role.
+        let word = |role: &str| role.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        let by_role = text.split_once('=').filter(|(role, _)| word(role.trim()));
+        let (role, name) = by_role.unwrap_or((EVERY_ROLE, text));
         if role.trim().is_empty() || name.trim().is_empty() {
             let message = format!("`{option}` takes NAME or ROLE=NAME, not {text:?}");
             return Err(Failure::usage("C-01", "bad-model", &message));

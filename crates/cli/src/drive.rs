@@ -33,7 +33,7 @@ pub(crate) struct Drive<'a> {
 impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
     pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
-        driver.watcher = Progress::watcher(self.ui);
+        driver.watcher = Progress::watcher(self.ui, &self.state, crate::commands::run::now_ms());
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
         let halt = driver.drive(&self.run, &mut self.state, &mut journal, inputs, &signals.stop).await;

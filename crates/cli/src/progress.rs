@@ -39,9 +39,24 @@ struct Node {
 }
 
 impl Progress {
-    /// A watcher that prints, unless nothing is to be printed.
-    pub(crate) fn watcher(ui: &Ui) -> Option<Arc<dyn Watcher>> {
-        (!ui.quiet).then(|| Arc::new(Self { ui: ui.clone(), seen: Mutex::default() }) as Arc<dyn Watcher>)
+    /// A watcher that prints, unless nothing is to be printed. What is in flight already, because the run goes
+    /// on after a crash or an interrupt, is said at once.
+    pub(crate) fn watcher(ui: &Ui, state: &State, now: i64) -> Option<Arc<dyn Watcher>> {
+        if ui.quiet {
+            return None;
+        }
+        let progress = Self { ui: ui.clone(), seen: Mutex::default() };
+        let mut seen = Seen { begun: Some(now), ..Seen::default() };
+        for effect in state.pending().keys() {
+            let Some((node, what)) = request(state, effect) else { continue };
+            let title = seen.title(state, &node);
+            progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
+            let name = what.split(' ').next().unwrap_or_default().to_owned();
+            seen.nodes.entry(node.clone()).or_default().started = now;
+            seen.effects.insert(effect.clone(), (node, name, now));
+        }
+        *progress.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        Some(Arc::new(progress))
     }
 
     fn line(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str) {
@@ -55,7 +70,6 @@ impl Watcher for Progress {
     fn events(&self, state: &State, records: &[Record]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            seen.begun.get_or_insert(record.at);
             self.event(&mut seen, state, record);
         }
     }
@@ -90,14 +104,9 @@ impl Progress {
                 if let Some((node, what)) = request(state, effect) {
                     let name = what.split(' ').next().unwrap_or_default().to_owned();
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
-                    if more {
-                        self.line(
-                            seen,
-                            at,
-                            ("33", "retry"),
-                            &format!("{node}: {name} again in {wait}: {reason}"),
-                        );
-                    }
+                    // Also without -v: a wait of many seconds must not look like a hang.
+                    let text = format!("{node}: {name} again in {wait}: {reason}");
+                    self.line(seen, at, ("33", "retry"), &text);
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }
             }

@@ -128,6 +128,39 @@ fn two_sources_meet_in_one_thread() {
     assert_eq!(last, format!("Summary: {}", result["output"].as_str().unwrap()));
     assert_eq!(result["usage"]["tool_calls"], 2);
     assert_eq!(result["warnings"], json!([]));
+    let replayed = example.call(&["replay", result["run_id"].as_str().unwrap()]);
+    assert_eq!(replayed.code, Some(0), "{replayed:#?}");
+}
+
+#[test]
+fn the_fetches_of_two_sources_overlap() {
+    let example = Example::new("two-sources");
+    // What overlaps is a matter of the journal's order, not of time: a loaded machine changes nothing.
+    let orders = [(&[][..], ["load", "weather"]), (&["--sequential"][..], ["load", "load"])];
+    for (index, (more, expected)) in orders.into_iter().enumerate() {
+        let run = format!("run{index}");
+        let done = example.run(&[&["--script", "script.yaml", "--run-id", &run], more].concat());
+        assert_eq!(done.code, Some(0), "{done:#?}");
+        let events = example.call(&["show", &run, "--events", "--json"]).json();
+        let calls = events["events"].as_array().unwrap().iter().filter(|event| {
+            ["requested", "completed"].iter().any(|kind| event["kind"] == *kind)
+                && ["load", "weather"].iter().any(|node| event["node"] == *node)
+        });
+        let first: Vec<_> = calls.take(2).map(|event| event["node"].as_str().unwrap()).collect();
+        assert_eq!(first, expected, "{more:?}: both are asked before one has answered, or not");
+    }
+}
+
+#[test]
+fn the_readme_lists_the_commands_there_are() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `selvedge "));
+    let listed: Vec<_> = rows.filter_map(|row| row.split([' ', '`']).next()).collect();
+    let help = Example::new("inventory").call(&["--help"]).stdout;
+    let commands = help.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let there_are: Vec<_> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(listed, there_are, "the table of commands in README.md");
 }
 
 #[test]

@@ -30,6 +30,13 @@ fn a_model_alone_keeps_the_endpoint() {
 }
 
 #[test]
+fn a_model_name_may_hold_an_equals_sign() {
+    let chosen = run(|exec| exec.model = vec!["mock?latency=50".into(), "judge=mock?tools=1".into()]);
+    assert_eq!(chosen.models[EVERY_ROLE], "mock?latency=50");
+    assert_eq!(chosen.models["judge"], "mock?tools=1");
+}
+
+#[test]
 fn options_go_over_what_was_stored_and_permissions_add_up() {
     let stored = run(|exec| {
         exec.allow_write = vec!["/a".into()];

@@ -4,7 +4,7 @@ mod answer;
 mod cancel;
 mod check;
 mod resume;
-mod run;
+pub(crate) mod run;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};

@@ -34,7 +34,7 @@ enum Verdict {
 /// One line of the report.
 #[derive(Debug, Serialize)]
 struct Check {
-    /// What was looked at: `state`, `configuration`, `model`, `python`, ….
+    /// What was looked at: `state`, `config`, `model`, `python`, ….
     check: &'static str,
     /// What came out.
     status: Verdict,

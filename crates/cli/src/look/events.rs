@@ -103,7 +103,7 @@ struct Row {
 }
 
 fn table(rows: Vec<Row>) -> Table {
-    let mut table = Table::new(&["N", "TIME", "KIND", "NODE", ""], 4);
+    let mut table = Table::new(&["N", "TIME", "KIND", "NODE", "WHAT"], 4);
     for row in rows {
         table.row([
             (row.n.to_string(), DIM),

@@ -2,7 +2,7 @@
 
 use super::args::ReplayArgs;
 use super::page::{BOLD, GREEN, Page, RED};
-use super::{Found, guarded, time};
+use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
@@ -52,31 +52,24 @@ fn replayed(found: &Found) -> Result<Replayed, Failure> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let recorded: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
-        // An input's time is given like the input itself; what follows from it has the same.
-        let (event, at) = match Input::from_event(recorded) {
+        // Times are recorded, as inputs are; the engine has no clock.
+        state.tick(entry.at_ms);
+        let event = match Input::from_event(recorded) {
             Some(input) => {
                 replayed.inputs += 1;
-                state.tick(entry.at_ms);
-                (state.accept(input), entry.at_ms)
+                state.accept(input)
             }
-            None => (state.step(), state.tick(i64::MIN)),
+            None => state.step(),
         };
-        let text = event.as_ref().map(serde_json::to_string).transpose().map_err(unreadable)?;
-        let Some(event) = event.filter(|_| text.as_deref() == Some(&*entry.json) && at == entry.at_ms) else {
-            let derived = text.map(|json| with_time(at, &json));
-            let expected = with_time(entry.at_ms, &entry.json);
-            replayed.diverged = Some(Divergence { n: entry.n, expected, derived });
+        let derived = event.as_ref().map(serde_json::to_string).transpose().map_err(unreadable)?;
+        let Some(event) = event.filter(|_| derived.as_deref() == Some(&*entry.json)) else {
+            replayed.diverged = Some(Divergence { n: entry.n, expected: entry.json, derived });
             return Ok(replayed);
         };
         state.apply(&event);
         replayed.events += 1;
     }
     Ok(replayed)
-}
-
-/// An event's text with its time in front.
-fn with_time(at: i64, json: &str) -> String {
-    format!("{{\"at\":\"{}\",{}", time::rfc3339(at), json.trim_start().trim_start_matches('{'))
 }
 
 /// `{run_id, events, inputs, diverged: null | {n, expected, derived}}`, both events byte for byte.
@@ -94,10 +87,8 @@ fn agrees(found: &Found, replayed: &Replayed) -> String {
     let agrees = page.paint(GREEN, "agrees");
     let Replayed { events, inputs, .. } = replayed;
     page.line(&format!("run {}: the replay {agrees}", found.run()));
-    page.line(&format!(
-        "  {events} events: {inputs} inputs, {} derived from them",
-        events.saturating_sub(*inputs)
-    ));
+    let told = if *inputs == 1 { "1 input".to_owned() } else { format!("{inputs} inputs") };
+    page.line(&format!("  {events} events: {told}, {} derived", events.saturating_sub(*inputs)));
     page.take()
 }
 
@@ -111,8 +102,9 @@ fn differs(found: &Found, divergence: &Divergence) -> String {
     let same = expected.chars().zip(derived.chars()).take_while(|(a, b)| a == b).count();
     page.labelled("  recorded", BOLD, 12, &around(expected, same), usize::MAX);
     page.labelled("  derived", BOLD, 12, &around(derived, same), usize::MAX);
-    page.line("  events before it agree; both events in full: --json");
-    page.line("  the journal was changed, or another version wrote it: replay it with that version");
+    page.labelled("", "", 2, "the events before it agree; --json has both in full", 2);
+    let why = "the journal was changed, or another version wrote it: replay it with that version";
+    page.labelled("", "", 2, why, 4);
     page.take()
 }
 

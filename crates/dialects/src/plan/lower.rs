@@ -142,7 +142,7 @@ impl NodeLowering<'_> {
         }
     }
 
-    /// The model, the answers to its calls, and in a loop the conclusion (P-10, P-11, P-14).
+    /// The model, the answers to its calls, and in a loop the conclusion (P-10, P-11, P-14; the loop of E-30).
     fn model_part(&self, drafts: &mut Vec<Draft>) {
         let (retry, timeout_s) = (self.retry(), self.timeout());
         let offers = !self.node.tools.is_empty();

@@ -108,3 +108,6 @@ fn differences(case: &Case) -> Result<Vec<String>, String> {
     }
     Ok(wrong)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
     let mut config = Config::default();
     let files = config_files();
     if files.is_empty() {
-        report.add("configuration", Verdict::Missing, "no configuration file: the defaults hold");
+        report.add("config", Verdict::Missing, "no configuration file: the defaults hold");
         report.help("write a selvedge.toml to configure models and tools");
     }
     for file in &files {
@@ -21,14 +21,14 @@ pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
         match with.add(file) {
             Ok(warnings) => {
                 config = with;
-                report.add("configuration", Verdict::Ok, file.display().to_string());
-                warnings.iter().for_each(|warning| finding(warning, "configuration", report));
+                report.add("config", Verdict::Ok, file.display().to_string());
+                warnings.iter().for_each(|warning| finding(warning, "config", report));
             }
-            Err(failure) => findings(&failure, "configuration", report),
+            Err(failure) => findings(&failure, "config", report),
         }
     }
     let chosen = environment::chosen().unwrap_or_else(|failure| {
-        findings(&failure, "environment", report);
+        findings(&failure, "variables", report);
         Chosen::default()
     });
     variables(report);
@@ -63,11 +63,11 @@ fn variables(report: &mut Report) {
         .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
         .collect();
     if !set.is_empty() {
-        report.add("environment", Verdict::Ok, format!("set: {}", set.join(", ")));
+        report.add("variables", Verdict::Ok, format!("set: {}", set.join(", ")));
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("SELVEDGE_") && !known(name)) {
-        report.add("environment", Verdict::Warning, format!("{name} is set, and nothing reads it"));
+        report.add("variables", Verdict::Warning, format!("{name} is set, and nothing reads it"));
         report.help("selvedge help environment lists the variables");
     }
 }

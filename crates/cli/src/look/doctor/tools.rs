@@ -76,9 +76,9 @@ fn isolation(report: &mut Report) {
         "isolation",
         Verdict::Warning,
         "this version does not isolate tools. Missing layers: file system (tools can read and write what you can), \
-         network (tools can use it without permission), number of processes. Enforced: time, output, memory, \
-         file-size and open-file limits, a process group and a scratch folder of its own, no inherited environment. \
-         Permissions that a tool declares are checked before a run",
+         network (tools can use it without permission), number of processes. There are: limits on time, output, \
+         file size, open files and (Python tools) memory, a process group and a scratch folder for each call, no \
+         inherited environment. Permissions that a tool declares are checked before a run",
     );
     report.help("run only tools that you trust; --require-isolation refuses to run");
 }

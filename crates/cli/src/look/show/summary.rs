@@ -45,8 +45,9 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
         info.ended_ms.map(|ended| format!(", took {}", seconds(ended.saturating_sub(info.started_ms))));
     let started = time::plain(info.started_ms);
     page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
-    let (retired, nodes) = report.state.progress();
-    page.labelled("  nodes", DIM, INDENT, &format!("{retired} of {nodes} done, {} dialect", info.dialect), 2);
+    let done = view.results.iter().filter(|result| result.is_success).count();
+    let (_, nodes) = report.state.progress();
+    page.labelled("  nodes", DIM, INDENT, &format!("{done} of {nodes} done, {} dialect", info.dialect), 2);
     let used = report.state.usage();
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut usage = format!(
@@ -173,7 +174,9 @@ fn output(page: &mut Page, output: &Value) {
 }
 
 fn warnings(page: &mut Page, report: &Report<'_>) {
-    let warnings = report.warnings();
+    let mut warnings = report.warnings();
+    // Said above, with the command.
+    warnings.retain(|warning| &*warning.code != "not_driven");
     if warnings.is_empty() {
         return;
     }

@@ -74,7 +74,7 @@ pub(super) fn summary(page: &mut Page, view: &View, run: &str) {
 }
 
 fn heading(page: &mut Page, name: &str, messages: usize) {
-    let count = if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") };
+    let count = if messages == 1 { "(1 message)".to_owned() } else { format!("({messages} messages)") };
     let heading =
         format!("{} {}", page.paint(BOLD, &format!("thread {}", clean(name))), page.paint(DIM, &count));
     page.line(&heading);
