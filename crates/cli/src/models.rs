@@ -94,14 +94,24 @@ pub(crate) async fn prepare(
     roles: &[Arc<str>],
     http: &Http,
 ) -> Result<Models, Failure> {
-    if let Some(script) = chosen.script.clone() {
-        return scripted(&script, chosen);
-    }
     let limits = config.limits.calls();
-    if let Some(base_url) = chosen.base_url.clone() {
-        return endpoint(&base_url, chosen, !roles.is_empty(), limits, http).await;
-    }
-    configured(chosen, config, roles, limits, http)
+    let mut models = if let Some(script) = chosen.script.clone() {
+        scripted(&script, chosen)?
+    } else if let Some(base_url) = chosen.base_url.clone() {
+        endpoint(&base_url, chosen, !roles.is_empty(), limits, http).await?
+    } else {
+        configured(chosen, config, roles, limits, http)?
+    };
+    models.secrets = secrets(config);
+    Ok(models)
+}
+
+/// Every key that this process can see, whether or not a model of this run uses it: a tool may come upon any
+/// of them (C-06).
+fn secrets(config: &Config) -> Vec<Secret> {
+    let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
+    let names: BTreeSet<&str> = ["SELVEDGE_API_KEY", "OPENAI_API_KEY"].into_iter().chain(configured).collect();
+    names.into_iter().filter_map(|name| variable(name).map(|key| Secret::new(&key))).collect()
 }
 
 fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failure> {
@@ -159,8 +169,7 @@ async fn endpoint(
         router.add(model, Arc::new(open_ai(config, http)?), None);
         router.assign(role, model);
     }
-    let secrets = key.into_iter().collect();
-    Ok(Models { model: Arc::new(router), scripted: false, secrets, plain: BTreeSet::new() })
+    Ok(Models { model: Arc::new(router), scripted: false, secrets: Vec::new(), plain: BTreeSet::new() })
 }
 
 fn open_ai(config: OpenAiConfig, http: &Http) -> Result<OpenAi, Failure> {
@@ -206,7 +215,6 @@ fn configured(
     }
     let mut plain = BTreeSet::new();
     let mut router = Router::new();
-    let mut secrets: Vec<Secret> = Vec::new();
     for (name, spec) in &specs {
         let url = Url::parse(&spec.base_url).ok();
         let (key, variable) = key_for(url.as_ref(), spec.api_key_env.as_deref());
@@ -217,19 +225,18 @@ fn configured(
                 .help(&format!("set {variable}, or choose another model with --model")));
         }
         let mut model = OpenAiConfig::new(spec.base_url.as_str(), spec.model.as_str());
-        (model.key, model.key_variable) = (key.clone(), variable);
+        (model.key, model.key_variable) = (key, variable);
         (model.price, model.limits) = (spec.price, limits);
         let model = open_ai(model, http)?;
         if !model.sends_extras() {
             plain.extend(wanted.get(name.as_str()).into_iter().flatten().map(|role| Arc::clone(role)));
         }
         router.add(name, Arc::new(model), spec.context_tokens);
-        secrets.extend(key.filter(|key| !secrets.contains(key)));
     }
     for (role, name) in &roles {
         router.assign(role, name);
     }
-    Ok(Models { model: Arc::new(router), scripted: false, secrets, plain })
+    Ok(Models { model: Arc::new(router), scripted: false, secrets: Vec::new(), plain })
 }
 
 type Table = (BTreeMap<String, Spec>, BTreeMap<String, String>);

@@ -2,16 +2,17 @@
 //! can begin again from any prefix of it.
 
 use crate::canon::{self, Msg};
+use crate::journal::{Journal, Mark, digest};
 use crate::observed::Observed;
 use crate::plan::SimPlan;
-use crate::rng::{Rng, hash};
+use crate::rng::Rng;
 use crate::watch::{Watch, valid_conversation};
 use crate::world::{Answer, Asker, World};
 use selvedge_engine::{
     Budget, EffectId, Effects, Event, Failure, Fault, FaultKind, Graph, Input, Message, ModelReply,
     ModelRequest, Outcome, Record, Request, Role, RunStatus, Start, State, ToolCall,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -33,55 +34,6 @@ pub struct Schedule {
     pub marks: bool,
     /// Whether a recovery sends writes that were in flight again, against E-05: for the canary.
     pub rerun_writes: bool,
-}
-
-/// What the run was like after one event, to compare a fold with.
-#[derive(Clone, Debug)]
-struct Mark {
-    changes: usize,
-    digest: Option<u64>,
-}
-
-/// A journal as it lies on disk, with what the simulation knows about the moments between its lines.
-#[derive(Clone, Debug, Default)]
-pub struct Journal {
-    lines: Vec<String>,
-    marks: Vec<Mark>,
-}
-
-impl Journal {
-    /// The number of events.
-    pub fn len(&self) -> usize {
-        self.lines.len()
-    }
-    /// Whether nothing has happened.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-    /// The first `len` events.
-    #[must_use]
-    pub fn cut(&self, len: usize) -> Journal {
-        let lines = self.lines.iter().take(len).cloned().collect();
-        Journal { lines, marks: self.marks.iter().take(len).cloned().collect() }
-    }
-    /// Without the event at `at`: a damaged journal, for the canary.
-    #[must_use]
-    pub fn without(&self, at: usize) -> Journal {
-        let mut journal = self.clone();
-        if at < journal.lines.len() {
-            journal.lines.remove(at);
-            journal.marks.remove(at);
-        }
-        journal
-    }
-    /// The events, parsed.
-    ///
-    /// # Errors
-    /// A line that is no event.
-    pub fn records(&self) -> Result<Vec<Record>, String> {
-        let parse = |line: &String| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
-        self.lines.iter().map(parse).collect()
-    }
 }
 
 /// One process that runs a plan.
@@ -410,40 +362,6 @@ impl<'p> Sim<'p> {
     pub fn in_list_order(&self) -> Result<(), String> {
         self.watch.in_list_order()
     }
-}
-
-/// A hash of everything of a state that can be seen from outside; `deep`: of all that is in it.
-fn digest(state: &State, deep: bool) -> u64 {
-    let view = state.view();
-    let threads: Vec<Value> = view
-        .threads
-        .iter()
-        .map(|(name, list)| {
-            let last = list.last().map(|message| (message.content.clone(), message.tool_calls.len()));
-            json!([name, list.len(), last])
-        })
-        .collect();
-    let pending: Vec<String> = state.pending().iter().map(|(id, p)| format!("{id} {p:?}")).collect();
-    let seen = json!([
-        threads,
-        view.data_out.len(),
-        view.results,
-        view.runtime,
-        pending,
-        state.asks().keys().collect::<Vec<_>>(),
-        state.events(),
-        state.warnings(),
-        format!("{:?} {:?} {:?}", view.status, view.fault, state.usage()),
-        state.node_views(),
-        state.step().map(|event| format!("{event:?}")),
-    ]);
-    let shallow = hash(1, &seen.to_string());
-    if !deep {
-        return shallow;
-    }
-    // Maps come in no order, so only the lines count.
-    let text = format!("{state:#?}");
-    text.lines().fold(shallow, |sum, line| sum.wrapping_add(hash(2, line.trim())))
 }
 
 fn kind(name: &str) -> FaultKind {

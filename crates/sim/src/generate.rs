@@ -42,6 +42,8 @@ pub fn plan(seed: u64, flavour: Flavour) -> SimPlan {
 
 fn tools(rng: &mut Rng, flavour: Flavour) -> Vec<SimTool> {
     let count = 1 + rng.below(4);
+    // Where every tool declares its fields, a bare name waits for single nodes (P-20).
+    let declared = if rng.chance(30) { 100 } else { 55 };
     let tool = |at: usize| {
         let effects = match (flavour, rng.below(10)) {
             (Flavour::Pure, _) | (Flavour::Any, 0..=3) | (Flavour::Impure, 0) => Some(Effects::Pure),
@@ -51,7 +53,7 @@ fn tools(rng: &mut Rng, flavour: Flavour) -> Vec<SimTool> {
             _ => Some(Effects::Write),
         };
         let names = KEYS.iter().filter(|_| rng.chance(50)).map(|key| (*key).to_owned()).collect();
-        let output_params = rng.chance(60).then_some(names);
+        let output_params = rng.chance(declared).then_some(names);
         SimTool {
             name: format!("tool_{at}"),
             effects,

@@ -18,8 +18,10 @@
 pub mod canon;
 pub mod conformance;
 pub mod driver;
+pub mod fuzz;
 pub mod generate;
 pub mod hunt;
+pub mod journal;
 pub mod lower;
 pub mod observed;
 pub mod plan;

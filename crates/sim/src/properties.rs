@@ -1,6 +1,7 @@
 //! What must hold for every plan, each as a check that a seed reproduces.
 
-use crate::driver::{Journal, Schedule, Sim};
+use crate::driver::{Schedule, Sim};
+use crate::journal::Journal;
 use crate::lower;
 use crate::observed::Observed;
 use crate::plan::SimPlan;

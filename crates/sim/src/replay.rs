@@ -1,6 +1,6 @@
 //! Replay: the inputs of a recorded run, and nothing else, give every other event again (E-18).
 
-use crate::driver::Journal;
+use crate::journal::Journal;
 use selvedge_engine::{Event, Graph, Input, Record, State};
 use std::sync::Arc;
 

@@ -45,10 +45,8 @@ impl Watch {
             }
             Event::Lost { effect } => self.close(effect, at),
             Event::Refused { effect, fault, .. } => refusal(plan, effect, fault)?,
-            Event::Published { node, .. } => {
-                if !self.published.insert(node.to_string()) {
-                    return Err(format!("P-18: node {node} published twice"));
-                }
+            Event::Published { node, .. } if !self.published.insert(node.to_string()) => {
+                return Err(format!("P-18: node {node} published twice"));
             }
             Event::Resumed { .. } => {
                 self.threads.clear();

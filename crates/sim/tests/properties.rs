@@ -1,37 +1,53 @@
 //! The properties over many seeds, and canaries that must be caught.
 
 use selvedge_sim::generate::Flavour;
-use selvedge_sim::hunt::{Found, check, hunt, shrink};
-use selvedge_sim::plan::SimPlan;
-use selvedge_sim::properties::{self, Property};
+use selvedge_sim::properties;
 use selvedge_sim::reference::Mistake;
+use support::{caught, holds, plans};
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
+#[cfg(test)]
+mod support {
+    use selvedge_sim::generate::Flavour;
+    use selvedge_sim::hunt::{Found, check, hunt, shrink};
+    use selvedge_sim::plan::SimPlan;
+    use selvedge_sim::properties::Property;
 
-/// Runs a property over `plans` seeds, or over what the environment asks for.
-fn holds(name: &str, property: Property, flavour: Flavour, plans: u64) {
-    if let Ok(file) = std::env::var("SELVEDGE_SIM_CASE") {
-        let plan: SimPlan = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        for seed in 0..200 {
-            if let Err(error) = check(property, &plan, seed) {
-                panic!("{}", shrink(property, Found { seed, plan, error }).report(name));
+    fn number(name: &str) -> Option<u64> {
+        std::env::var(name).ok()?.parse().ok()
+    }
+
+    /// Runs a property over `plans` seeds, or over what the environment asks for.
+    pub(super) fn holds(name: &str, property: Property, flavour: Flavour, plans: u64) {
+        if let Ok(file) = std::env::var("SELVEDGE_SIM_CASE") {
+            let plan: SimPlan = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+            for seed in 0..200 {
+                if let Err(error) = check(property, &plan, seed) {
+                    panic!("{}", shrink(property, Found { seed, plan, error }).report(name));
+                }
             }
+            return;
         }
-        return;
+        let found = match number("SELVEDGE_SIM_SEED") {
+            Some(seed) => hunt(property, flavour, std::iter::once(seed)),
+            None => hunt(property, flavour, 0..plans),
+        };
+        if let Some(found) = found {
+            panic!("{}", found.report(name));
+        }
     }
-    let found = match number("SELVEDGE_SIM_SEED") {
-        Some(seed) => hunt(property, flavour, std::iter::once(seed)),
-        None => hunt(property, flavour, 0..plans),
-    };
-    if let Some(found) = found {
-        panic!("{}", found.report(name));
-    }
-}
 
-fn plans(default: u64) -> u64 {
-    number("SELVEDGE_SIM_PLANS").map_or(default, |all| (all * default).div_ceil(300))
+    pub(super) fn plans(default: u64) -> u64 {
+        number("SELVEDGE_SIM_PLANS").map_or(default, |all| (all * default).div_ceil(300))
+    }
+
+    /// The property must not hold for all of so many seeds.
+    pub(super) fn caught(property: Property, flavour: Flavour) {
+        let found = (0..300).find(|seed| {
+            let plan = selvedge_sim::generate::plan(*seed, flavour);
+            check(property, &plan, *seed).is_err()
+        });
+        assert!(found.is_some(), "a broken part was not noticed in 300 plans");
+    }
 }
 
 #[test]
@@ -93,15 +109,6 @@ fn budgets() {
 #[ignore = "long: every event of every plan is a crash point"]
 fn crashes_everywhere() {
     holds("crashes_everywhere", properties::crashes_everywhere, Flavour::Any, plans(30));
-}
-
-/// The property must not hold for all of so many seeds.
-fn caught(property: Property, flavour: Flavour) {
-    let found = (0..300).find(|seed| {
-        let plan = selvedge_sim::generate::plan(*seed, flavour);
-        check(property, &plan, *seed).is_err()
-    });
-    assert!(found.is_some(), "a broken part was not noticed in 300 plans");
 }
 
 #[test]

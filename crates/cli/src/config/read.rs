@@ -194,7 +194,11 @@ impl Reader<'_> {
         let command = command.and_then(|node| self.texts(node, "command"));
         let help = "write input_schema = { type = \"object\", properties = { … } }";
         let schema = fields.required("input_schema", "A-27", help, self.diagnostics);
-        let output_params = fields.given("output_params").and_then(|node| self.texts(node, "output_params"));
+        // D-24: a list of names, or an object whose keys are the names.
+        let output_params = fields.given("output_params").and_then(|node| match node.as_object() {
+            Some(members) => Some(members.iter().map(|member| Arc::from(member.key.as_ref())).collect()),
+            None => self.texts(node, "output_params"),
+        });
         let description = fields.text("description", "A-27", self.diagnostics);
         let timeout = fields.seconds("timeout_s", "A-27", false, self.diagnostics);
         let effects = fields.choice("effects", "A-27", &EFFECTS, self.diagnostics);

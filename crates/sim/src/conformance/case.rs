@@ -50,6 +50,10 @@ pub struct Case {
     pub replay: bool,
 }
 
+fn first() -> usize {
+    1
+}
+
 fn yes() -> bool {
     true
 }
@@ -213,10 +217,13 @@ pub struct Resume {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrashAt {
-    /// The first event of this kind …
+    /// The n-th event of this kind …
     pub after: String,
-    /// … that belongs to this node.
+    /// … that belongs to this node …
     pub node: String,
+    /// … counted from 1.
+    #[serde(default = "first")]
+    pub nth: usize,
 }
 
 /// What must be observed. What is absent is not looked at.

@@ -100,7 +100,10 @@ pub fn check(case: &CliCase) -> Result<(), String> {
         let mut wrong = differences(step, &printed, folder.path(), home.path());
         if !wrong.is_empty() {
             wrong.insert(0, format!("step {}: selvedge {}", at + 1, arguments.join(" ")));
-            wrong.push(format!("exit {}\nstdout:\n{}\nstderr:\n{}", printed.exit, printed.stdout, printed.stderr));
+            wrong.push(format!(
+                "exit {}\nstdout:\n{}\nstderr:\n{}",
+                printed.exit, printed.stdout, printed.stderr
+            ));
             return Err(wrong.join("\n"));
         }
     }
@@ -205,7 +208,12 @@ fn differences(step: &CliStep, printed: &Printed, folder: &Path, home: &Path) ->
         if parts.is_empty() && !printed.stdout.is_empty() {
             wrong.push("stdout is not empty".into());
         }
-        wrong.extend(parts.iter().filter(|part| !printed.stdout.contains(*part)).map(|p| format!("stdout lacks {p:?}")));
+        wrong.extend(
+            parts
+                .iter()
+                .filter(|part| !printed.stdout.contains(*part))
+                .map(|p| format!("stdout lacks {p:?}")),
+        );
     }
     if let Some(expected) = &step.lines {
         let mut found = printed.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -215,7 +223,12 @@ fn differences(step: &CliStep, printed: &Printed, folder: &Path, home: &Path) ->
             }
         }
     }
-    wrong.extend(step.stderr.iter().filter(|part| !printed.stderr.contains(*part)).map(|p| format!("stderr lacks {p:?}")));
+    wrong.extend(
+        step.stderr
+            .iter()
+            .filter(|part| !printed.stderr.contains(*part))
+            .map(|p| format!("stderr lacks {p:?}")),
+    );
     if let Some(expected) = &step.error {
         let last = printed.stderr.lines().last().unwrap_or_default();
         let found: Value = serde_json::from_str(last).unwrap_or_default();
@@ -232,7 +245,11 @@ fn differences(step: &CliStep, printed: &Printed, folder: &Path, home: &Path) ->
             wrong.push(format!("{secret:?} is printed"));
         }
         let kept = [folder.join(".selvedge"), home.to_owned()];
-        wrong.extend(kept.iter().filter_map(|folder| holder(folder, secret)).map(|p| format!("{secret:?} is in {}", p.display())));
+        wrong.extend(
+            kept.iter()
+                .filter_map(|folder| holder(folder, secret))
+                .map(|p| format!("{secret:?} is in {}", p.display())),
+        );
     }
     wrong
 }
@@ -254,17 +271,28 @@ fn holder(folder: &Path, text: &str) -> Option<PathBuf> {
 /// `{"contains": […]}` stands for any text with these parts.
 fn unlike(place: &str, expected: &Value, found: &Value) -> Vec<String> {
     match (expected, found) {
-        (Value::Object(fields), Value::String(text)) if fields.len() == 1 && fields.contains_key("contains") => {
-            if super::messages::fits(expected, text) { Vec::new() } else { vec![format!("{place}: {text:?} lacks {expected}")] }
+        (Value::Object(fields), Value::String(text))
+            if fields.len() == 1 && fields.contains_key("contains") =>
+        {
+            if super::messages::fits(expected, text) {
+                Vec::new()
+            } else {
+                vec![format!("{place}: {text:?} lacks {expected}")]
+            }
         }
         (Value::Object(fields), Value::Object(all)) => {
             let fields = fields.iter();
-            fields.flat_map(|(key, value)| unlike(&format!("{place}/{key}"), value, all.get(key).unwrap_or(&Value::Null))).collect()
+            fields
+                .flat_map(|(key, value)| {
+                    unlike(&format!("{place}/{key}"), value, all.get(key).unwrap_or(&Value::Null))
+                })
+                .collect()
         }
         (Value::Array(wanted), Value::Array(all)) if wanted.len() == all.len() => {
             let pairs = wanted.iter().zip(all).enumerate();
             pairs.flat_map(|(at, (wanted, found))| unlike(&format!("{place}/{at}"), wanted, found)).collect()
         }
+        (Value::Number(wanted), Value::Number(number)) if wanted.as_f64() == number.as_f64() => Vec::new(),
         _ if expected == found => Vec::new(),
         _ => vec![format!("{place}: expected {expected}, got {found}")],
     }

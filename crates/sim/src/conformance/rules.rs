@@ -90,7 +90,8 @@ impl Rules {
     /// Rules without a case.
     pub fn without_case(&self) -> Vec<String> {
         let missing = self.defined.iter();
-        let missing = missing.filter(|(rule, _)| !self.named.contains_key(*rule) && !self.tested.contains(*rule));
+        let missing =
+            missing.filter(|(rule, _)| !self.named.contains_key(*rule) && !self.tested.contains(*rule));
         missing.map(|(rule, file)| format!("{rule} ({file}) has no case")).collect()
     }
 

@@ -220,11 +220,13 @@ impl Session {
     }
 
     fn place(&self, at: &CrashAt) -> Result<usize, String> {
-        let found = self.records.iter().position(|record| {
+        let fits = |record: &Record| {
             let event = serde_json::to_value(&record.event).unwrap_or_default();
             event.get("kind").and_then(Value::as_str) == Some(at.after.as_str())
                 && node_of(&event).as_deref() == Some(at.node.as_str())
-        });
+        };
+        let all = self.records.iter().enumerate().filter(|(_, record)| fits(record));
+        let found = all.map(|(place, _)| place).nth(at.nth.saturating_sub(1));
         found.map(|at| at + 1).ok_or_else(|| format!("no event {} of node {}", at.after, at.node))
     }
 }

@@ -1,6 +1,6 @@
 use super::{Case, Pace, Session, check, run};
-use selvedge_engine::graph::{Edge, Graph, Leaf};
 use selvedge_engine::LeafIx;
+use selvedge_engine::graph::{Edge, Graph, Leaf};
 use selvedge_runtime::Halt;
 use std::sync::Arc;
 

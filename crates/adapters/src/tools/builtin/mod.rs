@@ -107,7 +107,9 @@ impl Builtin {
             input_schema: json!({
                 "type": "object", "properties": properties, "required": required, "additionalProperties": false,
             }),
-            output_params: Some(outputs.iter().map(|name| Arc::from(*name)).collect()),
+            // A file's text may be JSON of any shape (D-05, E-25); a list has no fields.
+            output_params: (self != Self::ReadFile)
+                .then(|| outputs.iter().map(|name| Arc::from(*name)).collect()),
             effects: Some(effects),
             // Counts behaviour, not wording: a resumed run still knows its built-ins after an update.
             version: sha256(format!("selvedge built-in {} 1", self.name()).as_bytes()).into(),

@@ -51,7 +51,10 @@ pub(super) fn finding(diagnostic: &Diagnostic, check: &'static str, report: &mut
         _ => format!("{}: ", diagnostic.file),
     };
     report.add(check, verdict, format!("{place}{}", diagnostic.message));
-    report.help(diagnostic.help.as_str());
+    report.help(match (verdict, diagnostic.help.as_str()) {
+        (Verdict::Broken, "") => "correct it, or leave it out",
+        (_, help) => help,
+    });
 }
 
 /// Which variables are set, never their values (C-06); one that nobody reads is probably misspelt.

@@ -1,0 +1,169 @@
+//! `doctor`, and `help environment` (C-06).
+
+use crate::support::{Done, Place, finish};
+use crate::world::{completed, place};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+fn examined(place: &Place, args: &[&str], variables: &[(&str, &str)]) -> (Done, Vec<Value>) {
+    let mut command = place.command(&[&["doctor", "--json"], args].concat());
+    command.envs(variables.iter().copied());
+    let done = finish(command.spawn().unwrap());
+    let report = done.json();
+    assert_eq!(report["ok"], json!(done.code == 0), "{report}");
+    assert!(matches!(done.code, 0 | 4), "{report}");
+    let checks = report["checks"].as_array().unwrap().clone();
+    for check in &checks {
+        let keys: Vec<&str> = check.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["check", "status", "message", "help"]);
+        let wrong = check["status"] == "broken" && check["help"] == "";
+        assert!(!wrong, "what is broken says what to do: {check}");
+    }
+    (done, checks)
+}
+
+/// The statuses and texts of one check.
+fn of(checks: &[Value], check: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    checks.iter().filter(|c| c["check"] == check).map(|c| (text(&c["status"]), text(&c["message"]))).collect()
+}
+
+fn says(checks: &[Value], check: &str, status: &str, part: &str) -> bool {
+    of(checks, check).iter().any(|(found, text)| found == status && text.contains(part))
+}
+
+/// Lists one model, as long as the test goes on.
+fn endpoint() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let body = r#"{"data": [{"id": "tiny"}]}"#;
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn nothing_configured_is_nothing_broken() {
+    let place = Place::new();
+    let (done, checks) = examined(&place, &[], &[]);
+    assert_eq!(done.code, 0);
+    assert!(says(&checks, "selvedge", "ok", env!("CARGO_PKG_VERSION")));
+    assert!(says(&checks, "state", "ok", "made by the first run"), "{checks:#?}");
+    assert!(says(&checks, "model", "missing", "none is configured"));
+    // A-20: the missing layers are named.
+    for layer in ["file system", "network", "processes"] {
+        assert!(says(&checks, "isolation", "warning", layer));
+    }
+    assert!(!place.state().exists(), "looking creates nothing");
+    assert_eq!(std::fs::read_dir(place.work()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_project_is_read_and_its_state_is_checked() {
+    let place = place();
+    completed(&place, "r");
+    let (done, checks) = examined(&place, &[], &[("SELVEDGE_MODLE", "x")]);
+    assert_eq!(done.code, 0, "{checks:#?}");
+    assert!(says(&checks, "config", "ok", "selvedge.toml"));
+    assert!(says(&checks, "state", "ok", "database sound") && says(&checks, "state", "ok", "1 run"));
+    assert!(says(&checks, "tools", "ok", "2 tools: add, may"), "{checks:#?}");
+    assert!(says(&checks, "variables", "warning", "SELVEDGE_MODLE"));
+    let page = place.run(&["doctor"]).exits(0).stdout;
+    assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+}
+
+#[test]
+fn a_wrong_file_is_told_with_its_place() {
+    let place = place();
+    place.write("selvedge.toml", "[models.m]\nprovider = \"openai\"\nmodel = 4\n");
+    let (done, checks) = examined(&place, &[], &[]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "config", "broken", "selvedge.toml:3:"), "{checks:#?}");
+    place.write("selvedge.toml", "[tools]\ndirs = [\"nowhere\"]\n");
+    let (done, checks) = examined(&place, &[], &[("SELVEDGE_MAX_PARALLEL", "many")]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "tools", "broken", "nowhere"), "{checks:#?}");
+    assert!(says(&checks, "variables", "broken", "SELVEDGE_MAX_PARALLEL"));
+}
+
+#[test]
+fn models_are_shown_with_their_keys_variables_and_never_their_values() {
+    let place = place();
+    let near = endpoint();
+    place.write(
+        "selvedge.toml",
+        &format!(
+            "[models.far]\nprovider = \"openai\"\nmodel = \"big\"\napi_key_env = \"FAR_KEY\"\n\
+             [models.near]\nprovider = \"openai\"\nmodel = \"tiny\"\nbase_url = \"{near}\"\n\
+             [roles]\nbasic = \"near\"\njudge = \"far\"\n"
+        ),
+    );
+    let (done, checks) = examined(&place, &[], &[("FAR_KEY", "sk-secret-4711")]);
+    assert_eq!(done.code, 0, "{checks:#?}");
+    assert!(
+        says(&checks, "model", "ok", "near (tiny) plays basic") && says(&checks, "model", "ok", "answers")
+    );
+    assert!(says(&checks, "model", "ok", "far (big) plays judge; https://api.openai.com/v1"), "{checks:#?}");
+    assert!(says(&checks, "model", "ok", "key from FAR_KEY; not asked"), "only --online asks other machines");
+    assert!(!done.stdout.contains("4711"));
+    let (done, checks) = examined(&place, &[], &[]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "model", "broken", "FAR_KEY is not set"), "{checks:#?}");
+}
+
+#[test]
+fn an_endpoint_of_this_machine_that_does_not_answer_is_broken() {
+    let place = Place::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{closed}/v1");
+    let (done, checks) = examined(&place, &[], &[("SELVEDGE_BASE_URL", &url)]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "model", "broken", "can't be reached"), "{checks:#?}");
+    let variables = [("SELVEDGE_BASE_URL", endpoint()), ("SELVEDGE_MODEL", "other".to_owned())];
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let (done, checks) = examined(&place, &[], &variables);
+    assert_eq!(done.code, 0);
+    assert!(says(&checks, "model", "warning", "does not list"), "{checks:#?}");
+}
+
+#[test]
+fn a_damaged_or_foreign_state_is_broken() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.state()).unwrap();
+    std::fs::write(place.state().join("selvedge.db"), "no database at all ".repeat(500)).unwrap();
+    let (done, checks) = examined(&place, &[], &[]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "state", "broken", "damaged"), "{checks:#?}");
+    std::fs::remove_dir_all(place.state()).unwrap();
+    std::fs::write(place.state(), "a file").unwrap();
+    assert_eq!(examined(&place, &[], &[]).0.code, 4);
+}
+
+#[test]
+fn help_lists_variables_and_commands() {
+    let place = Place::new();
+    let text = place.run(&["help", "environment"]).exits(0).stdout;
+    for name in ["SELVEDGE_API_KEY", "SELVEDGE_STATE_DIR", "SELVEDGE_TIMEOUT"] {
+        assert!(text.contains(name), "{text}");
+    }
+    let mut command = place.command(&["help", "environment", "--json"]);
+    let listed = finish(command.env("SELVEDGE_API_KEY", "sk-secret-4711").spawn().unwrap());
+    assert!(!listed.stdout.contains("4711"));
+    let rows = listed.json()["variables"].as_array().unwrap().clone();
+    let set: Vec<&Value> = rows.iter().filter(|row| row["set"] == true).map(|row| &row["name"]).collect();
+    assert_eq!(set, ["SELVEDGE_API_KEY", "SELVEDGE_STATE_DIR"]);
+    let run = place.run(&["help", "run"]).exits(0).stdout;
+    assert!(run.contains("--base-url") && run.contains("selvedge run"), "{run}");
+    assert!(place.run(&["help"]).exits(0).stdout.contains("runs"));
+    assert_eq!(place.run(&["help", "nonsense", "--json"]).exits(2).error()["code"], "usage");
+}

@@ -1,0 +1,161 @@
+//! `runs` (C-12, C-15), and what works on a folder that can only be read.
+
+use crate::support::Place;
+use crate::world::{completed, driven, end, failed, killed, place, waiting};
+use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+fn list(place: &Place, options: &[&str]) -> Vec<Value> {
+    let runs = place.run(&[&["runs", "--json"], options].concat()).exits(0).json();
+    runs["runs"].as_array().unwrap().clone()
+}
+
+fn ids(runs: &[Value]) -> Vec<&str> {
+    runs.iter().map(|run| run["run_id"].as_str().unwrap()).collect()
+}
+
+/// RFC 3339 in UTC, so that texts sort like times.
+fn is_time(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    text.len() == 24 && text.ends_with('Z') && text.as_bytes()[10] == b'T' && text.starts_with("20")
+}
+
+#[test]
+fn runs_are_listed_newest_first_in_the_shape_of_the_contract() {
+    let place = place();
+    assert_eq!(list(&place, &[]), [] as [Value; 0]);
+    assert!(!place.state().exists(), "looking creates nothing");
+    let done = completed(&place, "one");
+    failed(&place, "two");
+    waiting(&place, "three");
+    let all = list(&place, &[]);
+    assert_eq!(ids(&all), ["three", "two", "one"]);
+    for run in &all {
+        let keys: Vec<&str> = run.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["run_id", "name", "dialect", "status", "started", "ended", "usage"]);
+        assert!(is_time(&run["started"]), "{run}");
+        assert_eq!(run["dialect"], "plan");
+    }
+    let one = &all[2];
+    assert_eq!((&one["name"], &one["status"]), (&json!("sums"), &json!("completed")));
+    assert_eq!(one["usage"], done["usage"]);
+    assert!(is_time(&one["ended"]) && one["ended"].as_str() >= one["started"].as_str(), "{one}");
+    assert_eq!((&all[0]["status"], &all[0]["ended"]), (&json!("waiting"), &Value::Null));
+    assert_eq!(ids(&list(&place, &["--waiting"])), ["three"]);
+    assert_eq!(ids(&list(&place, &["--status", "failed"])), ["two"]);
+    assert_eq!(list(&place, &["--status", "cancelled"]).len(), 0);
+    place.run(&["runs", "--status", "nonsense"]).exits(2);
+    place.run(&["runs", "--status", "failed", "--waiting"]).exits(2);
+}
+
+#[test]
+fn the_table_is_aligned_and_cuts_long_names() {
+    let place = place();
+    failed(&place, "two");
+    let plan = json!({"task": "t", "name": "数据 ".repeat(60), "nodes": []});
+    place.write("long.json", &plan.to_string());
+    place.run(&["run", "long.json", "--run-id", "a-rather-long-id"]).exits(0);
+    let table = place.run(&["runs"]).exits(0).stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(lines[0].starts_with("RUN               STATUS     STARTED (UTC)"), "{table}");
+    assert!(lines[1].starts_with("a-rather-long-id  completed  20") && lines[1].ends_with('…'), "{table}");
+    assert!(lines[2].starts_with("two               failed     20"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+#[test]
+fn a_run_that_lost_its_driver_says_so() {
+    let place = place();
+    let child = driven(&place, "live");
+    let run = &list(&place, &["--status", "running"])[0];
+    assert_eq!((&run["status"], &run["driven"]), (&json!("running"), &json!(true)));
+    // What it has used so far is in its journal only.
+    assert_eq!((&run["usage"]["model_calls"], &run["usage"]["input_tokens"]), (&json!(1), &json!(4)));
+    assert!(!place.run(&["runs"]).stdout.contains("not driven"));
+    let shown = place.run(&["show", "live", "--json"]).exits(0).json();
+    assert_eq!((&shown["status"], &shown["warnings"]), (&json!("running"), &json!([])));
+    for looking in [&["replay", "live"][..], &["export", "live"], &["show", "live", "--events"], &["doctor"]]
+    {
+        place.run(looking).exits(0);
+    }
+    end(child);
+    let run = &list(&place, &[])[0];
+    assert_eq!((&run["status"], &run["driven"]), (&json!("running"), &json!(false)));
+    assert!(place.run(&["runs"]).stdout.contains("running (not driven)"));
+    let shown = place.run(&["show", "live", "--json"]).exits(0).json();
+    assert_eq!(shown["warnings"][0]["code"], "not_driven");
+    let page = place.run(&["show", "live"]).exits(0).stdout;
+    assert!(page.contains("running (not driven)") && page.contains("selvedge resume live"), "{page}");
+    // A moment of its past is not the present.
+    let past = place.run(&["show", "live", "--at", "2", "--json"]).exits(0).json();
+    assert_eq!((&past["status"], &past["warnings"]), (&json!("running"), &json!([])));
+}
+
+/// The binary as a user that permissions bind (root is not bound by them).
+fn as_a_user(place: &Place, binary: &Path, args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(binary);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", "/nonexistent")
+        .env("SELVEDGE_STATE_DIR", place.state());
+    command.args(args).current_dir("/");
+    if std::fs::metadata(place.work()).unwrap().uid() == 0 {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap_or(-1), text)
+}
+
+#[test]
+fn everything_looks_at_a_folder_that_can_only_be_read() {
+    let place = place();
+    completed(&place, "one");
+    waiting(&place, "two");
+    let open = tempfile::tempdir().unwrap();
+    let binary = open.path().join("selvedge");
+    std::fs::copy(env!("CARGO_BIN_EXE_selvedge"), &binary).unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(open.path(), 0o755);
+    mode(place.work().parent().unwrap(), 0o755);
+    for entry in std::fs::read_dir(place.state()).unwrap() {
+        let entry = entry.unwrap();
+        mode(&entry.path(), if entry.path().is_dir() { 0o555 } else { 0o444 });
+    }
+    mode(&place.state(), 0o555);
+    for args in [
+        &["runs"][..],
+        &["show", "one"],
+        &["show", "one", "--events", "--json"],
+        &["show", "one", "--metadata"],
+        &["show", "two", "--json"],
+        &["replay", "one"],
+        &["export", "one"],
+    ] {
+        let (code, text) = as_a_user(&place, &binary, args);
+        assert_eq!(code, 0, "{args:?}: {text}");
+        assert!(!text.contains("error["), "{args:?}: {text}");
+    }
+    let (code, text) = as_a_user(&place, &binary, &["doctor"]);
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("can only be read") && text.contains("database sound"), "{text}");
+    mode(&place.state(), 0o755);
+}
+
+#[test]
+fn a_cancelled_run_has_an_end() {
+    let place = place();
+    killed(&place, "r");
+    place.run(&["cancel", "r"]).exits(0);
+    let run = &list(&place, &[])[0];
+    assert_eq!(run["status"], "cancelled");
+    assert!(is_time(&run["ended"]) && run.get("driven").is_none(), "{run}");
+}

@@ -1,0 +1,169 @@
+//! `show` in all its views (C-02, C-15, D-04, E-03).
+
+use crate::support::{Place, says};
+use crate::world::{completed, failed, place, waiting};
+use serde_json::{Value, json};
+
+fn shown(place: &Place, args: &[&str]) -> Value {
+    place.run(&[&["show"], args, &["--json"]].concat()).exits(0).json()
+}
+
+fn page(place: &Place, args: &[&str]) -> String {
+    place.run(&[&["show"], args].concat()).exits(0).stdout
+}
+
+#[test]
+fn the_object_is_the_one_that_run_printed() {
+    let place = place();
+    for ran in [completed(&place, "one"), failed(&place, "two"), waiting(&place, "three")] {
+        let id = ran["run_id"].as_str().unwrap();
+        assert_eq!(shown(&place, &[id]), ran);
+        // The beginning of an id is enough.
+        assert_eq!(shown(&place, &[&id[..2]]), ran);
+    }
+}
+
+#[test]
+fn events_have_number_time_kind_and_node() {
+    let place = place();
+    completed(&place, "one");
+    let all = shown(&place, &["one", "--events"]);
+    let all = all["events"].as_array().unwrap();
+    for (event, n) in all.iter().zip(1..) {
+        let keys: Vec<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!((&keys[..3], &event["n"]), (&["n", "at", "kind"][..], &json!(n)));
+        if keys.contains(&"effect") {
+            assert_eq!(keys[3..5], ["node", "effect"], "{event}");
+            assert!(["a", "b", "c"].contains(&event["node"].as_str().unwrap()), "{event}");
+        }
+    }
+    assert_eq!(all[0]["kind"], "started");
+    assert_eq!(all.last().unwrap()["kind"], "ended");
+    let lines = page(&place, &["one", "--events"]);
+    assert_eq!(lines.lines().count(), all.len() + 1, "{lines}");
+    for n in [1, 5, all.len()] {
+        let some = shown(&place, &["one", "--events", "--at", &n.to_string()]);
+        assert_eq!(some["events"].as_array().unwrap()[..], all[..n]);
+    }
+}
+
+#[test]
+fn every_prefix_is_a_moment_of_the_run() {
+    let place = place();
+    let whole = completed(&place, "one");
+    let events = shown(&place, &["one", "--events"])["events"].as_array().unwrap().len();
+    let mut said = 0;
+    for n in 1..=events {
+        let moment = shown(&place, &["one", "--at", &n.to_string()]);
+        let status = if n == events { "completed" } else { "running" };
+        assert_eq!(moment["status"], status);
+        let messages = moment["threads"]["main"].as_array().map_or(0, Vec::len);
+        assert!(messages >= said, "messages are appended, never lost");
+        said = messages;
+        if n == events {
+            assert_eq!(moment, whole);
+        }
+    }
+    assert!(page(&place, &["one", "--at", "4"]).contains("event 4 of"), "a page says that it shows the past");
+    let error = place.run(&["show", "one", "--at", "999", "--json"]).exits(2).error();
+    assert!(error["help"].as_str().unwrap().contains(&events.to_string()), "{error}");
+    place.run(&["show", "one", "--at", "0"]).exits(2);
+}
+
+#[test]
+fn metadata_is_merged_and_names_its_origin() {
+    let place = place();
+    completed(&place, "one");
+    let view = shown(&place, &["one", "--metadata"]);
+    assert_eq!(view["topic"], json!({"value": 7, "origin": "initial"}));
+    assert_eq!(view["sum"]["value"], json!(5));
+    assert_eq!((&view["sum"]["origin"], &view["a_sum"]["origin"]), (&json!("a"), &json!("a")));
+    // D-02: what a node brought goes over what the run was started with.
+    assert_eq!(view["by"], json!({"value": "add", "origin": "a"}));
+    let before = shown(&place, &["one", "--metadata", "--at", "1"]);
+    assert_eq!(before["by"], json!({"value": "hand", "origin": "initial"}));
+    let table = page(&place, &["one", "--metadata"]);
+    assert!(table.contains("initial") && table.contains("a_sum"), "{table}");
+}
+
+#[test]
+fn a_failed_run_says_why_and_what_to_do() {
+    let place = place();
+    failed(&place, "two");
+    let page = page(&place, &["two"]);
+    for part in
+        ["fault[execution_failure] at node b", "selvedge resume two", "thread main (5 messages)", "\"sum\":5"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+}
+
+#[test]
+fn a_waiting_run_shows_the_command_that_answers_it() {
+    let place = place();
+    waiting(&place, "three");
+    let page = page(&place, &["three"]);
+    let command = page.lines().find_map(|line| line.trim().strip_prefix("selvedge ")).unwrap();
+    let words: Vec<&str> =
+        command.split(' ').map(|word| if word == "yes|no" { "yes" } else { word }).collect();
+    place.run(&words).exits(0);
+    assert_eq!(shown(&place, &["three"])["status"], "completed");
+}
+
+#[test]
+fn a_page_is_bounded_and_a_thread_is_shown_in_full() {
+    let place = place();
+    let words: Vec<String> = (0..2000).map(|n| format!("word{n}")).collect();
+    let nodes: Vec<Value> = (0..20).map(|n| says(&format!("n{n}"), &format!("prompt {n}"))).collect();
+    place.plan("talk.json", json!(nodes));
+    place.write("talk.yaml", &format!("- reply: {{text: {}}}\n", json!(words.join(" "))));
+    place.run(&["run", "talk.json", "--script", "talk.yaml", "--run-id", "r", "-q"]).exits(0);
+    let short = page(&place, &["r"]);
+    assert!(short.lines().count() < 150 && !short.contains("word1999"), "{short}");
+    assert!(short.contains("33 more: selvedge show r --thread main"), "{short}");
+    let full = page(&place, &["r", "--thread", "main"]);
+    assert_eq!(full.matches("word1999").count(), 20);
+    assert!((0..20).all(|n| full.contains(&format!("prompt {n}"))));
+    let json = shown(&place, &["r", "--thread", "main"]);
+    assert_eq!(json["threads"]["main"].as_array().unwrap().len(), 41);
+    let error = place.run(&["show", "r", "--thread", "none", "--json"]).exits(2).error();
+    assert!(error["help"].as_str().unwrap().contains("main"), "{error}");
+}
+
+#[test]
+fn what_a_model_says_can_not_steer_the_terminal() {
+    let place = place();
+    place.plan("p.json", json!([says("a", "x")]));
+    place.write("s.yaml", "- reply: {text: \"\\e[2J\\x9b31m\\u202egone\\r\\n\\tsecond\"}\n");
+    place.run(&["run", "p.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    for args in [&["r"][..], &["r", "--thread", "main"], &["r", "--events"]] {
+        let page = page(&place, args);
+        let steering = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(page.contains("second") && !page.contains(steering), "{page:?}");
+    }
+}
+
+#[test]
+fn a_key_that_got_into_a_journal_is_not_shown() {
+    let place = place();
+    place.plan("p.json", json!([says("a", "x")]));
+    place.write("s.yaml", "- reply: {text: the key is sk-secret-4711}\n");
+    place.run(&["run", "p.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    for args in [&["show", "r"][..], &["show", "r", "--json"], &["show", "r", "--events"], &["export", "r"]] {
+        let mut command = place.command(args);
+        let done = crate::support::finish(command.env("OPENAI_API_KEY", "sk-secret-4711").spawn().unwrap());
+        assert!(done.stdout.contains("[redacted]") && !done.stdout.contains("4711"), "{done:#?}");
+    }
+}
+
+#[test]
+fn wrong_calls_are_told_apart() {
+    let place = place();
+    assert_eq!(place.run(&["show", "x", "--json"]).exits(2).error()["code"], "unknown-run");
+    completed(&place, "one");
+    assert_eq!(place.run(&["show", "x", "--json"]).exits(2).error()["code"], "unknown-run");
+    place.run(&["show", "one", "--events", "--metadata"]).exits(2);
+    place.run(&["replay", "x"]).exits(2);
+    place.run(&["export", "x"]).exits(2);
+}

@@ -1,0 +1,21 @@
+//! The commands that look at recorded runs and at what is configured, from outside.
+
+#[cfg(test)]
+#[path = "look/doctor.rs"]
+mod doctor;
+#[cfg(test)]
+#[path = "look/replay.rs"]
+mod replay;
+#[cfg(test)]
+#[path = "look/runs.rs"]
+mod runs;
+#[cfg(test)]
+#[path = "look/show.rs"]
+mod show;
+#[cfg(test)]
+#[path = "cli/support.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the command line")]
+mod support;
+#[cfg(test)]
+#[path = "look/world.rs"]
+mod world;

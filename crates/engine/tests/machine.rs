@@ -1,0 +1,219 @@
+//! Single rules of the machine, on graphs made by hand.
+
+use selvedge_engine::graph::{Act, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
+use selvedge_engine::template::{OnMissing, Template};
+use selvedge_engine::{
+    EffectId, Event, Graph, Input, LeafIx, ModelReply, Outcome, ReplySchema, Request, Slice, State, ThreadIx,
+    ToolCall, ToolDef,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+#[cfg(test)]
+mod support {
+    use super::*;
+
+    pub(super) fn template(text: &str) -> Template {
+        Template::parse(text).unwrap()
+    }
+
+    pub(super) fn leaf(name: &str, act: Act, next: Vec<(Guard, u32)>) -> Leaf {
+        let next = next.into_iter().map(|(when, to)| Edge { when, to: Some(LeafIx(to)) }).collect();
+        Leaf { name: name.into(), act, next }
+    }
+
+    /// A node that asks a model once and answers its calls.
+    pub(super) fn asks(id: &str, thread: u32, opens: bool, tools: &[&str], schema: Option<Value>) -> Node {
+        let schema = schema.map(|schema| ReplySchema { name: id.into(), schema });
+        let infer = Act::Infer(Infer { offer_tools: true, schema, ..Infer::default() });
+        let answer = Act::Answer { run: true, retry: Retry::default(), timeout_s: None };
+        let open = Act::Open { from: ThreadIx(0), slice: Slice::ALL };
+        let (entry, at) =
+            if opens { (vec![leaf("open", open, vec![(Guard::Always, 1)])], 1) } else { (Vec::new(), 0) };
+        let rest = [
+            leaf("say", Act::Say(template("go")), vec![(Guard::Always, at + 1)]),
+            leaf("infer", infer, vec![(Guard::Calls, at + 2)]),
+            leaf("answer", answer, Vec::new()),
+        ];
+        Node {
+            id: id.into(),
+            name: id.into(),
+            body: Flow {
+                thread: Some(ThreadIx(thread)),
+                leaves: entry.into_iter().chain(rest).collect(),
+                tools: tools.iter().map(|tool| Arc::from(*tool)).collect(),
+                max_rounds: 25,
+                ..Flow::default()
+            },
+            on_error: OnError::Fail,
+            effects: None,
+            on_missing: OnMissing::default(),
+            tool: None,
+        }
+    }
+
+    /// A graph with `main` and as many other threads.
+    pub(super) fn graph(threads: &[&str], nodes: Vec<Node>) -> Arc<Graph> {
+        let main = ThreadDef { name: "main".into(), first: Some(template("task")) };
+        let others = threads.iter().map(|name| ThreadDef { name: (*name).into(), first: None });
+        let strict = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        let tool = ToolDef {
+            name: "look".into(),
+            description: "looks".into(),
+            input_schema: strict,
+            output_params: None,
+            effects: Some(selvedge_engine::Effects::Pure),
+            version: "1".into(),
+            source: "test".into(),
+            timeout_s: None,
+            approval: false,
+        };
+        Arc::new(Graph {
+            name: None,
+            threads: std::iter::once(main).chain(others).collect(),
+            nodes: nodes.into_iter().collect(),
+            tools: [(Arc::from("look"), Arc::new(tool))].into(),
+        })
+    }
+
+    /// A run that has come to rest after its start.
+    pub(super) fn started(graph: &Arc<Graph>) -> State {
+        let mut state = State::new(Arc::clone(graph));
+        give(&mut state, Input::Start(Box::default()));
+        state
+    }
+
+    /// Gives an input and derives all that follows; returns what followed.
+    pub(super) fn give(state: &mut State, input: Input) -> Vec<Event> {
+        let first = state.accept(input).expect("an input that changes something");
+        state.apply(&first);
+        let mut events = vec![first];
+        while let Some(event) = state.step() {
+            state.apply(&event);
+            events.push(event);
+        }
+        events
+    }
+
+    pub(super) fn pending(state: &State, node: &str) -> EffectId {
+        let found = state.pending().keys().find(|id| match state.request(id) {
+            Some(Request::Model(request)) => &*request.node == node,
+            Some(Request::Tool(request)) => &*request.node == node,
+            None => false,
+        });
+        found.unwrap_or_else(|| panic!("{node} has no pending effect: {:?}", state.pending())).clone()
+    }
+
+    pub(super) fn reply(text: &str, calls: &[(&str, Value)]) -> Outcome {
+        let calls = calls.iter().map(|(id, arguments)| ToolCall {
+            id: (*id).into(),
+            name: "look".into(),
+            arguments: arguments.clone(),
+        });
+        Outcome::Reply(Arc::new(ModelReply {
+            text: text.into(),
+            calls: calls.collect(),
+            ..ModelReply::default()
+        }))
+    }
+
+    pub(super) fn complete(state: &mut State, node: &str, outcome: Outcome) -> Vec<Event> {
+        let effect = pending(state, node);
+        give(state, Input::Complete(effect, outcome, 0))
+    }
+
+    /// The call ids of the assistant messages of a thread.
+    pub(super) fn ids(state: &State, thread: &str) -> Vec<String> {
+        let view = state.view();
+        let (_, messages) = view.threads.iter().find(|(name, _)| &**name == thread).unwrap();
+        messages.iter().flat_map(|m| &m.tool_calls).map(|call| call.id.to_string()).collect()
+    }
+}
+
+use support::{asks, complete, give, graph, ids, leaf, pending, reply, started, template};
+
+/// E-06: an id that looks like another one's escaped form names its own node.
+#[test]
+fn effect_ids_of_escaped_node_ids_are_not_confused() {
+    let nodes = vec![asks("a/b", 1, true, &[], None), asks("a%2Fb", 2, true, &[], None)];
+    let state = started(&graph(&["x", "y"], nodes));
+    assert_eq!(state.pending().len(), 2);
+    assert_ne!(pending(&state, "a/b"), pending(&state, "a%2Fb"));
+}
+
+/// E-07, E-10: which node keeps the model's call id does not depend on who finishes first.
+#[test]
+fn call_ids_do_not_depend_on_the_order_of_completion() {
+    let nodes = || vec![asks("n1", 1, true, &["look"], None), asks("n2", 2, true, &["look"], None)];
+    for order in [["n1", "n2"], ["n2", "n1"]] {
+        let mut state = started(&graph(&["x", "y"], nodes()));
+        for node in order {
+            complete(&mut state, node, reply("", &[("c", json!({}))]));
+        }
+        assert_eq!(
+            (ids(&state, "x"), ids(&state, "y")),
+            (vec!["c".to_owned()], vec!["c".to_owned()]),
+            "{order:?}"
+        );
+    }
+}
+
+/// E-10: an id that the same reply or thread has already is replaced, and a missing one too.
+#[test]
+fn repeated_and_missing_call_ids_are_replaced() {
+    let mut state = started(&graph(&["x"], vec![asks("n1", 1, true, &["look"], None)]));
+    complete(&mut state, "n1", reply("", &[("c", json!({})), ("c", json!({})), ("", json!({}))]));
+    let ids = ids(&state, "x");
+    assert_eq!(ids.first().map(String::as_str), Some("c"));
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{ids:?}");
+    assert!(ids.iter().all(|id| !id.is_empty()));
+}
+
+/// P-14: failed calls count, also those whose arguments the schema refuses.
+#[test]
+fn a_call_with_unfit_arguments_counts_against_its_limit() {
+    let mut node = asks("n1", 1, true, &["look"], None);
+    node.body.call_limits.insert("look".into(), 1);
+    let mut state = started(&graph(&["x"], vec![node]));
+    let events = complete(&mut state, "n1", reply("", &[("c", json!({"a": "one"})), ("d", json!({"a": 1}))]));
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Refused { fault, .. } => Some(fault.kind.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, ["input_error", "limit_exceeded"]);
+}
+
+/// P-03, P-16: a thread that was opened exists, also if its node failed before saying anything on it.
+#[test]
+fn a_thread_opened_from_nothing_exists_after_its_node_failed() {
+    let mut node = asks("n1", 1, true, &[], None);
+    node.body.leaves = [
+        leaf(
+            "open",
+            Act::Open { from: ThreadIx(0), slice: Slice(Some(0), Some(0)) },
+            vec![(Guard::Always, 1)],
+        ),
+        leaf("say", Act::Say(template("{{nowhere}}")), Vec::new()),
+    ]
+    .into_iter()
+    .collect();
+    let state = started(&graph(&["x"], vec![node]));
+    let names: Vec<String> = state.view().threads.iter().map(|(name, _)| name.to_string()).collect();
+    assert!(state.ended().is_some());
+    assert_eq!(names, ["main", "x"]);
+}
+
+/// E-29, E-33: a reply that the schema refused is no success that a resumed node could take again.
+#[test]
+fn a_refused_reply_is_not_reused() {
+    let schema = json!({"type": "object", "required": ["a"]});
+    let mut state = started(&graph(&[], vec![asks("n1", 0, false, &[], Some(schema))]));
+    complete(&mut state, "n1", reply("{}", &[]));
+    complete(&mut state, "n1", reply("[]", &[]));
+    assert!(state.ended().is_some());
+    let events = give(&mut state, Input::Resume(Vec::new()));
+    assert!(!events.iter().any(|event| matches!(event, Event::Reused { .. })), "{events:?}");
+}

@@ -1,0 +1,154 @@
+//! Fuzz targets, one for each parser of input that comes from outside. Each takes any bytes and must neither
+//! panic nor break what its parser promises.
+//!
+//! `fuzz/` holds the same functions as cargo-fuzz targets, and their corpora; `tests/corpora.rs` runs every corpus
+//! file, and mutations of it, as an ordinary test. [`canary`] is a target that fails: it shows that a failure
+//! is seen.
+
+use selvedge_adapters::models::scripted::Scripted;
+use selvedge_dialects::{Diagnostics, DocumentLimits, ToolSource, document, recognise::Choice};
+use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
+use selvedge_engine::{Event, Graph, Record, State, ToolDef};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A target: any bytes in, a panic if something is wrong.
+pub type Target = fn(&[u8]);
+
+/// Every target, with the name of its folder in `fuzz/corpus`.
+pub const TARGETS: [(&str, Target); 5] = [
+    ("document", document_text),
+    ("template", template),
+    ("parameters", parameters),
+    ("script", script),
+    ("journal", journal),
+];
+
+struct NoTools;
+
+impl ToolSource for NoTools {
+    fn def(&self, _: &str) -> Option<Arc<ToolDef>> {
+        None
+    }
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A document file: read, checked, lowered. Every finding has a place inside the file; without an error there
+/// is a graph, and its schedule is proved.
+pub fn document_text(data: &[u8]) {
+    let limits = DocumentLimits::default();
+    let Ok(source) = document::load("fuzz.json", data.to_vec(), &limits) else { return };
+    let mut findings = Diagnostics::new();
+    let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
+    let graph = read.and_then(|document| {
+        let initial = document.inputs(&Map::new(), &mut findings);
+        document.compile(&NoTools, &initial, &mut findings)
+    });
+    for finding in findings.report(&source) {
+        assert!(finding.line.is_none_or(|line| line >= 1), "{finding:?}");
+    }
+    assert!(graph.is_some() || findings.has_errors(), "no graph, and nobody says why");
+    if let Some(graph) = graph {
+        let schedule = selvedge_engine::schedule::Schedule::derive(&graph, false);
+        assert_eq!(schedule.prove(&graph), Ok(()));
+        let text = serde_json::to_string(&graph).unwrap_or_default();
+        let back: Result<Graph, _> = serde_json::from_str(&text);
+        assert!(back.is_ok_and(|back| back == graph), "a graph does not survive being written");
+    }
+}
+
+struct Anything(Value);
+
+impl Layers for Anything {
+    fn is_step(&self, id: &str) -> bool {
+        id.len() % 2 == 0
+    }
+    fn step(&self, _: &str) -> StepView<'_> {
+        StepView::Output(&self.0)
+    }
+    fn runtime(&self, name: &str) -> Option<&Value> {
+        (!name.starts_with('z')).then_some(&self.0)
+    }
+    fn initial(&self, _: &str) -> Option<&Value> {
+        None
+    }
+    fn fallback(&self, _: &str) -> Option<&Value> {
+        None
+    }
+    fn names(&self) -> Vec<String> {
+        vec!["near".into()]
+    }
+}
+
+/// A text with placeholders: parsed and rendered; its source is what was parsed.
+pub fn template(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let layers = Anything(json!({"a": [1, {"b": "{{not.again}}"}], "output": "x"}));
+    match Template::parse(text) {
+        Ok(parsed) => {
+            assert_eq!(parsed.source(), text);
+            for missing in [OnMissing::Fault, OnMissing::Null, OnMissing::Keep] {
+                let _ = parsed.render_text(&layers, missing);
+                let _ = parsed.render_value(&layers, missing);
+            }
+        }
+        Err(error) => assert!(error.offset <= text.len()),
+    }
+}
+
+/// A JSON value with placeholders in its strings and keys.
+pub fn parameters(data: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
+    let layers = Anything(json!({"a": [1, 2], "output": true}));
+    if let Ok(parsed) = JsonTemplate::parse(&value) {
+        assert_eq!(parsed.source(), &value);
+        let _ = parsed.resolve(&layers, OnMissing::Fault);
+        let _ = parsed.resolve(&layers, OnMissing::Keep);
+    }
+}
+
+/// A file of the scripted model's rules.
+pub fn script(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Err(error) = Scripted::parse("fuzz.yaml", text)
+    {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// A journal from anywhere: events in any order, one JSON object a line, applied to a run of a small plan. An event
+/// that does not fit changes nothing; the machine stays able to say what comes next.
+pub fn journal(data: &[u8]) {
+    const LINES: usize = 200;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut state = State::new(small());
+    for line in text.lines().take(LINES) {
+        let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
+        state.apply_record(&Record { at: 1, event });
+        let _ = state.step();
+    }
+    let _ = state.view();
+    let pending: Vec<_> = state.pending().keys().cloned().collect();
+    for effect in pending {
+        let _ = state.request(&effect);
+    }
+}
+
+fn small() -> Arc<Graph> {
+    let plan = json!({"task": "t", "nodes": [
+        {"node_type": "llm-first", "node_name": "a", "thread_id": "x", "task_prompt": "p", "data_out": true},
+        {"node_type": "llm-first", "node_name": "b", "thread_id": "x", "task_prompt": "{{n1.output}}"}]});
+    let source = selvedge_dialects::Source::new("small.json", &plan.to_string());
+    let mut findings = Diagnostics::new();
+    let limits = DocumentLimits::default();
+    let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
+    let graph = read.and_then(|document| document.compile(&NoTools, &Map::new(), &mut findings));
+    Arc::new(graph.unwrap_or_default())
+}
+
+/// A target that fails on one word.
+pub fn canary(data: &[u8]) {
+    assert!(!data.windows(4).any(|window| window == b"bird"), "the canary heard a bird");
+}
