@@ -110,7 +110,8 @@ pub(crate) async fn prepare(
 /// of them (C-06).
 fn secrets(config: &Config) -> Vec<Secret> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
-    let names: BTreeSet<&str> = ["SELVEDGE_API_KEY", "OPENAI_API_KEY"].into_iter().chain(configured).collect();
+    let names: BTreeSet<&str> =
+        ["SELVEDGE_API_KEY", "OPENAI_API_KEY"].into_iter().chain(configured).collect();
     names.into_iter().filter_map(|name| variable(name).map(|key| Secret::new(&key))).collect()
 }
 

@@ -106,15 +106,15 @@ fn id(rng: &mut Rng, at: usize) -> String {
 }
 
 fn thread(rng: &mut Rng) -> String {
-    rng.word(&THREADS).to_owned()
+    (if rng.chance(30) { MAIN } else { rng.word(&THREADS) }).to_owned()
 }
 
 fn slice(rng: &mut Rng) -> (Option<i64>, Option<i64>) {
-    match rng.below(8) {
+    match rng.below(10) {
         0 | 1 => (Some(0), Some(1)),
         2 => (None, None),
         3 => (Some(-1), None),
-        4 => (Some(0), Some(rng.within(0, 4))),
+        4..=6 => (Some(0), Some(rng.within(1, 5))),
         _ => {
             let mut end = || rng.chance(80).then(|| rng.within(-4, 5));
             (end(), end())

@@ -91,6 +91,7 @@ impl World {
                 0..=2 => return broken("provider_error", false, None),
                 3 => return broken("provider_error", true, Some(61_000)),
                 4 => return broken("timeout", true, None),
+                5..=7 => return Answer::Reply(String::new(), Vec::new()),
                 _ => {}
             }
             match now.below(100) {

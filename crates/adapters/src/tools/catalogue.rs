@@ -162,6 +162,15 @@ impl Catalogue {
         self.0.by_name.get(name).and_then(Kind::def)
     }
 
+    /// [`Self::def`] as far as it is known without preparing anything: a tool whose schema is not known yet has all
+    /// that its metadata declares, and a schema that takes any arguments.
+    pub fn sketch(&self, name: &str) -> Option<Arc<ToolDef>> {
+        match self.0.by_name.get(name)? {
+            Kind::Python(tool) => Some(Arc::new(tool.sketch())),
+            kind => kind.def(),
+        }
+    }
+
     /// All tools whose schema is known, by name.
     pub fn defs(&self) -> Vec<Arc<ToolDef>> {
         self.0.by_name.values().filter_map(Kind::def).collect()

@@ -12,8 +12,8 @@ use selvedge_dialects::compile::{self, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Severity};
-use selvedge_engine::{Effects, Graph, ToolDef, Warning};
-use serde_json::{Map, json};
+use selvedge_engine::{Graph, ToolDef, Warning};
+use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -110,28 +110,12 @@ fn node_at(pointer: &str, graph: &Graph) -> Option<Arc<str>> {
     graph.nodes.values().nth(index).map(|node| node.id.clone())
 }
 
-/// A catalogue whose Python tools need not be prepared: one with an unknown schema takes any arguments.
+/// A catalogue whose Python tools need not be prepared: their metadata says the rest, and any arguments fit.
 pub(crate) struct Sketch<'a>(pub(crate) &'a Catalogue);
 
 impl ToolSource for Sketch<'_> {
     fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
-        let sketch = || {
-            self.0.contains(name).then(|| {
-                Arc::new(ToolDef {
-                    name: name.into(),
-                    description: "".into(),
-                    input_schema: json!({"type": "object"}),
-                    output_params: None,
-                    // What it declares is told when it is prepared.
-                    effects: Some(Effects::Read),
-                    version: "".into(),
-                    source: "unprepared".into(),
-                    timeout_s: None,
-                    approval: false,
-                })
-            })
-        };
-        self.0.def(name).or_else(sketch)
+        self.0.sketch(name)
     }
 
     fn names(&self) -> Vec<String> {

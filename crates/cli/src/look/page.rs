@@ -39,6 +39,12 @@ impl Page {
         Self { width: width.clamp(BOUNDS.0, BOUNDS.1), colour, text: String::new() }
     }
 
+    /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
+    pub(super) fn whole() -> Self {
+        let width = if std::io::stdout().is_terminal() { Self::new().width } else { usize::MAX };
+        Self { width, ..Self::new() }
+    }
+
     /// Adds a line.
     pub(super) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
@@ -54,7 +60,7 @@ impl Page {
 
     /// Adds text behind a label, wrapped and indented to `indent`, at most `most` lines.
     pub(super) fn labelled(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
-        let lines = wrap(text, self.width.saturating_sub(indent).max(20));
+        let lines = wrap(text, self.width.saturating_sub(indent).max(20), most.saturating_add(1));
         let cut = lines.len() > most;
         let shown = lines.len().min(most);
         for (at, line) in lines.into_iter().take(shown).enumerate() {
@@ -186,27 +192,38 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// Text in lines of at most `width` columns, broken at spaces where there are any; never empty.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Text in lines of at most `width` columns, broken at spaces where there are any; never empty, and no more
+/// than `most` lines of it.
+pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
     for paragraph in text.trim_end().lines() {
-        let mut line = String::new();
         for word in clean(paragraph).split_inclusive(' ') {
-            if line.width() + word.trim_end().width() > width && !line.trim().is_empty() {
+            if used + word.trim_end().width() > width && !line.trim().is_empty() {
                 lines.push(std::mem::take(&mut line).trim_end().to_owned());
+                used = 0;
             }
             for character in word.chars() {
-                if line.width() + character.width().unwrap_or(0) > width && character != ' ' {
+                let columns = character.width().unwrap_or(0);
+                if used + columns > width && character != ' ' {
                     lines.push(std::mem::take(&mut line));
+                    used = 0;
                 }
                 line.push(character);
+                used += columns;
+            }
+            if lines.len() >= most {
+                lines.truncate(most);
+                return lines;
             }
         }
-        lines.push(line.trim_end().to_owned());
+        lines.push(std::mem::take(&mut line).trim_end().to_owned());
+        used = 0;
     }
     if lines.is_empty() {
         lines.push(String::new());
     }
+    lines.truncate(most);
     lines
 }
 

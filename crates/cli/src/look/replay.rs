@@ -23,7 +23,7 @@ struct Replayed {
 /// The first event that came out differently.
 struct Divergence {
     n: u64,
-    /// The recorded event, as it is stored.
+    /// The recorded event with its time, as they are stored.
     expected: String,
     /// What the engine makes at that place; `None` if it makes nothing there.
     derived: Option<String>,
@@ -52,18 +52,19 @@ fn replayed(found: &Found) -> Result<Replayed, Failure> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let recorded: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
-        // Times are recorded, as inputs are; the engine has no clock.
-        state.tick(entry.at_ms);
-        let event = match Input::from_event(recorded) {
+        // An input brings its time with it; what follows from it has the same one.
+        let (event, at) = match Input::from_event(recorded) {
             Some(input) => {
                 replayed.inputs += 1;
-                state.accept(input)
+                (state.accept(input), state.tick(entry.at_ms))
             }
-            None => state.step(),
+            None => (state.step(), state.tick(0)),
         };
         let derived = event.as_ref().map(serde_json::to_string).transpose().map_err(unreadable)?;
-        let Some(event) = event.filter(|_| derived.as_deref() == Some(&*entry.json)) else {
-            replayed.diverged = Some(Divergence { n: entry.n, expected: entry.json, derived });
+        let line = |at: i64, event: &str| format!("{{\"at\":{at},\"event\":{event}}}");
+        let (expected, derived) = (line(entry.at_ms, &entry.json), derived.map(|event| line(at, &event)));
+        let Some(event) = event.filter(|_| derived.as_ref() == Some(&expected)) else {
+            replayed.diverged = Some(Divergence { n: entry.n, expected, derived });
             return Ok(replayed);
         };
         state.apply(&event);

@@ -167,3 +167,15 @@ fn wrong_calls_are_told_apart() {
     place.run(&["replay", "x"]).exits(2);
     place.run(&["export", "x"]).exits(2);
 }
+
+#[test]
+fn a_thread_in_full_keeps_its_lines() {
+    let place = place();
+    let line = "a line of code that must not be broken by anything; ".repeat(20);
+    place.plan("p.json", json!([says("a", "x")]));
+    place.write("s.yaml", &format!("- reply: {{text: {}}}\n", json!(format!("{line}end\nnext"))));
+    place.run(&["run", "p.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    let full = page(&place, &["r", "--thread", "main"]);
+    assert!(full.contains(&format!("{line}end\n")), "{full}");
+    assert!(page(&place, &["r"]).lines().all(|line| line.chars().count() <= 102));
+}

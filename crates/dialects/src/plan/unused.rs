@@ -35,7 +35,8 @@ pub(super) fn check(plan: &PlanDoc, read: &HashSet<usize>, diagnostics: &mut Dia
             diagnostics
                 .push(finding.help("let a later node run on it or take data_in from it, or remove it"));
         } else {
-            let message = format!("the result of node {} is never used", shown(&node.id.value));
+            let (id, thread) = (shown(&node.id.value), shown(thread));
+            let message = format!("the result of node {id} is never used: nobody reads its thread {thread}");
             let finding = Finding::warning("P-17", "unused-result", node.span.opening(), message);
             let help = "set data_out, refer to it with a placeholder, or let a later node read its thread";
             diagnostics.push(finding.help(help));

@@ -232,7 +232,7 @@ impl State {
 
 impl Slot {
     pub(crate) fn new(call: ToolCall, effect: crate::EffectId, effects: Effects) -> Self {
-        Self { call, effect, attempt: 1, effects, approved: false, state: SlotState::Todo }
+        Self { call, effect, attempt: 1, effects, approved: false, order: 0, state: SlotState::Todo }
     }
 }
 

@@ -81,8 +81,9 @@ impl State {
         let (writers, impure) = self.schedule.world_before[node];
         let until = match effects {
             Effects::Pure => return None,
-            Effects::Read => Until::First(writers_order(threads), writers),
-            Effects::Idempotent => Until::First(impure_order(threads), impure),
+            // Whether a recorded outcome may be reused depends on what ran afresh before (E-29).
+            Effects::Read if self.pool.is_empty() => Until::First(writers_order(threads), writers),
+            Effects::Read | Effects::Idempotent => Until::First(impure_order(threads), impure),
             Effects::Write => Until::Retired(node.0),
         };
         (!self.holds(until)).then_some(until)

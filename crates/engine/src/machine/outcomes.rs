@@ -198,6 +198,11 @@ impl State {
         phase.next += 1;
         let frame = self.frame_mut(node)?;
         *frame.calls.entry(name).or_insert(0) += 1;
+        frame.requests += 1;
+        let order = frame.requests;
+        if let Some(slot) = self.calls_mut(node)?.slots.get_mut(at) {
+            slot.order = order;
+        }
         Some((at, effects))
     }
 

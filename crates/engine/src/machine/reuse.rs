@@ -8,7 +8,7 @@ use crate::message::{Message, ToolCall};
 use crate::schedule::Schedule;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Key = [u8; 32];
@@ -16,18 +16,20 @@ type Key = [u8; 32];
 /// Successes of an earlier part of the run, by what was asked.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    by_key: BTreeMap<Key, VecDeque<EffectId>>,
+    /// In structural order: by node, by its requests, and then as they came in.
+    by_key: BTreeMap<Key, BTreeMap<(NodeIx, u32, u64), EffectId>>,
+    added: u64,
     outcomes: BTreeMap<EffectId, (Key, Outcome)>,
-    /// The first node, in list order, whose call that is not `pure` ran afresh since the resume; and the
-    /// first whose call may have changed the world.
+    /// The first node, in list order, whose call that is not `pure` ran afresh since the resume.
     afresh: Option<NodeIx>,
-    wrote: Option<NodeIx>,
 }
 
 /// One success, with what is needed to tell its content.
 #[derive(Debug)]
 pub(crate) struct Success {
     effect: EffectId,
+    /// Its place among the requests of its node.
+    order: u32,
     content: Content,
     outcome: Outcome,
 }
@@ -54,17 +56,18 @@ impl Pool {
         self.outcomes.is_empty()
     }
     fn find(&self, key: &Key) -> Option<&EffectId> {
-        self.by_key.get(key)?.front()
+        self.by_key.get(key)?.values().next()
     }
     pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Outcome> {
         let (key, outcome) = self.outcomes.remove(effect)?;
         if let Some(queue) = self.by_key.get_mut(&key) {
-            queue.retain(|known| known != effect);
+            queue.retain(|_, known| known != effect);
         }
         Some(outcome)
     }
-    fn add(&mut self, key: Key, effect: EffectId, outcome: Outcome) {
-        self.by_key.entry(key).or_default().push_back(effect.clone());
+    fn add(&mut self, key: Key, (node, order): (NodeIx, u32), effect: EffectId, outcome: Outcome) {
+        self.added += 1;
+        self.by_key.entry(key).or_default().insert((node, order, self.added), effect.clone());
         self.outcomes.insert(effect, (key, outcome));
     }
 }
@@ -88,7 +91,9 @@ impl State {
             && matches!(&frame.phase, LeafPhase::Model(phase) if phase.refused.is_none())
         {
             let content = Content::Model(leaf, frame.thread.clone());
-            frame.records.push(Success { effect: effect.clone(), content, outcome });
+            frame.requests += 1;
+            let order = frame.requests;
+            frame.records.push(Success { effect: effect.clone(), order, content, outcome });
         }
     }
 
@@ -96,21 +101,21 @@ impl State {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
         let content = Content::Tool(slot.call.clone(), tool.version.clone());
-        let success =
-            Success { effect: slot.effect.clone(), content, outcome: Outcome::Output(Arc::clone(output)) };
+        let success = Success {
+            effect: slot.effect.clone(),
+            order: slot.order,
+            content,
+            outcome: Outcome::Output(Arc::clone(output)),
+        };
         if let Some(frame) = self.frame_mut(node) {
             frame.records.push(success);
         }
     }
 
-    /// A call that was not taken from the pool may change what later ones find.
+    /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn ran_afresh(&mut self, node: NodeIx, effects: Effects) {
-        let note = |slot: &mut Option<NodeIx>| *slot = Some(slot.map_or(node, |known| known.min(node)));
         if effects >= Effects::Read {
-            note(&mut self.pool.afresh);
-        }
-        if effects >= Effects::Idempotent {
-            note(&mut self.pool.wrote);
+            self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
         }
     }
 
@@ -136,8 +141,7 @@ impl State {
         };
         let blocker = match effects {
             Effects::Pure => None,
-            Effects::Read => self.pool.wrote,
-            Effects::Idempotent | Effects::Write => self.pool.afresh,
+            Effects::Read | Effects::Idempotent | Effects::Write => self.pool.afresh,
         };
         match (blocker.is_some_and(|first| first <= node), effects) {
             (false, _) => Reuse::Take(found.clone()),
@@ -200,18 +204,17 @@ impl State {
                 NodePhase::Done(done) => std::mem::take(&mut done.records),
                 NodePhase::Waiting(_) => continue,
             };
-            for Success { effect, content, outcome } in records {
+            for Success { effect, order, content, outcome } in records {
                 let key = match &content {
                     Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
                     Content::Tool(call, version) => Some(tool_key(&call.name, version, &call.arguments)),
                 };
                 if let Some(key) = key {
-                    self.pool.add(key, effect, outcome);
+                    self.pool.add(key, (node, order), effect, outcome);
                 }
             }
         }
         self.pool.afresh = None;
-        self.pool.wrote = None;
     }
 
     /// Orders and threads as they were when only the nodes before `first` had finished.

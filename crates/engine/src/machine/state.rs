@@ -169,6 +169,8 @@ pub(crate) struct Frame {
     pub(crate) published: Option<Publication>,
     pub(crate) attempts: u32,
     pub(crate) records: Vec<super::reuse::Success>,
+    /// Requests so far: their structural order in this node (E-29).
+    pub(crate) requests: u32,
     /// The live leaf was reached because a limit of the node was (P-14).
     pub(crate) exhausted: bool,
     /// A person approved the fixed call of the live leaf.
@@ -242,6 +244,8 @@ pub(crate) struct Slot {
     pub(crate) attempt: u32,
     pub(crate) effects: Effects,
     pub(crate) approved: bool,
+    /// Its place among the requests of its node.
+    pub(crate) order: u32,
     pub(crate) state: SlotState,
 }
 
@@ -346,6 +350,7 @@ impl Frame {
             published: None,
             attempts: 1,
             records: Vec::new(),
+            requests: 0,
             exhausted: false,
             approved: false,
         }

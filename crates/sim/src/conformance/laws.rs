@@ -42,7 +42,7 @@ pub fn check(
         }
     }
     if case.crash == Crash::Every {
-        wrong.extend(crashes(case, session)?);
+        wrong.extend(crashes(session, 0)?);
     }
     Ok(wrong)
 }
@@ -87,12 +87,14 @@ pub fn replay(graph: &Arc<Graph>, records: &[Record]) -> Option<String> {
     more.map(|event| format!("the replay derives one more event (E-18): {event}"))
 }
 
-/// Cuts the journal after each of its events and lets a new process go on (E-05).
-fn crashes(case: &Case, session: &Session) -> Result<Option<String>, String> {
+/// Cuts the journal after each of its events beyond the first `from` and lets a new process go on (E-05).
+///
+/// # Errors
+/// If a run could not be driven at all.
+pub fn crashes(session: &Session, from: usize) -> Result<Option<String>, String> {
     let reference = without_attempts(summary(session, None));
-    for events in 1..session.records.len() {
-        let mut other = Session::new(case, Arc::clone(&session.graph), Pace::AsWritten)?;
-        other.records = session.records.clone();
+    for events in from + 1..session.records.len() {
+        let mut other = session.again()?;
         other.restart(events)?;
         let mut seen = other.drive(Vec::new())?;
         // A write that was in flight is asked about: whoever knows that it did not happen says yes.

@@ -99,11 +99,18 @@ fn differences(case: &Case) -> Result<Vec<String>, String> {
     let seen = session.start(&compiled, false)?;
     wrong.extend(compare::run(&case.expect, &session, &seen));
     wrong.extend(laws::check(case, &compiled, &session, &seen)?);
+    let mut before = 0;
     for (at, step) in case.then.iter().enumerate() {
+        before = session.records.len();
         let seen = session.step(step)?;
         let found = compare::run(&step.expect, &session, &seen);
         wrong.extend(found.into_iter().map(|found| format!("after step {}: {found}", at + 1)));
         wrong.extend(laws::conversations(&seen));
+    }
+    // What came after a crash was cut from the journal that the crash left.
+    let resumed = case.then.last().is_some_and(|step| step.crash.is_none());
+    if resumed && case.crash == case::Crash::Every {
+        wrong.extend(laws::crashes(&session, before)?);
     }
     if case.replay {
         wrong.extend(laws::replay(graph, &session.records));

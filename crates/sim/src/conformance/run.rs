@@ -109,6 +109,24 @@ impl Session {
         })
     }
 
+    /// Another session with the same journal, in the world as it is now.
+    ///
+    /// # Errors
+    /// If the script is wrong.
+    pub fn again(&self) -> Result<Self, String> {
+        Ok(Self {
+            state: State::new(Arc::clone(&self.graph)),
+            graph: Arc::clone(&self.graph),
+            records: self.records.clone(),
+            options: self.options.clone(),
+            tools: self.tools.clone(),
+            script: self.script.clone(),
+            pace: self.pace,
+            model: Arc::new(CaseModel::new(&self.script, self.pace)?),
+            world: Arc::new(CaseTools::new(&self.tools, self.pace)),
+        })
+    }
+
     /// Starts the run and drives it until it stops.
     ///
     /// # Errors

@@ -224,7 +224,7 @@ fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
         description: text(meta, "description")?,
         dependencies,
         effects: effects(meta)?,
-        output_params: strings(meta, "output_params")?.map(|all| all.into_iter().map(Arc::from).collect()),
+        output_params: output_params(meta)?,
         network: match meta.get("network") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(network)) => *network,
@@ -239,7 +239,8 @@ fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
 
 fn text(meta: &Map<String, Value>, key: &'static str) -> Result<String, Wrong> {
     match meta.get(key) {
-        Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
+        // Only a name has to say something.
+        Some(Value::String(text)) if key != "name" || !text.trim().is_empty() => Ok(text.clone()),
         Some(Value::String(_)) => Err((key, format!("`{key}` must not be empty"))),
         Some(other) => Err((key, format!("`{key}` must be a string, not {other}"))),
         None => Err((key, format!("__TOOL_META__ has no `{key}`"))),
@@ -256,6 +257,16 @@ fn strings(meta: &Map<String, Value>, key: &'static str) -> Result<Option<Vec<St
         }
         Some(other) => Err(wrong(other)),
     }
+}
+
+/// D-24: a list of names, or an object whose keys are the names.
+fn output_params(meta: &Map<String, Value>) -> Result<Option<Vec<Arc<str>>>, Wrong> {
+    if let Some(Value::Object(fields)) = meta.get("output_params") {
+        return Ok(Some(fields.keys().map(|name| Arc::from(name.as_str())).collect()));
+    }
+    let wrong = |(key, message): Wrong| (key, format!("{message}, nor an object with the names as keys"));
+    let names = strings(meta, "output_params").map_err(wrong)?;
+    Ok(names.map(|all| all.into_iter().map(Arc::from).collect()))
 }
 
 fn effects(meta: &Map<String, Value>) -> Result<Option<Effects>, Wrong> {

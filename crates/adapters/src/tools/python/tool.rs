@@ -173,18 +173,27 @@ impl PythonTool {
 
     /// Its definition, once its schema is known.
     pub fn definition(&self) -> Option<ToolDef> {
-        let schema = self.schema.get()?;
-        Some(ToolDef {
+        Some(self.with_schema(self.schema.get()?.clone()))
+    }
+
+    /// Its definition as far as its metadata tells: any arguments fit while the schema is not known.
+    pub fn sketch(&self) -> ToolDef {
+        let any = || serde_json::json!({"type": "object"});
+        self.with_schema(self.schema.get().cloned().unwrap_or_else(any))
+    }
+
+    fn with_schema(&self, input_schema: Value) -> ToolDef {
+        ToolDef {
             name: self.meta.name.as_str().into(),
             description: self.meta.description.as_str().into(),
-            input_schema: schema.clone(),
+            input_schema,
             output_params: self.meta.output_params.clone(),
             effects: self.meta.effects,
             version: self.version.clone(),
             source: self.source.display().to_string().into(),
             timeout_s: self.meta.timeout,
             approval: false,
-        })
+        }
     }
 
     /// Builds its environment if need be, and asks for its schema if it is not kept (30 s).

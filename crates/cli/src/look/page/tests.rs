@@ -17,18 +17,19 @@ fn wide_characters_count_twice() {
 fn nothing_steers_the_terminal() {
     assert_eq!(clean("a\u{1b}[31mb\r\nc\td\u{7f}"), "a\\u{1b}[31mb  c d\\u{7f}");
     assert_eq!(clean("\u{202e}txt"), "\\u{202e}txt");
-    assert!(wrap("a\u{9b}31m", 40).concat().chars().all(|c| !c.is_control()));
+    assert!(wrap("a\u{9b}31m", 40, 9).concat().chars().all(|c| !c.is_control()));
 }
 
 #[test]
 fn lines_keep_to_their_width() {
-    assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-    assert_eq!(wrap("a\n\nb", 7), ["a", "", "b"]);
-    assert_eq!(wrap("", 7), [""]);
+    assert_eq!(wrap("one two three", 7, 9), ["one two", "three"]);
+    assert_eq!(wrap("a\n\nb", 7, 9), ["a", "", "b"]);
+    assert_eq!(wrap("", 7, 9), [""]);
     for (text, width) in [("word ".repeat(40), 20), ("无空格的长文本".repeat(20), 21), ("x".repeat(99), 10)]
     {
-        let lines = wrap(&text, width);
+        let lines = wrap(&text, width, usize::MAX);
         assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
+        assert_eq!(wrap(&text, width, 2), lines[..2]);
         assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
     }
 }

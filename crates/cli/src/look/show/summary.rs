@@ -1,7 +1,7 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
 use crate::look::{Found, runs, time};
 use crate::output::Report;
 use crate::progress::seconds;
@@ -34,7 +34,8 @@ pub(super) fn print(found: &Found, report: &Report<'_>, moment: Moment, ui: &Ui)
 
 fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment: Moment) {
     let info = &found.info;
-    let name = clean(&info.name);
+    let room = page.width.saturating_sub(info.id.len() + 6).max(20);
+    let name = cut(&clean(&info.name), room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", info.id))));
     let (status, style) = runs::status(stored(view.status), report.driven);
     page.line(&format!("  {}{}", page.paint(DIM, "status    "), page.paint(style, status)));
@@ -130,7 +131,7 @@ fn results(page: &mut Page, view: &View) {
     table.spare = Some(1);
     for result in view.results.iter().take(RESULTS) {
         let (text, style) = outcome(result);
-        let short = |text: &str| crate::look::page::cut(&clean(text), 20);
+        let short = |text: &str| cut(&clean(text), 20);
         table.row([
             (short(&result.step_id), BOLD),
             (short(&result.step_name), ""),

@@ -36,7 +36,7 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
         ui.result(&format!("{}\n", json!({"threads": thread})));
         return Ok(());
     }
-    let mut page = Page::new();
+    let mut page = Page::whole();
     heading(&mut page, name, messages.len());
     for message in messages {
         self::message(&mut page, message, usize::MAX, usize::MAX);
