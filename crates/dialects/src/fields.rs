@@ -128,12 +128,12 @@ impl<'n, 's> Fields<'n, 's> {
 }
 
 /// The known name that `name` probably means (`E-32`): one or two letters (inserted, left out, changed, or two
-/// neighbours swapped) away, both of four letters or more. The nearest, and of equals the first.
+/// neighbours swapped) away from one of four letters or more. The nearest, and of equals the first.
 pub fn misspelt<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     const LETTERS: usize = 4;
     const LONGEST: usize = 64;
     let length = name.chars().take(LONGEST + 1).count();
-    if !(LETTERS..=LONGEST).contains(&length) {
+    if length > LONGEST {
         return None;
     }
     let near = |candidate: &&&str| {

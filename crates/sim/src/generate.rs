@@ -24,6 +24,8 @@ pub enum Flavour {
     Pure,
     /// Plenty of tools that look at the world and change it.
     Impure,
+    /// Bare names everywhere, and tools that declare what they bring: who waits for whom is a matter of names.
+    Names,
 }
 
 /// The plan of a seed.
@@ -37,7 +39,38 @@ pub fn plan(seed: u64, flavour: Flavour) -> SimPlan {
     let nodes = (0..count).map(|at| node(&mut rng, at, &tools, flavour)).collect();
     let task = vec![Part::Text(format!("task {}", rng.below(3)))];
     let faults = rng.chance(60);
-    tidy(SimPlan { seed: rng.bits(), faults, task, metadata, tools, nodes })
+    let mut plan = SimPlan { seed: rng.bits(), faults, task, metadata, tools, nodes };
+    if flavour == Flavour::Names {
+        names(&mut rng, &mut plan);
+    }
+    tidy(plan)
+}
+
+/// Turns most placeholders into bare names that only outputs can bring.
+fn names(rng: &mut Rng, plan: &mut SimPlan) {
+    plan.faults = false;
+    plan.metadata.remove("city");
+    for tool in &mut plan.tools {
+        let names = KEYS.iter().filter(|_| rng.chance(40)).map(|key| (*key).to_owned());
+        tool.output_params = Some(names.collect());
+        tool.effects = Some(Effects::Pure);
+    }
+    for node in &mut plan.nodes {
+        if rng.chance(60) {
+            node.tools.clear();
+        }
+        if let Some(prompt) = &mut node.prompt {
+            prompt.truncate(1);
+            if rng.chance(50) {
+                prompt.push(Part::Ref(Target::Name(rng.word(&KEYS).to_owned()), 0));
+            }
+        }
+        if rng.chance(40) {
+            node.thread = format!("t{}", rng.below(9));
+            node.slice = (Some(0), Some(1));
+        }
+        node.goes_on |= rng.chance(50);
+    }
 }
 
 fn tools(rng: &mut Rng, flavour: Flavour) -> Vec<SimTool> {
@@ -46,7 +79,9 @@ fn tools(rng: &mut Rng, flavour: Flavour) -> Vec<SimTool> {
     let declared = if rng.chance(30) { 100 } else { 55 };
     let tool = |at: usize| {
         let effects = match (flavour, rng.below(10)) {
-            (Flavour::Pure, _) | (Flavour::Any, 0..=3) | (Flavour::Impure, 0) => Some(Effects::Pure),
+            (Flavour::Pure | Flavour::Names, _) | (Flavour::Any, 0..=3) | (Flavour::Impure, 0) => {
+                Some(Effects::Pure)
+            }
             (_, 4 | 5 | 1) => Some(Effects::Read),
             (_, 6 | 7 | 2) => Some(Effects::Idempotent),
             (_, 8) => None,

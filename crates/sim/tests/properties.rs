@@ -61,6 +61,11 @@ fn agreement_of_impure_plans() {
 }
 
 #[test]
+fn agreement_of_names() {
+    holds("agreement_of_names", properties::agreement, Flavour::Names, plans(300));
+}
+
+#[test]
 fn replays() {
     holds("replays", properties::replays, Flavour::Any, plans(200));
 }

@@ -160,7 +160,7 @@ impl Model for OpenAi {
             let own = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let whole = own.unwrap_or(endpoint.limits.model_timeout);
             let key = if own.is_some() { "the node's timeout" } else { "limits.model_timeout_s" };
-            let exchange = endpoint.exchange(&request, &context, Instant::now() + whole);
+            let exchange = endpoint.exchange(&request, &context);
             match timeout(whole, exchange).await {
                 Ok(result) => result,
                 Err(_) => Err(endpoint.place.late("did not finish its reply", whole, key)),
@@ -170,17 +170,12 @@ impl Model for OpenAi {
 }
 
 impl Endpoint {
-    async fn exchange(
-        &self,
-        request: &ModelRequest,
-        context: &CallContext,
-        end: Instant,
-    ) -> Result<ModelReply, Failure> {
+    async fn exchange(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelReply, Failure> {
         let client = self.http.client(&self.place.url).map_err(|error| self.place.hopeless(error))?;
         let mut dialect = Dialect::load(&self.dialect);
         loop {
             let wait = self.limits.first_token_timeout;
-            let first = (end.min(Instant::now() + wait), wait);
+            let first = (Instant::now() + wait, wait);
             let response = self.send(&client, request, context, dialect, first).await?;
             let status = response.status();
             if status.is_success() {

@@ -16,8 +16,8 @@ fn e32_names_one_or_two_letters_away_are_misspelt() {
         ("toolss", Some("tools")),
         ("sede", Some("seed")),
         ("topp", Some("top_p")),
-        // Three letters are too few to tell, as are the known names `id` and `x`.
-        ("sed", None),
+        ("sed", Some("seed")),
+        // Known names of fewer than four letters, `id` and `x`, are too short to tell.
         ("ids", None),
         ("xx", None),
         // Three letters away.
@@ -48,8 +48,8 @@ fn e32_unknown_fields_are_warnings_unless_misspelt() {
         found,
         [
             (Severity::Error, "a thing has no field \"nmae\"".into(), "did you mean `name`?".into()),
-            (Severity::Warning, "a thing has no field \"colour\"".into(), ignored.clone()),
-            (Severity::Warning, "a thing has no field \"sed\"".into(), ignored),
+            (Severity::Warning, "a thing has no field \"colour\"".into(), ignored),
+            (Severity::Error, "a thing has no field \"sed\"".into(), "did you mean `seed`?".into()),
             (
                 Severity::Error,
                 "a thing has no field \"taskprompt_\"".into(),

@@ -82,9 +82,15 @@ impl State {
             let message = format!("`{}` is not one of this node's tools: {may}", call.name);
             return Some(Fault::new(FaultKind::UnknownTool, message));
         }
-        let limit = *flow.call_limits.get(&call.name)?;
-        (frame.calls.get(&call.name).copied().unwrap_or(0) >= limit).then(|| {
-            let message = format!("the limit of {limit} call(s) of `{}` is used up in this node", call.name);
+        self.over_limit(node, &call.name)
+    }
+
+    /// The limit of one tool in this node, if it is used up (P-14).
+    fn over_limit(&self, node: NodeIx, tool: &Arc<str>) -> Option<Fault> {
+        let limit = *self.graph.nodes[node].body.call_limits.get(tool)?;
+        let used = self.frame(node)?.calls.get(tool).copied().unwrap_or(0);
+        (used >= limit).then(|| {
+            let message = format!("the limit of {limit} call(s) of `{tool}` is used up in this node");
             Fault::new(FaultKind::LimitExceeded, message)
         })
     }
@@ -168,10 +174,9 @@ impl State {
         let shown = shorten(&slot.call.arguments.to_string());
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
-            Reuse::AskFirst if !slot.approved => ask(format!(
-                "`{}` ran with success before, and what it builds on has changed. Run it again? Arguments: {shown}",
-                tool.name
-            )),
+            Reuse::AskFirst(why) if !slot.approved => {
+                ask(format!("`{}` {why}. Run it again? Arguments: {shown}", tool.name))
+            }
             _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {shown}?", tool.name)),
             _ => Event::Requested { effect: slot.effect.clone(), args, warnings: Vec::new() },
         }
@@ -191,8 +196,10 @@ impl State {
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = frame.approved;
         let args = Some(slot.call.arguments.clone());
-        let denied = matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| denied(&slot.call.name));
-        match denied.or_else(|| self.input_error(&slot.call)) {
+        let denied =
+            matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| self.refused_by_person(node, &slot.call));
+        let over = self.over_limit(node, &slot.call.name);
+        match denied.or(over).or_else(|| self.input_error(&slot.call)) {
             Some(fault) => Event::Refused { effect, fault, args },
             None => self.request_call(node, &slot, args),
         }
@@ -249,11 +256,6 @@ impl CallsPhase {
         self.open_impure = self.open_impure.saturating_sub(usize::from(effects >= Effects::Read));
         self.open_writes = self.open_writes.saturating_sub(usize::from(effects >= Effects::Idempotent));
     }
-}
-
-/// A person said no.
-pub(crate) fn denied(tool: &str) -> Fault {
-    Fault::new(FaultKind::Denied, format!("a person said no to running `{tool}`"))
 }
 
 fn unknown_tool(name: &str) -> Fault {

@@ -1,5 +1,6 @@
 //! Effects under way: asked for, answered, tried again, refused, reused (E-05, E-13, E-14, E-29).
 
+use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, Slot, SlotState, State};
 use crate::effect::{EffectId, Effects, Outcome};
 use crate::fault::{Fault, FaultKind};
@@ -59,15 +60,14 @@ impl State {
     }
 
     pub(super) fn answer_slot(&mut self, node: NodeIx, at: usize, yes: bool) {
+        let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
+        let no = self.refused_by_person(node, &slot.call);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get_mut(at) else { return };
         match (&slot.state, yes) {
             (SlotState::Lost(_), true) => phase.unsettled.push_back(at),
             (SlotState::Lost(_), false) => {
-                let message =
-                    format!("nobody knows whether `{}` ran before the process ended", slot.call.name);
-                let fault = Fault::new(FaultKind::UnknownOutcome, message);
-                slot.state = SlotState::Done(Err(fault));
+                slot.state = SlotState::Done(Err(unknown_outcome(&slot.call.name)));
                 let effects = slot.effects;
                 phase.closed(effects);
             }
@@ -76,7 +76,7 @@ impl State {
                 slot.state = SlotState::Todo;
             }
             (_, false) => {
-                slot.state = SlotState::Done(Err(super::calls::denied(&slot.call.name)));
+                slot.state = SlotState::Done(Err(no));
                 phase.next += 1;
             }
         }
@@ -167,7 +167,7 @@ impl State {
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
-                self.ran_afresh(node, effects);
+                self.ran_afresh(node, at, effects);
                 self.add_pending(effect.clone(), node, at, 0, effects, false);
             }
         }

@@ -1,14 +1,15 @@
 //! Recorded successes that stand for new requests of equal content (E-29).
 
-use super::state::{Frame, LeafPhase, NodePhase, NodeState, State, Status};
+use super::state::{Frame, LeafPhase, NodePhase, NodeState, Slot, SlotState, State, Status};
 use crate::effect::{EffectId, Effects, ModelReply, Outcome, ToolDef};
+use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Graph};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::{Message, ToolCall};
 use crate::schedule::Schedule;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 type Key = [u8; 32];
@@ -16,10 +17,13 @@ type Key = [u8; 32];
 /// Successes of an earlier part of the run, by what was asked.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    /// In structural order: by node, by its requests, and then as they came in.
-    by_key: BTreeMap<Key, BTreeMap<(NodeIx, u32, u64), EffectId>>,
+    /// By the node that asked, so that nobody's turn depends on who is faster (E-07); there in the order of its
+    /// requests, and then as they came in.
+    by_key: BTreeMap<(NodeIx, Key), BTreeMap<(u32, u64), EffectId>>,
+    /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
+    unknown: BTreeSet<(NodeIx, Key)>,
     added: u64,
-    outcomes: BTreeMap<EffectId, (Key, Outcome)>,
+    outcomes: BTreeMap<EffectId, ((NodeIx, Key), Outcome)>,
     /// The first node, in list order, whose call that is not `pure` ran afresh since the resume.
     afresh: Option<NodeIx>,
 }
@@ -47,15 +51,15 @@ pub(crate) enum Reuse {
     No,
     /// Take this effect's outcome.
     Take(EffectId),
-    /// It is a write that succeeded before, on other ground: a person decides.
-    AskFirst,
+    /// It is a write that may do harm when it is repeated: a person decides, told why.
+    AskFirst(&'static str),
 }
 
 impl Pool {
     pub(crate) fn is_empty(&self) -> bool {
-        self.outcomes.is_empty()
+        self.outcomes.is_empty() && self.unknown.is_empty()
     }
-    fn find(&self, key: &Key) -> Option<&EffectId> {
+    fn find(&self, key: &(NodeIx, Key)) -> Option<&EffectId> {
         self.by_key.get(key)?.values().next()
     }
     pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Outcome> {
@@ -65,9 +69,9 @@ impl Pool {
         }
         Some(outcome)
     }
-    fn add(&mut self, key: Key, (node, order): (NodeIx, u32), effect: EffectId, outcome: Outcome) {
+    fn add(&mut self, key: (NodeIx, Key), order: u32, effect: EffectId, outcome: Outcome) {
         self.added += 1;
-        self.by_key.entry(key).or_default().insert((node, order, self.added), effect.clone());
+        self.by_key.entry(key).or_default().insert((order, self.added), effect.clone());
         self.outcomes.insert(effect, (key, outcome));
     }
 }
@@ -112,8 +116,22 @@ impl State {
         }
     }
 
+    /// What a person's no means for a call: nobody knows about a write that was in flight (C-13).
+    pub(crate) fn refused_by_person(&self, node: NodeIx, call: &ToolCall) -> Fault {
+        let version = self.graph.tools.get(&call.name).map_or("", |tool| &tool.version);
+        if self.pool.unknown.contains(&(node, tool_key(&call.name, version, &call.arguments))) {
+            return unknown_outcome(&call.name);
+        }
+        Fault::new(FaultKind::Denied, format!("a person said no to running `{}`", call.name))
+    }
+
     /// A call that was not taken from the pool saw or made another world than the recorded one.
-    pub(crate) fn ran_afresh(&mut self, node: NodeIx, effects: Effects) {
+    pub(crate) fn ran_afresh(&mut self, node: NodeIx, at: usize, effects: Effects) {
+        if !self.pool.unknown.is_empty()
+            && let Some(key) = self.calls(node).and_then(|p| p.slots.get(at)).and_then(|s| self.call_key(s))
+        {
+            self.pool.unknown.remove(&(node, key));
+        }
         if effects >= Effects::Read {
             self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
         }
@@ -121,7 +139,7 @@ impl State {
 
     pub(crate) fn reusable_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<EffectId> {
         let key = self.model_key(node, leaf, &frame.thread)?;
-        self.pool.find(&key).cloned()
+        self.pool.find(&(node, key)).cloned()
     }
 
     /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
@@ -136,16 +154,22 @@ impl State {
         if self.pool.is_empty() {
             return Reuse::No;
         }
-        let Some(found) = self.pool.find(&tool_key(&tool.name, &tool.version, args)) else {
-            return Reuse::No;
-        };
+        let key = (node, tool_key(&tool.name, &tool.version, args));
+        if self.pool.unknown.contains(&key) {
+            return Reuse::AskFirst(
+                "may or may not have run before the run ended, and running it twice may do harm",
+            );
+        }
+        let Some(found) = self.pool.find(&key) else { return Reuse::No };
         let blocker = match effects {
             Effects::Pure => None,
             Effects::Read | Effects::Idempotent | Effects::Write => self.pool.afresh,
         };
         match (blocker.is_some_and(|first| first <= node), effects) {
             (false, _) => Reuse::Take(found.clone()),
-            (true, Effects::Write) => Reuse::AskFirst,
+            (true, Effects::Write) => {
+                Reuse::AskFirst("ran with success before, and what it builds on has changed")
+            }
             (true, _) => Reuse::No,
         }
     }
@@ -155,8 +179,11 @@ impl State {
         frame.leaf = Some(leaf);
         let request = self.model_request(node, &frame, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
+        // Tools as the model sees them: a repaired one of the same face changes no question.
+        let tools: Vec<_> =
+            request.tools.iter().map(|t| json!([t.name, t.description, t.input_schema])).collect();
         let content = json!({
-            "messages": messages, "tools": request.tools, "role": request.role,
+            "messages": messages, "tools": tools, "role": request.role,
             "schema": request.schema, "settings": request.settings,
         });
         Some(digest(&content))
@@ -204,17 +231,33 @@ impl State {
                 NodePhase::Done(done) => std::mem::take(&mut done.records),
                 NodePhase::Waiting(_) => continue,
             };
+            self.note_unknown(node);
             for Success { effect, order, content, outcome } in records {
                 let key = match &content {
                     Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
                     Content::Tool(call, version) => Some(tool_key(&call.name, version, &call.arguments)),
                 };
                 if let Some(key) = key {
-                    self.pool.add(key, (node, order), effect, outcome);
+                    self.pool.add((node, key), order, effect, outcome);
                 }
             }
         }
         self.pool.afresh = None;
+    }
+
+    /// Writes of a node that were in flight, or lost before, when the run ended.
+    fn note_unknown(&mut self, node: NodeIx) {
+        let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
+        let open = |slot: &&Slot| {
+            slot.effects == Effects::Write && matches!(slot.state, SlotState::Running | SlotState::Lost(_))
+        };
+        let keys: Vec<Key> = slots.iter().filter(open).filter_map(|slot| self.call_key(slot)).collect();
+        self.pool.unknown.extend(keys.into_iter().map(|key| (node, key)));
+    }
+
+    fn call_key(&self, slot: &Slot) -> Option<Key> {
+        let tool = self.graph.tools.get(&slot.call.name)?;
+        Some(tool_key(&slot.call.name, &tool.version, &slot.call.arguments))
     }
 
     /// Orders and threads as they were when only the nodes before `first` had finished.
@@ -232,6 +275,14 @@ impl State {
             }
         }
     }
+}
+
+/// A write about which nobody knows whether it happened (E-05).
+pub(crate) fn unknown_outcome(tool: &str) -> Fault {
+    Fault::new(
+        FaultKind::UnknownOutcome,
+        format!("nobody knows whether `{tool}` ran before the process ended"),
+    )
 }
 
 fn tool_key(name: &str, version: &str, args: &Value) -> Key {

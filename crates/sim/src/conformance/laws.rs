@@ -93,7 +93,9 @@ pub fn replay(graph: &Arc<Graph>, records: &[Record]) -> Option<String> {
 /// If a run could not be driven at all.
 pub fn crashes(session: &Session, from: usize) -> Result<Option<String>, String> {
     let reference = without_attempts(summary(session, None));
-    for events in from + 1..session.records.len() {
+    // The inputs of one step are one commit: no crash comes between them.
+    let inputs = session.records.iter().skip(from).take_while(|record| record.event.is_input()).count();
+    for events in from + inputs.max(1)..session.records.len() {
         let mut other = session.again()?;
         other.restart(events)?;
         let mut seen = other.drive(Vec::new())?;
