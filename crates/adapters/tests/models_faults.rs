@@ -194,6 +194,15 @@ async fn time_limits_name_their_settings() {
             "{failed:?}"
         );
     }
+    // A node's own time may end before the first token does.
+    let server = Server::start(vec![vec![Step::Hang]]).await;
+    let mut own = request(vec![user("x")]);
+    own.timeout_s = Some(0.15);
+    let failed = model_with(&server, |_| {}).call(own, context()).await.unwrap_err();
+    assert!(
+        failed.transient && failed.fault.message.contains("within 0.15 s (setting: the node's timeout)"),
+        "{failed:?}"
+    );
     let drip: Vec<Step> = (0..100).flat_map(|_| [chunk(BEGUN.as_bytes()), Step::Pause(20)]).collect();
     let drip = [vec![stream_head()], drip].concat();
     let server = Server::start(vec![drip]).await;

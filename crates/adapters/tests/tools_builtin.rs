@@ -31,20 +31,17 @@ async fn definitions_are_as_declared() {
     let tools = World::new().load().await;
     let run = ["stdout", "stderr", "exit_code"];
     for (name, effects, required, outputs) in [
-        ("read_file", Effects::Read, "path", &[][..]),
-        ("write_file", Effects::Idempotent, "path,content", &["path", "bytes"]),
-        ("list_files", Effects::Read, "path", &[]),
-        ("http_get", Effects::Read, "url", &["status", "headers", "body"]),
-        ("python", Effects::Write, "code", &run),
-        ("shell", Effects::Write, "command", &run),
+        ("read_file", Effects::Read, "path", None),
+        ("write_file", Effects::Idempotent, "path,content", Some(&["path", "bytes"][..])),
+        ("list_files", Effects::Read, "path", Some(&[])),
+        ("http_get", Effects::Read, "url", Some(&["status", "headers", "body"])),
+        ("python", Effects::Write, "code", Some(&run)),
+        ("shell", Effects::Write, "command", Some(&run)),
     ] {
         let def = tools.def(name).unwrap();
         assert_eq!(def.effects, Some(effects), "{name}");
-        assert_eq!(
-            def.output_params.as_ref().unwrap().iter().map(|o| &**o).collect::<Vec<_>>(),
-            outputs,
-            "{name}"
-        );
+        let fields: Option<Vec<_>> = def.output_params.as_ref().map(|all| all.iter().map(|o| &**o).collect());
+        assert_eq!(fields.as_deref(), outputs, "{name}");
         let needed: Vec<_> =
             def.input_schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(needed.join(","), required);

@@ -53,6 +53,11 @@ async fn metadata_is_read_without_running_the_file() {
         tools.def("quiet").is_none() && tools.contains("quiet"),
         "its schema needs the file to be loaded"
     );
+    let sketch = tools.sketch("quiet").unwrap();
+    assert_eq!((sketch.effects, sketch.timeout_s), (Some(Effects::Read), Some(7.0)));
+    assert_eq!(sketch.output_params.as_ref().unwrap()[0].as_ref(), "a");
+    assert_eq!(sketch.input_schema, serde_json::json!({"type": "object"}));
+    assert!(tools.sketch("unknown").is_none() && tools.sketch("shell").unwrap().approval);
     tools.prepare(&["quiet", "unknown", "read_file"]).await.unwrap();
     assert!(mark.exists());
     let def = tools.def("quiet").unwrap();
@@ -69,6 +74,18 @@ async fn metadata_is_read_without_running_the_file() {
     let warm = Catalogue::load(config).await.unwrap();
     assert_eq!(warm.def("quiet").unwrap(), def);
     assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn output_params_may_be_an_object_with_the_names_as_keys() {
+    let world = World::new();
+    let meta = ", 'output_params': {'b': {'type': 'string'}, 'a': 'the a'}";
+    world.write("tools/t.py", &source("named", meta, "def run(i):\n    return {}"));
+    let def = world.load().await.sketch("named").unwrap();
+    assert_eq!(
+        def.output_params.as_ref().unwrap().iter().map(|name| &**name).collect::<Vec<_>>(),
+        ["b", "a"]
+    );
 }
 
 #[tokio::test]

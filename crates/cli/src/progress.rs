@@ -131,7 +131,7 @@ impl Progress {
         let mut text = seen.title(state, node);
         if let Some(known) = seen.nodes.get(node) {
             let _ = write!(text, "  {}", seconds(at.saturating_sub(known.started)));
-            if known.tokens.input + known.tokens.output > 0 {
+            if known.tokens.input > 0 || known.tokens.output > 0 {
                 let _ = write!(text, ", {}+{} tokens", known.tokens.input, known.tokens.output);
             }
             match known.calls {
@@ -154,8 +154,8 @@ impl Progress {
         let known = seen.nodes.entry(node.clone()).or_default();
         let told = match outcome {
             Outcome::Reply(reply) => {
-                known.tokens.input += reply.tokens.input;
-                known.tokens.output += reply.tokens.output;
+                known.tokens.input = known.tokens.input.saturating_add(reply.tokens.input);
+                known.tokens.output = known.tokens.output.saturating_add(reply.tokens.output);
                 let calls: Vec<&str> = reply.calls.iter().map(|call| &*call.name).collect();
                 match calls.is_empty() {
                     true => one_line(&reply.text, SHOWN),

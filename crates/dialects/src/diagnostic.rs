@@ -184,6 +184,11 @@ impl Diagnostics {
         }
     }
 
+    /// Whether further findings of this kind are only counted: then nobody will see their words.
+    pub fn is_full(&self, severity: Severity, code: &'static str) -> bool {
+        self.of_code.get(&(severity, code)).is_some_and(|kept| kept.seen > Self::KEPT_OF_A_CODE)
+    }
+
     /// Whether there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

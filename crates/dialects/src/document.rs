@@ -147,6 +147,19 @@ pub fn load(name: &str, bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Sourc
 pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Diagnostic>> {
     let name = path.display().to_string();
     let limit = limits.bytes_in_force();
+    let not_a_file = |what: &str| {
+        let message = format!("this is {what}, not a document file");
+        Err(whole_file(&name, "C-12", "not-a-file", &message).with_help("name a file"))
+    };
+    // Opening a named pipe, or reading a device, may wait for ever. A pipe that the shell opened for us does not.
+    let given = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == "/dev/stdin";
+    if !given
+        && let Ok(facts) = path.metadata()
+        && !facts.is_file()
+        && !facts.is_dir()
+    {
+        return not_a_file("a pipe or a device");
+    }
     let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
     let facts = file.metadata().map_err(|error| unreadable(&name, &error))?;
     if facts.is_dir() {

@@ -90,24 +90,37 @@ pub(super) fn resolve(inside: &str) -> Cow<'_, str> {
 /// a range of bytes of the string that the literal stands for. The result covers what was written for that
 /// part, escapes included. A range that cuts a character is widened to it; one beyond the end is cut off.
 pub fn place_in_string(text: &str, literal: Span, part: std::ops::Range<usize>) -> Span {
+    places_in_string(text, literal, [part]).first().copied().unwrap_or(literal)
+}
+
+/// The places of parts of a string, as [`place_in_string`] gives them, in time linear in the string: the parts
+/// must be in its order and apart from each other.
+pub fn places_in_string(
+    text: &str,
+    literal: Span,
+    parts: impl IntoIterator<Item = std::ops::Range<usize>>,
+) -> Vec<Span> {
     let inside_start = literal.start as usize + 1;
     let inside_end = (literal.end as usize).saturating_sub(1).max(inside_start);
     let inside = text.get(inside_start..inside_end).unwrap_or_default();
-    let end_wanted = part.end.max(part.start);
     let (mut written, mut resolved) = (0, 0);
-    let mut start = None;
-    while let Some(unit) = unit_at(inside, written) {
-        let resolved_end = resolved + unit.character.len_utf8();
-        if start.is_none() && (resolved >= end_wanted || part.start < resolved_end) {
-            start = Some(written);
+    let place = |part: std::ops::Range<usize>| {
+        let end_wanted = part.end.max(part.start);
+        let mut start = None;
+        while let Some(unit) = unit_at(inside, written) {
+            let resolved_end = resolved + unit.character.len_utf8();
+            if start.is_none() && (resolved >= end_wanted || part.start < resolved_end) {
+                start = Some(written);
+            }
+            if start.is_some() && resolved >= end_wanted {
+                break;
+            }
+            written += unit.written;
+            resolved = resolved_end;
         }
-        if start.is_some() && resolved >= end_wanted {
-            break;
-        }
-        written += unit.written;
-        resolved = resolved_end;
-    }
-    Span::new(inside_start + start.unwrap_or(written), inside_start + written)
+        Span::new(inside_start + start.unwrap_or(written), inside_start + written)
+    };
+    parts.into_iter().map(place).collect()
 }
 
 fn unit_at(inside: &str, at: usize) -> Option<Unit> {

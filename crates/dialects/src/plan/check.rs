@@ -6,8 +6,8 @@ use super::lower::MAIN;
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
 use crate::fields::misspelt;
-use crate::json::{Span, Spanned, place_in_string};
-use crate::{Diagnostics, Finding, Source};
+use crate::json::{Span, Spanned, place_in_string, places_in_string};
+use crate::{Diagnostics, Finding, Severity, Source};
 use selvedge_engine::ToolDef;
 use selvedge_engine::template::{Placeholder, Root, Template, classify};
 use serde_json::{Map, Value};
@@ -124,6 +124,10 @@ impl<'p> Check<'p, '_> {
     }
 
     fn thread_help(&self, name: &str) -> String {
+        const MOST: usize = 20;
+        if self.diagnostics.is_full(Severity::Error, "unknown-thread") {
+            return String::new();
+        }
         let mut known: Vec<&str> = self.threads.keys().copied().collect();
         known.sort_unstable();
         let later = self.plan.nodes.iter().find(|node| node.thread.value.as_ref() == name);
@@ -132,7 +136,11 @@ impl<'p> Check<'p, '_> {
         }
         match misspelt(name, &known) {
             Some(near) => format!("did you mean {}?", shown(near)),
-            None => format!("threads so far: {}", known.join(", ")),
+            None => {
+                let listed: Vec<String> = known.iter().take(MOST).map(|thread| shown(thread)).collect();
+                let more = if known.len() > MOST { ", …" } else { "" };
+                format!("threads so far: {}{more}", listed.join(", "))
+            }
         }
     }
 
@@ -239,21 +247,19 @@ impl<'p> Check<'p, '_> {
     }
 
     fn text(&mut self, node: Option<&PlanNode>, text: &str, literal: Span) {
-        let place = |from: usize, len: usize| place_in_string(self.source.text(), literal, from..from + len);
         match Template::parse(text) {
             Err(error) => {
-                let finding =
-                    Finding::error("D-09", "unfinished-placeholder", place(error.offset, 2), error.message);
+                let part = error.offset..error.offset + 2;
+                let place = place_in_string(self.source.text(), literal, part);
+                let finding = Finding::error("D-09", "unfinished-placeholder", place, error.message);
                 self.diagnostics
                     .push(finding.help("close it, or write \\{{ or \\${ for the characters themselves"));
             }
             Ok(template) => {
-                let found: Vec<(Placeholder, Span)> = template
-                    .placeholders()
-                    .map(|found| (found.clone(), place(found.offset, found.raw.len())))
-                    .collect();
-                for (placeholder, span) in found {
-                    self.placeholder(node, &placeholder, span);
+                let parts = template.placeholders().map(|found| found.offset..found.offset + found.raw.len());
+                let spans = places_in_string(self.source.text(), literal, parts);
+                for (placeholder, span) in template.placeholders().zip(spans) {
+                    self.placeholder(node, placeholder, span);
                 }
             }
         }
@@ -317,6 +323,11 @@ impl<'p> Check<'p, '_> {
 
     /// P-25: no metadata, no input, no declared output, and no earlier node whose fields are unknown.
     fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span) {
+        let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
+        let finding = Finding::error("P-25", "unknown-placeholder", span, message);
+        if self.diagnostics.is_full(Severity::Error, "unknown-placeholder") {
+            return self.diagnostics.push(finding);
+        }
         let mut names: Vec<&str> = self.known.iter().copied().collect();
         names.extend(self.supplied.iter().map(String::as_str));
         names.extend(self.ids.keys().copied());
@@ -328,8 +339,7 @@ impl<'p> Check<'p, '_> {
                 placeholder.raw
             ),
         };
-        let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
-        self.diagnostics.push(Finding::error("P-25", "unknown-placeholder", span, message).help(help));
+        self.diagnostics.push(finding.help(help));
     }
 
     /// What the node's result can bring to later placeholders (D-05, D-07).

@@ -186,7 +186,13 @@ impl State {
     pub(crate) fn begin_fixed(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, call: &Call) -> Event {
         let def = &self.graph.nodes[node];
         let scope = Scope { state: self, at: node };
-        let arguments = match call.args.resolve(&scope, def.on_missing) {
+        let limit = self.start.limits.message_bytes;
+        let arguments = match call.args.measure(&scope, def.on_missing, limit) {
+            Ok(bytes) if bytes > limit => return self.failed(node, self.too_long("the call's arguments")),
+            Ok(_) => call.args.resolve(&scope, def.on_missing),
+            Err(error) => Err(error),
+        };
+        let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(error) => return self.failed(node, error.into()),
         };

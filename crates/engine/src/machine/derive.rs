@@ -7,7 +7,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Leaf};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::Role;
-use crate::template::Template;
+use crate::template::{OnMissing, Template};
 use std::sync::Arc;
 
 impl State {
@@ -124,30 +124,37 @@ impl State {
 
     /// A text of the document, resolved where `node` stands.
     pub(crate) fn text(&self, node: NodeIx, text: &Template) -> Result<String, Fault> {
+        self.rendered(node, text, self.graph.nodes[node].on_missing)
+    }
+
+    /// A text within the limit on messages, which is measured first: placeholders can make it any number of
+    /// times longer than the document (E-28).
+    fn rendered(&self, node: NodeIx, text: &Template, missing: OnMissing) -> Result<String, Fault> {
         let scope = Scope { state: self, at: node };
-        let text = text.render_text(&scope, self.graph.nodes[node].on_missing).map_err(Fault::from)?;
         let limit = self.start.limits.message_bytes;
-        if text.len() as u64 > limit {
-            let message = format!(
-                "a message of {} bytes is over the limit of {limit}; see `message_bytes` in [limits]",
-                text.len()
-            );
-            return Err(Fault::new(FaultKind::LimitExceeded, message));
+        if text.measure(&scope, missing, limit)? > limit {
+            return Err(self.too_long("a message"));
         }
-        Ok(text)
+        Ok(text.render_text(&scope, missing)?)
+    }
+
+    /// E-28's limit on messages, reached by `what`.
+    pub(crate) fn too_long(&self, what: &str) -> Fault {
+        let limit = self.start.limits.message_bytes;
+        let message = format!("{what} is over the limit of {limit} bytes; see `message_bytes` in [limits]");
+        Fault::new(FaultKind::LimitExceeded, message)
     }
 
     /// The first messages of threads, before any node starts (P-02).
     pub(crate) fn next_seed(&self) -> Option<Event> {
         let def = self.graph.threads.values().nth(self.seeded)?;
-        let scope = Scope { state: self, at: NodeIx(0) };
-        Some(match def.first.as_ref()?.render_text(&scope, crate::template::OnMissing::Fault) {
+        Some(match self.rendered(NodeIx(0), def.first.as_ref()?, OnMissing::Fault) {
             Ok(text) => Event::Appended {
                 node: Arc::from(""),
                 thread: def.name.clone(),
                 body: Body::Text(Role::User, text.into()),
             },
-            Err(error) => super::ended(crate::event::End::Failed, Some(error.into())),
+            Err(fault) => super::ended(crate::event::End::Failed, Some(fault)),
         })
     }
 

@@ -100,6 +100,24 @@ impl JsonTemplate {
         self.placeholders().next().is_none()
     }
 
+    /// The bytes that its texts with placeholders come to, counted without building them and no further than
+    /// beyond `most`. What is fixed is not counted: the document's own size limits it.
+    ///
+    /// # Errors
+    /// As [`JsonTemplate::resolve`].
+    pub fn measure(&self, layers: &dyn Layers, missing: OnMissing, most: u64) -> Result<u64, ResolveError> {
+        let mut bytes = 0u64;
+        for leaf in &self.leaves {
+            let left = most.saturating_sub(bytes);
+            let measured = leaf.template.measure(layers, missing, left).map_err(|error| leaf.error(error))?;
+            bytes = bytes.saturating_add(measured);
+            if bytes > most {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Resolves all placeholders. Keys are rendered as text; the order of members is kept (D-08).
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Texts with placeholders, and their rendering (D-08, D-10, D-11).
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::de::Error as _;
@@ -94,19 +94,42 @@ impl Template {
     /// [`Unresolved`] for the first placeholder without a value, under [`OnMissing::Fault`].
     pub fn render_text(&self, layers: &dyn Layers, missing: OnMissing) -> Result<String, Unresolved> {
         let mut out = String::with_capacity(self.0.source.len());
+        self.write(&mut out, layers, missing)?;
+        Ok(out)
+    }
+
+    /// The bytes of [`Template::render_text`], counted without rendering and no further than beyond `most`.
+    ///
+    /// # Errors
+    /// As [`Template::render_text`].
+    pub fn measure(&self, layers: &dyn Layers, missing: OnMissing, most: u64) -> Result<u64, Unresolved> {
+        let mut size = Size { bytes: 0, most };
+        self.write(&mut size, layers, missing)?;
+        Ok(size.bytes)
+    }
+
+    /// Writes until the writer has enough.
+    fn write(
+        &self,
+        out: &mut dyn fmt::Write,
+        layers: &dyn Layers,
+        missing: OnMissing,
+    ) -> Result<(), Unresolved> {
         for part in &self.0.parts {
-            match part {
-                Part::Text(text) => out.push_str(text),
+            let written = match part {
+                Part::Text(text) => out.write_str(text),
                 Part::Placeholder(placeholder) => match placeholder.find(layers, missing)? {
-                    Found::Value(Value::String(text)) => out.push_str(text),
-                    // Writing to a String does not fail.
-                    Found::Value(value) => _ = write!(out, "{value}"),
-                    Found::Null => out.push_str("null"),
-                    Found::Keep => out.push_str(&placeholder.raw),
+                    Found::Value(Value::String(text)) => out.write_str(text),
+                    Found::Value(value) => write!(out, "{value}"),
+                    Found::Null => out.write_str("null"),
+                    Found::Keep => out.write_str(&placeholder.raw),
                 },
+            };
+            if written.is_err() {
+                break;
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Renders to a value: one placeholder and nothing else keeps its value's type, anything else is text (D-08).
@@ -122,6 +145,19 @@ impl Template {
             Found::Null => Value::Null,
             Found::Keep => Value::String(placeholder.raw.to_string()),
         })
+    }
+}
+
+/// Counts what is written, and has enough beyond `most` bytes.
+struct Size {
+    bytes: u64,
+    most: u64,
+}
+
+impl fmt::Write for Size {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        if self.bytes > self.most { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
