@@ -43,6 +43,8 @@ pub(crate) struct Models {
     pub(crate) scripted: bool,
     /// Keys in use, to be redacted (C-06).
     pub(crate) secrets: Vec<Secret>,
+    /// What answers for each role that the document uses, without secrets: equal words are the same model (E-29).
+    pub(crate) names: BTreeMap<Arc<str>, Arc<str>>,
     /// Roles whose model is not sent `enable_search`, `enable_thinking` and the like (P-26).
     pub(crate) plain: BTreeSet<Arc<str>>,
 }
@@ -103,7 +105,26 @@ pub(crate) async fn prepare(
         configured(chosen, config, roles, limits, http)?
     };
     models.secrets = secrets(config);
+    models.names = roles.iter().map(|role| (Arc::clone(role), identity(role, chosen, config))).collect();
     Ok(models)
+}
+
+/// The model that answers for a role, and where it is, in words that hold no secret.
+fn identity(role: &str, chosen: &Chosen, config: &Config) -> Arc<str> {
+    if chosen.script.is_some() {
+        return "scripted".into();
+    }
+    let (specs, roles) = table(chosen, config);
+    let spec = name_for(role, &specs, &roles).map(|(_, spec)| (spec.model.clone(), spec.base_url.clone()));
+    let (model, url) = match &chosen.base_url {
+        Some(url) => {
+            let model = [role, DEFAULT_ROLE, EVERY_ROLE].iter().find_map(|role| chosen.models.get(*role));
+            (model.cloned().unwrap_or_default(), url.clone())
+        }
+        None => spec.unwrap_or_default(),
+    };
+    let place = Url::parse(&url).map(|url| selvedge_adapters::http::shown(&url)).unwrap_or_default();
+    format!("{model} at {place}").into()
 }
 
 /// Every key that this process can see, whether or not a model of this run uses it: a tool may come upon any
@@ -138,7 +159,13 @@ fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failure> {
             .help("a script is a list of rules: - when: {…}, reply: {text: …}")
     })?;
     let router = Router::single(Arc::new(scripted), None);
-    Ok(Models { model: Arc::new(router), scripted: true, secrets: Vec::new(), plain: BTreeSet::new() })
+    Ok(Models {
+        model: Arc::new(router),
+        scripted: true,
+        secrets: Vec::new(),
+        plain: BTreeSet::new(),
+        names: BTreeMap::new(),
+    })
 }
 
 /// One endpoint for every role (`--base-url`).
@@ -170,7 +197,13 @@ async fn endpoint(
         router.add(model, Arc::new(open_ai(config, http)?), None);
         router.assign(role, model);
     }
-    Ok(Models { model: Arc::new(router), scripted: false, secrets: Vec::new(), plain: BTreeSet::new() })
+    Ok(Models {
+        model: Arc::new(router),
+        scripted: false,
+        secrets: Vec::new(),
+        plain: BTreeSet::new(),
+        names: BTreeMap::new(),
+    })
 }
 
 fn open_ai(config: OpenAiConfig, http: &Http) -> Result<OpenAi, Failure> {
@@ -237,7 +270,13 @@ fn configured(
     for (role, name) in &roles {
         router.assign(role, name);
     }
-    Ok(Models { model: Arc::new(router), scripted: false, secrets: Vec::new(), plain })
+    Ok(Models {
+        model: Arc::new(router),
+        scripted: false,
+        secrets: Vec::new(),
+        plain,
+        names: BTreeMap::new(),
+    })
 }
 
 type Table = (BTreeMap<String, Spec>, BTreeMap<String, String>);

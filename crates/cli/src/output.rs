@@ -1,10 +1,11 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
 use crate::failure::{Exit, exit_of};
-use crate::ui::{Ui, one_line};
+use crate::ui::{Ui, harmless, one_line};
 use selvedge_engine::{AskKind, Graph, RunStatus, State, StepResult, Warning};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 
 /// A run and what its state does not say.
 pub(crate) struct Report<'a> {
@@ -113,7 +114,11 @@ impl Report<'_> {
             return;
         }
         match self.state.status() {
-            RunStatus::Completed => ui.result(&plain(&self.state.view().output)),
+            RunStatus::Completed => {
+                // A model's or a tool's text, byte for byte, unless a terminal would obey it.
+                let text = plain(&self.state.view().output);
+                ui.result(&if std::io::stdout().is_terminal() { harmless(&text) } else { text });
+            }
             RunStatus::Failed => self.tell_fault(ui),
             RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
             RunStatus::Waiting => self.tell_asks(ui),
@@ -142,7 +147,8 @@ impl Report<'_> {
         ui.notice(&format!("run {run} waits for a person:"));
         for (id, ask) in self.state.asks() {
             let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
-            ui.notice(&format!("  {}\n    selvedge answer {run} {id} {value}", one_line(&ask.prompt, 1000)));
+            let (prompt, id) = (one_line(&ask.prompt, 1000), harmless(id));
+            ui.notice(&format!("  {prompt}\n    selvedge answer {run} {id} {value}"));
         }
     }
 }

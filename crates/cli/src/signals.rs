@@ -21,7 +21,16 @@ impl Signals {
         let (heard, ui) = (stop.clone(), ui.clone());
         // The handlers are in place when this returns; only the waiting goes on.
         let mut signals = Received::new();
+        #[cfg(unix)]
+        let no_space = {
+            // With a handler in place, a file that reaches the user's limit on sizes (`ulimit -f`) is an error
+            // of the write, told like a full disk, and not a signal that ends the process.
+            use tokio::signal::unix::{SignalKind, signal};
+            signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok()
+        };
         tokio::spawn(async move {
+            #[cfg(unix)]
+            let _no_space = no_space;
             loop {
                 signals.next().await;
                 match heard.level() {

@@ -95,9 +95,42 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
         }
         match character {
             '\n' | '\t' | '\r' => line.push(' '),
-            other if other.is_control() => line.extend(other.escape_default()),
+            other if steers(other) => line.extend(other.escape_default()),
             other => line.push(other),
         }
     }
     line
+}
+
+/// Control characters, and those that turn the direction of writing.
+pub(crate) fn steers(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => clean.push(character),
+            other if steers(other) => clean.extend(other.escape_default()),
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let wild = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r\0\u{7f}\n\tb";
+        for clean in [one_line(wild, 100), harmless(wild)] {
+            assert!(!clean.chars().any(|c| steers(c) && !matches!(c, '\n' | '\t')), "{clean:?}");
+            assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
+        }
+        assert!(harmless(wild).ends_with("\n\tb"));
+    }
 }

@@ -9,6 +9,7 @@ use crate::graph::AskKind;
 use crate::message::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One line of a journal: an event and the run's time when it happened.
@@ -37,6 +38,8 @@ pub enum Input {
     Expire(u64),
     /// The run's caps are replaced where these are given (E-20), before it goes on.
     Budget(Budget),
+    /// Other models answer from here on, by role (E-29).
+    Models(BTreeMap<Arc<str>, Arc<str>>),
     /// A failed run is to go on; `tools` are the definitions that differ from the pinned ones (P-21).
     Resume(Vec<ToolDef>),
     /// An internal assertion failed (E-17).
@@ -60,6 +63,9 @@ pub struct Start {
     /// Limits that the machine itself applies (E-28).
     #[serde(default)]
     pub limits: Limits,
+    /// Which model answers for a role, in the driver's words; equal words are the same model (E-29).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// Caps on what a run may use; absent is no cap (E-20).
@@ -145,6 +151,11 @@ pub enum Event {
     BudgetSet {
         /// The new caps; an absent one stays as it was.
         budget: Budget,
+    },
+    /// Input: other models answer from here on.
+    ModelsSet {
+        /// By role; a role that is absent stays as it was.
+        models: BTreeMap<Arc<str>, Arc<str>>,
     },
     /// Input: a failed run goes on.
     Resumed {
@@ -291,6 +302,7 @@ impl Event {
                 | Event::CancelRequested
                 | Event::Expired { .. }
                 | Event::BudgetSet { .. }
+                | Event::ModelsSet { .. }
                 | Event::Resumed { .. }
                 | Event::Poisoned { .. }
         )
@@ -309,6 +321,7 @@ impl Input {
             Event::CancelRequested => Input::Cancel,
             Event::Expired { seconds } => Input::Expire(seconds),
             Event::BudgetSet { budget } => Input::Budget(budget),
+            Event::ModelsSet { models } => Input::Models(models),
             Event::Resumed { tools } => Input::Resume(tools),
             Event::Poisoned { message } => Input::Poison(message),
             Event::NodeStarted { .. }

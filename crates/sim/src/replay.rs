@@ -1,7 +1,7 @@
 //! Replay: the inputs of a recorded run, and nothing else, give every other event again (E-18).
 
 use crate::journal::Journal;
-use selvedge_engine::{Event, Graph, Input, Record, State};
+use selvedge_engine::{Graph, Input, Record, State};
 use std::sync::Arc;
 
 /// Replays a journal.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub fn replay(graph: &Arc<Graph>, journal: &Journal) -> Result<(), String> {
     let mut state = State::new(Arc::clone(graph));
     for (at, recorded) in journal.records()?.iter().enumerate() {
-        let event = match input(&recorded.event) {
+        let event = match Input::from_event(recorded.event.clone()) {
             Some(input) => {
                 state.tick(recorded.at);
                 state.accept(input)
@@ -31,19 +31,4 @@ pub fn replay(graph: &Arc<Graph>, journal: &Journal) -> Result<(), String> {
 
 fn text(record: &Record) -> Result<String, String> {
     serde_json::to_string(record).map_err(|error| error.to_string())
-}
-
-/// The input that an event records, if it is one.
-fn input(event: &Event) -> Option<Input> {
-    Some(match event.clone() {
-        Event::Started(start) => Input::Start(start),
-        Event::Completed { effect, outcome, jitter } => Input::Complete(effect, outcome, jitter),
-        Event::Lost { effect } => Input::Lose(effect),
-        Event::Answered { ask, value } => Input::Answer(ask, value),
-        Event::CancelRequested => Input::Cancel,
-        Event::Expired { seconds } => Input::Expire(seconds),
-        Event::Resumed { tools } => Input::Resume(tools),
-        Event::Poisoned { message } => Input::Poison(message),
-        _ => return None,
-    })
 }

@@ -74,11 +74,13 @@ fn run() -> (String, String) {
             Request::Model(request) => {
                 asked += 1;
                 let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
-                let _ = writeln!(requests, "{effect} as {} on {}, tools {tools:?}", request.role, request.thread);
+                let _ =
+                    writeln!(requests, "{effect} as {} on {}, tools {tools:?}", request.role, request.thread);
                 for message in &request.messages {
                     let _ = writeln!(requests, "  {}", serde_json::to_string(message.as_ref()).unwrap());
                 }
-                let call = ToolCall { id: "".into(), name: "load".into(), arguments: json!({"city": "Ningbo"}) };
+                let call =
+                    ToolCall { id: "".into(), name: "load".into(), arguments: json!({"city": "Ningbo"}) };
                 let reply = match asked {
                     1 => ModelReply { calls: vec![call], ..ModelReply::default() },
                     _ => ModelReply { text: "Both peak in the evening.".into(), ..ModelReply::default() },

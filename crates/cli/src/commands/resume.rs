@@ -117,7 +117,9 @@ pub(crate) fn go_on(
             let catalogue = setup::catalogue(&chosen, &config, &held.dir, &workspace, &ui).await?;
             let roles = roles(state.graph());
             let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
-            let inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
+            let mut inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
+            // After a resume, which compares with what the old models said (E-29).
+            inputs.push(Input::Models(models.names.clone()));
             Ok::<_, Failure>((catalogue, models, inputs))
         };
         let (catalogue, models, inputs) = tokio::select! {

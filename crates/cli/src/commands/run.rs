@@ -207,6 +207,7 @@ async fn record(
         sequential: chosen.sequential,
         budget: prepared.budget(chosen, config),
         limits: config.limits.machine(),
+        models: prepared.models.names.clone(),
     };
     let mut state = State::new(Arc::clone(&prepared.graph));
     let at = state.tick(now_ms());

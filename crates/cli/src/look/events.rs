@@ -157,6 +157,7 @@ fn told(event: &Event) -> (String, String) {
         Event::CancelRequested => (String::new(), String::new()),
         Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
         Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
+        Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
         Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
         Event::Poisoned { message } => (String::new(), message.clone()),
         Event::NodeStarted { node } => (node.to_string(), String::new()),

@@ -1,6 +1,6 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
-use crate::ui::Ui;
+use crate::ui::{Ui, steers};
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -162,11 +162,6 @@ pub(super) fn clean(text: &str) -> String {
         }
     }
     line
-}
-
-/// Control characters, and those that turn the direction of writing.
-fn steers(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The beginning of a line that fits into `width` columns, with `…` if something was cut.

@@ -116,6 +116,15 @@ fn c12_missing_files_folders_and_empty_files_are_one_clear_error_each() {
         code(&folder.path().join("none.json")),
         ("FILE: error[C-12]: there is no such file".into(), "file-not-found")
     );
+    // A pipe without a writer would be waited for without end.
+    #[cfg(unix)]
+    {
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+        assert!(made.success());
+        let expected = "FILE: error[C-12]: this is a pipe or a device, not a document file";
+        assert_eq!(code(&pipe), (expected.into(), "not-a-file"));
+    }
     for (name, content) in [("empty.json", ""), ("space.json", " \n"), ("mark.json", "\u{feff}")] {
         let path = folder.path().join(name);
         fs::write(&path, content).expect("a file");

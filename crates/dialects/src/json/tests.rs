@@ -189,6 +189,17 @@ fn places_inside_strings_count_escapes() {
 }
 
 #[test]
+fn places_of_many_parts_are_those_of_each() {
+    let text = r#"["a{{x}}\n\u00e9{{y}}é\ud83d\ude00{{z}}"]"#;
+    let literal = Span::new(1, text.len() - 1);
+    let parts = [1..6, 9..14, 20..25];
+    let each: Vec<Span> = parts.iter().map(|part| place_in_string(text, literal, part.clone())).collect();
+    let written: Vec<&str> = each.iter().filter_map(|span| text.get(span.range())).collect();
+    assert_eq!(written, ["{{x}}", "{{y}}", "{{z}}"]);
+    assert_eq!(places_in_string(text, literal, parts), each);
+}
+
+#[test]
 fn places_at_the_edges_of_strings_stay_inside() {
     let text = r#"["ab\n"]"#;
     let literal = Span::new(1, 7);

@@ -36,6 +36,9 @@ impl State {
                 caps.tokens = budget.tokens.or(caps.tokens);
                 caps.cost = budget.cost.or(caps.cost);
             }
+            Event::ModelsSet { models } => {
+                self.start.models.extend(models.iter().map(|(role, name)| (role.clone(), name.clone())));
+            }
             Event::Resumed { tools } => self.resumed(tools),
             Event::Poisoned { message } => {
                 let message = format!("internal error, only this run is affected: {message}");

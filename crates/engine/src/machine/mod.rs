@@ -42,6 +42,11 @@ impl State {
                 let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
                 return (!over).then_some(Event::BudgetSet { budget });
             }
+            Input::Models(models) => {
+                let known = |(role, name): (&_, &_)| self.start.models.get(role) == Some(name);
+                let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
+                return (!over && !models.iter().all(known)).then_some(Event::ModelsSet { models });
+            }
             _ if ended => return None,
             Input::Complete(effect, outcome, jitter) => {
                 self.pending.get(&effect)?;

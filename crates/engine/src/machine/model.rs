@@ -125,7 +125,7 @@ impl State {
             );
             Some(Fault::new(FaultKind::BudgetExceeded, message))
         };
-        let tokens = used.tokens.input + used.tokens.output;
+        let tokens = used.tokens.input.saturating_add(used.tokens.output);
         match (budget.calls, budget.tokens, budget.cost) {
             (Some(cap), _, _) if used.model_calls + flying >= cap => {
                 over("calls", cap.to_string(), (used.model_calls + flying).to_string())

@@ -103,8 +103,10 @@ impl State {
     ) {
         if let Outcome::Reply(reply) = outcome {
             self.usage.model_calls += 1;
-            self.usage.tokens.input += reply.tokens.input;
-            self.usage.tokens.output += reply.tokens.output;
+            // Whatever a provider counts: a figure may be nonsense, but never a failed assertion.
+            let tokens = &mut self.usage.tokens;
+            tokens.input = tokens.input.saturating_add(reply.tokens.input);
+            tokens.output = tokens.output.saturating_add(reply.tokens.output);
             self.usage.tokens.cost += reply.tokens.cost;
             self.record_model(node, effect, reply);
         }

@@ -184,6 +184,7 @@ impl State {
             request.tools.iter().map(|t| json!([t.name, t.description, t.input_schema])).collect();
         let content = json!({
             "messages": messages, "tools": tools, "role": request.role,
+            "model": self.start.models.get(&request.role),
             "schema": request.schema, "settings": request.settings,
         });
         Some(digest(&content))

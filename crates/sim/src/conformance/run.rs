@@ -143,6 +143,7 @@ impl Session {
                 cost: given.cost.or(compiled.budget.cost),
             },
             limits: self.options.limits,
+            ..Start::default()
         };
         self.drive(vec![Input::Start(Box::new(start))])
     }

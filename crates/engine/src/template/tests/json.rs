@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{World, forecast};
 use crate::fault::{Fault, FaultKind};
-use crate::template::{JsonTemplate, OnMissing, ResolveError};
+use crate::template::{JsonTemplate, OnMissing, ResolveError, Template};
 
 fn resolve(value: &Value, world: &World) -> Result<Value, ResolveError> {
     JsonTemplate::parse(value).unwrap().resolve(world, OnMissing::Fault)
@@ -97,4 +97,21 @@ fn serde_is_the_source() {
     assert_eq!(serde_json::to_string(&template).unwrap(), text);
     assert_eq!(template, JsonTemplate::parse(template.source()).unwrap());
     assert!(serde_json::from_str::<JsonTemplate>(r#"["{{x"]"#).is_err());
+}
+
+/// E-28: what placeholders come to is counted before it is built, and no further than the limit.
+#[test]
+fn measured_before_it_is_built() {
+    let world = forecast();
+    let value = json!({"a": ["{{row_count}}", "id={{datasource_id}}"], "plain": "text"});
+    let template = JsonTemplate::parse(&value).unwrap();
+    assert_eq!(template.measure(&world, OnMissing::Fault, u64::MAX), Ok(4 + 9));
+    let bomb = Template::parse(&"{{datasource_id}}".repeat(1000)).unwrap();
+    assert_eq!(bomb.measure(&world, OnMissing::Fault, 6000), Ok(6000));
+    assert!(bomb.measure(&world, OnMissing::Fault, 100).is_ok_and(|bytes| bytes > 100 && bytes < 200));
+    let missing = JsonTemplate::parse(&json!(["{{nothing}}"])).unwrap();
+    assert_eq!(
+        missing.measure(&world, OnMissing::Fault, 100).unwrap_err(),
+        missing.resolve(&world, OnMissing::Fault).unwrap_err()
+    );
 }
