@@ -31,6 +31,8 @@ impl Model for Cleaned<dyn Model> {
             text(&mut reply.text, &secrets);
             for call in &mut reply.calls {
                 value(&mut call.arguments, &secrets);
+                label(&mut call.name, &secrets);
+                label(&mut call.id, &secrets);
             }
             Ok(reply)
         })
@@ -68,11 +70,48 @@ fn text(text: &mut String, secrets: &[Secret]) {
     }
 }
 
+fn label(label: &mut Arc<str>, secrets: &[Secret]) {
+    for secret in secrets {
+        if let Cow::Owned(clean) = secret.redact(label) {
+            *label = clean.into();
+        }
+    }
+}
+
 fn value(json: &mut Value, secrets: &[Secret]) {
     match json {
         Value::String(said) => text(said, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| value(item, secrets)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| value(field, secrets)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| value(field, secrets));
+            let told = |key: &String| secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
+            if fields.keys().any(told) {
+                let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
+                    text(&mut key, secrets);
+                    (key, field)
+                });
+                *fields = clean.collect();
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// C-06: wherever in an output a key stands, names of fields included; what else there is stays in its order.
+    #[test]
+    fn keys_are_removed_from_values_and_names() {
+        let secrets = [Secret::new("sk-0123456789")];
+        let mut said = json!({"z": 1, "x sk-0123456789": ["sk-0123456789", {"sk-0123456789": null}], "a": 2});
+        value(&mut said, &secrets);
+        let clean = r#"{"z":1,"x [redacted]":["[redacted]",{"[redacted]":null}],"a":2}"#;
+        assert_eq!(said.to_string(), clean);
+        let mut name: Arc<str> = "call_sk-0123456789".into();
+        label(&mut name, &secrets);
+        assert_eq!(&*name, "call_[redacted]");
     }
 }

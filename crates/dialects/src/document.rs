@@ -147,18 +147,9 @@ pub fn load(name: &str, bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Sourc
 pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Diagnostic>> {
     let name = path.display().to_string();
     let limit = limits.bytes_in_force();
-    let not_a_file = |what: &str| {
-        let message = format!("this is {what}, not a document file");
-        Err(whole_file(&name, "C-12", "not-a-file", &message).with_help("name a file"))
-    };
-    // Opening a named pipe, or reading a device, may wait for ever. A pipe that the shell opened for us does not.
-    let given = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == "/dev/stdin";
-    if !given
-        && let Ok(facts) = path.metadata()
-        && !facts.is_file()
-        && !facts.is_dir()
-    {
-        return not_a_file("a pipe or a device");
+    if is_unopened_pipe(path) {
+        return Err(whole_file(&name, "C-12", "not-a-file", "this is a named pipe, not a document file")
+            .with_help("name a file, or /dev/stdin to read what another program writes"));
     }
     let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
     let facts = file.metadata().map_err(|error| unreadable(&name, &error))?;
@@ -173,6 +164,20 @@ pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Dia
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
     load(&name, bytes, limits)
+}
+
+/// Whether opening the path would wait for somebody to write, maybe for ever. A pipe that the shell has opened for
+/// us (`/dev/stdin`, `/dev/fd/N`) does not.
+#[cfg(unix)]
+fn is_unopened_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let opened = ["/dev/fd", "/dev/stdin", "/proc/self/fd"].iter().any(|place| path.starts_with(place));
+    !opened && path.metadata().is_ok_and(|facts| facts.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_unopened_pipe(_path: &Path) -> bool {
+    false
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Box<Diagnostic> {

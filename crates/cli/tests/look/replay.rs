@@ -103,8 +103,8 @@ fn the_first_event_that_differs_is_shown_from_both_sides() {
     let done = place.run(&["replay", "changed", "--json"]).exits(1);
     let diverged = &done.json()["diverged"];
     let n = diverged["n"].as_u64().unwrap();
-    assert_eq!(diverged["expected"]["body"]["text"][1], "And then?");
-    assert_eq!(diverged["derived"]["body"]["text"][1], "And now?");
+    assert_eq!(diverged["expected"]["event"]["body"]["text"][1], "And then?");
+    assert_eq!(diverged["derived"]["event"]["body"]["text"][1], "And now?");
     let text = place.run(&["replay", "changed"]).exits(1).stdout;
     let told = [format!("at event {n}"), "And then?".to_owned(), "And now?".to_owned()];
     assert!(told.iter().all(|part| text.contains(part.as_str())), "{text}");
@@ -114,13 +114,16 @@ fn the_first_event_that_differs_is_shown_from_both_sides() {
         entries.push(Entry { n, ..last });
     });
     let diverged = place.run(&["replay", "longer", "--json"]).exits(1).json()["diverged"].clone();
-    assert_eq!((&diverged["expected"]["kind"], &diverged["derived"]), (&json!("ended"), &Value::Null));
+    assert_eq!((&diverged["expected"]["event"]["kind"], &diverged["derived"]), (&json!("ended"), &Value::Null));
     // Bytes count, not values.
     copy(&place, "r", "spaced", |entries| {
         let started = entries.iter_mut().find(|entry| entry.json.contains("node_started")).unwrap();
         started.json = started.json.replace(":", ": ");
     });
     place.run(&["replay", "spaced"]).exits(1);
+    // So does the time: what follows from an input has its time.
+    copy(&place, "r", "later", |entries| entries[2].at_ms += 1);
+    place.run(&["replay", "later"]).exits(1);
     // An event of a version to come.
     copy(&place, "r", "newer", |entries| entries[3].json = "{\"kind\":\"unheard_of\"}".to_owned());
     place.run(&["replay", "newer"]).exits(4);

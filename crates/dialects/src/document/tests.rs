@@ -122,7 +122,7 @@ fn c12_missing_files_folders_and_empty_files_are_one_clear_error_each() {
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
         assert!(made.success());
-        let expected = "FILE: error[C-12]: this is a pipe or a device, not a document file";
+        let expected = "FILE: error[C-12]: this is a named pipe, not a document file";
         assert_eq!(code(&pipe), (expected.into(), "not-a-file"));
     }
     for (name, content) in [("empty.json", ""), ("space.json", " \n"), ("mark.json", "\u{feff}")] {
