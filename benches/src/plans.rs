@@ -27,7 +27,9 @@ pub(crate) fn fan(threads: usize) -> Value {
                 "thread_id": format!("t{thread}"), "task_prompt": format!("node {k}"), "data_out": k == 3}));
         }
     }
-    nodes.push(json!({"node_type": "llm-first", "node_name": "final", "thread_id": "main", "task_prompt": "sum up"}));
+    nodes.push(
+        json!({"node_type": "llm-first", "node_name": "final", "thread_id": "main", "task_prompt": "sum up"}),
+    );
     json!({"task": "q", "nodes": nodes})
 }
 

@@ -5,7 +5,7 @@ use crate::{Result, emit, median, plans, setting, timed};
 use selvedge_adapters::http::Http;
 use selvedge_adapters::models::openai::{OpenAi, OpenAiConfig};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
-use selvedge_engine::{Event, Graph, Input, Start, State};
+use selvedge_engine::{Event, Graph, Input, State};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Model, Stop};
 use selvedge_store::{Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
@@ -65,14 +65,20 @@ pub(crate) fn w1(scale: f64) -> Result<()> {
         let nodes = if scale < 1.0 { nodes / 100 + 2 } else { nodes };
         let graph = plans::compile(&plans::chain(nodes).to_string())?;
         let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, None)).map(drop)))?;
-        emit("W1", json!({"variant": "inproc/memory", "nodes": nodes, "wall_s": wall,
-            "us_per_node": wall / nodes as f64 * 1e6}));
+        emit(
+            "W1",
+            json!({"variant": "inproc/memory", "nodes": nodes, "wall_s": wall,
+            "us_per_node": wall / nodes as f64 * 1e6}),
+        );
         let folder = folder()?;
         let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
         let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, Some(&store))).map(drop)))?;
         let bytes = size(folder.path())? as f64 / (nodes as f64 * (setting("BENCH_RUNS", 3.0) + 1.0));
-        emit("W1", json!({"variant": "inproc/durable", "nodes": nodes, "wall_s": wall,
-            "us_per_node": wall / nodes as f64 * 1e6, "bytes_per_node": bytes, "fsync_us": fsync_us(folder.path())?}));
+        emit(
+            "W1",
+            json!({"variant": "inproc/durable", "nodes": nodes, "wall_s": wall,
+            "us_per_node": wall / nodes as f64 * 1e6, "bytes_per_node": bytes, "fsync_us": fsync_us(folder.path())?}),
+        );
     }
     Ok(())
 }
@@ -89,8 +95,11 @@ pub(crate) fn w4(scale: f64) -> Result<()> {
         runtime.block_on(drive(&driver, &graph, Some(&store)))?;
         let wall = start.elapsed().as_secs_f64();
         drop(store);
-        emit("W4", json!({"variant": "durable", "steps": steps, "wall_s": wall, "steps_per_s": steps as f64 / wall,
-            "bytes_per_step": size(folder.path())? as f64 / steps as f64, "fsync_us": fsync_us(folder.path())?}));
+        emit(
+            "W4",
+            json!({"variant": "durable", "steps": steps, "wall_s": wall, "steps_per_s": steps as f64 / wall,
+            "bytes_per_step": size(folder.path())? as f64 / steps as f64, "fsync_us": fsync_us(folder.path())?}),
+        );
     }
     Ok(())
 }
@@ -107,8 +116,11 @@ pub(crate) fn w2() -> Result<()> {
     let folder = folder()?;
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
     let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, Some(&store))).map(drop)))?;
-    emit("W2", json!({"variant": "sequential plan, durable", "wall_s": wall, "critical_path_s": 0.25,
-        "fsync_us": fsync_us(folder.path())?}));
+    emit(
+        "W2",
+        json!({"variant": "sequential plan, durable", "wall_s": wall, "critical_path_s": 0.25,
+        "fsync_us": fsync_us(folder.path())?}),
+    );
     Ok(())
 }
 
@@ -137,8 +149,11 @@ pub(crate) fn w5() -> Result<()> {
                 })
             })
         })?;
-        emit("W5", json!({"variant": if durable { "durable" } else { "memory" }, "runs": runs, "wall_s": wall,
-            "llm_calls": runs * 6, "peak_rss_mb": peak_rss_mb()}));
+        emit(
+            "W5",
+            json!({"variant": if durable { "durable" } else { "memory" }, "runs": runs, "wall_s": wall,
+            "llm_calls": runs * 6, "peak_rss_mb": peak_rss_mb()}),
+        );
     }
     Ok(())
 }
@@ -219,8 +234,11 @@ pub(crate) fn w7(scale: f64) -> Result<()> {
                 Ok(())
             })
         })?;
-        emit("W7", json!({"results": store, "resolutions": rounds, "wall_s": wall,
-            "us_per_resolution": wall / rounds as f64 * 1e6}));
+        emit(
+            "W7",
+            json!({"results": store, "resolutions": rounds, "wall_s": wall,
+            "us_per_resolution": wall / rounds as f64 * 1e6}),
+        );
     }
     Ok(())
 }
@@ -245,14 +263,14 @@ pub(crate) fn resume(scale: f64) -> Result<()> {
     commit.wait()?;
     let mut state = State::new(Arc::clone(&graph));
     let mut journal = Journal::Memory(Vec::new());
-    let start = vec![Input::Start(Box::new(Start::default()))];
+    let start = vec![Input::Start(Box::default())];
     runtime.block_on(driver(Arc::new(Echo)).drive("x", &mut state, &mut journal, start, &Stop::default()))?;
     let Journal::Memory(mut records) = journal else { return Err("not in memory".into()) };
     let last = records.iter().rposition(|record| matches!(record.event, Event::Requested { .. }));
     records.truncate(last.map_or(0, |last| last + 1));
-    let entries = (1..).zip(&records).map(|(n, record)| {
-        Ok(Entry { n, at_ms: record.at, json: serde_json::to_string(&record.event)? })
-    });
+    let entries = (1..)
+        .zip(&records)
+        .map(|(n, record)| Ok(Entry { n, at_ms: record.at, json: serde_json::to_string(&record.event)? }));
     let row = NewRun {
         id: "long".into(),
         name: "bench".into(),

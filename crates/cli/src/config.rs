@@ -132,7 +132,8 @@ impl Limits {
     }
 
     fn time(&self, key: &str, default: Duration) -> Duration {
-        self.values.get(key).and_then(|s| Duration::try_from_secs_f64(*s).ok()).unwrap_or(default)
+        // Thirty years stand for "none"; the clock could not hold much more.
+        self.values.get(key).and_then(|s| Duration::try_from_secs_f64(s.min(1e9)).ok()).unwrap_or(default)
     }
 
     /// Limits of documents.

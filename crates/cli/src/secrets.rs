@@ -84,7 +84,8 @@ fn value(json: &mut Value, secrets: &[Secret]) {
         Value::Array(items) => items.iter_mut().for_each(|item| value(item, secrets)),
         Value::Object(fields) => {
             fields.values_mut().for_each(|field| value(field, secrets));
-            let told = |key: &String| secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
+            let told =
+                |key: &String| secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
             if fields.keys().any(told) {
                 let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
                     text(&mut key, secrets);

@@ -37,7 +37,7 @@ index! {
     ThreadIx,
     /// A message of a run, in journal order.
     MessageIx,
-    /// An order of nodes (see [`crate::graph::Order`]).
+    /// An order of nodes (see [`crate::schedule::Order`]).
     OrderIx,
 }
 

@@ -96,6 +96,11 @@ impl DriveError {
 
 type Answer = (EffectId, Outcome);
 
+/// Lets so many calls through at a time.
+fn gate(calls: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)))
+}
+
 /// One drive of one run.
 struct Drive<'a> {
     driver: &'a Driver,
@@ -120,8 +125,8 @@ impl Driver {
             model,
             tools,
             watcher: None,
-            models: Arc::new(Semaphore::new(limits.max_parallel.max(1))),
-            calls: Arc::new(Semaphore::new(limits.concurrency.max(1))),
+            models: gate(limits.max_parallel),
+            calls: gate(limits.concurrency),
             run_timeout_s: limits.run_timeout_s,
         }
     }
@@ -162,8 +167,9 @@ impl Drive<'_> {
             return Ok(halt);
         }
         self.dispatch_pending();
-        let deadline =
-            self.driver.run_timeout_s.map(|s| tokio::time::Instant::now() + Duration::from_secs(s));
+        // A time that the clock can't hold is no limit.
+        let limit = self.driver.run_timeout_s.map(Duration::from_secs);
+        let deadline = limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit));
         let expired = async move {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,

@@ -1,10 +1,11 @@
 //! The driver against real stores and misbehaving ports.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
-    Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, RunStatus, Start,
-    State, Table, ThreadIx, ToolDef, ToolRequest,
+    Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, RunStatus, State,
+    Table, ThreadIx, ToolDef, ToolRequest,
 };
 use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Pending, Stop, Tools, load};
 use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
@@ -97,7 +98,7 @@ fn graph(nodes: Vec<Node>, tools: &[Arc<ToolDef>]) -> Arc<Graph> {
 }
 
 fn start() -> Vec<Input> {
-    vec![Input::Start(Box::new(Start::default()))]
+    vec![Input::Start(Box::default())]
 }
 
 async fn stored(dir: &std::path::Path, run: &str, graph: &Graph) -> (Arc<Store>, Journal) {

@@ -63,7 +63,7 @@ struct Anything(Value);
 
 impl Layers for Anything {
     fn is_step(&self, id: &str) -> bool {
-        id.len() % 2 == 0
+        id.len().is_multiple_of(2)
     }
     fn step(&self, _: &str) -> StepView<'_> {
         StepView::Output(&self.0)

@@ -1,7 +1,7 @@
 //! Seeded simulator of the engine (development only).
 //!
 //! [`generate`] makes random plans, [`world`] answers their requests, [`driver`] runs the engine through them in an
-//! order that a seed chooses, with crashes at any event, and [`reference`] says what should have come out, one
+//! order that a seed chooses, with crashes at any event, and [`mod@reference`] says what should have come out, one
 //! node after another. [`properties`] are what must hold; [`hunt`] looks for a plan that breaks one and makes
 //! it small. Everything follows from seeds, so a failure's seed reproduces it:
 //!

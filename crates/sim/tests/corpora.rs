@@ -1,4 +1,5 @@
 //! Every fuzz corpus as an ordinary test: each file as it is, and seeded mutations of it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use selvedge_sim::fuzz::{TARGETS, Target, canary};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,6 @@
 //! What a small plan lowers to, what its journal says and what its model is asked, as text that a person can
 //! read. A change here changes graphs' hashes or recorded journals: look at it twice.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, recognise::Choice};
 use selvedge_engine::{

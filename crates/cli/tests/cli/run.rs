@@ -185,3 +185,41 @@ fn more_is_told_with_v() {
     let done = place.run(&["run", "plan.json", "--script", "s.yaml", "-v"]).exits(0);
     assert!(done.stderr.contains("call") && done.stderr.contains("A draft"), "{}", done.stderr);
 }
+
+#[test]
+fn a_provider_s_nonsense_figures_break_nothing() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Draft"), says("b", "Review")]));
+    let most = u64::MAX;
+    let script = format!("- reply: {{text: Fine, usage: {{input: {most}, output: {most}}}}}\n");
+    place.write("s.yaml", &script);
+    let done = place.run(&["run", "plan.json", "--script", "s.yaml", "--json"]).exits(0);
+    assert_eq!(done.json()["usage"]["input_tokens"], most);
+}
+
+/// A limit on file sizes is told like a full disk (C-03), and what the shell's signal would do does not happen.
+#[cfg(unix)]
+#[test]
+fn a_file_size_limit_is_exit_4() {
+    use std::process::{Command, Stdio};
+    let place = two_nodes();
+    let wanted = place.command(&["run", "plan.json", "--script", "s.yaml", "--quiet"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 0; \"$0\" \"$@\" 2>&1 | cat; exit 0"]).arg(wanted.get_program());
+    limited.args(wanted.get_args()).current_dir(place.work()).stdout(Stdio::piped());
+    limited.envs(wanted.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let said = String::from_utf8(limited.output().unwrap().stdout).unwrap();
+    assert!(said.contains("error[C-14]") && said.contains("file-size limit"), "{said}");
+}
+
+#[test]
+fn limits_beyond_all_measure_are_no_limits() {
+    let place = two_nodes();
+    let most = i64::MAX;
+    let keys = ["model_timeout_s", "first_token_timeout_s", "tool_timeout_s", "max_parallel", "concurrency"];
+    let limits: Vec<String> = keys.iter().map(|key| format!("{key} = {most}")).collect();
+    place.write("selvedge.toml", &format!("[limits]\n{}\n", limits.join("\n")));
+    let call =
+        ["run", "plan.json", "--script", "s.yaml", "--timeout", "1e300", "--max-parallel", "4294967295"];
+    assert_eq!(place.run(&call).exits(0).stdout, "Fine.\n");
+}

@@ -114,7 +114,10 @@ fn the_first_event_that_differs_is_shown_from_both_sides() {
         entries.push(Entry { n, ..last });
     });
     let diverged = place.run(&["replay", "longer", "--json"]).exits(1).json()["diverged"].clone();
-    assert_eq!((&diverged["expected"]["event"]["kind"], &diverged["derived"]), (&json!("ended"), &Value::Null));
+    assert_eq!(
+        (&diverged["expected"]["event"]["kind"], &diverged["derived"]),
+        (&json!("ended"), &Value::Null)
+    );
     // Bytes count, not values.
     copy(&place, "r", "spaced", |entries| {
         let started = entries.iter_mut().find(|entry| entry.json.contains("node_started")).unwrap();

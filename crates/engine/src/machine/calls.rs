@@ -188,7 +188,9 @@ impl State {
         let scope = Scope { state: self, at: node };
         let limit = self.start.limits.message_bytes;
         let arguments = match call.args.measure(&scope, def.on_missing, limit) {
-            Ok(bytes) if bytes > limit => return self.failed(node, self.too_long("the text of the arguments")),
+            Ok(bytes) if bytes > limit => {
+                return self.failed(node, self.too_long("the text of the arguments"));
+            }
             Ok(_) => call.args.resolve(&scope, def.on_missing),
             Err(error) => Err(error),
         };
