@@ -12,6 +12,29 @@
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
+//!
+//! # Example
+//! ```
+//! use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read, recognise::Choice};
+//! use selvedge_engine::ToolDef;
+//! use std::sync::Arc;
+//!
+//! struct NoTools;
+//! impl ToolSource for NoTools {
+//!     fn def(&self, _: &str) -> Option<Arc<ToolDef>> { None }
+//!     fn names(&self) -> Vec<String> { Vec::new() }
+//! }
+//!
+//! let text = r#"{"task": "Say hello", "nodes": [{"node_type": "llm-first", "node_name": "greet",
+//!     "thread_id": "t", "data_in_thread": "man", "task_prompt": "Go on"}]}"#;
+//! let (source, limits) = (Source::new("plan.json", text), DocumentLimits::default());
+//! let mut found = Diagnostics::new();
+//! let document = read(&source, Choice::default(), &limits, &mut found).expect("a plan");
+//! let graph = document.compile(&NoTools, &serde_json::Map::new(), &mut found);
+//! assert!(graph.is_none());
+//! let first = &found.report(&source)[0];
+//! assert_eq!((first.rule, first.line, first.help.as_str()), ("P-07", Some(2), "did you mean \"main\"?"));
+//! ```
 
 pub mod compile;
 pub mod diagnostic;

@@ -10,6 +10,35 @@
 //! apply(event)              the only mutation
 //! request(effect)           the request an effect stands for, built from references
 //! ```
+//!
+//! # Example
+//! A graph of one node, driven by hand. A real driver appends each batch of events to a journal before it
+//! dispatches what they request (E-04).
+//! ```
+//! use selvedge_engine::{Graph, Input, ModelReply, Outcome, RunStatus, State};
+//! use std::sync::Arc;
+//!
+//! let graph: Graph = serde_json::from_str(r#"{
+//!     "threads": [{"name": "main", "first": "Say hello"}],
+//!     "nodes": [{"id": "n1", "name": "greet", "body": {"thread": 0, "leaves": [
+//!         {"name": "model", "act": {"infer": {}}}]}}],
+//!     "tools": {}}"#)?;
+//! let mut state = State::new(Arc::new(graph));
+//! let mut inputs = vec![Input::Start(Box::default())];
+//! while let Some(event) = inputs.pop().and_then(|input| state.accept(input)) {
+//!     state.apply(&event);
+//!     while let Some(event) = state.step() {
+//!         state.apply(&event);
+//!     }
+//!     if let Some(effect) = state.pending().keys().next().cloned() {
+//!         let reply = ModelReply { text: "Hello!".into(), ..ModelReply::default() };
+//!         inputs.push(Input::Complete(effect, Outcome::Reply(Arc::new(reply)), 0));
+//!     }
+//! }
+//! assert_eq!(state.status(), RunStatus::Completed);
+//! assert_eq!(state.view().output, "Hello!");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 #![allow(
     clippy::indexing_slicing,

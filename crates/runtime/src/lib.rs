@@ -3,6 +3,43 @@
 //!
 //! The engine decides everything; this crate owns what the engine must not know: time, randomness, tasks,
 //! files. A run is driven by [`Driver::drive`] until it ends, waits for a person, or is interrupted.
+//!
+//! # Example
+//! ```
+//! use selvedge_engine::{Failure, FaultKind, Graph, Input, ModelReply, ModelRequest, State, ToolRequest};
+//! use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Pending, Stop, Tools};
+//! use std::sync::Arc;
+//!
+//! struct Parrot;
+//! impl Model for Parrot {
+//!     fn call(&self, request: ModelRequest, _: CallContext) -> Pending<ModelReply> {
+//!         let text = request.messages.last().map(|message| message.content.to_string());
+//!         Box::pin(async move { Ok(ModelReply { text: text.unwrap_or_default(), ..ModelReply::default() }) })
+//!     }
+//! }
+//! struct NoTools;
+//! impl Tools for NoTools {
+//!     fn call(&self, _: ToolRequest, _: CallContext) -> Pending<serde_json::Value> {
+//!         Box::pin(async { Err(Failure::permanent(FaultKind::UnknownTool, "there are no tools")) })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let graph: Graph = serde_json::from_str(r#"{
+//!     "threads": [{"name": "main", "first": "hello"}],
+//!     "nodes": [{"id": "n1", "name": "echo", "body": {"thread": 0, "leaves": [
+//!         {"name": "model", "act": {"infer": {}}}]}}],
+//!     "tools": {}}"#)?;
+//! let mut state = State::new(Arc::new(graph));
+//! let mut journal = Journal::Memory(Vec::new());
+//! let driver = Driver::new(Arc::new(Parrot), Arc::new(NoTools), Limits::default());
+//! let start = vec![Input::Start(Box::default())];
+//! let halt = driver.drive("r1", &mut state, &mut journal, start, &Stop::default()).await?;
+//! assert_eq!((halt, state.view().output), (Halt::Ended, "hello".into()));
+//! # Ok(())
+//! # }
+//! ```
 
 mod driver;
 mod journal;

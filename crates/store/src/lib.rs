@@ -21,6 +21,23 @@
 //! - `writer.rs`: the writer thread and its transactions; `reader.rs`: reading journals
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
 //! - `lock.rs`: the driver's lock; `error.rs`: what can go wrong, and what to do then
+//!
+//! # Example
+//! ```
+//! use selvedge_store::{Entry, NewRun, RunFilter, RunStatus, Store};
+//!
+//! let store = Store::memory()?;
+//! let run = NewRun {
+//!     id: "r1".into(), name: "demo".into(), dialect: "plan".into(), status: RunStatus::Running, started_ms: 0,
+//!     graph: None, scripted: false, options: "{}".into(), fork: None,
+//! };
+//! let first = Entry { n: 1, at_ms: 0, json: r#"{"kind":"started"}"#.into() };
+//! store.create_run(run, vec![first.clone()]).wait()?;
+//! let journal: Result<Vec<Entry>, _> = store.journal("r1", 1)?.collect();
+//! assert_eq!(journal?, [first]);
+//! assert_eq!(store.runs(&RunFilter::default())?.len(), 1);
+//! # Ok::<(), selvedge_store::StoreError>(())
+//! ```
 
 mod blobs;
 mod commit;
