@@ -179,7 +179,7 @@ impl Progress {
 
     /// Metadata that a node's result brought.
     fn values(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>) {
-        let runtime = state.view().runtime;
+        let runtime = state.live_view().runtime;
         for (name, (value, origin)) in runtime {
             if origin == *node && seen.values.insert(format!("{node}\0{name}").into()) {
                 let text = format!("{node}: {name} = {}", one_line(&value.to_string(), SHOWN));

@@ -40,7 +40,8 @@ pub enum Input {
     Budget(Budget),
     /// Other models answer from here on, by role (E-29).
     Models(BTreeMap<Arc<str>, Arc<str>>),
-    /// A failed run is to go on; `tools` are the definitions that differ from the pinned ones (P-21).
+    /// A failed run is to go on, or any run with tools that have changed: `tools` are the definitions that differ
+    /// from the pinned ones (P-21).
     Resume(Vec<ToolDef>),
     /// An internal assertion failed (E-17).
     Poison(String),

@@ -57,7 +57,7 @@ impl Journal {
 
 /// A hash of everything of a state that can be seen from outside; `deep`: of all that is in it.
 pub(crate) fn digest(state: &State, deep: bool) -> u64 {
-    let view = state.view();
+    let view = state.live_view();
     let threads: Vec<Value> = view
         .threads
         .iter()

@@ -156,7 +156,7 @@ impl Watch {
         if state.ended().is_some() {
             return Ok(());
         }
-        for (name, now) in state.view().threads {
+        for (name, now) in state.live_view().threads {
             if let Some(before) = self.threads.get(&name) {
                 let same = before.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b));
                 if !same || now.len() < before.len() {

@@ -130,8 +130,10 @@ fn crates_use_only_what_they_may() {
 fn ports_are_implemented_in_adapters() {
     for krate in ["engine", "dialects", "store", "runtime"] {
         for (path, text) in sources(&root().join(format!("crates/{krate}/src"))) {
-            for port in ["impl Model for", "impl Tools for"] {
-                assert!(!text.contains(port), "{}: {port}", path.display());
+            for (line, code) in code(&text) {
+                for port in ["impl Model for", "impl Tools for"] {
+                    assert!(!code.contains(port), "{}:{line}: {port}", path.display());
+                }
             }
         }
     }

@@ -180,15 +180,15 @@ fn roles(graph: &Graph) -> Vec<Arc<str>> {
     roles.into_iter().collect()
 }
 
-/// A failed run takes tools as they are now; those that changed go into the journal (P-21). Any other run keeps
-/// the versions it has pinned.
+/// A resumed run takes tools as they are now; those that changed go into the journal (P-21).
 async fn with_tools(
     inputs: Vec<Input>,
     state: &State,
     catalogue: &Catalogue,
     ui: &Ui,
 ) -> Result<Vec<Input>, Failure> {
-    if !inputs.iter().any(|input| matches!(input, Input::Resume(_))) {
+    // An answer or a cancel is for the run as it stands.
+    if inputs.iter().any(|input| !matches!(input, Input::Resume(_) | Input::Budget(_))) {
         return Ok(inputs);
     }
     let pinned = &state.graph().tools;
@@ -201,9 +201,11 @@ async fn with_tools(
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
         changed.push((*new).clone());
     }
-    let with_changes = |input| match input {
-        Input::Resume(_) => Input::Resume(changed.clone()),
-        other => other,
-    };
-    Ok(inputs.into_iter().map(with_changes).collect())
+    let failed = inputs.iter().any(|input| matches!(input, Input::Resume(_)));
+    let mut inputs: Vec<Input> =
+        inputs.into_iter().filter(|input| !matches!(input, Input::Resume(_))).collect();
+    if failed || !changed.is_empty() {
+        inputs.push(Input::Resume(changed));
+    }
+    Ok(inputs)
 }

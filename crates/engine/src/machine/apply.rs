@@ -108,6 +108,11 @@ impl State {
 
     pub(super) fn end(&mut self, status: End, fault: Option<Fault>) {
         self.status = Status::Ended(status, fault);
+        self.forget_in_flight();
+    }
+
+    /// Nothing is under way any more; late outcomes and answers change nothing (E-13).
+    pub(super) fn forget_in_flight(&mut self) {
         self.pending.clear();
         self.pending_models = 0;
         self.asks.clear();

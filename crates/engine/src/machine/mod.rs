@@ -35,8 +35,13 @@ impl State {
                 return (self.status == Status::New).then_some(Event::Started(start));
             }
             Input::Resume(tools) => {
-                let failed = matches!(self.status, Status::Ended(End::Failed, _));
-                return failed.then_some(Event::Resumed { tools });
+                // A run that did not fail has nothing to start anew, unless tools have changed (P-21).
+                let anew = match self.status {
+                    Status::Ended(End::Failed, _) => true,
+                    Status::Running => !tools.is_empty(),
+                    _ => false,
+                };
+                return anew.then_some(Event::Resumed { tools });
             }
             Input::Budget(budget) => {
                 let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
@@ -106,7 +111,7 @@ impl State {
         self.at
     }
 
-    fn head_of_retirement(&self) -> Option<&state::Done> {
+    pub(crate) fn head_of_retirement(&self) -> Option<&state::Done> {
         (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
         self.done(crate::ids::NodeIx(self.retired))
     }

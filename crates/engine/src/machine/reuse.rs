@@ -20,6 +20,8 @@ pub(crate) struct Pool {
     /// By the node that asked, so that nobody's turn depends on who is faster (E-07); there in the order of its
     /// requests, and then as they came in.
     by_key: BTreeMap<(NodeIx, Key), BTreeMap<(u32, u64), EffectId>>,
+    /// Writes that succeeded, by tool and arguments: another version of the tool would write again.
+    written: BTreeSet<(NodeIx, Key)>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
     unknown: BTreeSet<(NodeIx, Key)>,
     added: u64,
@@ -127,10 +129,15 @@ impl State {
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn ran_afresh(&mut self, node: NodeIx, at: usize, effects: Effects) {
-        if !self.pool.unknown.is_empty()
-            && let Some(key) = self.calls(node).and_then(|p| p.slots.get(at)).and_then(|s| self.call_key(s))
+        if effects == Effects::Write
+            && let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at))
         {
-            self.pool.unknown.remove(&(node, key));
+            let any = tool_key(&slot.call.name, "", &slot.call.arguments);
+            let exact = self.call_key(slot);
+            self.pool.written.remove(&(node, any));
+            if let Some(exact) = exact {
+                self.pool.unknown.remove(&(node, exact));
+            }
         }
         if effects >= Effects::Read {
             self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
@@ -160,7 +167,13 @@ impl State {
                 "may or may not have run before the run ended, and running it twice may do harm",
             );
         }
-        let Some(found) = self.pool.find(&key) else { return Reuse::No };
+        let Some(found) = self.pool.find(&key) else {
+            let before = self.pool.written.contains(&(node, tool_key(&tool.name, "", args)));
+            return match effects == Effects::Write && before {
+                true => Reuse::AskFirst("ran with success before, and has changed since"),
+                false => Reuse::No,
+            };
+        };
         let blocker = match effects {
             Effects::Pure => None,
             Effects::Read | Effects::Idempotent | Effects::Write => self.pool.afresh,
@@ -190,7 +203,8 @@ impl State {
         Some(digest(&content))
     }
 
-    /// A failed run goes on: the node it failed at, and all that ran ahead of it, start anew (E-05, P-21).
+    /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
+    /// tools have changed (E-05, P-21).
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
         let first = NodeIx(self.retired);
         self.fill_pool(first);
@@ -203,6 +217,7 @@ impl State {
             self.schedule = Schedule::derive(&self.graph, self.start.sequential);
         }
         self.status = Status::Running;
+        self.forget_in_flight();
         self.on_retired.clear();
         self.rewind_orders(first);
         for nodes in self.runtime.values_mut() {
@@ -234,6 +249,11 @@ impl State {
             };
             self.note_unknown(node);
             for Success { effect, order, content, outcome } in records {
+                if let Content::Tool(call, _) = &content
+                    && self.graph.effects(&self.graph.nodes[node], &call.name) == Effects::Write
+                {
+                    self.pool.written.insert((node, tool_key(&call.name, "", &call.arguments)));
+                }
                 let key = match &content {
                     Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
                     Content::Tool(call, version) => Some(tool_key(&call.name, version, &call.arguments)),

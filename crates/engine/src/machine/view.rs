@@ -136,7 +136,16 @@ impl State {
     /// What may be seen: everything of a run that goes on, and of an ended one what a sequential run would
     /// have left (P-20's precise faults).
     pub fn view(&self) -> View {
-        let horizon = self.horizon();
+        let status = self.status();
+        self.view_to(status, self.horizon(status))
+    }
+
+    /// Everything that is known, also what ran ahead and is not final yet: for watchers.
+    pub fn live_view(&self) -> View {
+        self.view_to(self.status(), u32::MAX)
+    }
+
+    fn view_to(&self, status: RunStatus, horizon: u32) -> View {
         let visible = |node: NodeIx| node.0 < horizon;
         let finished: Vec<(NodeIx, &Done)> = self
             .graph
@@ -145,7 +154,6 @@ impl State {
             .filter(|node| visible(*node))
             .filter_map(|node| self.done(node).map(|done| (node, done)))
             .collect();
-        let status = self.status();
         let last = finished.last().filter(|_| status == RunStatus::Completed);
         View {
             status,
@@ -158,14 +166,14 @@ impl State {
         }
     }
 
-    /// Nodes from here on are hidden.
-    fn horizon(&self) -> u32 {
-        match &self.status {
-            Status::Ended(End::Failed, _) => match self.nodes.get(NodeIx(self.retired)) {
-                Some(node) if matches!(&node.phase, NodePhase::Done(done) if done.fatal) => self.retired + 1,
-                _ => self.retired,
-            },
-            _ => u32::MAX,
+    /// Nodes from here on are hidden: a run that stands still shows what a sequential one would, which is all
+    /// that has retired, and the node after that if it failed or waits (P-20).
+    fn horizon(&self, status: RunStatus) -> u32 {
+        let failed = || self.head_of_retirement().is_some_and(|done| done.fatal);
+        match status {
+            RunStatus::Running | RunStatus::Completed => u32::MAX,
+            RunStatus::Waiting => self.retired + 1,
+            RunStatus::Failed | RunStatus::Cancelled => self.retired + u32::from(failed()),
         }
     }
 
