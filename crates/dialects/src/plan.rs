@@ -26,8 +26,9 @@ pub use read::read;
 pub use slice::Slice;
 
 use crate::compile::ToolSource;
-use crate::{Diagnostics, Source};
+use crate::{Diagnostics, Finding, Source};
 use selvedge_engine::Graph;
+use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
 
 /// Checks a plan as a whole and lowers it; `None` if anything is an error.
@@ -39,7 +40,17 @@ pub fn compile(
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
     check::check(plan, source, tools, initial, diagnostics);
-    if diagnostics.has_errors() { None } else { lower::lower(plan, tools) }
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let graph = lower::lower(plan, tools)?;
+    // Holds by construction; a graph for which it did not must never run (E-11).
+    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
+        let finding = Finding::error("E-11", "race", plan.span.opening(), race.to_string());
+        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
+        return None;
+    }
+    Some(graph)
 }
 
 #[cfg(test)]

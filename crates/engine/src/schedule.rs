@@ -15,6 +15,9 @@ use crate::template::{Path, Root, classify};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+mod prove;
+pub use prove::Race;
+
 /// Nodes that may write one place, in list order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
@@ -85,18 +88,6 @@ pub const fn writers_order(threads: usize) -> OrderIx {
 /// The order of nodes that may look at the world or change it.
 pub const fn impure_order(threads: usize) -> OrderIx {
     OrderIx(threads as u32 + 2)
-}
-
-/// Two accesses that nothing orders (E-11).
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("nodes {first} and {second} both use {place}, at least one changes it, and nothing orders them")]
-pub struct Race {
-    /// The earlier node.
-    pub first: Arc<str>,
-    /// The later node.
-    pub second: Arc<str>,
-    /// What both use.
-    pub place: String,
 }
 
 /// Every template of a flow, in the order it is resolved.
@@ -203,58 +194,6 @@ impl Schedule {
     pub fn before(&self, order: OrderIx, node: NodeIx) -> u32 {
         let order = &self.orders[order];
         u32::try_from(order.writers.partition_point(|writer| *writer < node)).unwrap_or(u32::MAX)
-    }
-
-    /// Proves that conflicting accesses are ordered (E-11), in time linear in the accesses.
-    ///
-    /// # Errors
-    /// The first pair of nodes that is not.
-    pub fn prove(&self, graph: &Graph) -> Result<(), Race> {
-        for (ix, node) in graph.nodes.iter() {
-            let waits = &self.waits[ix];
-            let all = waits.iter().any(|w| w.until == Until::Retired(ix.0));
-            let covers = |order: OrderIx, count: u32| {
-                all || count == 0
-                    || waits.iter().any(|w| matches!(w.until, Until::First(o, c) if o == order && c >= count))
-            };
-            if let Some(thread) = node.body.thread {
-                let order = OrderIx(thread.0);
-                let count = self.before(order, ix);
-                if !covers(order, count) {
-                    return Err(self.race(graph, ix, order, count, &graph.threads[thread].name));
-                }
-            }
-            for leaf in node.body.leaves.values() {
-                if let Act::Open { from, .. } = leaf.act {
-                    let (order, count) = (OrderIx(from.0), self.open_at[ix]);
-                    if !covers(order, count) {
-                        return Err(self.race(graph, ix, order, count, &graph.threads[from].name));
-                    }
-                }
-            }
-            for path in paths(&node.body) {
-                if let Root::StepOutput { step, .. } = classify(path, |id| self.by_id.contains_key(id))
-                    && let Some(&producer) = self.by_id.get(step)
-                    && !(all || waits.iter().any(|w| w.until == Until::Finished(producer)))
-                {
-                    return Err(Race {
-                        first: graph.nodes[producer].id.clone(),
-                        second: node.id.clone(),
-                        place: format!("the result of {step}"),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn race(&self, graph: &Graph, node: NodeIx, order: OrderIx, count: u32, thread: &str) -> Race {
-        let last = (count as usize).checked_sub(1).and_then(|at| self.orders[order].writers.get(at));
-        Race {
-            first: last.map_or_else(|| "?".into(), |n| graph.nodes[*n].id.clone()),
-            second: graph.nodes[node].id.clone(),
-            place: format!("thread {thread}"),
-        }
     }
 }
 

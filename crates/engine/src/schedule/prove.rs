@@ -1,0 +1,136 @@
+//! The proof that a schedule has no race (E-11).
+//!
+//! Appends to a thread commute: each has its place by list order. Everything else that two nodes can do to one
+//! place has to be ordered: running on a thread after any writer of it, reading a slice of it, reading a result
+//! or a name. The proof goes through the accesses once, place by place.
+
+use super::{Schedule, Until, paths, supply, unknown_order};
+use crate::graph::{Act, Graph, Node};
+use crate::ids::{NodeIx, OrderIx};
+use crate::template::{Root, classify};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Two accesses that nothing orders.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("nodes {first} and {second} both use {place}, at least one changes it, and nothing orders them")]
+pub struct Race {
+    /// The earlier node.
+    pub first: Arc<str>,
+    /// The later node.
+    pub second: Arc<str>,
+    /// What both use.
+    pub place: String,
+}
+
+struct Proof<'a> {
+    schedule: &'a Schedule,
+    graph: &'a Graph,
+    /// The last node so far that declares a name.
+    declared: HashMap<Arc<str>, NodeIx>,
+    /// How many nodes so far may bring any name.
+    unknown: u32,
+}
+
+impl Schedule {
+    /// Proves that conflicting accesses are ordered, in time linear in the accesses.
+    ///
+    /// # Errors
+    /// The first pair of nodes that is not.
+    pub fn prove(&self, graph: &Graph) -> Result<(), Race> {
+        let mut proof = Proof { schedule: self, graph, declared: HashMap::new(), unknown: 0 };
+        for (ix, node) in graph.nodes.iter() {
+            proof.threads(ix, node)?;
+            proof.scope(ix, node)?;
+            proof.supply(ix, node);
+        }
+        Ok(())
+    }
+}
+
+impl Proof<'_> {
+    /// Whether the node waits for the first `count` writers of an order.
+    fn waits_for_first(&self, ix: NodeIx, order: OrderIx, count: u32) -> bool {
+        let waits = |until: &Until| match *until {
+            Until::First(known, first) => known == order && first >= count,
+            Until::Retired(retired) => retired >= ix.0,
+            Until::Finished(_) => false,
+        };
+        count == 0 || self.schedule.waits[ix].iter().any(|wait| waits(&wait.until))
+    }
+
+    fn waits_for(&self, ix: NodeIx, producer: NodeIx) -> bool {
+        let waits = |until: &Until| match *until {
+            Until::Finished(known) => known == producer,
+            Until::Retired(retired) => retired > producer.0,
+            Until::First(..) => false,
+        };
+        self.schedule.waits[ix].iter().any(|wait| waits(&wait.until))
+    }
+
+    fn threads(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
+        if let Some(thread) = node.body.thread {
+            let order = OrderIx(thread.0);
+            let count = self.schedule.before(order, ix);
+            if !self.waits_for_first(ix, order, count) {
+                return Err(self.race_in(order, count, ix, &self.graph.threads[thread].name));
+            }
+        }
+        for leaf in node.body.leaves.values() {
+            if let Act::Open { from, .. } = leaf.act {
+                let (order, count) = (OrderIx(from.0), self.schedule.open_at[ix]);
+                if !self.waits_for_first(ix, order, count) {
+                    return Err(self.race_in(order, count, ix, &self.graph.threads[from].name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scope(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
+        for path in paths(&node.body) {
+            match classify(path, |id| self.schedule.by_id.contains_key(id)) {
+                Root::Inputs { .. } => {}
+                Root::StepOutput { step, .. } => {
+                    if let Some(&producer) = self.schedule.by_id.get(step)
+                        && !self.waits_for(ix, producer)
+                    {
+                        return Err(self.race(producer, ix, format!("the result of {step}")));
+                    }
+                }
+                Root::Metadata { name, .. } | Root::Name { name, .. } => {
+                    if let Some(&producer) = self.declared.get(name)
+                        && !self.waits_for(ix, producer)
+                    {
+                        return Err(self.race(producer, ix, format!("the name {name}")));
+                    }
+                    let order = unknown_order(self.graph.threads.len());
+                    if !self.waits_for_first(ix, order, self.unknown) {
+                        return Err(self.race_in(order, self.unknown, ix, name));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn supply(&mut self, ix: NodeIx, node: &Node) {
+        let supply = supply(self.graph, node);
+        self.unknown += u32::from(supply.unknown);
+        for name in supply.names {
+            self.declared.insert(format!("{}_{name}", node.id).into(), ix);
+            self.declared.insert(name, ix);
+        }
+    }
+
+    fn race_in(&self, order: OrderIx, count: u32, second: NodeIx, place: &str) -> Race {
+        let writers = &self.schedule.orders[order].writers;
+        let first = (count as usize).checked_sub(1).and_then(|at| writers.get(at)).copied();
+        self.race(first.unwrap_or(second), second, place.to_owned())
+    }
+
+    fn race(&self, first: NodeIx, second: NodeIx, place: String) -> Race {
+        let id = |ix: NodeIx| Arc::clone(&self.graph.nodes[ix].id);
+        Race { first: id(first), second: id(second), place }
+    }
+}

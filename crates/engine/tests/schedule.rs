@@ -1,0 +1,58 @@
+//! The proof of E-11: a derived schedule has no race, and one with a wait missing is refused.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use selvedge_engine::Graph;
+use selvedge_engine::schedule::{Schedule, Until};
+use serde_json::json;
+
+/// `b` runs on a thread that `a` appends to, `c` opens one from it, `d` reads results and names.
+fn graph() -> Graph {
+    let say = |text: &str| json!({"name": "prompt", "act": {"say": text}});
+    let publish = json!({"name": "publish", "act": {"publish": {"to": 0, "description": "", "label": "x"}}});
+    let next = |leaf: serde_json::Value, to: u32| {
+        let mut leaf = leaf;
+        leaf["next"] = json!([{"when": "always", "to": to}]);
+        leaf
+    };
+    let open = |from: u32| json!({"name": "open", "act": {"open": {"from": from, "slice": [null, null]}}});
+    let call = json!({"name": "call", "act": {"call": {"tool": "t", "args": {}}}});
+    serde_json::from_value(json!({
+        "threads": [{"name": "main", "first": "task"}, {"name": "x"}, {"name": "y"}, {"name": "z"}],
+        "nodes": [
+            {"id": "a", "name": "a", "body": {"thread": 1, "leaves": [next(call, 1), publish]}},
+            {"id": "b", "name": "b", "body": {"thread": 0, "leaves": [say("hello")]}},
+            {"id": "c", "name": "c", "body": {"thread": 2, "leaves": [open(0)]}},
+            {"id": "d", "name": "d", "body": {"thread": 3, "leaves": [say("{{a.output}} {{total}}")]}},
+        ],
+        "tools": {"t": {"name": "t", "description": "", "input_schema": {}, "output_params": ["total"],
+                        "version": "1", "source": "test"}},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_derived_schedule_is_proved() {
+    let graph = graph();
+    for sequential in [false, true] {
+        assert_eq!(Schedule::derive(&graph, sequential).prove(&graph), Ok(()));
+    }
+}
+
+/// Whichever wait is taken away, the proof says which two nodes nothing orders any more.
+#[test]
+fn no_wait_can_be_spared() {
+    let graph = graph();
+    let whole = Schedule::derive(&graph, false);
+    let mut spared = 0;
+    for (node, waits) in whole.waits.iter() {
+        for until in waits.iter().map(|wait| wait.until) {
+            let mut schedule = whole.clone();
+            schedule.waits[node].retain(|wait| wait.until != until);
+            let race = schedule.prove(&graph).expect_err(&format!("{until:?} of {node:?} is not needed"));
+            assert_eq!(race.second, graph.nodes[node].id);
+            spared += 1;
+        }
+    }
+    assert!(spared >= 3, "only {spared} waits");
+    assert!(whole.waits.values().flatten().any(|wait| matches!(wait.until, Until::Finished(_))));
+}
