@@ -28,7 +28,12 @@ impl State {
             Some(Got::Reply(reply)) => self.judge_reply(node, frame, leaf, infer, phase, reply),
             Some(Got::Failed(failure, jitter)) => {
                 let tries = self.start.limits.model_attempts;
-                match again_after(failure, phase.faults, tries, None, *jitter) {
+                let again = again_after(failure, phase.faults, tries, None, *jitter);
+                // While it had failed, others may have used up what was left (E-20).
+                if let (Some(_), Some(fault)) = (again, self.over_budget()) {
+                    return self.failed(node, fault);
+                }
+                match again {
                     Some(after_ms) => Event::Retried {
                         effect: self.effect_id(node, frame, leaf, None, phase.attempt + 1),
                         after_ms,
