@@ -118,7 +118,7 @@ impl World {
             return Answer::Reply(text, list);
         }
         let text = match schema {
-            Some(schema) if fits => fitting(&mut rng, schema, true),
+            Some(schema) if fits => fitting(&mut rng, schema),
             Some(schema) => misfit(&mut rng, schema),
             None => words(&mut rng),
         };
@@ -217,12 +217,12 @@ fn words(rng: &mut Rng) -> String {
     }
 }
 
-fn fitting(rng: &mut Rng, schema: &Value, all: bool) -> String {
+fn fitting(rng: &mut Rng, schema: &Value) -> String {
     let mut object = Map::new();
     for name in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(|p| p.keys()) {
         let required = schema.get("required").and_then(Value::as_array);
         let required = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
-        if (required && all) || rng.chance(60) {
+        if required || rng.chance(60) {
             object.insert(name.clone(), rng.within(0, 9).into());
         }
     }
@@ -237,7 +237,11 @@ fn misfit(rng: &mut Rng, schema: &Value) -> String {
     match rng.below(4) {
         0 => "[]".to_owned(),
         1 => "no json".to_owned(),
-        2 => fitting(rng, schema, false),
-        _ => fitting(rng, schema, true).replace(':', ":\"x\"+"),
+        // Without what is required; where nothing is, no object at all.
+        2 if schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty()) => {
+            "{}".to_owned()
+        }
+        2 => "7".to_owned(),
+        _ => fitting(rng, schema).replace(':', ":\"x\"+"),
     }
 }
