@@ -266,6 +266,17 @@ async fn an_interrupt_leaves_a_resumable_run() {
 /// E-05: a write that was in flight when the process died is asked about; everything else is simply repeated.
 #[tokio::test]
 async fn a_lost_write_asks_a_person() {
+    lost_write(Vec::new()).await;
+}
+
+/// E-05, P-21: also when the tool has changed meanwhile: what may have been written was written by either.
+#[tokio::test]
+async fn a_lost_write_of_a_changed_tool_asks_too() {
+    let changed = ToolDef { version: "2".into(), ..ToolDef::clone(&tool("t", Effects::Write)) };
+    lost_write(vec![Input::Resume(vec![changed])]).await;
+}
+
+async fn lost_write(resumed_with: Vec<Input>) {
     let dir = tempfile::tempdir().unwrap();
     let graph = graph(vec![calls("w", "t", None)], &[tool("t", Effects::Write)]);
     let (store, mut journal) = stored(dir.path(), "r", &graph).await;
@@ -286,7 +297,7 @@ async fn a_lost_write_asks_a_person() {
     let tools: ToolFn = Box::new(|_| Box::pin(async { Ok(json!("written")) }));
     let living = driver(Box::new(|_| says("")), tools, Limits::default());
     let halt =
-        living.drive("r", &mut loaded.state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+        living.drive("r", &mut loaded.state, &mut journal, resumed_with, &Stop::default()).await.unwrap();
     assert_eq!(halt, Halt::Waiting);
     assert_eq!(store.run("r").unwrap().status, Stored::Waiting);
     let ask = loaded.state.asks().keys().next().cloned().unwrap();

@@ -120,8 +120,7 @@ impl State {
 
     /// What a person's no means for a call: nobody knows about a write that was in flight (C-13).
     pub(crate) fn refused_by_person(&self, node: NodeIx, call: &ToolCall) -> Fault {
-        let version = self.graph.tools.get(&call.name).map_or("", |tool| &tool.version);
-        if self.pool.unknown.contains(&(node, tool_key(&call.name, version, &call.arguments))) {
+        if self.pool.unknown.contains(&(node, any_version(&call.name, &call.arguments))) {
             return unknown_outcome(&call.name);
         }
         Fault::new(FaultKind::Denied, format!("a person said no to running `{}`", call.name))
@@ -132,12 +131,9 @@ impl State {
         if effects == Effects::Write
             && let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at))
         {
-            let any = tool_key(&slot.call.name, "", &slot.call.arguments);
-            let exact = self.call_key(slot);
-            self.pool.written.remove(&(node, any));
-            if let Some(exact) = exact {
-                self.pool.unknown.remove(&(node, exact));
-            }
+            let key = (node, any_version(&slot.call.name, &slot.call.arguments));
+            self.pool.written.remove(&key);
+            self.pool.unknown.remove(&key);
         }
         if effects >= Effects::Read {
             self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
@@ -161,15 +157,14 @@ impl State {
         if self.pool.is_empty() {
             return Reuse::No;
         }
-        let key = (node, tool_key(&tool.name, &tool.version, args));
-        if self.pool.unknown.contains(&key) {
+        let any = (node, any_version(&tool.name, args));
+        if effects == Effects::Write && self.pool.unknown.contains(&any) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
             );
         }
-        let Some(found) = self.pool.find(&key) else {
-            let before = self.pool.written.contains(&(node, tool_key(&tool.name, "", args)));
-            return match effects == Effects::Write && before {
+        let Some(found) = self.pool.find(&(node, tool_key(&tool.name, &tool.version, args))) else {
+            return match effects == Effects::Write && self.pool.written.contains(&any) {
                 true => Reuse::AskFirst("ran with success before, and has changed since"),
                 false => Reuse::No,
             };
@@ -188,8 +183,7 @@ impl State {
     }
 
     fn model_key(&self, node: NodeIx, leaf: LeafIx, thread: &crate::message::Thread) -> Option<Key> {
-        let mut frame = Frame::new(Some(leaf), thread.clone());
-        frame.leaf = Some(leaf);
+        let frame = Frame::new(Some(leaf), thread.clone());
         let request = self.model_request(node, &frame, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.
@@ -232,11 +226,7 @@ impl State {
         for row in self.nodes.values_mut() {
             row.waiters.clear();
         }
-        if self.seeded >= self.graph.threads.len() {
-            self.await_from(first);
-        } else {
-            self.await_from(NodeIx(0));
-        }
+        self.await_from(first);
     }
 
     fn fill_pool(&mut self, first: NodeIx) {
@@ -252,7 +242,7 @@ impl State {
                 if let Content::Tool(call, _) = &content
                     && self.graph.effects(&self.graph.nodes[node], &call.name) == Effects::Write
                 {
-                    self.pool.written.insert((node, tool_key(&call.name, "", &call.arguments)));
+                    self.pool.written.insert((node, any_version(&call.name, &call.arguments)));
                 }
                 let key = match &content {
                     Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
@@ -272,13 +262,9 @@ impl State {
         let open = |slot: &&Slot| {
             slot.effects == Effects::Write && matches!(slot.state, SlotState::Running | SlotState::Lost(_))
         };
-        let keys: Vec<Key> = slots.iter().filter(open).filter_map(|slot| self.call_key(slot)).collect();
-        self.pool.unknown.extend(keys.into_iter().map(|key| (node, key)));
-    }
-
-    fn call_key(&self, slot: &Slot) -> Option<Key> {
-        let tool = self.graph.tools.get(&slot.call.name)?;
-        Some(tool_key(&slot.call.name, &tool.version, &slot.call.arguments))
+        let key = |slot: &Slot| (node, any_version(&slot.call.name, &slot.call.arguments));
+        let keys: Vec<(NodeIx, Key)> = slots.iter().filter(open).map(key).collect();
+        self.pool.unknown.extend(keys);
     }
 
     /// Orders and threads as they were when only the nodes before `first` had finished.
@@ -304,6 +290,11 @@ pub(crate) fn unknown_outcome(tool: &str) -> Fault {
         FaultKind::UnknownOutcome,
         format!("nobody knows whether `{tool}` ran before the process ended"),
     )
+}
+
+/// A call whatever the tool's version: what was written was written.
+fn any_version(name: &str, args: &Value) -> Key {
+    tool_key(name, "", args)
 }
 
 fn tool_key(name: &str, version: &str, args: &Value) -> Key {
