@@ -4,7 +4,8 @@
 //! [`crate::State::request`] builds the request from them when the driver wants to send it.
 
 use crate::fault::{Fault, FaultKind};
-use crate::message::{Message, ToolCall};
+use crate::message::ToolCall;
+use crate::messages::Messages;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -106,7 +107,7 @@ pub struct ModelRequest {
     /// The model role or name the document asked for; `basic` if it did not.
     pub role: Arc<str>,
     /// Exactly what is sent, in order (E-23).
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Messages,
     /// The tools offered; empty means that the request has no tools at all (P-15).
     pub tools: Vec<Arc<ToolDef>>,
     /// The shape the reply must have.
@@ -154,6 +155,28 @@ pub struct Tokens {
     /// Price by the configured table, in its currency; 0 without one.
     #[serde(default)]
     pub cost: f64,
+    /// Those of `input` that the provider read from a cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached: u64,
+    /// Those of `output` that the model spent on thoughts that are no part of the reply.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    /// Adds another call's. A provider's figure may be nonsense, but never a failed assertion.
+    pub fn add(&mut self, other: &Tokens) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        self.cost += other.cost;
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A model's whole answer.
@@ -208,3 +231,6 @@ pub enum Outcome {
     /// Neither.
     Failed(Failure),
 }
+
+#[cfg(test)]
+mod tests;

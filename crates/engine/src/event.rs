@@ -5,7 +5,8 @@
 
 use crate::effect::{EffectId, Outcome, ToolDef};
 use crate::fault::{Fault, Warning};
-use crate::graph::AskKind;
+use crate::graph::{AskKind, Graph};
+use crate::machine::Past;
 use crate::message::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,6 +44,8 @@ pub enum Input {
     /// A failed run is to go on, or any run with tools that have changed: `tools` are the definitions that differ
     /// from the pinned ones (P-21).
     Resume(Vec<ToolDef>),
+    /// The run leaves its source here and goes on by itself (E-19).
+    Fork(Box<Fork>),
     /// An internal assertion failed (E-17).
     Poison(String),
 }
@@ -67,6 +70,43 @@ pub struct Start {
     /// Which model answers for a role, in the driver's words; equal words are the same model (E-29).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+/// Where and how a run leaves its source (E-19). It holds references only: what the source had recorded is folded
+/// from the source's own journal whenever the fork is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The source's id.
+    pub source: Arc<str>,
+    /// How many events the source had: what of them may be reused, also behind the shared prefix (E-29).
+    pub events: u64,
+    /// Hash of the graph that the fork begins anew; without one it goes on where the shared prefix ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Arc<str>>,
+    /// The first data layer of a fork that begins anew; absent: the source's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial: Option<Map<String, Value>>,
+    /// Caps in place of the source's. What was used counts from the fork on (E-20).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Turns overlap off from here on (P-20).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
+    /// Other models by role, as in [`Event::ModelsSet`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<Arc<str>, Arc<str>>,
+    /// Definitions that replace the pinned ones (P-21).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDef>,
+    /// Edited messages: the text that takes the place of a recorded reply's or output's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<EffectId, Arc<str>>,
+    /// What the first `events` events of the source recorded; filled in by whoever reads the journal.
+    #[serde(skip)]
+    pub past: Option<Arc<Past>>,
+    /// The graph that `graph` names; filled in by whoever reads the journal.
+    #[serde(skip)]
+    pub compiled: Option<Arc<Graph>>,
 }
 
 /// Caps on what a run may use; absent is no cap (E-20).
@@ -164,6 +204,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<ToolDef>,
     },
+    /// Input: the run leaves its source.
+    Forked(Box<Fork>),
     /// Input: a bug ended this run.
     Poisoned {
         /// The failed assertion.
@@ -305,6 +347,7 @@ impl Event {
                 | Event::BudgetSet { .. }
                 | Event::ModelsSet { .. }
                 | Event::Resumed { .. }
+                | Event::Forked(_)
                 | Event::Poisoned { .. }
         )
     }
@@ -324,6 +367,7 @@ impl Input {
             Event::BudgetSet { budget } => Input::Budget(budget),
             Event::ModelsSet { models } => Input::Models(models),
             Event::Resumed { tools } => Input::Resume(tools),
+            Event::Forked(fork) => Input::Fork(fork),
             Event::Poisoned { message } => Input::Poison(message),
             Event::NodeStarted { .. }
             | Event::Opened { .. }

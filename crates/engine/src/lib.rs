@@ -52,14 +52,18 @@ pub mod graph;
 pub mod ids;
 mod machine;
 pub mod message;
+mod messages;
 pub mod schedule;
 mod schema;
 pub mod template;
 
 pub use effect::*;
-pub use event::{Body, Budget, End, Event, Input, Limits, Record, Start};
+pub use event::{Body, Budget, End, Event, Fork, Input, Limits, Record, Start};
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{AskKind, Graph};
 pub use ids::*;
-pub use machine::{Asking, NodeView, PendingEffect, Publication, RunStatus, State, StepResult, Usage, View};
+pub use machine::{
+    Asking, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage, View,
+};
 pub use message::{Message, Role, Slice, Thread, ToolCall};
+pub use messages::Messages;

@@ -71,6 +71,8 @@ pub struct Schedule {
     pub world_before: Table<NodeIx, (u32, u32)>,
     /// For each node, the last earlier node that declares a bare name it reads, by name.
     pub last_supplier: Table<NodeIx, Vec<(Arc<str>, NodeIx)>>,
+    /// Whether a node has placeholders.
+    pub reads: Table<NodeIx, bool>,
     /// Positions of node ids.
     pub by_id: HashMap<Arc<str>, NodeIx>,
     /// Positions of thread names.
@@ -234,6 +236,7 @@ impl<'a> Builder<'a> {
         self.schedule.world.push(world);
         self.schedule.world_before.push(world_before);
         self.schedule.last_supplier.push(last_supplier);
+        self.schedule.reads.push(!paths(&node.body).is_empty());
         self.schedule.member.push(Vec::new());
         self.writes(ix, node, world, opened.map_or(0, |(_, least)| least));
     }

@@ -7,7 +7,7 @@ use crate::stop::Stop;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{
-    EffectId, Event, Failure, FaultKind, Input, Outcome, Record, Request, RunStatus, State,
+    EffectId, Event, Failure, FaultKind, Input, ModelRequest, Outcome, Record, Request, RunStatus, State,
 };
 use selvedge_store::StoreError;
 use std::collections::HashSet;
@@ -44,6 +44,10 @@ impl Default for Limits {
 pub trait Watcher: Send + Sync {
     /// Events that are durable now, and the state after them.
     fn events(&self, state: &State, records: &[Record]);
+    /// A dispatched effect has its turn under the limits on parallel calls, and begins.
+    fn began(&self, effect: &EffectId) {
+        let _ = effect;
+    }
     /// A delta of an effect in flight.
     fn delta(&self, effect: &EffectId, delta: Delta) {
         let _ = (effect, delta);
@@ -231,7 +235,8 @@ impl Drive<'_> {
     async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
         let at = now_ms();
         let state = &mut *self.state;
-        let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on)));
+        let recalled = |request: ModelRequest| self.driver.model.recorded(&request, &self.run);
+        let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on, recalled)));
         let records = match advanced {
             Ok(records) => records,
             Err(panic) => return self.poison(&panic_text(panic.as_ref())).await.map(Some),
@@ -310,6 +315,7 @@ impl Drive<'_> {
     /// The call behind its semaphore. Ports are entered here, in the order of requests.
     fn call(&self, request: Request, effect: &EffectId) -> impl Future<Output = Outcome> + Send + use<> {
         let watcher = self.driver.watcher.clone();
+        let started = watcher.clone().map(|watcher| (watcher, effect.clone()));
         let effect = effect.clone();
         let watch = watcher.map(|watcher| {
             let watch: crate::ports::Watch = Arc::new(move |delta| watcher.delta(&effect, delta));
@@ -330,6 +336,9 @@ impl Drive<'_> {
         };
         async move {
             let permit = gate.acquire_owned().await;
+            if let Some((watcher, effect)) = started {
+                watcher.began(&effect);
+            }
             let outcome = call.await.unwrap_or_else(Outcome::Failed);
             drop(permit);
             outcome
@@ -363,7 +372,13 @@ async fn keep_flying<T>(
 
 /// Applies inputs and everything that follows from them. Derived events carry the time of the latest input,
 /// so that a replay of the inputs gives them again byte for byte (E-18).
-fn advance(state: &mut State, inputs: Vec<Input>, now: i64, go_on: bool) -> Vec<Record> {
+fn advance(
+    state: &mut State,
+    inputs: Vec<Input>,
+    now: i64,
+    go_on: bool,
+    recalled: impl Fn(ModelRequest),
+) -> Vec<Record> {
     let mut records = Vec::new();
     for input in inputs {
         if let Some(event) = state.accept(input) {
@@ -374,6 +389,10 @@ fn advance(state: &mut State, inputs: Vec<Input>, now: i64, go_on: bool) -> Vec<
     }
     let at = state.tick(0);
     while go_on && let Some(event) = state.step() {
+        // A fork's model has not been asked what its source was; it counts all the same (C-07).
+        if let Some(request) = state.recalled(&event) {
+            recalled(request);
+        }
         state.apply(&event);
         records.push(Record { at, event });
     }

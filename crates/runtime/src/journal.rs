@@ -1,9 +1,9 @@
 //! Where a run's events go.
 
 use crate::driver::DriveError;
-use selvedge_engine::{Record, RunStatus, State};
+use selvedge_engine::{Event, Record, RunStatus, State};
 use selvedge_store::{Entry, RunStatus as StoredStatus, RunUpdate, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The journal of one run: in the store, or in memory only for benches and tests.
@@ -56,8 +56,9 @@ impl Journal {
 /// The run's row changes when it ends or begins to wait, so that `runs` needs no journal (C-15).
 fn update(state: &State, records: &[Record]) -> Option<RunUpdate> {
     let status = state.status();
-    let resumed = records.iter().any(|r| matches!(r.event, selvedge_engine::Event::Resumed { .. }));
-    let answered = records.iter().any(|r| matches!(r.event, selvedge_engine::Event::Answered { .. }));
+    let begun = |event: &Event| matches!(event, Event::Resumed { .. } | Event::Forked(_));
+    let resumed = records.iter().any(|r| begun(&r.event));
+    let answered = records.iter().any(|r| matches!(r.event, Event::Answered { .. }));
     let status = match status {
         RunStatus::Running if resumed || answered => (StoredStatus::Running, None),
         RunStatus::Running => return None,
@@ -66,15 +67,25 @@ fn update(state: &State, records: &[Record]) -> Option<RunUpdate> {
         RunStatus::Failed => (StoredStatus::Failed, records.last().map(|r| r.at)),
         RunStatus::Cancelled => (StoredStatus::Cancelled, records.last().map(|r| r.at)),
     };
-    Some(RunUpdate { status: Some(status), usage: Some(usage_json(state)), ..RunUpdate::default() })
+    Some(RunUpdate { status: Some(status), usage: Some(usage(state).to_string()), ..RunUpdate::default() })
 }
 
-/// A run's usage in C-02's shape.
-pub(crate) fn usage_json(state: &State) -> String {
+/// A run's usage in C-02's shape: `{model_calls, tool_calls, input_tokens, output_tokens, cost}`, and where providers
+/// tell them apart `cached_tokens` and `reasoning_tokens`, which are parts of the two sums.
+pub fn usage(state: &State) -> Value {
     let usage = state.usage();
-    json!({
-        "model_calls": usage.model_calls, "tool_calls": usage.tool_calls,
-        "input_tokens": usage.tokens.input, "output_tokens": usage.tokens.output, "cost": usage.tokens.cost,
-    })
-    .to_string()
+    let mut used = json!({
+        "model_calls": usage.model_calls,
+        "tool_calls": usage.tool_calls,
+        "input_tokens": usage.tokens.input,
+        "output_tokens": usage.tokens.output,
+        "cost": usage.tokens.cost,
+    });
+    let parts = [("cached_tokens", usage.tokens.cached), ("reasoning_tokens", usage.tokens.reasoning)];
+    for (name, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
+        if let Some(used) = used.as_object_mut() {
+            used.insert(name.to_owned(), count.into());
+        }
+    }
+    used
 }

@@ -41,6 +41,7 @@
 //! # }
 //! ```
 
+mod ahead;
 mod driver;
 mod journal;
 mod load;
@@ -48,7 +49,7 @@ pub mod ports;
 mod stop;
 
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
-pub use journal::Journal;
-pub use load::{LoadError, Loaded, fold, graph_of, load};
+pub use journal::{Journal, usage};
+pub use load::{Count, LoadError, Loaded, Reading, graph_of, load, past};
 pub use ports::{CallContext, Delta, Model, Pending, Tools, Watch};
 pub use stop::Stop;

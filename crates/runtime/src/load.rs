@@ -1,8 +1,10 @@
 //! From a stored journal back to a state: the whole of recovery is this fold (E-03, E-05).
 
+use crate::ahead::ahead;
 use crate::ports::Model;
-use selvedge_engine::{Event, Graph, Input, Record, Request, State};
-use selvedge_store::{RunInfo, Store, StoreError};
+use selvedge_engine::{EffectId, Event, Graph, Input, ModelRequest, Past, Record, Request, State};
+use selvedge_store::{Entry, RunInfo, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why a run could not be loaded.
@@ -32,24 +34,136 @@ pub struct Loaded {
     pub state: State,
 }
 
-/// The compiled graph that a run names by hash (E-05).
+/// The compiled graph that a run names by hash (E-05): the one it was started with, a fork's own if it has one.
 ///
 /// # Errors
 /// If the store has no readable graph for it.
 pub fn graph_of(store: &Store, info: &RunInfo) -> Result<Arc<Graph>, LoadError> {
-    let unreadable = |cause: String| LoadError::Unreadable {
-        run: info.id.clone(),
-        what: "its compiled graph".into(),
-        cause,
-    };
-    let hash = info.graph.ok_or_else(|| unreadable("the run names none".into()))?;
-    let bytes = store.get_blob(hash)?;
-    let graph = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    Ok(Arc::new(graph))
+    let hash = info.graph.ok_or_else(|| unreadable(&info.id, "its compiled graph", "the run names none"))?;
+    graph_at(store, &info.id, &hash.to_string())
 }
 
-/// Loads a run up to event `until`, or whole. A model that counts requests is told of those that came to
-/// an end (C-07).
+fn graph_at(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, LoadError> {
+    let bytes = store.get_blob(hash.parse()?)?;
+    let graph = serde_json::from_slice(&bytes);
+    Ok(Arc::new(graph.map_err(|error| unreadable(run, "its compiled graph", &error.to_string()))?))
+}
+
+fn unreadable(run: &str, what: &str, cause: &str) -> LoadError {
+    LoadError::Unreadable { run: run.into(), what: what.into(), cause: cause.into() }
+}
+
+/// Reads the events of a stored journal, and with them what they only name: the graph that a run begins with, and
+/// for a fork what its sources had recorded (E-19).
+#[derive(Debug)]
+pub struct Reading {
+    store: Store,
+    run: String,
+    graph: Arc<Graph>,
+    pasts: Pasts,
+}
+
+/// What runs had recorded after so many events.
+type Pasts = BTreeMap<(String, u64), Arc<Past>>;
+
+impl Reading {
+    /// Begins to read the journal of `run`.
+    ///
+    /// # Errors
+    /// If it is not there, or does not begin with a graph that can be read.
+    pub fn open(store: &Store, run: &str) -> Result<Self, LoadError> {
+        let first = store.journal(run, 1)?.next().transpose()?;
+        let first = first.ok_or_else(|| unreadable(run, "event 1", "its journal is empty"))?;
+        let Event::Started(start) = parsed(run, &first)? else {
+            return Err(unreadable(run, "event 1", "it is no beginning"));
+        };
+        let graph = graph_at(store, run, &start.graph)?;
+        Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() })
+    }
+
+    /// The graph with which the journal begins: [`State::new`] takes it. A fork may change it later.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The event of an entry, whole.
+    ///
+    /// # Errors
+    /// If it, or what it names, can't be read.
+    pub fn event(&mut self, entry: &Entry) -> Result<Event, LoadError> {
+        let mut event = parsed(&self.run, entry)?;
+        self.complete(&mut event)?;
+        Ok(event)
+    }
+
+    /// Adds to an event what it only names.
+    fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
+        if let Event::Forked(fork) = event {
+            fork.past = Some(self.past(&fork.source, fork.events)?);
+            if let Some(hash) = &fork.graph {
+                fork.compiled = Some(graph_at(&self.store, &self.run, hash)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a run had recorded after so many events. The sources of forks come first, however long their chain is.
+    fn past(&mut self, run: &str, events: u64) -> Result<Arc<Past>, LoadError> {
+        let mut chain = vec![(run.to_owned(), events)];
+        while let Some((run, events)) = chain.last()
+            && !self.pasts.contains_key(&(run.clone(), *events))
+        {
+            let point = self.store.run(run)?.fork.filter(|point| point.events < *events);
+            let Some(point) = point else { break };
+            let n = point.events + 1;
+            let entry = self.store.journal(run, n)?.next().transpose()?;
+            match entry.as_ref().map(|entry| parsed(run, entry)).transpose()? {
+                Some(Event::Forked(fork)) => chain.push((point.run, fork.events)),
+                _ => return Err(unreadable(run, &format!("event {n}"), "a fork begins with another event")),
+            }
+        }
+        let mut found = None;
+        while let Some(at) = chain.pop() {
+            let past = match self.pasts.get(&at) {
+                Some(past) => Arc::clone(past),
+                None => Arc::new(self.recorded(&at.0, at.1)?),
+            };
+            self.pasts.insert(at, Arc::clone(&past));
+            found = Some(past);
+        }
+        found.ok_or_else(|| unreadable(run, "its past", "it has none"))
+    }
+
+    /// Folds a run whose own sources are known already.
+    fn recorded(&self, run: &str, events: u64) -> Result<Past, LoadError> {
+        let mut reading = Reading { pasts: self.pasts.clone(), ..Reading::open(&self.store, run)? };
+        let mut state = State::recording(Arc::clone(&reading.graph));
+        for entry in self.store.journal(run, 1)? {
+            let entry = entry?;
+            if entry.n > events {
+                break;
+            }
+            let event = reading.event(&entry)?;
+            state.apply_record(&Record { at: entry.at_ms, event });
+        }
+        Ok(state.past())
+    }
+}
+
+/// What a run had recorded after its first `events` events, for a fork of it (E-29).
+///
+/// # Errors
+/// If the run is not there or can't be read.
+pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Past>, LoadError> {
+    Reading::open(store, run)?.past(run, events)
+}
+
+fn parsed(run: &str, entry: &Entry) -> Result<Event, LoadError> {
+    serde_json::from_str(&entry.json)
+        .map_err(|error| unreadable(run, &format!("event {}", entry.n), &error.to_string()))
+}
+
+/// Loads a run up to event `until`, or whole. A model that counts requests is told of those that were made (C-07).
 ///
 /// # Errors
 /// If the run is not there or can't be read.
@@ -60,30 +174,105 @@ pub fn load(
     model: Option<&dyn Model>,
 ) -> Result<Loaded, LoadError> {
     let info = store.run(run)?;
-    let mut state = State::new(graph_of(store, &info)?);
-    for entry in store.journal(run, 1)? {
-        let entry = entry?;
-        if until.is_some_and(|until| entry.n > until) {
-            break;
+    let decode = |entry: Entry| parsed(run, &entry).map(|event| (entry.n, Record { at: entry.at_ms, event }));
+    let state = ahead(store.journal(run, 1)?, decode, |records| {
+        let mut reading = Reading::open(store, run)?;
+        let mut state = State::new(Arc::clone(reading.graph()));
+        let mut count = Count::new(run, model, info.fork.as_ref().map(|point| point.events + 1));
+        for read in records {
+            let (n, mut record) = read?;
+            if until.is_some_and(|until| n > until) {
+                break;
+            }
+            reading.complete(&mut record.event)?;
+            count.fold(&mut state, &record);
         }
-        let event: Event = serde_json::from_str(&entry.json).map_err(|error| LoadError::Unreadable {
-            run: run.into(),
-            what: format!("event {}", entry.n),
-            cause: error.to_string(),
-        })?;
-        fold(&mut state, &Record { at: entry.at_ms, event }, run, model);
-    }
+        Ok::<State, LoadError>(state)
+    })?;
     Ok(Loaded { info, state })
 }
 
-/// Applies one record, telling the model of a request that it ends.
-pub fn fold(state: &mut State, record: &Record, run: &str, model: Option<&dyn Model>) {
-    if let (Some(model), Event::Completed { effect, .. }) = (model, &record.event)
-        && let Some(Request::Model(request)) = state.request(effect)
-    {
-        model.recorded(&request, run);
+/// A fold that tells a model which requests the run has made (C-07's `nth`). Those in flight at the end are left to
+/// whoever sends them again.
+pub struct Count<'m> {
+    run: String,
+    model: Option<&'m dyn Model>,
+    /// The event with which the run left its source: what came before counts only if it has retired, as the
+    /// rest is asked, or recalled, again.
+    forked: Option<u64>,
+    held: Vec<ModelRequest>,
+    /// Requested since the last input: not sent yet.
+    unsent: BTreeSet<EffectId>,
+}
+
+impl<'m> Count<'m> {
+    /// Counts for `model`, if there is one; `forked` is the number of the event with which a fork begins.
+    pub fn new(run: &str, model: Option<&'m dyn Model>, forked: Option<u64>) -> Self {
+        Self { run: run.to_owned(), model, forked, held: Vec::new(), unsent: BTreeSet::new() }
     }
-    state.apply_record(record);
+
+    /// Applies one record.
+    pub fn fold(&mut self, state: &mut State, record: &Record) {
+        if self.model.is_some() {
+            self.look(state, &record.event);
+        }
+        state.apply_record(record);
+    }
+
+    fn look(&mut self, state: &State, event: &Event) {
+        if self.forked == Some(state.events() + 1) {
+            self.forked = None;
+            let anew = matches!(event, Event::Forked(fork) if fork.graph.is_some());
+            let retired: BTreeSet<Arc<str>> =
+                state.node_views().into_iter().filter(|view| view.retired).map(|view| view.node).collect();
+            let held = std::mem::take(&mut self.held);
+            for request in held.into_iter().filter(|request| !anew && retired.contains(&request.node)) {
+                self.count(request);
+            }
+            return;
+        }
+        match event {
+            Event::Completed { effect, .. } => self.ended(state, std::iter::once(effect.clone())),
+            Event::Reused { .. } => {
+                if let Some(request) = state.recalled(event) {
+                    self.count(request);
+                }
+            }
+            Event::Requested { effect, .. } | Event::Retried { effect, .. } => {
+                self.unsent.insert(effect.clone());
+            }
+            // What is in flight comes to nothing. It was sent, unless it was requested in the turn that ends it.
+            Event::Resumed { .. } | Event::Poisoned { .. } => {
+                let flying: Vec<EffectId> = state.pending().keys().cloned().collect();
+                self.ended(state, flying.into_iter());
+            }
+            Event::Ended { .. } => {
+                let sent = |effect: &&EffectId| !self.unsent.contains(*effect);
+                let flying: Vec<EffectId> = state.pending().keys().filter(sent).cloned().collect();
+                self.ended(state, flying.into_iter());
+            }
+            _ => {}
+        }
+        if event.is_input() {
+            self.unsent.clear();
+        }
+    }
+
+    fn ended(&mut self, state: &State, effects: impl Iterator<Item = EffectId>) {
+        for effect in effects {
+            if let Some(Request::Model(request)) = state.request(&effect) {
+                self.count(request);
+            }
+        }
+    }
+
+    fn count(&mut self, request: ModelRequest) {
+        match self.model {
+            Some(_) if self.forked.is_some() => self.held.push(request),
+            Some(model) => model.recorded(&request, &self.run),
+            None => {}
+        }
+    }
 }
 
 /// What a driver says first about effects that were in flight when an earlier process died: a write may

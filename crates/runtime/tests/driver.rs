@@ -121,6 +121,21 @@ async fn stored(dir: &std::path::Path, run: &str, graph: &Graph) -> (Arc<Store>,
     (store, journal)
 }
 
+/// E-04: a node's completion and the next node's request share one commit, whatever else the two lead to.
+#[tokio::test]
+async fn one_commit_a_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..20).map(|n| format!("n{n}")).collect();
+    let graph = graph(names.iter().map(|name| asks(name)).collect(), &[]);
+    let (store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let mut state = State::new(Arc::clone(&graph));
+    let before = store.commits();
+    let driver = driver(Box::new(|_| says("heard")), no_tools(), Limits::default());
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    // The first commit holds the start and the first request.
+    assert_eq!(store.commits() - before, names.len() as u64 + 1);
+}
+
 /// E-03, E-04: what is in the store folds to the live state, and the index knows how the run ended.
 #[tokio::test]
 async fn the_stored_journal_is_the_run() {
@@ -341,4 +356,41 @@ impl Texts for Vec<(Arc<str>, Vec<Arc<selvedge_engine::Message>>)> {
     fn concat_texts(&self) -> Vec<String> {
         self.iter().flat_map(|(_, messages)| messages.iter().map(|m| m.content.to_string())).collect()
     }
+}
+
+/// Which effects had their turn, in that order, and how many of them were over by then.
+#[derive(Default)]
+struct Turns(std::sync::Mutex<Vec<(String, usize)>>, AtomicU32);
+impl selvedge_runtime::Watcher for Turns {
+    fn events(&self, _: &State, records: &[selvedge_engine::Record]) {
+        let over = |record: &&selvedge_engine::Record| {
+            matches!(record.event, selvedge_engine::Event::Completed { .. })
+        };
+        let over = records.iter().filter(over).count();
+        self.1.fetch_add(u32::try_from(over).unwrap(), Ordering::SeqCst);
+    }
+    fn began(&self, effect: &selvedge_engine::EffectId) {
+        let over = usize::try_from(self.1.load(Ordering::SeqCst)).unwrap();
+        self.0.lock().unwrap().push((effect.to_string(), over));
+    }
+}
+
+#[tokio::test]
+async fn watchers_learn_when_a_call_has_its_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = graph(vec![calls("a", "t", None), calls("b", "t", None)], &[tool("t", Effects::Pure)]);
+    let tools: ToolFn = Box::new(|_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(json!(1))
+        })
+    });
+    let mut driver = driver(Box::new(|_| says("")), tools, Limits { concurrency: 1, ..Limits::default() });
+    let turns = Arc::new(Turns::default());
+    driver.watcher = Some(Arc::clone(&turns) as Arc<dyn selvedge_runtime::Watcher>);
+    let (_store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let mut state = State::new(graph);
+    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let seen = turns.0.lock().unwrap().clone();
+    assert_eq!(seen, [("a/call/1/1".to_owned(), 0), ("b/call/1/1".to_owned(), 1)]);
 }

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use crate::watch::{Watch, valid_conversation};
 use crate::world::{Answer, Asker, World};
 use selvedge_engine::{
-    Budget, EffectId, Effects, Event, Failure, Fault, FaultKind, Graph, Input, Message, ModelReply,
+    Budget, EffectId, Effects, Event, Failure, Fault, FaultKind, Fork, Graph, Input, Message, ModelReply,
     ModelRequest, Outcome, Record, Request, Role, RunStatus, Start, State, ToolCall,
 };
 use serde_json::json;
@@ -52,6 +52,8 @@ pub struct Sim<'p> {
     requests: Vec<(usize, String)>,
     /// Effects that were lost, by their id without the attempt.
     lost: BTreeMap<String, u32>,
+    /// What each effect asked: the node, and the content with the node's id in front.
+    pub(crate) contents: BTreeMap<EffectId, (usize, String)>,
     asked_lost: BTreeSet<String>,
     sent: BTreeSet<EffectId>,
 }
@@ -70,6 +72,7 @@ impl<'p> Sim<'p> {
             now: 1_000,
             requests: Vec::new(),
             lost: BTreeMap::new(),
+            contents: BTreeMap::new(),
             asked_lost: BTreeSet::new(),
             sent: BTreeSet::new(),
         }
@@ -92,6 +95,7 @@ impl<'p> Sim<'p> {
         for (at, (record, mark)) in journal.records()?.iter().zip(&journal.marks).enumerate() {
             sim.state.apply_record(record);
             sim.now = sim.now.max(record.at);
+            sim.keep_source(&record.event);
             sim.note(record, journal.lines.get(at).cloned().unwrap_or_default(), mark.changes)?;
             if let Event::Requested { effect, .. } | Event::Retried { effect, .. } = &record.event
                 && sim.state.pending().get(effect).is_some_and(|p| p.effects == Effects::Write)
@@ -105,6 +109,43 @@ impl<'p> Sim<'p> {
         }
         sim.lose_writes()?;
         Ok(sim)
+    }
+
+    /// A process that makes a fork of a run, which shares `prefix` with it (E-19). The world is as the source left
+    /// it, or goes on changing it.
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub fn forked(
+        source: &Sim<'p>,
+        graph: &Arc<Graph>,
+        schedule: Schedule,
+        prefix: &Journal,
+        fork: Fork,
+    ) -> Result<Self, String> {
+        let mut sim = Self::new(source.plan, graph, source.world.clone(), schedule);
+        sim.contents.clone_from(&source.contents);
+        for (at, record) in prefix.records()?.iter().enumerate() {
+            sim.state.apply_record(record);
+            sim.now = sim.now.max(record.at);
+            sim.keep_source(&record.event);
+            sim.note(record, prefix.lines.get(at).cloned().unwrap_or_default(), sim.world.changes())?;
+        }
+        sim.now = sim.now.max(source.now);
+        sim.input(Input::Fork(Box::new(fork)))?;
+        Ok(sim)
+    }
+
+    /// The same with another plan from here on.
+    pub fn of(mut self, plan: &'p SimPlan) -> Self {
+        self.plan = plan;
+        self
+    }
+
+    fn keep_source(&mut self, event: &Event) {
+        if let Event::Forked(fork) = event {
+            self.journal.sources.push((fork.past.clone(), fork.compiled.clone()));
+        }
     }
 
     /// What was in flight is sent again, a write is lost (E-05).
@@ -311,6 +352,7 @@ impl<'p> Sim<'p> {
         let record = Record { at: self.state.tick(0), event };
         let line = serde_json::to_string(&record).map_err(|error| error.to_string())?;
         self.state.apply(&record.event);
+        self.keep_source(&record.event);
         self.note(&record, line, self.world.changes())
     }
 
@@ -323,6 +365,14 @@ impl<'p> Sim<'p> {
                 self.asked_lost.insert(effect.to_string());
             }
             Event::Requested { effect, .. } | Event::Retried { effect, .. } => self.note_request(effect)?,
+            Event::Reused { effect, from, .. } => {
+                // A reply that came at a later attempt answers the question of the first.
+                let base = from.0.rsplit_once('/').map(|(base, _)| EffectId(format!("{base}/1").into()));
+                let first = base.and_then(|base| self.contents.get(&base));
+                if let Some(content) = first.or_else(|| self.contents.get(from)).cloned() {
+                    self.contents.insert(effect.clone(), content);
+                }
+            }
             _ => {}
         }
         self.journal.lines.push(line);
@@ -346,6 +396,7 @@ impl<'p> Sim<'p> {
             None => return Err(format!("{effect} was requested and has no request")),
         };
         let at = self.plan.node(&node).map_or(0, |(at, _)| at);
+        self.contents.insert(effect.clone(), (at, content.clone()));
         self.requests.push((at, content));
         Ok(())
     }

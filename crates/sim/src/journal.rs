@@ -1,8 +1,9 @@
 //! The journal of a simulated run, as text, and what the state was like between its lines.
 
 use crate::rng::hash;
-use selvedge_engine::{Record, State};
+use selvedge_engine::{Event, Graph, Past, Record, State};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What the run was like after one event, to compare a fold with.
 #[derive(Clone, Debug)]
@@ -18,7 +19,12 @@ pub(crate) struct Mark {
 pub struct Journal {
     pub(crate) lines: Vec<String>,
     pub(crate) marks: Vec<Mark>,
+    /// What the events of forks name and do not hold, in their order (E-19).
+    pub(crate) sources: Vec<Named>,
 }
+
+/// What a source had recorded, and the graph that the fork began.
+pub(crate) type Named = (Option<Arc<Past>>, Option<Arc<Graph>>);
 
 impl Journal {
     /// The number of events.
@@ -32,8 +38,10 @@ impl Journal {
     /// The first `len` events.
     #[must_use]
     pub fn cut(&self, len: usize) -> Journal {
-        let lines = self.lines.iter().take(len).cloned().collect();
-        Journal { lines, marks: self.marks.iter().take(len).cloned().collect() }
+        let lines: Vec<String> = self.lines.iter().take(len).cloned().collect();
+        let forks = lines.iter().filter(|line| line.contains("\"kind\":\"forked\"")).count();
+        let sources = self.sources.iter().take(forks).cloned().collect();
+        Journal { lines, marks: self.marks.iter().take(len).cloned().collect(), sources }
     }
     /// Without the event at `at`: a damaged journal, for the canary.
     #[must_use]
@@ -45,12 +53,20 @@ impl Journal {
         }
         journal
     }
-    /// The events, parsed.
+    /// The events, parsed, with what they name.
     ///
     /// # Errors
     /// A line that is no event.
     pub fn records(&self) -> Result<Vec<Record>, String> {
-        let parse = |line: &String| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
+        let mut sources = self.sources.iter();
+        let parse = |line: &String| {
+            let mut record: Record =
+                serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
+            if let Event::Forked(fork) = &mut record.event {
+                (fork.past, fork.compiled) = sources.next().cloned().unwrap_or_default();
+            }
+            Ok(record)
+        };
         self.lines.iter().map(parse).collect()
     }
 }

@@ -18,6 +18,7 @@
 pub mod canon;
 pub mod conformance;
 pub mod driver;
+pub mod forks;
 pub mod fuzz;
 pub mod generate;
 pub mod hunt;

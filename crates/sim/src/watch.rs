@@ -54,6 +54,13 @@ impl Watch {
                 let kept: BTreeSet<&str> = plan.nodes.iter().take(retired).map(|n| n.id.as_str()).collect();
                 self.published.retain(|node| kept.contains(node.as_str()));
             }
+            Event::Forked(_) => {
+                let (retired, _) = state.progress();
+                let nodes = state.graph().nodes.values().take(retired);
+                let kept: BTreeSet<String> = nodes.map(|node| node.id.to_string()).collect();
+                self.published.retain(|node| kept.contains(node));
+                (self.threads, self.spans, self.retired) = (BTreeMap::new(), BTreeMap::new(), retired);
+            }
             Event::Ended { .. } => self.ended(state, at)?,
             _ => {}
         }

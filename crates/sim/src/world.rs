@@ -7,7 +7,7 @@ use crate::generate::KEYS;
 use crate::rng::{Rng, hash};
 use selvedge_engine::Effects;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the outside says.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,8 @@ pub struct World {
     pub mended: BTreeSet<String>,
     /// What changed the world: the request's identity, and its content.
     log: Vec<(String, u64)>,
+    /// What is said in another way, by node and content: an edit of the past (E-19).
+    pub edits: BTreeMap<(String, String), String>,
     /// Writes that were sent, by effect id; kept across crashes, as the outside keeps them.
     pub sent_writes: BTreeSet<String>,
 }
@@ -58,7 +60,8 @@ pub struct World {
 impl World {
     /// An untouched world.
     pub fn new(seed: u64, faults: bool) -> Self {
-        Self { seed, faults, mended: BTreeSet::new(), log: Vec::new(), sent_writes: BTreeSet::new() }
+        let (mended, edits) = (BTreeSet::new(), BTreeMap::new());
+        Self { seed, faults, mended, log: Vec::new(), edits, sent_writes: BTreeSet::new() }
     }
     /// How often it was changed.
     pub fn changes(&self) -> usize {
@@ -82,6 +85,12 @@ impl World {
     /// A model's answer to `content`.
     pub fn model(&self, asker: Asker<'_>, content: &str, tools: &[String], schema: Option<&Value>) -> Answer {
         let mut fits = true;
+        if let Some(text) = self.edit(asker, content) {
+            // The calls are those of the reply that is edited.
+            let Answer::Reply(_, calls) = self.reply(content, tools, schema, true) else { return text };
+            let Answer::Reply(text, _) = text else { return text };
+            return Answer::Reply(text, calls);
+        }
         if let Some((mut always, mut now)) = self.dice(asker, content) {
             let broken = |kind, transient, retry_after_ms| {
                 let message = format!("model: {kind}");
@@ -103,6 +112,11 @@ impl World {
             }
         }
         self.reply(content, tools, schema, fits)
+    }
+
+    fn edit(&self, asker: Asker<'_>, content: &str) -> Option<Answer> {
+        let text = self.edits.get(&(asker.node.to_owned(), content.to_owned()))?;
+        Some(Answer::Reply(text.clone(), Vec::new()))
     }
 
     fn reply(&self, content: &str, tools: &[String], schema: Option<&Value>, fits: bool) -> Answer {
@@ -127,7 +141,10 @@ impl World {
 
     /// A tool's answer; `key` is the identity of the request (the idempotency key).
     pub fn tool(&mut self, asker: Asker<'_>, key: &str, content: &str, effects: Effects) -> Answer {
-        if let Some((mut always, mut now)) = self.dice(asker, content) {
+        let edit = self.edit(asker, content);
+        if edit.is_none()
+            && let Some((mut always, mut now)) = self.dice(asker, content)
+        {
             let broken = |kind, transient| {
                 let message = format!("tool: {kind} \"{}\"", content.len());
                 Answer::Failed(Broken { kind, message, transient, retry_after_ms: None })
@@ -152,7 +169,10 @@ impl World {
         if effects >= Effects::Idempotent && known.is_none() {
             self.log.push((key.to_owned(), content));
         }
-        Answer::Output(output(&mut Rng::new(content)))
+        match edit {
+            Some(Answer::Reply(text, _)) => Answer::Output(Value::String(text)),
+            _ => Answer::Output(output(&mut Rng::new(content))),
+        }
     }
 }
 

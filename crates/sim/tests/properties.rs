@@ -1,5 +1,6 @@
 //! The properties over many seeds, and canaries that must be caught.
 
+use selvedge_sim::forks;
 use selvedge_sim::generate::Flavour;
 use selvedge_sim::properties;
 use selvedge_sim::reference::Mistake;
@@ -108,6 +109,46 @@ fn denied_writes() {
 #[test]
 fn budgets() {
     holds("budgets", properties::budgets, Flavour::Any, plans(150));
+}
+
+#[test]
+fn forks_without_edits() {
+    holds("forks_without_edits", forks::unedited, Flavour::Any, plans(40));
+}
+
+#[test]
+fn forks_of_impure_plans() {
+    holds("forks_of_impure_plans", forks::unedited, Flavour::Impure, plans(40));
+}
+
+#[test]
+fn forks_at_every_event() {
+    holds("forks_at_every_event", forks::unedited_everywhere, Flavour::Pure, plans(10));
+}
+
+#[test]
+fn forks_that_crash() {
+    holds("forks_that_crash", forks::crashing, Flavour::Any, plans(12));
+}
+
+#[test]
+fn forks_with_edited_messages() {
+    holds("forks_with_edited_messages", forks::edited_messages, Flavour::Any, plans(60));
+}
+
+#[test]
+fn forks_with_edited_messages_of_pure_plans() {
+    holds("forks_with_edited_messages_of_pure_plans", forks::edited_messages, Flavour::Pure, plans(60));
+}
+
+#[test]
+fn forks_with_edited_documents() {
+    holds("forks_with_edited_documents", forks::edited_documents, Flavour::Any, plans(120));
+}
+
+#[test]
+fn forks_with_edited_documents_of_pure_plans() {
+    holds("forks_with_edited_documents_of_pure_plans", forks::edited_documents, Flavour::Pure, plans(120));
 }
 
 #[test]

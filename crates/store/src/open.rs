@@ -18,9 +18,6 @@ pub const DB_FILE: &str = "selvedge.db";
 
 /// How long a request waits for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
-/// Pages in the write-ahead log at which a commit itself runs a checkpoint. Checkpoints normally happen while the
-/// writer is idle (see `writer.rs`); this bounds the log (16 MiB) when it never is.
-const AUTOCHECKPOINT_PAGES: u32 = 4096;
 /// After a checkpoint the log's file is cut to this size.
 const LOG_BYTES: u32 = 32 * 1024 * 1024;
 /// Prepared statements kept a connection; more than the crate has.
@@ -61,7 +58,6 @@ fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
     schema::version(&conn, db, u32::try_from(migrations.len()).unwrap_or(u32::MAX))?;
     conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
     conn.pragma_update(None, "synchronous", "full").map_err(sql)?;
-    conn.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES).map_err(sql)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(sql)?;
     schema::migrate(&conn, db, migrations)?;
     Ok(conn)

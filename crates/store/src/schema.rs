@@ -102,6 +102,17 @@ pub(crate) fn version(conn: &Connection, db: &Path, supported: u32) -> Result<u3
     Ok(found)
 }
 
+/// Fails if a newer version has migrated the file since this process opened it. One look at one number, since
+/// every transaction begins with it.
+pub(crate) fn still_newest(conn: &Connection, db: &Path) -> Result<(), StoreError> {
+    let newest = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found = conn
+        .prepare_cached("PRAGMA user_version")
+        .and_then(|mut query| query.query_row([], |row| row.get::<_, i64>(0)))
+        .map_err(|error| StoreError::from_sqlite(db, &error))?;
+    if found == i64::from(newest) { Ok(()) } else { version(conn, db, newest).map(drop) }
+}
+
 /// Brings an open database to the newest format of `migrations`, in one transaction: a crash leaves the old
 /// format. Of two processes that open an old database at the same time one migrates and the other waits for it.
 pub(crate) fn migrate(conn: &Connection, db: &Path, migrations: &[&str]) -> Result<(), StoreError> {

@@ -66,7 +66,7 @@ impl Store {
                 (Writer::start(open::write(dir, schema::MIGRATIONS)?, db.clone())?, Vec::new())
             }
             // The first reader is kept: it has found out how the folder can be read.
-            Mode::ReadOnly => (Writer::None, vec![open::read(dir)?]),
+            Mode::ReadOnly => (Writer::none(), vec![open::read(dir)?]),
         };
         let readers = Readers::Pool(Mutex::new(readers));
         Ok(Self { inner: Arc::new(Inner { readers, writer, place: Place::Folder(dir.to_owned()), db }) })
@@ -78,7 +78,7 @@ impl Store {
         Ok(Self {
             inner: Arc::new(Inner {
                 readers: Readers::Shared(Arc::clone(&conn)),
-                writer: Writer::Here(conn),
+                writer: Writer::here(conn),
                 place: Place::Memory(Driven::default()),
                 db: PathBuf::from(":memory:"),
             }),
@@ -100,6 +100,13 @@ impl Store {
     /// run or at an event that does not exist.
     pub fn create_run(&self, run: NewRun, entries: Vec<Entry>) -> Commit {
         self.send(Request::create(run, entries))
+    }
+
+    /// Creates a run together with its compiled graph, whose hash `run.graph` must be: one commit. Fails like
+    /// [`Store::create_run`].
+    pub fn create_run_with_graph(&self, run: NewRun, graph: Vec<u8>, entries: Vec<Entry>) -> Commit {
+        let hash = BlobHash::of(&graph);
+        self.send(Request::create(run, entries).with(hash, graph))
     }
 
     /// Appends entries to a run's journal (E-04).
@@ -168,7 +175,7 @@ impl Store {
     /// it (C-12).
     pub fn drive(&self, run: &str) -> Result<DriverLock, StoreError> {
         match &self.inner.place {
-            Place::Folder(_) if matches!(self.inner.writer, Writer::None) => {
+            Place::Folder(_) if self.inner.writer.is_none() => {
                 let why = "it was opened for reading only".to_owned();
                 Err(StoreError::ReadOnly { path: self.inner.db.clone(), why })
             }
@@ -195,6 +202,12 @@ impl Store {
                 .map_err(|error| self.inner.sql(&error))?;
             if found == "ok" { Ok(()) } else { Err(self.inner.damaged(found)) }
         })
+    }
+
+    /// How many transactions this store has committed, and so synced, since it was opened. What is handed in while
+    /// one is under way shares the next.
+    pub fn commits(&self) -> u64 {
+        self.inner.writer.commits()
     }
 
     fn send(&self, request: Request) -> Commit {

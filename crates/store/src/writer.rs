@@ -4,13 +4,20 @@
 //! writes it in one transaction, commits (which syncs the log to the disk) and answers all of them. While it waits
 //! for the disk the next requests queue up, so the more there are the larger the groups get; a single request
 //! never waits for others to come.
+//!
+//! The log is kept small: as soon as it has [`LOG_PAGES`] pages the writer, having answered, moves them into the
+//! database, and the next commit begins at the log's start again. Syncing bytes that overwrite others takes about
+//! half the time of syncing a file that grows, since the file system then has no new blocks to note down.
 
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::commit::Done;
@@ -21,10 +28,11 @@ use crate::{BlobHash, Commit, Entry, NewRun, RunUpdate, StoreError, blobs, encod
 const QUEUE: usize = 4096;
 /// A group ends when it has grown to this many bytes.
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
-/// When so much was written and the writer is idle for [`IDLE`], the log is moved into the database, so that no
-/// commit has to wait for that.
-const CHECKPOINT_BYTES: usize = 1024 * 1024;
-const IDLE: Duration = Duration::from_millis(100);
+/// Pages of the log (1 MiB) from which on it is moved into the database.
+const LOG_PAGES: u32 = 256;
+/// How long the writer looks for the next request before it sleeps: a run whose effects take microseconds hands
+/// it in sooner than a thread falls asleep and wakes up.
+const LINGER: Duration = Duration::from_micros(30);
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -57,6 +65,12 @@ enum Body {
 impl Request {
     pub(crate) fn create(run: NewRun, entries: Vec<Entry>) -> Self {
         Self::new(Op::Create(run), entries)
+    }
+
+    /// The same with a content that comes with it.
+    pub(crate) fn with(mut self, hash: BlobHash, bytes: Vec<u8>) -> Self {
+        self.blobs.push((hash, bytes));
+        self
     }
 
     pub(crate) fn append(run: String, entries: Vec<Entry>, update: Option<RunUpdate>) -> Self {
@@ -92,7 +106,13 @@ impl Request {
 
 /// Where requests go.
 #[derive(Debug)]
-pub(crate) enum Writer {
+pub(crate) struct Writer {
+    way: Way,
+    commits: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Way {
     /// To the writer's thread.
     Thread { queue: Option<SyncSender<(Request, Done)>>, thread: Option<JoinHandle<()>> },
     /// To a connection in memory: nothing to wait for, so nothing to group.
@@ -103,30 +123,61 @@ pub(crate) enum Writer {
 
 impl Writer {
     /// Starts the writer's thread.
-    pub(crate) fn start(conn: Connection, db: PathBuf) -> Result<Self, StoreError> {
+    pub(crate) fn start(mut conn: Connection, db: PathBuf) -> Result<Self, StoreError> {
         let (queue, requests) = sync_channel(QUEUE);
         let path = db.clone();
+        let log = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&log);
+        // In place of SQLite's own checkpoints, which would run before a commit is answered.
+        conn.wal_hook(Some(move |_: &mut Wal, pages: c_int| {
+            seen.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))
+        .map_err(|error| StoreError::from_sqlite(&path, &error))?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&commits);
         let thread = std::thread::Builder::new()
             .name("selvedge-store".to_owned())
-            .spawn(move || serve(&conn, &db, &requests))
+            .spawn(move || serve(&conn, &db, &requests, &log, &counted))
             .map_err(|error| StoreError::from_io(&path, &error))?;
-        Ok(Self::Thread { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { way: Way::Thread { queue: Some(queue), thread: Some(thread) }, commits })
+    }
+
+    /// A writer to a connection in memory.
+    pub(crate) fn here(conn: Arc<Mutex<Connection>>) -> Self {
+        Self { way: Way::Here(conn), commits: Arc::default() }
+    }
+
+    /// The writer of a store that is open for reading.
+    pub(crate) fn none() -> Self {
+        Self { way: Way::None, commits: Arc::default() }
+    }
+
+    /// Whether nothing can be written.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.way, Way::None)
+    }
+
+    /// Transactions committed so far.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
     }
 
     /// Hands a request in.
     pub(crate) fn send(&self, request: Request, db: &Path) -> Commit {
-        match self {
-            Self::Thread { queue, .. } => {
+        match &self.way {
+            Way::Thread { queue, .. } => {
                 let (done, commit) = Commit::channel();
                 let sent = queue.as_ref().is_some_and(|queue| queue.send((request, done)).is_ok());
                 if sent { commit } else { Commit::ready(Err(StoreError::Closed)) }
             }
-            Self::Here(conn) => {
+            Way::Here(conn) => {
                 let conn = conn.lock().unwrap_or_else(PoisonError::into_inner);
                 let result = commit(&conn, db, [&request].into_iter()).map(|mut answers| answers.pop());
+                self.commits.fetch_add(1, Ordering::Relaxed);
                 Commit::ready(result.and_then(|answer| answer.unwrap_or(Ok(()))))
             }
-            Self::None => {
+            Way::None => {
                 let why = "it was opened for reading only".to_owned();
                 Commit::ready(Err(StoreError::ReadOnly { path: db.to_owned(), why }))
             }
@@ -137,7 +188,7 @@ impl Writer {
 impl Drop for Writer {
     /// Everything that was handed in is written before the store is gone.
     fn drop(&mut self) {
-        if let Self::Thread { queue, thread } = self {
+        if let Way::Thread { queue, thread } = &mut self.way {
             drop(queue.take());
             if let Some(thread) = thread.take() {
                 // A panic there has been reported by the panic hook; there is nobody left to tell.
@@ -148,24 +199,15 @@ impl Drop for Writer {
 }
 
 /// The writer thread's loop: ends when all senders are gone and the queue is empty.
-fn serve(conn: &Connection, db: &Path, requests: &Receiver<(Request, Done)>) {
-    let mut since_checkpoint = 0;
-    loop {
-        let first = if since_checkpoint < CHECKPOINT_BYTES {
-            requests.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            requests.recv_timeout(IDLE)
-        };
-        let first = match first {
-            Ok(first) => first,
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                // Passive: stops at whatever somebody still reads. A failure shows up at the next commit.
-                let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-                since_checkpoint = 0;
-                continue;
-            }
-        };
+fn serve(
+    conn: &Connection,
+    db: &Path,
+    requests: &Receiver<(Request, Done)>,
+    log: &AtomicU32,
+    commits: &AtomicU64,
+) {
+    let mut limit = LOG_PAGES;
+    while let Some(first) = next(requests) {
         let mut bytes = first.0.bytes();
         let mut group = vec![first];
         while bytes < GROUP_BYTES && group.len() < QUEUE {
@@ -173,16 +215,45 @@ fn serve(conn: &Connection, db: &Path, requests: &Receiver<(Request, Done)>) {
             bytes += next.0.bytes();
             group.push(next);
         }
-        since_checkpoint += bytes;
         match commit(conn, db, group.iter().map(|(request, _)| request)) {
             // A receiver that is gone did not want to know.
-            Ok(answers) => group.into_iter().zip(answers).for_each(|((_, done), answer)| {
-                let _ = done.send(answer);
-            }),
+            Ok(answers) => {
+                commits.fetch_add(1, Ordering::Relaxed);
+                group.into_iter().zip(answers).for_each(|((_, done), answer)| {
+                    let _ = done.send(answer);
+                });
+            }
             Err(error) => group.into_iter().for_each(|(_, done)| {
                 let _ = done.send(Err(error.clone()));
             }),
         }
+        if log.load(Ordering::Relaxed) >= limit {
+            limit = LOG_PAGES + checkpoint(conn);
+        }
+    }
+}
+
+/// The next request, `None` when there will be no more.
+fn next(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
+    let until = Instant::now() + LINGER;
+    loop {
+        match requests.try_recv() {
+            Ok(request) => return Some(request),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) if Instant::now() < until => std::hint::spin_loop(),
+            Err(TryRecvError::Empty) => return requests.recv().ok(),
+        }
+    }
+}
+
+/// Moves the log into the database; the pages that stay in it because somebody still reads them are the answer.
+/// A failure (a full disk) changes nothing: the log still holds what was committed.
+fn checkpoint(conn: &Connection) -> u32 {
+    let pages = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages) {
+        Ok((log, moved)) if log == moved => 0,
+        Ok((log, _)) => u32::try_from(log).unwrap_or(0),
+        Err(_) => LOG_PAGES,
     }
 }
 
@@ -197,9 +268,7 @@ fn commit<'a>(
     let result =
         conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])).map_err(sql).and_then(
             |_| {
-                // A newer version may have migrated the file while this process ran.
-                let newest = u32::try_from(schema::MIGRATIONS.len()).unwrap_or(u32::MAX);
-                schema::version(conn, db, newest)?;
+                schema::still_newest(conn, db)?;
                 let answers = group
                     .map(|request| match apply(conn, db, request) {
                         Err(error) if !error.is_refusal() => Err(error),
@@ -236,7 +305,7 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
             }
             Some(key)
         }
-        Op::Create(run) => Some(create(conn, db, run, &request.rows)?),
+        Op::Create(run) => Some(create(conn, db, run, request)?),
     };
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
@@ -256,7 +325,7 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     Ok(())
 }
 
-fn create(conn: &Connection, db: &Path, run: &NewRun, rows: &[Row]) -> Result<i64, StoreError> {
+fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Result<i64, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     // C-12: an id names one run for ever.
     if index::key(conn, &run.id).map_err(sql)?.is_some() {
@@ -276,8 +345,10 @@ fn create(conn: &Connection, db: &Path, run: &NewRun, rows: &[Row]) -> Result<i6
         shared = fork.events;
         parent = Some(key);
     }
-    in_order(&run.id, shared + 1, rows)?;
-    known(conn, db, run.graph)?;
+    in_order(&run.id, shared + 1, &request.rows)?;
+    if !request.blobs.iter().any(|(hash, _)| Some(*hash) == run.graph) {
+        known(conn, db, run.graph)?;
+    }
     index::insert(conn, run, parent).map_err(sql)
 }
 

@@ -1,6 +1,7 @@
 //! The only mutation: [`State::apply`] (E-02). It cannot fail; an event that does not fit the state is a
 //! bug or a foreign journal, and changes nothing.
 
+use super::outcomes::call_id;
 use super::state::{
     CallsPhase, Frame, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status,
 };
@@ -40,6 +41,7 @@ impl State {
                 self.start.models.extend(models.iter().map(|(role, name)| (role.clone(), name.clone())));
             }
             Event::Resumed { tools } => self.resumed(tools),
+            Event::Forked(fork) => self.forked(fork),
             Event::Poisoned { message } => {
                 let message = format!("internal error, only this run is affected: {message}");
                 self.end(End::Failed, Some(Fault::new(FaultKind::ExecutionFailure, message)));
@@ -90,7 +92,7 @@ impl State {
     }
 
     /// Threads without a first message exist only once a node opens them.
-    fn skip_unseeded(&mut self) {
+    pub(super) fn skip_unseeded(&mut self) {
         let rest = self.graph.threads.values().skip(self.seeded);
         self.seeded += rest.take_while(|def| def.first.is_none()).count();
     }
@@ -246,7 +248,7 @@ impl State {
         let mut used = self.ids_in_use(node, &calls);
         for (at, call) in calls.iter_mut().enumerate() {
             if call.id.is_empty() || !used.insert(Arc::clone(&call.id)) {
-                call.id = format!("{effect}.{at}").into();
+                call.id = format!("{}.{at}", call_id(&effect)).into();
             }
         }
         let mut message = Message::text(Role::Assistant, reply.text.as_str());

@@ -1,6 +1,7 @@
 //! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
 
 use super::model::again_after;
+use super::outcomes::call_id;
 use super::reuse::Reuse;
 use super::scope::Scope;
 use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
@@ -45,22 +46,24 @@ impl State {
 
     /// Makes a node whose next call is held back look again when that may change.
     pub(crate) fn gate_calls(&mut self, node: NodeIx) {
-        let until = match self.frame(node) {
-            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => match phase.slots.get(phase.next) {
-                Some(slot) => self.slot_gate(node, phase, slot).err().flatten(),
-                None => None,
-            },
-            Some(Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. }) => {
+        if let Some((_, until)) = self.held_back(node) {
+            self.wait_for_world(node, until);
+        }
+    }
+
+    /// The tool that a running node may not call yet because of earlier nodes, and until when (P-20, E-22).
+    pub fn held_back(&self, node: NodeIx) -> Option<(&Arc<str>, Until)> {
+        match self.frame(node)? {
+            Frame { phase: LeafPhase::Calls(phase), .. } => {
+                let slot = phase.slots.get(phase.next)?;
+                Some((&slot.call.name, self.slot_gate(node, phase, slot).err()??))
+            }
+            Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
                 let def = &self.graph.nodes[node];
-                match &def.body.leaves[*leaf].act {
-                    Act::Call(call) => self.world_gate(node, self.graph.effects(def, &call.tool)),
-                    _ => None,
-                }
+                let Act::Call(call) = &def.body.leaves[*leaf].act else { return None };
+                Some((&call.tool, self.world_gate(node, self.graph.effects(def, &call.tool))?))
             }
             _ => None,
-        };
-        if let Some(until) = until {
-            self.wait_for_world(node, until);
         }
     }
 
@@ -200,7 +203,7 @@ impl State {
         };
         let effect = self.effect_id(node, frame, leaf, None, 1);
         let effects = self.graph.effects(def, &call.tool);
-        let call = ToolCall { id: Arc::clone(&effect.0), name: call.tool.clone(), arguments };
+        let call = ToolCall { id: call_id(&effect).into(), name: call.tool.clone(), arguments };
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = frame.approved;
         let args = Some(slot.call.arguments.clone());

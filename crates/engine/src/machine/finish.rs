@@ -111,7 +111,7 @@ impl State {
             output: value,
             fault,
             fatal,
-            attempts: frame.attempts + self.nodes[node].visit.saturating_sub(1),
+            attempts: frame.attempts + self.nodes[node].visit.saturating_sub(self.nodes[node].before + 1),
             publication: frame.published,
             partial: fatal.then(|| own.clone()),
             records: frame.records,

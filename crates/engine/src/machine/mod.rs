@@ -9,15 +9,20 @@ mod apply;
 mod calls;
 mod derive;
 mod finish;
+mod fork;
 mod model;
 mod orders;
 mod outcomes;
+mod past;
+mod pool;
 mod request;
 mod reuse;
 mod scope;
 mod state;
 mod view;
 
+pub use fork::Place;
+pub use past::Past;
 pub use state::{Asking, PendingEffect, Publication, State, Usage};
 pub use view::{NodeView, RunStatus, StepResult, View};
 
@@ -42,6 +47,9 @@ impl State {
                     _ => false,
                 };
                 return anew.then_some(Event::Resumed { tools });
+            }
+            Input::Fork(fork) => {
+                return (self.status != Status::New).then_some(Event::Forked(fork));
             }
             Input::Budget(budget) => {
                 let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));

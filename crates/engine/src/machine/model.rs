@@ -100,15 +100,16 @@ impl State {
     }
 
     fn ask_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, attempt: u32) -> Event {
-        if let Some(fault) = self.over_budget() {
-            return self.failed(node, fault);
-        }
         let effect = self.effect_id(node, frame, leaf, None, attempt);
+        // What was paid for before is not paid for again (E-20).
         if attempt == 1
             && !self.pool.is_empty()
             && let Some(from) = self.reusable_model(node, frame, leaf)
         {
             return Event::Reused { effect, from, args: None };
+        }
+        if let Some(fault) = self.over_budget() {
+            return self.failed(node, fault);
         }
         let first = attempt == 1 && frame.visits.values().sum::<u32>() <= frame.visits.len() as u32;
         let mut warnings =

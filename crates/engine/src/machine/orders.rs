@@ -135,7 +135,11 @@ impl State {
     pub(crate) fn retire(&mut self) {
         while (self.retired as usize) < self.graph.nodes.len() {
             match &mut self.nodes[NodeIx(self.retired)].phase {
-                NodePhase::Done(done) if !done.fatal => done.records = Vec::new(),
+                NodePhase::Done(done) if !done.fatal => {
+                    if self.recorder.is_none() {
+                        done.records = Vec::new();
+                    }
+                }
                 _ => break,
             }
             self.retired += 1;

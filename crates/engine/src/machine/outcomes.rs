@@ -2,7 +2,7 @@
 
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, Slot, SlotState, State};
-use crate::effect::{EffectId, Effects, Outcome};
+use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
@@ -67,9 +67,13 @@ impl State {
         match (&slot.state, yes) {
             (SlotState::Lost(_), true) => phase.unsettled.push_back(at),
             (SlotState::Lost(_), false) => {
-                slot.state = SlotState::Done(Err(unknown_outcome(&slot.call.name)));
+                let fault = unknown_outcome(&slot.call.name);
+                slot.state = SlotState::Done(Err(fault.clone()));
                 let effects = slot.effects;
                 phase.closed(effects);
+                // Nobody knows about it in a later visit or a fork either.
+                let failure = Failure { fault, transient: false, retry_after_ms: None };
+                self.record_call(node, at, Outcome::Failed(failure));
             }
             (_, true) => {
                 slot.approved = true;
@@ -103,11 +107,7 @@ impl State {
     ) {
         if let Outcome::Reply(reply) = outcome {
             self.usage.model_calls += 1;
-            // Whatever a provider counts: a figure may be nonsense, but never a failed assertion.
-            let tokens = &mut self.usage.tokens;
-            tokens.input = tokens.input.saturating_add(reply.tokens.input);
-            tokens.output = tokens.output.saturating_add(reply.tokens.output);
-            self.usage.tokens.cost += reply.tokens.cost;
+            self.usage.tokens.add(&reply.tokens);
             self.record_model(node, effect, reply);
         }
         self.give_model(node, outcome, jitter);
@@ -130,8 +130,8 @@ impl State {
             (Outcome::Failed(failure), Some(slot)) => self.tool_again(failure, slot, retry, jitter).is_some(),
             _ => false,
         };
-        if let Outcome::Output(output) = outcome {
-            self.record_call(node, at, output);
+        if !again {
+            self.record_call(node, at, outcome.clone());
         }
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get_mut(at) else { return };
@@ -216,7 +216,7 @@ impl State {
         let Some(frame) = self.frame_mut(node) else { return };
         if !matches!(frame.phase, LeafPhase::Calls(_)) {
             let arguments = args.cloned().unwrap_or_default();
-            let call = ToolCall { id: Arc::clone(&effect.0), name, arguments };
+            let call = ToolCall { id: call_id(effect).into(), name, arguments };
             let slots = vec![Slot::new(call, effect.clone(), effects)];
             frame.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
         }
@@ -271,7 +271,7 @@ impl State {
 
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let Some(outcome) = self.pool.take(from) else { return };
+        let Some(outcome) = self.take_recorded(from, effect) else { return };
         match &outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
@@ -321,4 +321,14 @@ impl State {
             _ => None,
         }
     }
+}
+
+/// The structural id of a call (E-10): that of its effect without the node's visit and the attempt, so that a node
+/// that begins anew says the same again, whatever was tried in between (E-29). Messages of two visits are never on
+/// one thread.
+pub(super) fn call_id(effect: &EffectId) -> String {
+    let (path, rest) = effect.0.split_once('/').unwrap_or((&effect.0, ""));
+    let id = path.split('~').next().unwrap_or(path);
+    let place = rest.rsplit_once('/').map_or(rest, |(place, _)| place);
+    format!("{id}/{place}")
 }

@@ -5,13 +5,14 @@ use crate::effect::{EffectId, ModelRequest, Request, ToolRequest};
 use crate::graph::Act;
 use crate::ids::NodeIx;
 use crate::message::{Message, Role, Thread};
+use crate::messages::Messages;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What stands for a result that a slice cut off (E-23).
 const MISSING_RESULT: &str = "(not available in this thread)";
 /// The role of a node that names none.
-const DEFAULT_ROLE: &str = "basic";
+pub(crate) const DEFAULT_ROLE: &str = "basic";
 
 impl State {
     /// The request of a pending effect, or `None` if it is not pending.
@@ -52,24 +53,24 @@ impl State {
     ) -> Option<ModelRequest> {
         let def = &self.graph.nodes[node];
         let Act::Infer(infer) = &def.body.leaves[frame.leaf?].act else { return None };
-        let mut messages = Vec::with_capacity(frame.thread.len() + 1);
-        if let Some(system) = &infer.system
-            && let Ok(text) = self.text(node, system)
-        {
-            messages.push(Arc::new(Message::text(Role::System, text)));
-        }
-        if frame.thread.is_cut() {
-            self.push_mended(&frame.thread, &mut messages);
-        } else {
-            messages.extend(frame.thread.iter().map(|ix| Arc::clone(&self.messages[ix])));
-        }
+        let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
+        let system = system.map(|text| Arc::new(Message::text(Role::System, text)));
+        let mut again = Vec::new();
         if let Some((reply, error)) = phase.and_then(|phase| phase.refused.as_ref()) {
-            messages.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));
+            again.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));
             let text = format!(
                 "The reply does not fit the required JSON Schema: {error}. Answer again with JSON only."
             );
-            messages.push(Arc::new(Message::text(Role::User, text)));
+            again.push(Arc::new(Message::text(Role::User, text)));
         }
+        let messages = if frame.thread.is_cut() {
+            let mut messages: Vec<Arc<Message>> = system.into_iter().collect();
+            self.push_mended(&frame.thread, &mut messages);
+            messages.append(&mut again);
+            Messages::from(messages)
+        } else {
+            Messages::of(&self.messages, system, &frame.thread, again)
+        };
         let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
         Some(ModelRequest {
             effect,

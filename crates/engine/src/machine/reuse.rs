@@ -1,49 +1,33 @@
-//! Recorded successes that stand for new requests of equal content (E-29).
+//! Which recorded outcome stands for a new request (E-29).
 
-use super::state::{Frame, LeafPhase, NodePhase, NodeState, Slot, SlotState, State, Status};
-use crate::effect::{EffectId, Effects, ModelReply, Outcome, ToolDef};
+use super::pool::{Entry, Kept, Key};
+use super::state::{Frame, LeafPhase, NodePhase, Slot, SlotState, State};
+use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
+use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, Graph};
+use crate::graph::Act;
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::{Message, ToolCall};
-use crate::schedule::Schedule;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-type Key = [u8; 32];
-
-/// Successes of an earlier part of the run, by what was asked.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    /// By the node that asked, so that nobody's turn depends on who is faster (E-07); there in the order of its
-    /// requests, and then as they came in.
-    by_key: BTreeMap<(NodeIx, Key), BTreeMap<(u32, u64), EffectId>>,
-    /// Writes that succeeded, by tool and arguments: another version of the tool would write again.
-    written: BTreeSet<(NodeIx, Key)>,
-    /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
-    unknown: BTreeSet<(NodeIx, Key)>,
-    added: u64,
-    outcomes: BTreeMap<EffectId, ((NodeIx, Key), Outcome)>,
-    /// The first node, in list order, whose call that is not `pure` ran afresh since the resume.
-    afresh: Option<NodeIx>,
-}
-
-/// One success, with what is needed to tell its content.
+/// One outcome, with what is needed to tell what was asked for it.
 #[derive(Debug)]
-pub(crate) struct Success {
+pub(crate) struct Recorded {
     effect: EffectId,
     /// Its place among the requests of its node.
     order: u32,
     content: Content,
     outcome: Outcome,
+    second: bool,
 }
 
 #[derive(Debug)]
 enum Content {
-    /// The request, built when it is needed: at most once, when a failed run is resumed.
-    Model(LeafIx, crate::message::Thread),
+    /// The request, built when it is needed: at most once, when a run begins anew. With the model that answered.
+    Model(LeafIx, crate::message::Thread, Option<Arc<str>>),
     Tool(ToolCall, Arc<str>),
 }
 
@@ -57,70 +41,52 @@ pub(crate) enum Reuse {
     AskFirst(&'static str),
 }
 
-impl Pool {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.outcomes.is_empty() && self.unknown.is_empty()
-    }
-    fn find(&self, key: &(NodeIx, Key)) -> Option<&EffectId> {
-        self.by_key.get(key)?.values().next()
-    }
-    pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Outcome> {
-        let (key, outcome) = self.outcomes.remove(effect)?;
-        if let Some(queue) = self.by_key.get_mut(&key) {
-            queue.retain(|_, known| known != effect);
-        }
-        Some(outcome)
-    }
-    fn add(&mut self, key: (NodeIx, Key), order: u32, effect: EffectId, outcome: Outcome) {
-        self.added += 1;
-        self.by_key.entry(key).or_default().insert((order, self.added), effect.clone());
-        self.outcomes.insert(effect, (key, outcome));
-    }
-}
-
 impl State {
+    /// Keeps a reply that the node accepts, as the answer to its question; also one that came after others that
+    /// its schema refused (E-33), or that were empty (E-27).
     pub(crate) fn record_model(&mut self, node: NodeIx, effect: &EffectId, reply: &Arc<ModelReply>) {
         if super::model::is_empty(reply) {
             return;
         }
-        // Nor is a reply a success that its schema refuses: asked again, the model gets both tries (E-33).
-        let leaf = self.frame(node).and_then(|frame| frame.leaf);
-        if let Some(leaf) = leaf
-            && let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act
-            && self.schema_refusal(node, leaf, infer, reply).is_some()
-        {
+        let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return };
+        let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act else { return };
+        // A refused reply is none: asked again, the model gets both tries.
+        if self.schema_refusal(node, leaf, infer, reply).is_some() {
             return;
         }
+        let model = self.model_of(infer.model.as_ref());
         let outcome = Outcome::Reply(Arc::clone(reply));
         if let Some(frame) = self.frame_mut(node)
-            && let Some(leaf) = frame.leaf
-            && matches!(&frame.phase, LeafPhase::Model(phase) if phase.refused.is_none())
+            && let LeafPhase::Model(phase) = &frame.phase
         {
-            let content = Content::Model(leaf, frame.thread.clone());
+            let second = phase.refused.is_some();
+            let content = Content::Model(leaf, frame.thread.clone(), model);
             frame.requests += 1;
             let order = frame.requests;
-            frame.records.push(Success { effect: effect.clone(), order, content, outcome });
+            frame.keep(Recorded { effect: effect.clone(), order, content, outcome, second });
         }
     }
 
-    pub(crate) fn record_call(&mut self, node: NodeIx, slot: usize, output: &Arc<Value>) {
+    /// Which model answers for a role now.
+    fn model_of(&self, role: Option<&Arc<str>>) -> Option<Arc<str>> {
+        self.start.models.get(role.map_or(super::request::DEFAULT_ROLE, |role| role)).cloned()
+    }
+
+    /// Keeps what a call came to; a failure, too, which is reused only when its message is edited (E-19).
+    pub(crate) fn record_call(&mut self, node: NodeIx, slot: usize, outcome: Outcome) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
         let content = Content::Tool(slot.call.clone(), tool.version.clone());
-        let success = Success {
-            effect: slot.effect.clone(),
-            order: slot.order,
-            content,
-            outcome: Outcome::Output(Arc::clone(output)),
-        };
+        let (effect, order) = (slot.effect.clone(), slot.order);
+        let recorded = Recorded { effect, order, content, outcome, second: false };
         if let Some(frame) = self.frame_mut(node) {
-            frame.records.push(success);
+            frame.keep(recorded);
         }
     }
 
     /// What a person's no means for a call: nobody knows about a write that was in flight (C-13).
     pub(crate) fn refused_by_person(&self, node: NodeIx, call: &ToolCall) -> Fault {
-        if self.pool.unknown.contains(&(node, any_version(&call.name, &call.arguments))) {
+        if self.pool.is_unknown(node, any_version(&call.name, &call.arguments)) {
             return unknown_outcome(&call.name);
         }
         Fault::new(FaultKind::Denied, format!("a person said no to running `{}`", call.name))
@@ -128,21 +94,41 @@ impl State {
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn ran_afresh(&mut self, node: NodeIx, at: usize, effects: Effects) {
-        if effects == Effects::Write
-            && let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at))
-        {
-            let key = (node, any_version(&slot.call.name, &slot.call.arguments));
-            self.pool.written.remove(&key);
-            self.pool.unknown.remove(&key);
-        }
         if effects >= Effects::Read {
             self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
         }
+        if self.pool.is_empty() {
+            return;
+        }
+        let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
+        let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
+        let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
+        let write = (effects == Effects::Write).then(|| any_version(&slot.call.name, &slot.call.arguments));
+        self.pool.spend(node, key, write);
+    }
+
+    /// Takes a recorded outcome for the request `by`.
+    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<Outcome> {
+        let Entry { kept, .. } = self.pool.take(from)?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.renamed.insert(from.clone(), by.clone());
+        }
+        Some(kept.outcome)
+    }
+
+    /// The model request that `event`, the next one of the journal, answers with an outcome that the run's source
+    /// recorded: a model that counts requests has not met it in this run (C-07).
+    pub fn recalled(&self, event: &Event) -> Option<ModelRequest> {
+        let Event::Reused { effect, from, .. } = event else { return None };
+        let (node, _) = self.live_leaf(effect).filter(|_| self.pool.is_foreign(from))?;
+        self.model_request(node, self.frame(node)?, None, effect.clone())
     }
 
     pub(crate) fn reusable_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<EffectId> {
-        let key = self.model_key(node, leaf, &frame.thread)?;
-        self.pool.find(&(node, key)).cloned()
+        let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act else { return None };
+        let model = self.model_of(infer.model.as_ref());
+        let key = self.model_key(node, leaf, &frame.thread, model.as_ref())?;
+        self.pool.find(node, key).map(|kept| kept.effect.clone())
     }
 
     /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
@@ -157,24 +143,26 @@ impl State {
         if self.pool.is_empty() {
             return Reuse::No;
         }
-        let any = (node, any_version(&tool.name, args));
-        if effects == Effects::Write && self.pool.unknown.contains(&any) {
+        let write = (effects == Effects::Write).then(|| any_version(&tool.name, args));
+        if write.is_some_and(|write| self.pool.is_unknown(node, write)) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
             );
         }
-        let Some(found) = self.pool.find(&(node, tool_key(&tool.name, &tool.version, args))) else {
-            return match effects == Effects::Write && self.pool.written.contains(&any) {
-                true => Reuse::AskFirst("ran with success before, and has changed since"),
-                false => Reuse::No,
+        let Some(found) = self.pool.find(node, tool_key(&tool.name, &tool.version, args)) else {
+            return match write {
+                Some(write) if self.pool.wrote(node, write) => {
+                    Reuse::AskFirst("ran with success before, and has changed since")
+                }
+                Some(write) if self.pool.wrote_elsewhere(node, write) => {
+                    Reuse::AskFirst("ran with success before, at another node")
+                }
+                _ => Reuse::No,
             };
         };
-        let blocker = match effects {
-            Effects::Pure => None,
-            Effects::Read | Effects::Idempotent | Effects::Write => self.pool.afresh,
-        };
-        match (blocker.is_some_and(|first| first <= node), effects) {
-            (false, _) => Reuse::Take(found.clone()),
+        let late = found.stale || self.pool.afresh.is_some_and(|first| first <= node);
+        match (late && effects != Effects::Pure, effects) {
+            (false, _) => Reuse::Take(found.effect.clone()),
             (true, Effects::Write) => {
                 Reuse::AskFirst("ran with success before, and what it builds on has changed")
             }
@@ -182,7 +170,13 @@ impl State {
         }
     }
 
-    fn model_key(&self, node: NodeIx, leaf: LeafIx, thread: &crate::message::Thread) -> Option<Key> {
+    fn model_key(
+        &self,
+        node: NodeIx,
+        leaf: LeafIx,
+        thread: &crate::message::Thread,
+        model: Option<&Arc<str>>,
+    ) -> Option<Key> {
         let frame = Frame::new(Some(leaf), thread.clone());
         let request = self.model_request(node, &frame, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
@@ -190,96 +184,77 @@ impl State {
         let tools: Vec<_> =
             request.tools.iter().map(|t| json!([t.name, t.description, t.input_schema])).collect();
         let content = json!({
-            "messages": messages, "tools": tools, "role": request.role,
-            "model": self.start.models.get(&request.role),
+            "messages": messages, "tools": tools, "role": request.role, "model": model,
             "schema": request.schema, "settings": request.settings,
         });
         Some(digest(&content))
     }
 
-    /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
-    /// tools have changed (E-05, P-21).
-    pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
-        let first = NodeIx(self.retired);
-        self.fill_pool(first);
-        if !tools.is_empty() {
-            let mut graph = Graph::clone(&self.graph);
-            for tool in tools {
-                graph.tools.insert(tool.name.clone(), Arc::new(tool.clone()));
+    /// What the nodes from `first` on recorded may be taken from here on. A recording state keeps what the others
+    /// did, as their tools were.
+    pub(crate) fn fill_pool(&mut self, first: NodeIx) {
+        self.pool.age();
+        let nodes: Vec<NodeIx> = self.graph.nodes.indices().collect();
+        for node in nodes {
+            if node < first {
+                if self.recorder.is_some() {
+                    let kept = self.collect(node);
+                    self.keep_aside(node, kept);
+                }
+                continue;
             }
-            self.graph = Arc::new(graph);
-            self.schedule = Schedule::derive(&self.graph, self.start.sequential);
+            self.note_unknown(node);
+            for kept in self.collect(node) {
+                if !kept.is_success() || kept.second {
+                    self.keep_aside(node, vec![kept.clone()]);
+                }
+                if !kept.second {
+                    self.pool.add(node, kept, false);
+                }
+            }
         }
-        self.status = Status::Running;
-        self.forget_in_flight();
-        self.on_retired.clear();
-        self.rewind_orders(first);
-        for nodes in self.runtime.values_mut() {
-            nodes.split_off(&first);
-        }
-        for nodes in self.fields.values_mut() {
-            nodes.split_off(&first);
-        }
-        for node in self.graph.nodes.indices().skip(self.retired as usize) {
-            self.nodes[node] = NodeState::new(self.nodes[node].visit);
-        }
-        for row in self.nodes.values_mut() {
-            row.waiters.clear();
-        }
-        self.await_from(first);
     }
 
-    fn fill_pool(&mut self, first: NodeIx) {
-        let nodes: Vec<NodeIx> = self.graph.nodes.indices().skip(first.0 as usize).collect();
-        for node in nodes {
-            let records = match &mut self.nodes[node].phase {
-                NodePhase::Running(frame) => std::mem::take(&mut frame.records),
-                NodePhase::Done(done) => std::mem::take(&mut done.records),
-                NodePhase::Waiting(_) => continue,
-            };
-            self.note_unknown(node);
-            for Success { effect, order, content, outcome } in records {
-                if let Content::Tool(call, _) = &content
-                    && self.graph.effects(&self.graph.nodes[node], &call.name) == Effects::Write
-                {
-                    self.pool.written.insert((node, any_version(&call.name, &call.arguments)));
-                }
-                let key = match &content {
-                    Content::Model(leaf, thread) => self.model_key(node, *leaf, thread),
-                    Content::Tool(call, version) => Some(tool_key(&call.name, version, &call.arguments)),
-                };
-                if let Some(key) = key {
-                    self.pool.add((node, key), order, effect, outcome);
-                }
-            }
+    fn keep_aside(&mut self, node: NodeIx, kept: Vec<Kept>) {
+        let id = &self.graph.nodes[node].id;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.kept.extend(kept.into_iter().map(|kept| (id.clone(), kept)));
         }
-        self.pool.afresh = None;
+    }
+
+    /// Takes what a node has recorded, each with the digest of what was asked.
+    pub(crate) fn collect(&mut self, node: NodeIx) -> Vec<Kept> {
+        let records = match &mut self.nodes[node].phase {
+            NodePhase::Running(frame) => std::mem::take(&mut frame.records),
+            NodePhase::Done(done) => std::mem::take(&mut done.records),
+            NodePhase::Waiting(_) => return Vec::new(),
+        };
+        let visit = Reverse(self.nodes[node].visit);
+        let kept = records.into_iter().filter_map(|Recorded { effect, order, content, outcome, second }| {
+            let (key, write) = match &content {
+                Content::Model(leaf, thread, model) => {
+                    (self.model_key(node, *leaf, thread, model.as_ref())?, None)
+                }
+                Content::Tool(call, version) => {
+                    let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
+                    let write = (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
+                    (tool_key(&call.name, version, &call.arguments), write)
+                }
+            };
+            Some(Kept { effect, key, write, turn: (visit, order), outcome, stale: false, second })
+        });
+        kept.collect()
     }
 
     /// Writes of a node that were in flight, or lost before, when the run ended.
-    fn note_unknown(&mut self, node: NodeIx) {
+    pub(crate) fn note_unknown(&mut self, node: NodeIx) {
         let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
         let open = |slot: &&Slot| {
             slot.effects == Effects::Write && matches!(slot.state, SlotState::Running | SlotState::Lost(_))
         };
-        let key = |slot: &Slot| (node, any_version(&slot.call.name, &slot.call.arguments));
-        let keys: Vec<(NodeIx, Key)> = slots.iter().filter(open).map(key).collect();
-        self.pool.unknown.extend(keys);
-    }
-
-    /// Orders and threads as they were when only the nodes before `first` had finished.
-    fn rewind_orders(&mut self, first: NodeIx) {
-        let ids: Vec<crate::ids::OrderIx> = self.schedule.orders.indices().collect();
-        for order in ids {
-            let prefix = self.schedule.before(order, first);
-            let state = &mut self.orders[order];
-            *state = super::state::OrderState { prefix, ..Default::default() };
-            if (order.0 as usize) < self.threads.len() {
-                let thread = &mut self.threads[crate::ids::ThreadIx(order.0)];
-                thread.after.truncate(prefix as usize);
-                thread.ahead.clear();
-                thread.exists = prefix > 0 || !thread.base.is_empty();
-            }
+        let keys = slots.iter().filter(open).map(|slot| any_version(&slot.call.name, &slot.call.arguments));
+        for key in keys.collect::<Vec<Key>>() {
+            self.pool.add_unknown(node, key);
         }
     }
 }

@@ -58,7 +58,7 @@ impl State {
     /// Whether a bare name of `node` can only be told once all earlier nodes have retired: the last node
     /// that declares it did not bring it, or only D-07's look-up among all results is left (P-20).
     pub(crate) fn needs_retirement(&self, node: NodeIx) -> bool {
-        if node.0 == 0 || self.retired >= node.0 {
+        if node.0 == 0 || self.retired >= node.0 || !self.schedule.reads[node] {
             return false;
         }
         paths(&self.graph.nodes[node].body).into_iter().any(|path| {

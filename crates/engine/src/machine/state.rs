@@ -5,7 +5,8 @@ use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
 use crate::ids::{LeafIx, MessageIx, NodeIx, OrderIx, Table, ThreadIx};
-use crate::message::{Message, Thread, ToolCall};
+use crate::message::{Thread, ToolCall};
+use crate::messages::Log;
 use crate::schedule::Schedule;
 use crate::schema::Checks;
 use serde_json::Value;
@@ -24,7 +25,7 @@ pub struct State {
     pub(crate) events: u64,
     pub(crate) start: Start,
     pub(crate) status: Status,
-    pub(crate) messages: Table<MessageIx, Arc<Message>>,
+    pub(crate) messages: Log,
     /// Threads of the graph that hold their first message; all of them before any node starts.
     pub(crate) seeded: usize,
     pub(crate) threads: Table<ThreadIx, ThreadState>,
@@ -48,7 +49,9 @@ pub struct State {
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<Warning>,
     /// Recorded successes that new requests may take (E-29).
-    pub(crate) pool: super::reuse::Pool,
+    pub(crate) pool: super::pool::Pool,
+    /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
+    pub(crate) recorder: Option<Box<super::past::Past>>,
 }
 
 /// Where a run stands.
@@ -135,6 +138,8 @@ pub(crate) struct NodeState {
     pub(crate) phase: NodePhase,
     /// How often it was started, this time included.
     pub(crate) visit: u32,
+    /// How often the run that this one was forked from had started it.
+    pub(crate) before: u32,
     pub(crate) queued: bool,
     /// Nodes that wait for this one to finish.
     pub(crate) waiters: Vec<NodeIx>,
@@ -168,7 +173,7 @@ pub(crate) struct Frame {
     pub(crate) fault: Option<Fault>,
     pub(crate) published: Option<Publication>,
     pub(crate) attempts: u32,
-    pub(crate) records: Vec<super::reuse::Success>,
+    pub(crate) records: Vec<super::reuse::Recorded>,
     /// Requests so far: their structural order in this node (E-29).
     pub(crate) requests: u32,
     /// The live leaf was reached because a limit of the node was (P-14).
@@ -273,7 +278,7 @@ pub(crate) struct Done {
     /// For a fatal fault: its own messages.
     pub(crate) partial: Option<Thread>,
     /// Dropped when the node retires.
-    pub(crate) records: Vec<super::reuse::Success>,
+    pub(crate) records: Vec<super::reuse::Recorded>,
     pub(crate) finished_at: i64,
 }
 
@@ -287,7 +292,7 @@ impl State {
             events: 0,
             start: Start::default(),
             status: Status::New,
-            messages: Table::new(),
+            messages: Log::new(),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
@@ -302,7 +307,8 @@ impl State {
             fields: HashMap::new(),
             usage: Usage::default(),
             warnings: Vec::new(),
-            pool: super::reuse::Pool::default(),
+            pool: super::pool::Pool::default(),
+            recorder: None,
             graph,
             schedule,
         }
@@ -330,11 +336,27 @@ impl State {
 impl NodeState {
     pub(crate) fn new(visit: u32) -> Self {
         let waiters = Vec::new();
-        Self { phase: NodePhase::Waiting(0), visit, queued: false, waiters, started_at: 0 }
+        Self { phase: NodePhase::Waiting(0), visit, before: 0, queued: false, waiters, started_at: 0 }
+    }
+    /// What was recorded is known from elsewhere.
+    pub(crate) fn forget_records(&mut self) {
+        match &mut self.phase {
+            NodePhase::Running(frame) => frame.records = Vec::new(),
+            NodePhase::Done(done) => done.records = Vec::new(),
+            NodePhase::Waiting(_) => {}
+        }
     }
 }
 
 impl Frame {
+    /// Keeps what a request came to (E-29). Most nodes make one: a list that grows by itself begins with room for
+    /// four.
+    pub(crate) fn keep(&mut self, recorded: super::reuse::Recorded) {
+        if self.records.is_empty() {
+            self.records.reserve_exact(1);
+        }
+        self.records.push(recorded);
+    }
     pub(crate) fn new(entry: Option<LeafIx>, thread: Thread) -> Self {
         Self {
             leaf: entry,

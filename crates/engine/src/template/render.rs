@@ -61,6 +61,12 @@ impl Template {
         Ok(Self(Arc::new(Inner { source: text.into(), parts: parse::parse(text)? })))
     }
 
+    /// A template that renders to exactly this text, whatever it looks like (D-11).
+    pub fn exactly(text: &str) -> Self {
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text.into())] };
+        Self(Arc::new(Inner { source: escaped(text).into(), parts }))
+    }
+
     /// The text it was parsed from.
     pub fn source(&self) -> &str {
         &self.0.source
@@ -146,6 +152,30 @@ impl Template {
             Found::Keep => Value::String(placeholder.raw.to_string()),
         })
     }
+}
+
+/// The source whose text is `text`: openings escaped, and the backslashes before them doubled (D-09).
+fn escaped(text: &str) -> String {
+    let mut source = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let bare = rest.trim_start_matches('\\');
+        let (slashes, _) = rest.split_at(rest.len() - bare.len());
+        source.push_str(slashes);
+        if bare.starts_with("{{") || bare.starts_with("${") {
+            source.push_str(slashes);
+            source.push('\\');
+            let (opening, after) = bare.split_at(2);
+            source.push_str(opening);
+            rest = after;
+            continue;
+        }
+        let next = bare.chars().next().map_or(0, char::len_utf8);
+        let (one, after) = bare.split_at(next);
+        source.push_str(one);
+        rest = after;
+    }
+    source
 }
 
 /// Counts what is written, and has enough beyond `most` bytes.

@@ -148,13 +148,14 @@ impl Tools for CaseTools {
 
 /// A new process that has read this journal: its state, and a world that has seen what came to an end.
 pub fn reload(mut state: State, records: &[Record], model: &CaseModel, tools: &CaseTools) -> State {
+    let mut count = selvedge_runtime::Count::new(super::run::RUN, Some(model), None);
     for record in records {
         if let Event::Completed { effect, .. } = &record.event
             && let Some(Request::Tool(request)) = state.request(effect)
         {
             tools.decide(&request);
         }
-        selvedge_runtime::fold(&mut state, record, super::run::RUN, Some(model));
+        count.fold(&mut state, record);
     }
     state
 }

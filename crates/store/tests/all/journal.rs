@@ -81,8 +81,44 @@ fn what_was_handed_in_is_written_before_the_store_closes() {
     assert_eq!(prefix(&Store::open(dir.path(), Mode::ReadOnly).unwrap(), "r"), 500);
 }
 
+/// A log that is begun anew again and again is overwritten in place, which syncs faster than one that grows.
 #[test]
-fn an_idle_writer_moves_the_log_into_the_database() {
+fn the_log_stays_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+    store.create_run(new_run("r"), Vec::new()).wait().unwrap();
+    for n in 1..=1_500 {
+        store.append("r", vec![event("r", n)]).wait().unwrap();
+    }
+    let log = std::fs::metadata(dir.path().join("selvedge.db-wal")).unwrap().len();
+    assert!(log < 2 << 20, "{log} bytes");
+    assert_eq!(prefix(&store, "r"), 1_500);
+}
+
+#[test]
+fn a_run_and_its_graph_are_one_commit() {
+    let (_dir, stores) = stores();
+    for store in stores {
+        let before = store.commits();
+        let mut run = new_run("r");
+        run.graph = Some(BlobHash::of(b"graph"));
+        store.create_run_with_graph(run.clone(), b"graph".to_vec(), events("r", 1, 1)).wait().unwrap();
+        assert_eq!(store.commits() - before, 1);
+        assert_eq!(store.get_blob(BlobHash::of(b"graph")).unwrap(), b"graph");
+        assert_eq!(store.run("r").unwrap().graph, run.graph);
+        run.id = "q".into();
+        let other = store.create_run_with_graph(run, b"another".to_vec(), Vec::new()).wait();
+        assert_eq!(other, Ok(()), "the first one is stored already");
+        let mut run = new_run("p");
+        run.graph = Some(BlobHash::of(b"nobody's"));
+        let refused = store.create_run_with_graph(run, b"a third".to_vec(), Vec::new()).wait();
+        assert!(matches!(refused, Err(StoreError::UnknownBlob { .. })), "{refused:?}");
+        assert!(store.get_blob(BlobHash::of(b"a third")).is_err(), "nothing of it is kept");
+    }
+}
+
+#[test]
+fn a_long_log_is_moved_into_the_database() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
     let size = || std::fs::metadata(dir.path().join("selvedge.db")).unwrap().len();

@@ -1,0 +1,112 @@
+//! Measuring and printing.
+#![allow(clippy::print_stdout, reason = "printing measurements is what it is for")]
+
+use crate::Result;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+
+/// A number from the environment.
+pub(crate) fn setting(name: &str, default: f64) -> f64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The median wall time, in seconds, of `BENCH_RUNS` runs after one that is not counted.
+pub(crate) fn median(mut run: impl FnMut() -> Result<f64>) -> Result<f64> {
+    let runs = setting("BENCH_RUNS", 3.0) as usize;
+    run()?;
+    let mut times = (0..runs.max(1)).map(|_| run()).collect::<Result<Vec<f64>>>()?;
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}
+
+/// Times one piece of work, in seconds. What it leaves behind is dropped after the time is taken.
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
+    let start = Instant::now();
+    let left = work()?;
+    let wall = start.elapsed().as_secs_f64();
+    drop(left);
+    Ok(wall)
+}
+
+/// Prints one measurement.
+pub(crate) fn emit(workload: &str, mut fields: Value) {
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert("workload".into(), json!(workload));
+        fields.insert("peer".into(), json!("selvedge"));
+        fields.insert("load1".into(), json!(load1()));
+        fields.insert("cpu_total_s".into(), json!(cpu_s()));
+    }
+    println!("{fields}");
+}
+
+/// How many processes wanted to run, on average over the last minute: a wall time taken while others did is none.
+fn load1() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// The processor time of this process so far, in seconds.
+pub(crate) fn cpu_s() -> f64 {
+    cpu().unwrap_or_default()
+}
+
+fn cpu() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name, which may hold anything, user and system time are fields 12 and 13, in hundredths.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    Some(ticks.sum::<f64>() / 100.0)
+}
+
+/// Sizes from the environment, as numbers with commas between.
+pub(crate) fn sizes(name: &str, default: &[usize]) -> Vec<usize> {
+    let given = std::env::var(name).ok().map(|text| text.split(',').filter_map(|n| n.parse().ok()).collect());
+    given.unwrap_or_else(|| default.to_vec())
+}
+
+/// Whether `BENCH_VARIANT`, the beginning of a variant's name, asks for it.
+pub(crate) fn chosen(variant: &str) -> bool {
+    std::env::var("BENCH_VARIANT").map_or(true, |wanted| variant.starts_with(&wanted))
+}
+
+/// The bytes of the files in a folder.
+pub(crate) fn size(folder: &Path) -> Result<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            total += entry.metadata()?.len();
+        }
+    }
+    Ok(total)
+}
+
+/// What one synced append of 4 KiB costs on this disk, in microseconds.
+pub(crate) fn fsync_us(folder: &Path) -> Result<f64> {
+    use std::io::Write;
+    let mut file = std::fs::File::create(folder.join("fsync"))?;
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        file.write_all(&[0; 4096])?;
+        let start = Instant::now();
+        file.sync_data()?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    std::fs::remove_file(folder.join("fsync"))?;
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}
+
+/// The process's peak resident memory, in MiB.
+pub(crate) fn peak_rss_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: f64 = line.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0.0);
+    kib / 1024.0
+}
+
+/// A folder in `BENCH_TMP`, gone when it is dropped.
+pub(crate) fn folder() -> Result<tempfile::TempDir> {
+    let base = std::env::var("BENCH_TMP").unwrap_or_else(|_| "/tmp".into());
+    Ok(tempfile::Builder::new().prefix("selvedge-bench").tempdir_in(base)?)
+}

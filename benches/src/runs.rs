@@ -1,0 +1,204 @@
+//! The workloads that run plans.
+
+use crate::measure::{
+    chosen, cpu_s, emit, folder, fsync_us, median, peak_rss_mb, setting, size, sizes, timed,
+};
+use crate::ports::{Echo, Hundred};
+use crate::{Result, http, plans};
+use selvedge_engine::{Graph, Input, State};
+use selvedge_runtime::{Driver, Halt, Journal, Limits, Model, Stop};
+use selvedge_store::{Mode, NewRun, RunStatus, Store};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// Two threads, as many as the machine that the figures are taken on has processors.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// A driver whose limits bind nothing here.
+pub(crate) fn driver(model: Arc<dyn Model>) -> Driver {
+    Driver::new(model, Arc::new(Hundred), Limits { max_parallel: 512, concurrency: 64, run_timeout_s: None })
+}
+
+async fn drive(driver: &Driver, graph: &Arc<Graph>, store: Option<&Arc<Store>>) -> Result<(State, Journal)> {
+    let id = format!("bench-{}", RUNS.fetch_add(1, Ordering::Relaxed));
+    let mut journal = match store {
+        None => Journal::Memory(Vec::new()),
+        Some(store) => {
+            let row = NewRun {
+                id: id.clone(),
+                name: "bench".into(),
+                dialect: "plan".into(),
+                status: RunStatus::Running,
+                started_ms: 0,
+                graph: None,
+                scripted: false,
+                options: "{}".into(),
+                fork: None,
+            };
+            store.create_run(row, Vec::new()).await?;
+            Journal::stored(Arc::clone(store), id.clone(), 0)
+        }
+    };
+    let mut state = State::new(Arc::clone(graph));
+    let start = vec![Input::Start(Box::default())];
+    let halt = driver.drive(&id, &mut state, &mut journal, start, &Stop::default()).await?;
+    match (halt, state.ended()) {
+        (Halt::Ended, Some((selvedge_engine::End::Completed, _))) => Ok((state, journal)),
+        (halt, end) => Err(format!("the run did not complete: {halt:?} {end:?}").into()),
+    }
+}
+
+pub(crate) fn w1(scale: f64) -> Result<()> {
+    let runtime = runtime()?;
+    let driver = driver(Arc::new(Echo));
+    for nodes in sizes("BENCH_NODES", &[200, 2_000, 20_000]) {
+        let nodes = if scale < 1.0 { nodes / 100 + 2 } else { nodes };
+        let graph = plans::compile(&plans::chain(nodes).to_string())?;
+        if chosen("inproc/memory") {
+            let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, None))))?;
+            emit(
+                "W1",
+                json!({"variant": "inproc/memory", "nodes": nodes, "wall_s": wall,
+                "us_per_node": wall / nodes as f64 * 1e6, "peak_rss_mb": peak_rss_mb()}),
+            );
+        }
+        if chosen("inproc/durable") {
+            durable(&runtime, &driver, &graph, nodes, "inproc/durable")?;
+        }
+    }
+    if std::env::var_os("BENCH_BASE_URL").is_some() && chosen("http/durable") && scale >= 1.0 {
+        let driver = crate::runs::driver(runtime.block_on(async { http::model("") })?);
+        let graph = plans::compile(&plans::chain(200).to_string())?;
+        durable(&runtime, &driver, &graph, 200, "http/durable")?;
+    }
+    Ok(())
+}
+
+/// Runs the nodes on a store, and says what of it each node costs.
+fn durable(
+    runtime: &tokio::runtime::Runtime,
+    driver: &Driver,
+    graph: &Arc<Graph>,
+    nodes: usize,
+    variant: &str,
+) -> Result<()> {
+    let folder = folder()?;
+    let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
+    let wall = median(|| timed(|| runtime.block_on(drive(driver, graph, Some(&store)))))?;
+    let done = nodes as f64 * (setting("BENCH_RUNS", 3.0) + 1.0);
+    let commits = store.commits() as f64;
+    drop(store);
+    let bytes = size(folder.path())? as f64;
+    emit(
+        "W1",
+        json!({"variant": variant, "nodes": nodes, "wall_s": wall, "us_per_node": wall / nodes as f64 * 1e6,
+        "bytes_per_node": bytes / done, "commits_per_node": commits / done, "peak_rss_mb": peak_rss_mb(),
+        "fsync_us": fsync_us(folder.path())?}),
+    );
+    Ok(())
+}
+
+pub(crate) fn w4(scale: f64) -> Result<()> {
+    let runtime = runtime()?;
+    let driver = driver(Arc::new(Echo));
+    for steps in sizes("BENCH_STEPS", &[1_000, 10_000, 100_000]) {
+        let steps = if scale < 1.0 { steps / 100 } else { steps };
+        let graph = plans::compile(&plans::steps(steps).to_string())?;
+        let folder = folder()?;
+        let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
+        let start = Instant::now();
+        runtime.block_on(drive(&driver, &graph, Some(&store)))?;
+        let wall = start.elapsed().as_secs_f64();
+        let commits = store.commits();
+        drop(store);
+        emit(
+            "W4",
+            json!({"variant": "durable", "steps": steps, "wall_s": wall, "steps_per_s": steps as f64 / wall,
+            "bytes_per_step": size(folder.path())? as f64 / steps as f64,
+            "commits_per_step": commits as f64 / steps as f64, "fsync_us": fsync_us(folder.path())?}),
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn w2() -> Result<()> {
+    let runtime = runtime()?;
+    let driver = driver(runtime.block_on(async { http::model("?latency=50") })?);
+    let graph = plans::compile(&plans::fan(50).to_string())?;
+    let folder = folder()?;
+    let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
+    let before = cpu_s();
+    let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, Some(&store)))))?;
+    let runs = setting("BENCH_RUNS", 3.0) + 1.0;
+    emit(
+        "W2",
+        json!({"variant": "sequential plan, durable", "wall_s": wall, "critical_path_s": 0.25,
+        "cpu_s": (cpu_s() - before) / runs, "commits": store.commits() as f64 / runs, "fsync_us": fsync_us(folder.path())?}),
+    );
+    Ok(())
+}
+
+pub(crate) fn w5() -> Result<()> {
+    let runs = setting("BENCH_W5_RUNS", 500.0) as usize;
+    let runtime = runtime()?;
+    let driver = driver(runtime.block_on(async { http::model("?latency=20&tools=5") })?);
+    let graph = plans::compile(&plans::looping().to_string())?;
+    let folder = folder()?;
+    for (variant, durable) in [("memory", false), ("durable", true)] {
+        if !chosen(variant) {
+            continue;
+        }
+        let store = if durable { Some(Arc::new(Store::open(folder.path(), Mode::ReadWrite)?)) } else { None };
+        let mut times = Vec::new();
+        let before = cpu_s();
+        let wall =
+            median(|| timed(|| runtime.block_on(all(&driver, &graph, store.as_ref(), runs, &mut times))))?;
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| times.get(((times.len() - 1) as f64 * share) as usize).copied();
+        emit(
+            "W5",
+            json!({"variant": variant, "runs": runs, "wall_s": wall, "p50_s": at(0.5), "p99_s": at(0.99),
+            "cpu_s": (cpu_s() - before) / (setting("BENCH_RUNS", 3.0) + 1.0), "llm_calls": runs * 6,
+            "peak_rss_mb": peak_rss_mb()}),
+        );
+    }
+    Ok(())
+}
+
+/// So many runs of one plan at a time; `times` gets what each took.
+async fn all(
+    driver: &Driver,
+    graph: &Arc<Graph>,
+    store: Option<&Arc<Store>>,
+    runs: usize,
+    times: &mut Vec<f64>,
+) -> Result<()> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..runs {
+        let (driver, graph, store) = (driver.clone(), Arc::clone(graph), store.cloned());
+        tasks.spawn(async move {
+            let start = Instant::now();
+            let run = drive(&driver, &graph, store.as_ref()).await;
+            run.map(|_| start.elapsed().as_secs_f64()).map_err(|error| error.to_string())
+        });
+    }
+    while let Some(result) = tasks.join_next().await {
+        times.push(result??);
+    }
+    Ok(())
+}
+
+pub(crate) fn oneshot() -> Result<()> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let driver = driver(http::model("")?);
+        let graph = plans::compile(&plans::chain(1).to_string())?;
+        drive(&driver, &graph, None).await.map(drop)
+    })
+}

@@ -1,0 +1,177 @@
+//! Beginning anew in the middle: after a failure (E-05), and in a fork (E-19).
+
+use super::past::{Past, places};
+use super::state::{NodeState, State, Status, Usage};
+use crate::effect::ToolDef;
+use crate::event::{Body, Event, Fork};
+use crate::graph::{Act, Graph};
+use crate::ids::{NodeIx, OrderIx, ThreadIx};
+use crate::schedule::Schedule;
+use crate::template::Template;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a text stands in a document that was appended to a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The first message of this thread.
+    Thread(Arc<str>),
+    /// What this leaf of this node says.
+    Leaf(Arc<str>, Arc<str>),
+}
+
+impl State {
+    /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
+    /// tools have changed (E-05, P-21).
+    pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
+        let first = NodeIx(self.retired);
+        self.fill_pool(first);
+        self.change_tools(tools);
+        self.begin_again(first);
+    }
+
+    /// The run leaves its source (E-19): without another graph it goes on from what has retired in the shared
+    /// prefix; with one it begins at the beginning. Either way recorded outcomes of the whole source stand for
+    /// requests of equal content (E-29).
+    pub(crate) fn forked(&mut self, fork: &Fork) {
+        let nothing = Arc::new(Past::default());
+        let past = fork.past.as_ref().unwrap_or(&nothing);
+        match (&fork.graph, &fork.compiled) {
+            (None, _) => self.forked_here(fork, past),
+            (Some(hash), Some(graph)) => self.forked_anew(fork, past, hash, graph),
+            // The graph is not at hand: the event does not fit.
+            (Some(_), None) => {}
+        }
+    }
+
+    fn forked_here(&mut self, fork: &Fork, past: &Past) {
+        let first = NodeIx(self.retired);
+        self.pool = super::pool::Pool::default();
+        for node in self.nodes.values_mut() {
+            node.forget_records();
+        }
+        let by_id: BTreeMap<Arc<str>, NodeIx> =
+            self.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
+        self.inherit(past, &fork.texts, &by_id, first);
+        self.settle_into(fork);
+        // What the nodes that begin anew had to say, they will say again if it still holds.
+        let retired = |id: &Arc<str>| by_id.get(id).is_none_or(|node| *node < first);
+        self.warnings.retain(|warning| warning.node.as_ref().is_none_or(retired));
+        if fork.sequential {
+            self.schedule = Schedule::derive(&self.graph, true);
+        }
+        self.change_tools(&fork.tools);
+        self.begin_again(first);
+    }
+
+    fn forked_anew(&mut self, fork: &Fork, past: &Past, hash: &Arc<str>, graph: &Arc<Graph>) {
+        let mut new = State::new(Arc::clone(graph));
+        (new.at, new.events, new.start) = (self.at, self.events, self.start.clone());
+        new.recorder = self.recorder.take();
+        *self = new;
+        self.start.graph = Arc::clone(hash);
+        if let Some(initial) = &fork.initial {
+            self.start.initial.clone_from(initial);
+        }
+        self.inherit(past, &fork.texts, &places(&past.graph, graph), NodeIx(0));
+        self.settle_into(fork);
+        if self.start.sequential {
+            self.schedule = Schedule::derive(&self.graph, true);
+        }
+        self.change_tools(&fork.tools);
+        self.status = Status::Running;
+        self.skip_unseeded();
+        self.await_from(NodeIx(0));
+    }
+
+    /// What the fork chose for itself. It has used nothing yet.
+    fn settle_into(&mut self, fork: &Fork) {
+        self.usage = Usage::default();
+        self.start.sequential |= fork.sequential;
+        self.start.budget = fork.budget.unwrap_or(self.start.budget);
+        self.start.models.extend(fork.models.iter().map(|(role, name)| (role.clone(), name.clone())));
+    }
+
+    fn change_tools(&mut self, tools: &[ToolDef]) {
+        if tools.is_empty() {
+            return;
+        }
+        let mut graph = Graph::clone(&self.graph);
+        for tool in tools {
+            graph.tools.insert(tool.name.clone(), Arc::new(tool.clone()));
+        }
+        self.graph = Arc::new(graph);
+        self.schedule = Schedule::derive(&self.graph, self.start.sequential);
+    }
+
+    /// The nodes from `first` on are as if they had never started, but for their visits.
+    fn begin_again(&mut self, first: NodeIx) {
+        self.status = Status::Running;
+        self.forget_in_flight();
+        self.on_retired.clear();
+        self.rewind_orders(first);
+        for nodes in self.runtime.values_mut() {
+            nodes.split_off(&first);
+        }
+        for nodes in self.fields.values_mut() {
+            nodes.split_off(&first);
+        }
+        for node in self.graph.nodes.indices().skip(first.0 as usize) {
+            let before = &self.nodes[node];
+            self.nodes[node] = NodeState { before: before.before, ..NodeState::new(before.visit) };
+        }
+        for row in self.nodes.values_mut() {
+            row.waiters.clear();
+        }
+        self.await_from(first);
+    }
+
+    /// Orders and threads as they were when only the nodes before `first` had finished.
+    fn rewind_orders(&mut self, first: NodeIx) {
+        let ids: Vec<OrderIx> = self.schedule.orders.indices().collect();
+        for order in ids {
+            let prefix = self.schedule.before(order, first);
+            let state = &mut self.orders[order];
+            *state = super::state::OrderState { prefix, ..Default::default() };
+            if (order.0 as usize) < self.threads.len() {
+                let thread = &mut self.threads[ThreadIx(order.0)];
+                thread.after.truncate(prefix as usize);
+                thread.ahead.clear();
+                thread.exists = prefix > 0 || !thread.base.is_empty();
+            }
+        }
+    }
+
+    /// Where in the document a text stands that `event` appends, the next one of this state's journal (E-19).
+    /// `None` if it appends none: what a model or a tool said stands in no document.
+    pub fn place_of(&self, event: &Event) -> Option<Place> {
+        let Event::Appended { node, thread, body: Body::Text(..) } = event else { return None };
+        if node.is_empty() {
+            return Some(Place::Thread(Arc::clone(thread)));
+        }
+        let ix = *self.schedule.by_id.get(node)?;
+        let leaf = self.frame(ix)?.leaf?;
+        Some(Place::Leaf(Arc::clone(node), self.graph.nodes[ix].body.leaves[leaf].name.clone()))
+    }
+}
+
+impl Graph {
+    /// The graph with exactly `text` at a place; `None` if it has no such place.
+    pub fn with_text(&self, place: &Place, text: &str) -> Option<Graph> {
+        let mut graph = self.clone();
+        match place {
+            Place::Thread(name) => {
+                let thread = graph.threads.values_mut().find(|thread| thread.name == *name)?;
+                thread.first.as_ref()?;
+                thread.first = Some(Template::exactly(text));
+            }
+            Place::Leaf(node, name) => {
+                let node = graph.nodes.values_mut().find(|known| known.id == *node)?;
+                let leaf = node.body.leaves.values_mut().find(|leaf| leaf.name == *name)?;
+                let Act::Say(said) = &mut leaf.act else { return None };
+                *said = Template::exactly(text);
+            }
+        }
+        Some(graph)
+    }
+}

@@ -1,0 +1,225 @@
+//! What a run recorded, for forks of it (E-19, E-29).
+
+use super::pool::{Kept, Key};
+use super::state::State;
+use crate::effect::{EffectId, ModelReply, Outcome};
+use crate::graph::{Act, Graph, Node};
+use crate::ids::NodeIx;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The outcomes that a run has recorded up to some event, each with what was asked for it and by which node:
+/// what a fork may reuse. It is folded from the run's journal and stored nowhere.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) kept: Vec<(Arc<str>, Kept)>,
+    pub(crate) unknown: BTreeSet<(Arc<str>, Key)>,
+    /// How often each node was started, so that no effect id comes twice.
+    pub(crate) visits: BTreeMap<Arc<str>, u32>,
+    /// Effects whose outcome was reused, and under which id.
+    pub(crate) renamed: BTreeMap<EffectId, EffectId>,
+}
+
+impl Past {
+    /// The id under which an effect's outcome was reused last.
+    fn current<'p>(&'p self, mut effect: &'p EffectId) -> &'p EffectId {
+        for _ in 0..self.renamed.len() {
+            match self.renamed.get(effect) {
+                Some(later) => effect = later,
+                None => break,
+            }
+        }
+        effect
+    }
+
+    /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
+    /// node again, in later visits, is what the edit takes the place of.
+    pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, Kept)> {
+        let texts: BTreeMap<&EffectId, &Arc<str>> =
+            texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
+        let edits: Vec<&(Arc<str>, Kept)> =
+            self.kept.iter().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
+        let later = |node: &Arc<str>, kept: &Kept| {
+            // Turns of later visits come first.
+            edits.iter().any(|(of, edit)| of == node && edit.key == kept.key && kept.turn.0 < edit.turn.0)
+        };
+        let rest = self.kept.iter().filter(|(node, kept)| !later(node, kept)).cloned();
+        rest.map(|(node, mut kept)| {
+            if let Some(text) = texts.get(&kept.effect) {
+                kept.outcome = with_text(&kept.outcome, text);
+            }
+            (node, kept)
+        })
+        .collect()
+    }
+}
+
+/// An outcome that says something else: a reply keeps its calls, a tool's output becomes the text.
+fn with_text(outcome: &Outcome, text: &Arc<str>) -> Outcome {
+    match outcome {
+        Outcome::Reply(reply) => {
+            Outcome::Reply(Arc::new(ModelReply { text: text.to_string(), ..ModelReply::clone(reply) }))
+        }
+        Outcome::Output(_) | Outcome::Failed(_) => Outcome::Output(Arc::new(Value::from(&**text))),
+    }
+}
+
+impl State {
+    /// A state that also remembers what its run recorded, for [`State::past`]. Everything else is as in
+    /// [`State::new`].
+    pub fn recording(graph: Arc<Graph>) -> State {
+        State { recorder: Some(Box::default()), ..State::new(graph) }
+    }
+
+    /// What the run has recorded so far. Only a state that began with [`State::recording`] knows of nodes that
+    /// have retired.
+    pub fn past(mut self) -> Past {
+        let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
+        past.graph = Arc::clone(&self.graph);
+        let nodes: Vec<NodeIx> = self.graph.nodes.indices().collect();
+        for node in nodes {
+            self.note_unknown(node);
+            let id = self.graph.nodes[node].id.clone();
+            past.kept.extend(self.collect(node).into_iter().map(|kept| (id.clone(), kept)));
+            let visits = past.visits.entry(id).or_insert(0);
+            *visits = self.nodes[node].visit.max(*visits);
+        }
+        self.pool.age();
+        let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
+        let id = |node: NodeIx| self.graph.nodes[node].id.clone();
+        past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
+        past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
+        past
+    }
+
+    /// Fills the pool with what the source recorded, for the nodes from `first` on. A recording state keeps the
+    /// rest for its own forks.
+    pub(crate) fn inherit(
+        &mut self,
+        past: &Past,
+        texts: &BTreeMap<EffectId, Arc<str>>,
+        places: &BTreeMap<Arc<str>, NodeIx>,
+        first: NodeIx,
+    ) {
+        let mut rest = Past { renamed: past.renamed.clone(), ..Past::default() };
+        for (id, kept) in past.edited(texts) {
+            match places.get(&id) {
+                Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
+                    self.pool.add(node, kept, true);
+                }
+                place => {
+                    if place.is_none()
+                        && let Some(write) = kept.write.filter(|_| kept.is_success())
+                    {
+                        self.pool.add_elsewhere(write);
+                    }
+                    rest.kept.push((id, kept));
+                }
+            }
+        }
+        for (id, write) in &past.unknown {
+            match places.get(id) {
+                Some(&node) if node >= first => self.pool.add_unknown(node, *write),
+                place => {
+                    if place.is_none() {
+                        self.pool.add_elsewhere(*write);
+                    }
+                    rest.unknown.insert((id.clone(), *write));
+                }
+            }
+        }
+        rest.visits.clone_from(&past.visits);
+        for node in self.nodes.indices() {
+            let seen = past.visits.get(&self.graph.nodes[node].id).copied().unwrap_or(0);
+            let row = &mut self.nodes[node];
+            row.visit = row.visit.max(seen);
+            row.before = row.visit;
+        }
+        if self.recorder.is_some() {
+            self.recorder = Some(Box::new(rest));
+        }
+    }
+}
+
+/// Which node of a new document stands for which one of the old: the same id and definition; the same definition,
+/// the i-th for the i-th (ids that count positions move when a node is put in); the same id. All of it is read off
+/// the two documents, so that no turn depends on who is faster (E-07).
+pub(crate) fn places(old: &Graph, new: &Graph) -> BTreeMap<Arc<str>, NodeIx> {
+    let definitions = |graph: &Graph| -> Vec<(Arc<str>, String)> {
+        graph.nodes.values().map(|node| (node.id.clone(), definition(graph, node))).collect()
+    };
+    let (old, new) = (definitions(old), definitions(new));
+    let ids: BTreeSet<&Arc<str>> = new.iter().map(|(id, _)| id).collect();
+    let mut matched = Matched::default();
+    matched.pair(&old, &new, |(id, definition)| Some(format!("{id}\n{definition}")));
+    // Nodes whose id is gone come first: the others may still be found by their ids.
+    let gone: Vec<(Arc<str>, String)> = old.iter().filter(|(id, _)| !ids.contains(id)).cloned().collect();
+    matched.pair(&gone, &new, |(_, definition)| Some(definition.clone()));
+    matched.pair(&old, &new, |(_, definition)| Some(definition.clone()));
+    matched.pair(&old, &new, |(id, _)| Some(id.to_string()));
+    matched.places
+}
+
+#[derive(Default)]
+struct Matched {
+    places: BTreeMap<Arc<str>, NodeIx>,
+    taken: BTreeSet<usize>,
+}
+
+impl Matched {
+    /// Pairs what is not paired yet: among those with the same mark the i-th old with the i-th new.
+    fn pair(
+        &mut self,
+        old: &[(Arc<str>, String)],
+        new: &[(Arc<str>, String)],
+        mark: impl Fn(&(Arc<str>, String)) -> Option<String>,
+    ) {
+        let mut free: BTreeMap<String, std::collections::VecDeque<usize>> = BTreeMap::new();
+        for (at, node) in new.iter().enumerate().filter(|(at, _)| !self.taken.contains(at)) {
+            if let Some(mark) = mark(node) {
+                free.entry(mark).or_default().push_back(at);
+            }
+        }
+        for node in old {
+            if self.places.contains_key(&node.0) {
+                continue;
+            }
+            let found = mark(node).and_then(|mark| free.get_mut(&mark)?.pop_front());
+            if let Some(at) = found {
+                self.taken.insert(at);
+                self.places.insert(node.0.clone(), crate::ids::Ix::new(at));
+            }
+        }
+    }
+}
+
+/// All of a node but its id, with threads by name.
+fn definition(graph: &Graph, node: &Node) -> String {
+    let mut node = node.clone();
+    let thread = |ix: crate::ids::ThreadIx| graph.threads.get(ix).map(|def| def.name.to_string());
+    let mut threads = vec![node.body.thread.and_then(thread)];
+    node.id = Arc::from("");
+    node.body.thread = None;
+    for leaf in node.body.leaves.values_mut() {
+        match &mut leaf.act {
+            Act::Open { from, .. } => {
+                threads.push(thread(*from));
+                *from = crate::ids::ThreadIx(0);
+            }
+            Act::Publish { to, .. } => {
+                threads.push(thread(*to));
+                *to = crate::ids::ThreadIx(0);
+            }
+            Act::Infer(infer) => {
+                // Named after the node (E-33).
+                if let Some(schema) = &mut infer.schema {
+                    schema.name = Arc::from("");
+                }
+            }
+            _ => {}
+        }
+    }
+    serde_json::json!([threads, node]).to_string()
+}

@@ -1,0 +1,171 @@
+//! Recorded outcomes that may stand for new requests (E-29).
+
+use crate::effect::{EffectId, Outcome};
+use crate::fault::FaultKind;
+use crate::ids::NodeIx;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Digest of what was asked.
+pub(crate) type Key = [u8; 32];
+
+/// Whose turn it is among equal requests of a node: those of the latest visit first, in the order of its requests.
+pub(crate) type Turn = (Reverse<u32>, u32);
+
+/// One outcome, with what was asked for it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) effect: EffectId,
+    pub(crate) key: Key,
+    /// Of a write: the call whatever the tool's version.
+    pub(crate) write: Option<Key>,
+    pub(crate) turn: Turn,
+    pub(crate) outcome: Outcome,
+    /// A call that is not `pure` and stands before this one ran afresh since.
+    pub(crate) stale: bool,
+    /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
+    /// it was. A node that failed is asked anew, with both its tries (E-33).
+    pub(crate) second: bool,
+}
+
+impl Kept {
+    /// Whether it ended as it should.
+    pub(crate) fn is_success(&self) -> bool {
+        !matches!(self.outcome, Outcome::Failed(_))
+    }
+    /// A write about which nobody knows whether it happened.
+    pub(crate) fn unknown(&self) -> Option<Key> {
+        match &self.outcome {
+            Outcome::Failed(failure) if failure.fault.kind == FaultKind::UnknownOutcome => self.write,
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) node: NodeIx,
+    pub(crate) kept: Kept,
+    /// Recorded by the run that this one was forked from.
+    pub(crate) foreign: bool,
+}
+
+/// Successes of an earlier part of the run, or of the run that it was forked from, by what was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    entries: BTreeMap<EffectId, Entry>,
+    /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
+    by_key: BTreeMap<(NodeIx, Key), BTreeSet<(Turn, EffectId)>>,
+    /// Writes, by tool and arguments: another version of the tool would write again.
+    writes: BTreeMap<Key, BTreeSet<(NodeIx, EffectId)>>,
+    /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
+    unknown: BTreeSet<(NodeIx, Key)>,
+    /// Writes of nodes that the fork's document no longer has.
+    elsewhere: BTreeSet<Key>,
+    /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
+    pub(crate) afresh: Option<NodeIx>,
+}
+
+impl Pool {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty()
+    }
+
+    /// The next one in turn for what a node asks.
+    pub(crate) fn find(&self, node: NodeIx, key: Key) -> Option<&Kept> {
+        let (_, effect) = self.by_key.get(&(node, key))?.first()?;
+        self.entries.get(effect).map(|entry| &entry.kept)
+    }
+
+    pub(crate) fn is_foreign(&self, effect: &EffectId) -> bool {
+        self.entries.get(effect).is_some_and(|entry| entry.foreign)
+    }
+
+    pub(crate) fn take(&mut self, effect: &EffectId) -> Option<Entry> {
+        let entry = self.entries.remove(effect)?;
+        let place = (entry.node, entry.kept.key);
+        if let Some(turns) = self.by_key.get_mut(&place) {
+            turns.remove(&(entry.kept.turn, effect.clone()));
+            if turns.is_empty() {
+                self.by_key.remove(&place);
+            }
+        }
+        if let Some(write) = entry.kept.write
+            && let Some(calls) = self.writes.get_mut(&write)
+        {
+            calls.remove(&(entry.node, effect.clone()));
+            if calls.is_empty() {
+                self.writes.remove(&write);
+            }
+        }
+        Some(entry)
+    }
+
+    /// Adds a success; of a failure only that nobody knows about a write.
+    pub(crate) fn add(&mut self, node: NodeIx, kept: Kept, foreign: bool) {
+        if !kept.is_success() {
+            self.unknown.extend(kept.unknown().map(|write| (node, write)));
+            return;
+        }
+        let effect = kept.effect.clone();
+        self.by_key.entry((node, kept.key)).or_default().insert((kept.turn, effect.clone()));
+        if let Some(write) = kept.write {
+            self.writes.entry(write).or_default().insert((node, effect.clone()));
+        }
+        self.entries.insert(effect, Entry { node, kept, foreign });
+    }
+
+    pub(crate) fn add_unknown(&mut self, node: NodeIx, write: Key) {
+        self.unknown.insert((node, write));
+    }
+
+    /// A write whose node is no more.
+    pub(crate) fn add_elsewhere(&mut self, write: Key) {
+        self.elsewhere.insert(write);
+    }
+
+    pub(crate) fn is_unknown(&self, node: NodeIx, write: Key) -> bool {
+        self.unknown.contains(&(node, write))
+    }
+
+    /// Whether the node's own write succeeded, in whatever version of the tool.
+    pub(crate) fn wrote(&self, node: NodeIx, write: Key) -> bool {
+        self.writes.get(&write).is_some_and(|calls| calls.iter().any(|(of, _)| *of == node))
+    }
+
+    /// Whether another node of the run that this one was forked from did that write.
+    pub(crate) fn wrote_elsewhere(&self, node: NodeIx, write: Key) -> bool {
+        let foreign = |(of, effect): &(NodeIx, EffectId)| *of != node && self.is_foreign(effect);
+        self.elsewhere.contains(&write)
+            || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
+    }
+
+    /// A call runs afresh: what was recorded for it has had its turn.
+    pub(crate) fn spend(&mut self, node: NodeIx, key: Key, write: Option<Key>) {
+        let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
+        let mut spent = same.map(|(_, effect)| effect.clone());
+        if let Some(write) = write {
+            self.unknown.remove(&(node, write));
+            self.elsewhere.remove(&write);
+            let calls = self.writes.get(&write).into_iter().flatten();
+            let own = calls.into_iter().find(|(of, _)| *of == node).map(|(_, effect)| effect.clone());
+            spent = spent.or(own);
+        }
+        if let Some(effect) = spent {
+            self.take(&effect);
+        }
+    }
+
+    /// The run begins anew: what is left was recorded before that which ran afresh.
+    pub(crate) fn age(&mut self) {
+        let Some(first) = self.afresh.take() else { return };
+        for entry in self.entries.values_mut().filter(|entry| first <= entry.node) {
+            entry.kept.stale = true;
+        }
+    }
+
+    /// Everything that is left, node by node.
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(NodeIx, Key)>) {
+        (self.entries.into_values(), self.unknown)
+    }
+}

@@ -1,0 +1,151 @@
+//! The messages of a run, and lists of them that cost nothing until somebody looks.
+
+use crate::ids::{Ix, MessageIx};
+use crate::message::{Message, Thread};
+use std::ops::{Deref, Index};
+use std::sync::{Arc, OnceLock};
+
+/// Messages in the first chunk; every chunk is twice as long as the one before.
+const FIRST: usize = 8;
+/// Enough chunks for every [`MessageIx`].
+const CHUNKS: usize = 30;
+
+/// All messages of a run, in journal order: only ever added to, and shared with requests under way. Clones are
+/// handles of one log.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    chunks: Arc<[OnceLock<Chunk>; CHUNKS]>,
+    len: usize,
+}
+
+type Chunk = Box<[OnceLock<Arc<Message>>]>;
+
+impl Log {
+    pub(crate) fn new() -> Self {
+        Self { chunks: Arc::new([const { OnceLock::new() }; CHUNKS]), len: 0 }
+    }
+
+    /// Adds a message. Only the state does that, so that nobody adds to another handle of the same log.
+    pub(crate) fn push(&mut self, message: Arc<Message>) -> MessageIx {
+        let (chunk, at) = place(self.len);
+        let row = self
+            .chunks
+            .get(chunk)
+            .map(|chunk_at| chunk_at.get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect()));
+        if let Some(row) = row.and_then(|rows| rows.get(at)) {
+            // It is empty: rows are filled in order, once.
+            let _ = row.set(message);
+        }
+        self.len += 1;
+        MessageIx::new(self.len - 1)
+    }
+
+    fn get(&self, ix: MessageIx) -> Option<&Arc<Message>> {
+        let (chunk, at) = place(ix.get());
+        self.chunks.get(chunk)?.get()?.get(at)?.get()
+    }
+}
+
+/// The chunk that holds message `n`, and where in it.
+fn place(n: usize) -> (usize, usize) {
+    let chunk = (n / FIRST + 1).ilog2() as usize;
+    (chunk, n - FIRST * ((1 << chunk) - 1))
+}
+
+impl Index<MessageIx> for Log {
+    type Output = Arc<Message>;
+
+    /// Like [`crate::ids::Table`]: an index that is not there is a bug, and the run is poisoned (E-17).
+    fn index(&self, ix: MessageIx) -> &Arc<Message> {
+        match self.get(ix) {
+            Some(message) => message,
+            None => unknown(ix),
+        }
+    }
+}
+
+#[cold]
+#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run")]
+fn unknown(ix: MessageIx) -> ! {
+    panic!("message {} of a run is not there", ix.get())
+}
+
+/// The messages of a request: a slice, put together when it is first looked at. Until then it costs the same
+/// whatever its length, as a thread does (E-08).
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
+    parts: Option<Box<Parts>>,
+    list: OnceLock<Vec<Arc<Message>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Parts {
+    log: Log,
+    before: Option<Arc<Message>>,
+    thread: Thread,
+    after: Vec<Arc<Message>>,
+}
+
+impl Messages {
+    /// The messages of a thread between others.
+    pub(crate) fn of(
+        log: &Log,
+        before: Option<Arc<Message>>,
+        thread: &Thread,
+        after: Vec<Arc<Message>>,
+    ) -> Self {
+        let parts = Parts { log: log.clone(), before, thread: thread.clone(), after };
+        Self { parts: Some(Box::new(parts)), list: OnceLock::new() }
+    }
+
+    /// Their number.
+    pub fn len(&self) -> usize {
+        match &self.parts {
+            Some(parts) => usize::from(parts.before.is_some()) + parts.thread.len() + parts.after.len(),
+            None => self.as_slice().len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The messages, in order.
+    pub fn as_slice(&self) -> &[Arc<Message>] {
+        self.list.get_or_init(|| self.parts.as_ref().map_or_else(Vec::new, |parts| parts.list()))
+    }
+}
+
+impl Parts {
+    fn list(&self) -> Vec<Arc<Message>> {
+        let thread = self.thread.iter().map(|ix| &self.log[ix]);
+        self.before.iter().chain(thread).chain(&self.after).cloned().collect()
+    }
+}
+
+impl Deref for Messages {
+    type Target = [Arc<Message>];
+
+    fn deref(&self) -> &[Arc<Message>] {
+        self.as_slice()
+    }
+}
+
+impl From<Vec<Arc<Message>>> for Messages {
+    fn from(list: Vec<Arc<Message>>) -> Self {
+        Self { parts: None, list: OnceLock::from(list) }
+    }
+}
+
+impl<'a> IntoIterator for &'a Messages {
+    type Item = &'a Arc<Message>;
+    type IntoIter = std::slice::Iter<'a, Arc<Message>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.as_slice().iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

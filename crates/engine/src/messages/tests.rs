@@ -1,0 +1,55 @@
+use super::*;
+use crate::message::Role;
+
+fn say(n: usize) -> Arc<Message> {
+    Arc::new(Message::text(Role::User, format!("m{n}")))
+}
+
+fn texts<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Vec<String> {
+    messages.into_iter().map(|message| message.content.to_string()).collect()
+}
+
+#[test]
+fn every_message_is_where_its_index_says() {
+    let mut log = Log::new();
+    for n in 0..10_000 {
+        let ix = log.push(say(n));
+        assert_eq!(ix.get(), n);
+    }
+    for n in 0..10_000 {
+        assert_eq!(*log[MessageIx::new(n)].content, *format!("m{n}"));
+    }
+    assert!(log.get(MessageIx::new(10_000)).is_none());
+    assert!(log.get(MessageIx(u32::MAX)).is_none());
+}
+
+/// E-23: what is sent is the thread at the moment of the request, whatever is said afterwards.
+#[test]
+fn a_request_keeps_the_thread_of_its_moment() {
+    let mut log = Log::new();
+    let mut thread = Thread::default();
+    for n in 0..20 {
+        let ix = log.push(say(n));
+        thread.push(ix);
+    }
+    let messages = Messages::of(&log, Some(say(100)), &thread, vec![say(200)]);
+    let later = log.push(say(20));
+    thread.push(later);
+    assert_eq!(messages.len(), 22);
+    assert!(!messages.is_empty());
+    let mut wanted: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();
+    wanted.insert(0, "m100".into());
+    wanted.push("m200".into());
+    assert_eq!(texts(&messages), wanted);
+    assert_eq!(texts(messages.clone().iter()), wanted);
+    assert_eq!(messages.last().map(|last| last.content.to_string()), Some("m200".into()));
+}
+
+#[test]
+fn a_list_is_a_list() {
+    let messages = Messages::from(vec![say(1), say(2)]);
+    assert_eq!((messages.len(), messages.is_empty()), (2, false));
+    assert_eq!(texts(&messages), ["m1", "m2"]);
+    assert!(Messages::default().is_empty());
+    assert!(Messages::default().as_slice().is_empty());
+}
