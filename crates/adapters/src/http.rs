@@ -2,18 +2,29 @@
 //!
 //! Clients are built when first needed: a run against a server on this machine never loads root certificates.
 
+mod roots;
+mod trouble;
+
+pub use roots::roots;
+pub use trouble::Trouble;
+
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// What every request says it comes from.
 pub const USER_AGENT: &str = concat!("selvedge/", env!("CARGO_PKG_VERSION"));
 
 /// What stands where a secret stood (C-06).
 pub const REDACTED: &str = "[redacted]";
+
+/// How long a connection to another machine may take to come about: one that answers takes far less, and one that
+/// does not would take minutes to give up.
+const CONNECT: Duration = Duration::from_secs(15);
 
 /// Secrets shorter than this are placeholders such as `none` or `EMPTY`; replacing them would mangle plain text.
 const SHORTEST_SECRET: usize = 8;
@@ -86,6 +97,7 @@ pub struct Http {
 #[derive(Default)]
 struct Clients {
     local: OnceLock<Result<Client, String>>,
+    local_tls: OnceLock<Result<Client, String>>,
     outside: OnceLock<Result<Client, String>>,
 }
 
@@ -101,16 +113,22 @@ impl Http {
         Self::default()
     }
 
-    /// The client for a URL. Plain HTTP to this machine goes without TLS and past any proxy; everything else
-    /// honours `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` and trusts the system's certificates.
+    /// The client for a URL. What goes to this machine goes past any proxy, and plain HTTP to it without TLS;
+    /// everything else honours `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. The system's certificates
+    /// are trusted, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     ///
     /// # Errors
     /// A sentence for the user, when the system's root certificates can't be loaded.
     pub fn client(&self, url: &Url) -> Result<Client, String> {
-        if url.scheme() == "http" && is_loopback(url) {
-            self.clients.local.get_or_init(local_client).clone()
-        } else {
-            self.clients.outside.get_or_init(outside_client).clone()
+        match (is_loopback(url), url.scheme()) {
+            (true, "http") => self.clients.local.get_or_init(local_client).clone(),
+            (true, _) => {
+                self.clients.local_tls.get_or_init(|| tls_client(Client::builder().no_proxy())).clone()
+            }
+            (false, _) => {
+                let outside = || tls_client(Client::builder().connect_timeout(CONNECT));
+                self.clients.outside.get_or_init(outside).clone()
+            }
         }
     }
 }
@@ -137,14 +155,14 @@ fn local_client() -> Result<Client, String> {
     build(Client::builder().no_proxy(), tls)
 }
 
-fn outside_client() -> Result<Client, String> {
+fn tls_client(builder: reqwest::ClientBuilder) -> Result<Client, String> {
     let tls = tls_builder()?.with_platform_verifier().map_err(|error| {
         format!(
             "the system's root certificates can't be loaded ({error}): install them (package ca-certificates) \
              or set SSL_CERT_FILE"
         )
     })?;
-    build(Client::builder(), tls.with_no_client_auth())
+    build(builder, tls.with_no_client_auth())
 }
 
 /// An error with what lies behind it, outermost first, without repeats and without the URL.

@@ -1,15 +1,29 @@
 //! Models behind [`selvedge_runtime::ports::Model`].
 //!
-//! - [`openai`]: any endpoint that speaks OpenAI's chat completions.
+//! - [`endpoint`]: a model behind HTTP, in the protocol of its [`Provider`]: what they share.
+//! - `openai`: chat completions, the protocol of most endpoints.
+//! - `anthropic`: Anthropic's messages.
+//! - `responses`, `gemini`: OpenAI's responses, Google's Gemini.
 //! - [`scripted`]: answers from a file of rules, for demos and tests (C-07).
 //! - [`router`]: the configured models of a run, by role (C-14).
 
 // `Failure` is the ports' error type; boxing it here would only unbox it there.
 #![allow(clippy::result_large_err)]
 
-pub mod openai;
+mod anthropic;
+pub mod endpoint;
+mod gemini;
+mod openai;
+mod protocol;
+mod provider;
+mod responses;
 pub mod router;
+#[cfg(test)]
+mod samples;
 pub mod scripted;
+
+pub use endpoint::{Endpoint, list_models};
+pub use provider::{Provider, ProviderConfig};
 
 use selvedge_engine::Tokens;
 use std::time::Duration;
@@ -22,14 +36,19 @@ pub struct Price {
     pub input_per_mtok: f64,
     /// A million tokens of reply.
     pub output_per_mtok: f64,
+    /// A million tokens of prompt that the provider read from its cache; without it they cost what others do.
+    #[serde(default)]
+    pub cached_input_per_mtok: Option<f64>,
 }
 
 impl Price {
     /// The usage of one reply with its cost filled in.
     pub fn charge(self, tokens: Tokens) -> Tokens {
         // Counts of tokens are far below 2^53, so the conversion is exact.
-        let cost =
-            (tokens.input as f64 * self.input_per_mtok + tokens.output as f64 * self.output_per_mtok) / 1e6;
+        let cached = tokens.cached.min(tokens.input);
+        let cached_price = self.cached_input_per_mtok.unwrap_or(self.input_per_mtok);
+        let input = (tokens.input - cached) as f64 * self.input_per_mtok + cached as f64 * cached_price;
+        let cost = (input + tokens.output as f64 * self.output_per_mtok) / 1e6;
         Tokens { cost, ..tokens }
     }
 }

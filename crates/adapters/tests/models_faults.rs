@@ -160,7 +160,7 @@ async fn a_page_as_an_error_is_shown_in_one_line() {
 #[tokio::test]
 async fn no_server_is_a_connection_fault() {
     let server = Server::start(vec![]).await;
-    let model = model_with(&server, |config| config.base_url = "http://127.0.0.1:1/v1".to_owned());
+    let model = model_with(&server, |config| config.base_url = Some("http://127.0.0.1:1/v1".to_owned()));
     let failed = model.call(request(vec![user("x")]), context()).await.unwrap_err();
     assert!(failed.transient && failed.fault.message.contains("127.0.0.1:1"), "{failed:?}");
     assert!(failed.fault.message.contains("refused"), "{}", failed.fault.message);

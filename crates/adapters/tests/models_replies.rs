@@ -38,12 +38,12 @@ fn openai_text() -> String {
 #[tokio::test]
 async fn openai_text_with_usage_cost_and_deltas() {
     let server = Server::start(vec![stream(&openai_text(), 64)]).await;
-    let price = Price { input_per_mtok: 3.0, output_per_mtok: 10.0 };
+    let price = Price { input_per_mtok: 3.0, output_per_mtok: 10.0, cached_input_per_mtok: None };
     let (context, heard) = listening();
     let model = model_with(&server, |config| config.price = Some(price));
     let reply = model.call(request(vec![user("hi")]), context).await.unwrap();
     assert_eq!(reply.text, "Grüße, \u{1F980} Welt");
-    assert_eq!(reply.tokens, Tokens { input: 1000, output: 500, cost: 0.008 });
+    assert_eq!(reply.tokens, Tokens { input: 1000, output: 500, cost: 0.008, ..Tokens::default() });
     assert_eq!(reply.stop.as_deref(), Some("stop"));
     assert!(reply.calls.is_empty());
     assert_eq!(*heard.lock().unwrap(), ["Grüße, ", "\u{1F980} Welt"]);
@@ -185,6 +185,15 @@ async fn what_is_not_the_answer_is_left_out() {
         stop("stop"),
     ]);
     assert_eq!(ask(stream(&body, 4096)).await.unwrap().text, "ab");
+}
+
+#[tokio::test]
+async fn deepseek_has_a_word_of_its_own_for_cached_tokens() {
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2,
+        "prompt_cache_hit_tokens": 6, "prompt_cache_miss_tokens": 3}});
+    let reply =
+        ask(stream(&events(&[delta(&json!({"content": "a"})), stop("stop"), usage]), 4096)).await.unwrap();
+    assert_eq!(reply.tokens, Tokens { input: 9, output: 2, cached: 6, ..Tokens::default() });
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 mod support;
 
 use selvedge_adapters::http::{Http, Secret};
-use selvedge_adapters::models::openai::{OpenAi, OpenAiConfig, list_models};
+use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig, list_models};
 use selvedge_engine::{EffectId, FaultKind, Message, ModelSettings, ReplySchema, Role};
 use selvedge_runtime::ports::{CallContext, Model};
 use serde_json::{Value, json};
@@ -157,19 +157,50 @@ async fn newer_models_get_the_name_they_want_for_max_tokens() {
     assert_eq!(sent[1].json()["stream"], json!(true));
 }
 
+/// Structural ids (E-10) may be longer than OpenAI takes, and are never what Mistral takes.
+#[tokio::test]
+async fn ids_of_calls_are_short_where_an_endpoint_wants_them_so() {
+    for refusal in [
+        "Tool call id was main/n1/1/1 but must be a-z, A-Z, 0-9, with a length of 9.",
+        "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got \
+         a string with length 54 instead.",
+    ] {
+        let body = json!({"error": {"message": refusal}}).to_string();
+        let server = Server::start(vec![answer(400, &[], &body), stream(OK, 4096)]).await;
+        let (long, fits) = (call("main/n1/1/1", "t", json!({})), call("aB3dE6gH9", "t", json!({})));
+        let assistant =
+            Message { tool_calls: vec![long.clone(), fits.clone()], ..Message::text(Role::Assistant, "") };
+        let results = [&long, &fits].map(|call| Arc::new(Message::tool(call, "r")));
+        let messages = [vec![user("hi"), Arc::new(assistant)], results.to_vec()].concat();
+        model(&server).call(request(messages), context()).await.unwrap();
+        let sent: Vec<Value> = server.requests().iter().map(support::Recorded::json).collect();
+        assert_eq!(sent[0]["messages"][1]["tool_calls"][0]["id"], "main/n1/1/1");
+        let ids = |body: &Value| {
+            let calls = &body["messages"][1]["tool_calls"];
+            [&calls[0]["id"], &calls[1]["id"]].map(|id| id.as_str().unwrap().to_owned())
+        };
+        let [made, kept] = ids(&sent[1]);
+        assert!(made.len() == 9 && made.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{made}");
+        assert_eq!(kept, "aB3dE6gH9");
+        assert_eq!(sent[1]["messages"][2]["tool_call_id"], made);
+    }
+}
+
 #[test]
 fn openai_itself_gets_no_foreign_settings() {
-    let at = |url: &str| OpenAi::new(OpenAiConfig::new(url, "m"), &Http::new()).unwrap();
+    let at =
+        |url: &str| Endpoint::new(ProviderConfig::new(Provider::OpenAi, "m").at(url), &Http::new()).unwrap();
     assert!(!at("https://api.openai.com/v1").sends_extras());
     assert!(at("https://dashscope.aliyuncs.com/compatible-mode/v1").sends_extras());
-    let wrong = OpenAi::new(OpenAiConfig::new("localhost:8000/v1", "m"), &Http::new());
+    let wrong =
+        Endpoint::new(ProviderConfig::new(Provider::OpenAi, "m").at("localhost:8000/v1"), &Http::new());
     assert!(wrong.unwrap_err().contains("http://127.0.0.1:8000/v1"));
 }
 
 #[tokio::test]
 async fn the_query_of_a_base_url_stays() {
     let server = Server::start(vec![stream(OK, 4096)]).await;
-    let model = model_with(&server, |config| config.base_url.push_str("/?api-version=7"));
+    let model = model_with(&server, |config| config.base_url.as_mut().unwrap().push_str("/?api-version=7"));
     model.call(request(vec![user("hi")]), context()).await.unwrap();
     assert_eq!(server.requests()[0].line, "POST /v1/chat/completions?api-version=7 HTTP/1.1");
 }
@@ -181,7 +212,14 @@ async fn models_are_listed_in_the_servers_order() {
         Server::start(vec![json(list), json(r#"{"data":[]}"#), answer(401, &[], "{}"), json("<html>")]).await;
     let http = Http::new();
     let ask = || {
-        list_models(&http, &server.url, Some(Secret::new(KEY)), "SELVEDGE_API_KEY", Duration::from_secs(5))
+        list_models(
+            &http,
+            Provider::OpenAi,
+            Some(&server.url),
+            Some(Secret::new(KEY)),
+            "SELVEDGE_API_KEY",
+            Duration::from_secs(5),
+        )
     };
     assert_eq!(ask().await.unwrap(), ["b", "a"]);
     let sent = &server.requests()[0];

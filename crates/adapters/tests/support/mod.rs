@@ -3,9 +3,10 @@
 // Each test file uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod wires;
+
 use selvedge_adapters::http::{Http, Secret};
-use selvedge_adapters::models::CallLimits;
-use selvedge_adapters::models::openai::{OpenAi, OpenAiConfig};
+use selvedge_adapters::models::{CallLimits, Endpoint, Provider, ProviderConfig};
 use selvedge_engine::{
     EffectId, Failure, Message, ModelReply, ModelRequest, ModelSettings, Role, ToolCall, ToolDef,
 };
@@ -257,7 +258,7 @@ pub fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
         node: "n1".into(),
         thread: "main".into(),
         role: "basic".into(),
-        messages,
+        messages: messages.into(),
         tools: Vec::new(),
         schema: None,
         settings: ModelSettings::default(),
@@ -291,16 +292,16 @@ pub fn limits() -> CallLimits {
     }
 }
 
-pub fn model(server: &Server) -> OpenAi {
+pub fn model(server: &Server) -> Endpoint {
     model_with(server, |_| {})
 }
 
-pub fn model_with(server: &Server, change: impl FnOnce(&mut OpenAiConfig)) -> OpenAi {
-    let mut config = OpenAiConfig::new(server.url.clone(), "test-model");
+pub fn model_with(server: &Server, change: impl FnOnce(&mut ProviderConfig)) -> Endpoint {
+    let mut config = ProviderConfig::new(Provider::OpenAi, "test-model").at(server.url.clone());
     config.key = Some(Secret::new(KEY));
     config.limits = limits();
     change(&mut config);
-    OpenAi::new(config, &Http::new()).unwrap()
+    Endpoint::new(config, &Http::new()).unwrap()
 }
 
 /// One call of a server that answers with `steps`.

@@ -1,19 +1,9 @@
 //! Putting a reply together, from the chunks of a stream or from one body. No I/O here.
 
+use crate::models::protocol::{Assembler, Flaw, Phase, Room, arguments_in, arguments_of, count, parse};
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-
-/// Why a piece of a reply can't be used.
-#[derive(Debug, PartialEq)]
-pub(super) enum Flaw {
-    /// Not the JSON it should be; why.
-    Unparsable(String),
-    /// Text and arguments passed `message_bytes`.
-    TooLong,
-    /// The provider says that it failed, inside a reply that began well (E-14).
-    Provider(Value),
-}
+use serde_json::{Value, json};
 
 /// A chunk of a stream, or a whole completion: the two differ by `delta` and `message`.
 #[derive(Deserialize)]
@@ -99,54 +89,34 @@ struct Open {
 }
 
 /// The reply as far as it has come.
-pub(super) struct Assembler {
-    limit: usize,
-    bytes: usize,
+pub(super) struct Reply {
+    room: Room,
     text: String,
     refusal: String,
     calls: Vec<Open>,
     tokens: Tokens,
     stop: Option<String>,
     began: bool,
+    done: bool,
 }
 
-impl Assembler {
+impl Reply {
     /// An empty reply that may hold `limit` bytes of text and arguments.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            limit,
-            bytes: 0,
+            room: Room::new(limit),
             text: String::new(),
             refusal: String::new(),
             calls: Vec::new(),
             tokens: Tokens::default(),
             stop: None,
             began: false,
+            done: false,
         }
-    }
-
-    /// Whether the provider said why it stopped: after that only usage can follow.
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    /// Takes one chunk and returns the text it adds. Chunks without choices (usage, pings, filters) add none.
-    pub(super) fn chunk(&mut self, data: &str) -> Result<String, Flaw> {
-        self.take(data.as_bytes())
-    }
-
-    /// Takes a reply that came in one piece and returns its text.
-    pub(super) fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
-        let text = self.take(body)?;
-        if !self.began {
-            return Err(Flaw::Unparsable("it has no choices".to_owned()));
-        }
-        Ok(text)
     }
 
     fn take(&mut self, body: &[u8]) -> Result<String, Flaw> {
-        let chunk: Chunk =
-            serde_json::from_slice(body).map_err(|error| Flaw::Unparsable(error.to_string()))?;
+        let chunk: Chunk = parse(body)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(Flaw::Provider(error));
         }
@@ -176,11 +146,11 @@ impl Assembler {
         let mut added = String::new();
         if let Some(part) = choice.delta.or(choice.message) {
             if let Some(refusal) = part.refusal {
-                self.room(refusal.len())?;
+                self.room.take(refusal.len())?;
                 self.refusal.push_str(&refusal);
             }
             added = part.content.map(|content| self.content(content)).unwrap_or_default();
-            self.room(added.len())?;
+            self.room.take(added.len())?;
             self.text.push_str(&added);
             for call in part.tool_calls.into_iter().flatten() {
                 self.call(call)?;
@@ -211,11 +181,6 @@ impl Assembler {
         text
     }
 
-    fn room(&mut self, more: usize) -> Result<(), Flaw> {
-        self.bytes = self.bytes.saturating_add(more);
-        if self.bytes > self.limit { Err(Flaw::TooLong) } else { Ok(()) }
-    }
-
     fn call(&mut self, part: CallPart) -> Result<(), Flaw> {
         let function = part.function.unwrap_or_default();
         let id = part.id.unwrap_or_default();
@@ -227,7 +192,7 @@ impl Assembler {
         };
         let size = arguments.1.as_ref().map_or(0, |value| value.to_string().len());
         // A flood of empty calls must meet the limit too.
-        self.room(id.len() + name.len() + arguments.0.len() + size + size_of::<Open>())?;
+        self.room.take(id.len() + name.len() + arguments.0.len() + size + size_of::<Open>())?;
         let Some(open) = self.slot(part.index, &id, &name) else { return Ok(()) };
         if open.id.is_empty() {
             open.id = id;
@@ -274,17 +239,46 @@ impl Assembler {
     }
 
     fn usage(&mut self, usage: &Value) {
-        let count = |names: [&str; 2]| {
-            let found = names.iter().find_map(|name| usage.get(name))?;
-            // Some servers write counts as floats.
-            found.as_u64().or_else(|| found.as_f64().map(|float| float.max(0.0) as u64))
-        };
-        self.tokens.input = count(["prompt_tokens", "input_tokens"]).unwrap_or(self.tokens.input);
-        self.tokens.output = count(["completion_tokens", "output_tokens"]).unwrap_or(self.tokens.output);
+        let tokens = &mut self.tokens;
+        tokens.input = count(usage, &["prompt_tokens", "input_tokens"]).unwrap_or(tokens.input);
+        tokens.output = count(usage, &["completion_tokens", "output_tokens"]).unwrap_or(tokens.output);
+        let part = |of: &str, name: &str| count(usage.get(of)?, &[name]);
+        // DeepSeek has a word of its own.
+        let cached = part("prompt_tokens_details", "cached_tokens")
+            .or_else(|| count(usage, &["prompt_cache_hit_tokens"]));
+        tokens.cached = cached.unwrap_or(tokens.cached);
+        tokens.reasoning = part("completion_tokens_details", "reasoning_tokens").unwrap_or(tokens.reasoning);
+    }
+}
+
+impl Assembler for Reply {
+    /// Chunks without choices (usage, pings, filters) add no text.
+    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, Flaw> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(String::new());
+        }
+        self.take(data.as_bytes())
     }
 
-    /// The finished reply. A refusal is text like any other: the run shows it instead of an empty reply.
-    pub(super) fn finish(mut self) -> ModelReply {
+    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+        let text = self.take(body)?;
+        if !self.began {
+            return Err(Flaw::Unparsable("it has no choices".to_owned()));
+        }
+        Ok(text)
+    }
+
+    fn phase(&self) -> Phase {
+        match (self.done, &self.stop) {
+            (true, _) => Phase::Ended,
+            (false, Some(_)) => Phase::Stopped,
+            (false, None) => Phase::Open,
+        }
+    }
+
+    /// A refusal is text like any other: the run shows it instead of an empty reply.
+    fn finish(mut self: Box<Self>) -> ModelReply {
         if self.calls.iter().all(|open| open.index.is_some()) {
             self.calls.sort_by_key(|open| open.index);
         }
@@ -300,16 +294,10 @@ impl Open {
         self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty() && self.ready.is_none()
     }
 
-    /// E-10: arguments that are no JSON object stay the string they came as; none at all are an empty object.
     fn close(self) -> ToolCall {
         let arguments = match self.ready {
-            Some(value @ Value::Object(_)) => value,
-            Some(value) => Value::String(value.to_string()),
-            None if self.arguments.trim().is_empty() => Value::Object(Map::new()),
-            None => match serde_json::from_str(&self.arguments) {
-                Ok(Value::Object(object)) => Value::Object(object),
-                _ => Value::String(self.arguments),
-            },
+            Some(value) => arguments_in(value),
+            None => arguments_of(self.arguments),
         };
         ToolCall { id: self.id.into(), name: self.name.into(), arguments }
     }

@@ -1,14 +1,13 @@
 //! The body of a chat completion request, written straight from the shared messages (E-23).
 
-use super::Dialect;
+use super::{COMPLETION_TOKENS, NO_STREAM, NO_STREAM_OPTIONS, SHORT_IDS};
+use crate::models::protocol::{Form, schema_name, short_id};
 use selvedge_engine::{Message, ModelRequest, ReplySchema, Role, ToolCall, ToolDef};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The longest name of a schema that providers take.
-const NAME_LENGTH: usize = 64;
 
 /// The JSON body, borrowed from the request.
 pub(super) struct Body<'r> {
@@ -17,7 +16,7 @@ pub(super) struct Body<'r> {
     /// What to ask.
     pub(super) request: &'r ModelRequest,
     /// What this endpoint was found not to take.
-    pub(super) dialect: Dialect,
+    pub(super) form: Form,
     /// Whether `settings.extra` is sent (P-26).
     pub(super) extras: bool,
 }
@@ -27,7 +26,7 @@ impl Serialize for Body<'_> {
         let (request, settings) = (self.request, &self.request.settings);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
-        map.serialize_entry("messages", &Messages(&request.messages))?;
+        map.serialize_entry("messages", &Messages(&request.messages, self.form))?;
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(&request.tools))?;
         }
@@ -41,7 +40,7 @@ impl Serialize for Body<'_> {
             map.serialize_entry("top_p", &top_p)?;
         }
         if let Some(max_tokens) = settings.max_tokens {
-            let key = if self.dialect.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
+            let key = if self.form.has(COMPLETION_TOKENS) { "max_completion_tokens" } else { "max_tokens" };
             map.serialize_entry(key, &max_tokens)?;
         }
         if let Some(seed) = settings.seed {
@@ -50,8 +49,8 @@ impl Serialize for Body<'_> {
         if !settings.stop.is_empty() {
             map.serialize_entry("stop", &settings.stop)?;
         }
-        map.serialize_entry("stream", &!self.dialect.no_stream)?;
-        if !self.dialect.no_stream && !self.dialect.no_stream_options {
+        map.serialize_entry("stream", &!self.form.has(NO_STREAM))?;
+        if !self.form.has(NO_STREAM) && !self.form.has(NO_STREAM_OPTIONS) {
             map.serialize_entry("stream_options", &Pairs(&[("include_usage", &true)]))?;
         }
         if self.extras {
@@ -72,13 +71,13 @@ impl<V: Serialize> Serialize for Pairs<'_, V> {
     }
 }
 
-struct Messages<'r>(&'r [Arc<Message>]);
+struct Messages<'r>(&'r [Arc<Message>], Form);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for message in self.0 {
-            list.serialize_element(&Sent(message))?;
+            list.serialize_element(&Sent(message, self.1))?;
         }
         list.end()
     }
@@ -86,7 +85,7 @@ impl Serialize for Messages<'_> {
 
 /// One message. `content` is always a string: empty text of an assistant that only calls tools is `""`, which
 /// chat templates print as nothing, where `null` becomes the word `None` in some.
-struct Sent<'r>(&'r Message);
+struct Sent<'r>(&'r Message, Form);
 
 impl Serialize for Sent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -95,10 +94,10 @@ impl Serialize for Sent<'_> {
         map.serialize_entry("role", role(message.role))?;
         map.serialize_entry("content", &*message.content)?;
         if !message.tool_calls.is_empty() {
-            map.serialize_entry("tool_calls", &Calls(&message.tool_calls))?;
+            map.serialize_entry("tool_calls", &Calls(&message.tool_calls, self.1))?;
         }
         if let Some(id) = &message.tool_call_id {
-            map.serialize_entry("tool_call_id", &**id)?;
+            map.serialize_entry("tool_call_id", &call_id(id, self.1))?;
         }
         map.end()
     }
@@ -113,20 +112,25 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-struct Calls<'r>(&'r [ToolCall]);
+/// The id of a call, the same in the call and in its result.
+fn call_id(id: &str, form: Form) -> Cow<'_, str> {
+    if form.has(SHORT_IDS) { short_id(id) } else { Cow::Borrowed(id) }
+}
+
+struct Calls<'r>(&'r [ToolCall], Form);
 
 impl Serialize for Calls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Call))
+        serializer.collect_seq(self.0.iter().map(|call| Call(call, self.1)))
     }
 }
 
-struct Call<'r>(&'r ToolCall);
+struct Call<'r>(&'r ToolCall, Form);
 
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("id", &*self.0.id)?;
+        map.serialize_entry("id", &call_id(&self.0.id, self.1))?;
         map.serialize_entry("type", "function")?;
         map.serialize_entry("function", &Function(self.0))?;
         map.end()
@@ -200,11 +204,4 @@ impl Serialize for Format<'_> {
         map.serialize_entry("json_schema", &named)?;
         map.end()
     }
-}
-
-/// A schema's name as providers take it, `^[a-zA-Z0-9_-]{1,64}$`: node ids may be anything (E-33).
-pub(super) fn schema_name(name: &str) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(NAME_LENGTH).map(fits).collect();
-    if name.is_empty() { "reply".to_owned() } else { name }
 }

@@ -135,6 +135,10 @@ struct RawUsage {
     input_tokens: u64,
     #[serde(default, alias = "output", alias = "completion_tokens")]
     output_tokens: u64,
+    #[serde(default, alias = "cached")]
+    cached_tokens: u64,
+    #[serde(default, alias = "reasoning")]
+    reasoning_tokens: u64,
     /// The sum that some recorded usages carry; it says nothing new.
     #[serde(default, rename = "total_tokens")]
     _total_tokens: Option<u64>,
@@ -232,13 +236,20 @@ fn reply(raw: Spanned<RawReply>) -> Result<Reply, Misplaced> {
     if let Some(error) = raw.error {
         return failure(error);
     }
-    let RawUsage { input_tokens: input, output_tokens: output, cost, .. } = raw.usage.unwrap_or_default();
+    let RawUsage {
+        input_tokens: input,
+        output_tokens: output,
+        cached_tokens: cached,
+        reasoning_tokens: reasoning,
+        cost,
+        ..
+    } = raw.usage.unwrap_or_default();
     let text = match raw.json {
         Some(json) => json.to_string(),
         None => raw.text.unwrap_or_default(),
     };
     let calls = raw.tool_calls.unwrap_or_default();
-    Ok(Reply::Says { text, calls, tokens: Tokens { input, output, cost } })
+    Ok(Reply::Says { text, calls, tokens: Tokens { input, output, cost, cached, reasoning } })
 }
 
 fn failure(error: Spanned<RawError>) -> Result<Reply, Misplaced> {

@@ -1,8 +1,8 @@
 //! Reading a reply off the wire: a stream of server-sent events, or one JSON body from servers that don't stream.
 
 use super::fault::Place;
-use super::reply::{Assembler, Flaw};
 use crate::models::bounded;
+use crate::models::protocol::{Assembler, Flaw, Phase};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long a stream may stay open after its `finish_reason` before the reply is taken as it is.
+/// How long a stream may stay open after the provider said why it stopped, before the reply is taken as it is.
 const LINGER: Duration = Duration::from_secs(10);
 /// How long the rest of a finished stream may take to arrive, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -54,13 +54,17 @@ enum Kind {
 
 impl Reading<'_> {
     /// The whole reply of a response with a 2xx status.
-    pub(super) async fn read(&self, response: Response) -> Result<ModelReply, Failure> {
+    pub(super) async fn read(
+        &self,
+        response: Response,
+        reply: Box<dyn Assembler>,
+    ) -> Result<ModelReply, Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut chunks = response.bytes_stream().map(|chunk| chunk.map_err(Broken::Wire)).boxed();
         let head = self.head(&mut chunks, status).await?;
         match kind(&head) {
-            Kind::Events => self.events(status, &headers, head, chunks).await,
-            Kind::Json => self.json(status, &headers, head, chunks).await,
+            Kind::Events => self.events(status, &headers, head, chunks, reply).await,
+            Kind::Json => self.json(status, &headers, head, chunks, reply).await,
             Kind::Other => {
                 let body = String::from_utf8_lossy(&head).into_owned();
                 Err(self.place.unparsable(status, "neither JSON nor an event stream", &body))
@@ -110,6 +114,7 @@ impl Reading<'_> {
         headers: &HeaderMap,
         head: Bytes,
         mut chunks: Bytestream,
+        mut reply: Box<dyn Assembler>,
     ) -> Result<ModelReply, Failure> {
         let mut body = BytesMut::from(head);
         while let Some(chunk) = chunks.next().await {
@@ -119,7 +124,6 @@ impl Reading<'_> {
                 return Err(self.place.too_long(self.limit));
             }
         }
-        let mut reply = Assembler::new(self.limit);
         let text = reply.whole(text_of(&body)).map_err(|flaw| {
             let shown = || bounded(&String::from_utf8_lossy(&body), ENVELOPE);
             self.flaw(flaw, status, headers, shown)
@@ -154,12 +158,12 @@ impl Reading<'_> {
         headers: &HeaderMap,
         head: Bytes,
         chunks: Bytestream,
+        mut reply: Box<dyn Assembler>,
     ) -> Result<ModelReply, Failure> {
         let (mut events, pending) = decode(head, chunks, self.widest());
-        let mut reply = Assembler::new(self.limit);
         let mut begun = false;
         loop {
-            let next = if reply.stopped() {
+            let next = if reply.phase() == Phase::Stopped {
                 // Usage may still follow. A server that neither ends nor goes on has said all there is.
                 match timeout(LINGER, events.next()).await {
                     Ok(Some(Ok(event))) => event,
@@ -182,13 +186,14 @@ impl Reading<'_> {
             pending.store(0, Ordering::Relaxed);
             let Some(data) = next.data.filter(|data| !data.trim().is_empty()) else { continue };
             begun = true;
-            if data.trim() == "[DONE]" {
+            let text = reply
+                .event(next.event.as_deref(), &data)
+                .map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?;
+            self.say(text);
+            if reply.phase() == Phase::Ended {
                 drain(events);
                 return Ok(reply.finish());
             }
-            let text =
-                reply.chunk(&data).map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?;
-            self.say(text);
         }
     }
 
@@ -216,12 +221,12 @@ fn decode(
         let so_far = count.fetch_add(chunk.len(), Ordering::Relaxed).saturating_add(chunk.len());
         if so_far > widest { Err(Broken::TooLong) } else { Ok(chunk) }
     });
-    // A last line without the empty line after it still counts: some servers end that way after `[DONE]`.
+    // A last line without the empty line after it still counts: some servers end that way after their last event.
     let closed = bytes.chain(stream::iter([Ok(Bytes::from_static(b"\n\n"))]));
     (SseByteStream::new(closed.boxed()), pending)
 }
 
-/// Reads what is left after `[DONE]`, without keeping the reply waiting for it: only a connection that was read
+/// Reads what is left after the last event, without keeping the reply waiting for it: only a connection that was read
 /// to the end is used again.
 fn drain(mut events: impl Stream<Item = Result<Sse, SseError>> + Send + Unpin + 'static) {
     let mut rest = async move { while let Some(Ok(_)) = events.next().await {} }.boxed();

@@ -1,8 +1,8 @@
 //! What can go wrong at an endpoint, as E-14's faults.
 
-use crate::http::{Secret, chain, shown};
+use crate::http::{Secret, Trouble, chain, shown};
 use crate::models::bounded;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Value, json};
@@ -18,24 +18,43 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Where a call went, for the words of its faults.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The endpoint.
-    pub(super) url: Url,
+    pub(crate) url: Url,
     /// The model's name there.
-    pub(super) model: String,
+    pub(crate) model: String,
     /// The key that is sent.
-    pub(super) key: Option<Secret>,
+    pub(crate) key: Option<Secret>,
     /// The environment variables that a key may come from.
-    pub(super) key_variable: String,
+    pub(crate) key_variable: String,
 }
 
 impl Place {
+    /// The same model and key at another address.
+    pub(crate) fn at(&self, url: Url) -> Self {
+        Self { url, ..self.clone() }
+    }
+
+    /// The key as the value of a header, after `prefix`; `None` without a key.
+    ///
+    /// # Errors
+    /// A permanent fault when the key has characters that no header can have.
+    pub(crate) fn secret(&self, prefix: &str) -> Result<Option<HeaderValue>, Failure> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let value = HeaderValue::from_str(&format!("{prefix}{}", key.expose()));
+        let mut value = value.map_err(|_| {
+            self.hopeless(format!("the key in {} has characters that can't be sent", self.key_variable))
+        })?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
     fn redact(&self, text: &str) -> String {
         self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text).into_owned())
     }
 
     /// `text` without the key, and without a copy when the key does not occur (C-06).
-    pub(super) fn clean(&self, text: String) -> String {
+    pub(crate) fn clean(&self, text: String) -> String {
         match self.key.as_ref().map(|key| key.redact(&text)) {
             Some(Cow::Owned(clean)) => clean,
             _ => text,
@@ -43,7 +62,7 @@ impl Place {
     }
 
     /// The same for the strings of a value.
-    pub(super) fn clean_value(&self, value: &mut Value) {
+    pub(crate) fn clean_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.clean(std::mem::take(text)),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
@@ -62,24 +81,27 @@ impl Place {
     }
 
     /// An answer whose status is not 2xx.
-    pub(super) fn refused(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    pub(crate) fn refused(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
         let text = String::from_utf8_lossy(body);
-        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let parsed: Option<Value> = serde_json::from_slice(body).ok().map(first);
+        let error = parsed.as_ref().map(|body| body.get("error").unwrap_or(body));
         let words = parsed.as_ref().and_then(words_of).unwrap_or_else(|| plain(&text));
+        // Google answers a wrong key with 400.
+        let meaning = if error.is_some_and(is_wrong_key) { 401 } else { status.as_u16() };
         let title = status.canonical_reason().unwrap_or_default();
         let head = format!("{} answered {} {title}", shown(&self.url), status.as_u16());
         let moved = headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|_| status.is_redirection());
         let help = match moved {
             Some(to) => format!("it redirects to {to}: put the final address into base_url"),
-            None => self.help(status.as_u16()),
+            None => self.help(meaning),
         };
-        let wait = retry_after(headers, SystemTime::now());
-        self.failure(status.as_u16(), &head, &words, &help, wait, &text)
+        let wait = retry_after(headers, SystemTime::now()).or_else(|| error.and_then(wait_in));
+        self.failure(meaning, &head, &words, &help, wait, &text)
     }
 
     /// An error object inside a reply that began with 200 (E-14). Without a recognisable status it counts as a
     /// connection fault.
-    pub(super) fn in_reply(&self, error: &Value, headers: &HeaderMap) -> Failure {
+    pub(crate) fn in_reply(&self, error: &Value, headers: &HeaderMap) -> Failure {
         let text = error.to_string();
         let words = words_of(error).unwrap_or_else(|| plain(&text));
         let wait = wait_in(error).or_else(|| retry_after(headers, SystemTime::now()));
@@ -121,6 +143,11 @@ impl Place {
         match (status, &self.key) {
             (401 | 403, Some(_)) => format!("check the key in {}", self.key_variable),
             (401 | 403, None) => format!("no key was sent: set {}", self.key_variable),
+            (407, _) => {
+                "the proxy wants a user and a password, or other ones: write them into HTTP_PROXY (or \
+                         ALL_PROXY), as http://USER:PASSWORD@HOST:PORT"
+                    .to_owned()
+            }
             (404, _) => {
                 format!(
                     "check base_url (the version part belongs to it) and the model's name, {}",
@@ -131,8 +158,19 @@ impl Place {
         }
     }
 
-    /// No connection, or one that broke before the reply was whole.
-    pub(super) fn broken(&self, what: &str, error: Option<&(dyn std::error::Error + 'static)>) -> Failure {
+    /// No connection: what stands in the way, and whether it may go away (E-14).
+    pub(crate) fn unreached(&self, error: &(dyn std::error::Error + 'static)) -> Failure {
+        let Trouble { words, help, lasting } = Trouble::of(error, &self.url);
+        let message =
+            self.redact(&sentence(&format!("{} can't be reached", shown(&self.url)), &words, &help));
+        let mut failure = Failure::transient(FaultKind::ProviderError, message);
+        failure.transient = !lasting;
+        failure.fault.cause = Some(self.cause(None, None));
+        failure
+    }
+
+    /// A connection that broke before the reply was whole, or that was no use.
+    pub(crate) fn broken(&self, what: &str, error: Option<&(dyn std::error::Error + 'static)>) -> Failure {
         let detail = error.map(chain).unwrap_or_default();
         let message = self.redact(&sentence(&format!("{} {what}", shown(&self.url)), &detail, ""));
         let mut failure = Failure::transient(FaultKind::ProviderError, message);
@@ -141,7 +179,7 @@ impl Place {
     }
 
     /// A reply that is not what it should be: counts as a connection fault (E-14).
-    pub(super) fn unparsable(&self, status: StatusCode, why: &str, body: &str) -> Failure {
+    pub(crate) fn unparsable(&self, status: StatusCode, why: &str, body: &str) -> Failure {
         let head = format!("{} sent a reply that can't be parsed ({why})", shown(&self.url));
         let message = self.redact(&sentence(&head, &plain(body), ""));
         let mut failure = Failure::transient(FaultKind::ProviderError, message);
@@ -150,7 +188,7 @@ impl Place {
     }
 
     /// A time limit; `key` is its setting.
-    pub(super) fn late(&self, what: &str, after: Duration, key: &str) -> Failure {
+    pub(crate) fn late(&self, what: &str, after: Duration, key: &str) -> Failure {
         let message =
             format!("{} {what} within {} s (setting: {key})", shown(&self.url), after.as_secs_f64());
         let mut failure = Failure::transient(FaultKind::Timeout, message);
@@ -163,7 +201,7 @@ impl Place {
     }
 
     /// A reply over `message_bytes` (E-12).
-    pub(super) fn too_long(&self, limit: usize) -> Failure {
+    pub(crate) fn too_long(&self, limit: usize) -> Failure {
         let message = format!(
             "the reply of {} is longer than {limit} bytes (setting: limits.message_bytes)",
             shown(&self.url)
@@ -174,7 +212,7 @@ impl Place {
     }
 
     /// Something that no second attempt mends.
-    pub(super) fn hopeless(&self, message: String) -> Failure {
+    pub(crate) fn hopeless(&self, message: String) -> Failure {
         let mut failure = Failure::permanent(FaultKind::ProviderError, self.redact(&message));
         failure.fault.cause = Some(self.cause(None, None));
         failure
@@ -210,6 +248,23 @@ fn plain(text: &str) -> String {
     bounded(&words.join(" "), WORDS_KEPT)
 }
 
+/// The error of a body that is a list of one, as Google sends it where a stream was asked for.
+fn first(body: Value) -> Value {
+    match body {
+        Value::Array(mut items) if !items.is_empty() => items.swap_remove(0),
+        other => other,
+    }
+}
+
+/// The entries of Google's `error.details`.
+fn details(error: &Value) -> impl Iterator<Item = &Value> {
+    error.get("details").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn is_wrong_key(error: &Value) -> bool {
+    details(error).any(|detail| detail.get("reason").and_then(Value::as_str) == Some("API_KEY_INVALID"))
+}
+
 /// The provider's sentence: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}` or `{"detail"}`.
 fn words_of(body: &Value) -> Option<String> {
     let inner = body.get("error").unwrap_or(body);
@@ -229,10 +284,14 @@ fn status_in(error: &Value) -> Option<u16> {
     }
     let names = ["code", "type", "status"].iter().filter_map(|field| error.get(field)?.as_str());
     names.map(str::to_ascii_lowercase).find_map(|name| {
-        let table: [(&[&str], u16); 8] = [
+        let table: [(&[&str], u16); 12] = [
+            (&["overloaded_error"], 529),
+            (&["billing"], 402),
+            (&["too_large"], 413),
+            (&["conflict"], 409),
             (&["rate_limit", "ratelimit", "too_many", "quota", "resource_exhausted"], 429),
             (&["overloaded", "unavailable"], 503),
-            (&["server_error", "internal"], 500),
+            (&["server_error", "internal", "api_error"], 500),
             (&["timeout"], 408),
             (&["authentication", "invalid_api_key", "unauthorized", "unauthenticated"], 401),
             (&["permission", "forbidden"], 403),
@@ -263,6 +322,12 @@ fn wait_in(error: &Value) -> Option<Duration> {
         value => value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
     };
     let millis = |value: &Value| Some(Duration::from_millis(value.as_u64()?));
+    // Google's `RetryInfo`, as `17s` or `1.5s`.
+    let delay =
+        |detail: &Value| wait_of(detail.get("retryDelay")?.as_str()?.strip_suffix('s')?, SystemTime::now());
+    if let Some(wait) = details(error).find_map(delay) {
+        return Some(wait);
+    }
     let metadata = error.get("metadata");
     let places =
         [Some(error), metadata, metadata.and_then(|inner| inner.get("headers")), error.get("headers")];
@@ -276,7 +341,7 @@ fn wait_in(error: &Value) -> Option<Duration> {
 }
 
 /// The wait that headers ask for: `Retry-After` in seconds or as a date, or `retry-after-ms`.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(millis / 1000.0).ok();

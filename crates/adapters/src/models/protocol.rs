@@ -1,0 +1,227 @@
+//! What sets one provider's HTTP protocol apart from the others': addresses, headers, bodies, the pieces of a reply.
+//!
+//! [`super::endpoint`] does everything else: it sends, watches limits, reads event streams and bodies, and makes
+//! faults. A protocol does no I/O.
+
+use super::endpoint::Place;
+use reqwest::header::HeaderMap;
+use reqwest::{StatusCode, Url};
+use selvedge_engine::{Failure, ModelReply, ModelRequest};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::fmt;
+
+/// How a request is written, as far as an endpoint was found to differ: kept per endpoint, so that a refusal
+/// happens once per process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Bits whose meaning is the protocol's own: what the endpoint does not take.
+    bits: u16,
+    /// The most tokens of reply that the endpoint lets a request ask for.
+    pub(crate) max_tokens: Option<u64>,
+}
+
+impl Form {
+    /// Whether `bit` is set.
+    pub(crate) fn has(self, bit: u16) -> bool {
+        self.bits & bit != 0
+    }
+
+    /// This form with `bit` set.
+    pub(crate) fn with(self, bit: u16) -> Self {
+        Self { bits: self.bits | bit, ..self }
+    }
+
+    /// This form with at most `most` tokens of reply.
+    pub(crate) fn capped(self, most: u64) -> Self {
+        Self { max_tokens: Some(most), ..self }
+    }
+
+    /// What both of two forms say: calls that run at once may each find something out.
+    pub(crate) fn merge(self, other: Self) -> Self {
+        let both = [self.max_tokens, other.max_tokens];
+        Self { bits: self.bits | other.bits, max_tokens: both.into_iter().flatten().min() }
+    }
+}
+
+/// One page of a list of models.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ModelPage {
+    /// The names, as requests want them.
+    pub(crate) names: Vec<String>,
+    /// What asks for the next page, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+/// One provider's protocol.
+pub(crate) trait Protocol: Send + Sync + fmt::Debug {
+    /// The address of a call; [`below`] keeps the query of `base`.
+    fn url(&self, base: &Url, model: &str, form: Form) -> Url;
+
+    /// Adds the key ([`Place::secret`]) and whatever else the provider wants to see in the headers.
+    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure>;
+
+    /// The JSON body of a call (E-23).
+    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error>;
+
+    /// The form to try next when a refusal names a part of this one; `None` makes the refusal the call's fault.
+    /// Asked for every status that is not 2xx. The answer must differ from `form`, and never lead back to it.
+    fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form>;
+
+    /// An empty reply to `request` that may hold `limit` bytes of text and arguments.
+    fn assembler(&self, request: &ModelRequest, limit: usize) -> Box<dyn Assembler>;
+
+    /// The address of the list of models: its first page, or the one that [`ModelPage::next`] names.
+    fn models_url(&self, base: &Url, page: Option<&str>) -> Url;
+
+    /// Reads a page of that list.
+    fn models(&self, body: &[u8]) -> Result<ModelPage, serde_json::Error>;
+
+    /// Whether `settings.extra` is sent (P-26).
+    fn sends_extras(&self) -> bool {
+        false
+    }
+}
+
+/// How far a reply has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// More must follow; a stream that ends here is broken.
+    Open,
+    /// The provider said why it stopped; only usage can follow.
+    Stopped,
+    /// Nothing follows.
+    Ended,
+}
+
+/// Why a piece of a reply can't be used.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Flaw {
+    /// Not the JSON it should be; why.
+    Unparsable(String),
+    /// Text and arguments passed `message_bytes`.
+    TooLong,
+    /// The provider says that it failed, inside a reply that began well (E-14): its error object, in which
+    /// `endpoint/fault.rs` looks for a status, a wait and words.
+    Provider(Value),
+}
+
+/// Puts one reply together, from the events of a stream or from one body.
+pub(crate) trait Assembler: Send {
+    /// Takes one event, `name` being its `event:` field, and returns the text it adds to the reply.
+    fn event(&mut self, name: Option<&str>, data: &str) -> Result<String, Flaw>;
+
+    /// Takes a reply that came in one piece and returns its text.
+    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw>;
+
+    /// How far the reply has come.
+    fn phase(&self) -> Phase;
+
+    /// The finished reply, without its cost.
+    fn finish(self: Box<Self>) -> ModelReply;
+}
+
+/// Counts the bytes of a reply against `message_bytes`.
+#[derive(Debug)]
+pub(crate) struct Room {
+    limit: usize,
+    used: usize,
+}
+
+impl Room {
+    /// Room for `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, used: 0 }
+    }
+
+    /// Takes room for `more` bytes.
+    pub(crate) fn take(&mut self, more: usize) -> Result<(), Flaw> {
+        self.used = self.used.saturating_add(more);
+        if self.used > self.limit { Err(Flaw::TooLong) } else { Ok(()) }
+    }
+}
+
+/// `path` below a base URL, whose own query stays at the end. Reserved characters of `path` are escaped.
+pub(crate) fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url
+}
+
+/// A chunk, event or body of `T`, or why it is none.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Flaw> {
+    serde_json::from_slice(body).map_err(|error| Flaw::Unparsable(error.to_string()))
+}
+
+/// E-10: arguments that are no JSON object stay the string they came as; none at all are an empty object.
+pub(crate) fn arguments_of(text: String) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Value::Object(object),
+        _ => Value::String(text),
+    }
+}
+
+/// E-10 for arguments that came as JSON: an object as it is, nothing as an empty object, the rest as its text.
+pub(crate) fn arguments_in(value: Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(object),
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) => arguments_of(text),
+        other => Value::String(other.to_string()),
+    }
+}
+
+/// The first of `names` that holds a count in `usage`. Some servers write counts as floats.
+pub(crate) fn count(usage: &Value, names: &[&str]) -> Option<u64> {
+    let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|float| float.max(0.0) as u64));
+    names.iter().filter_map(|name| usage.get(name)).find_map(number)
+}
+
+/// The longest name of a schema that providers take.
+const NAME_LENGTH: usize = 64;
+
+/// A schema's name as providers take it, `^[a-zA-Z0-9_-]{1,64}$`: node ids may be anything (E-33).
+pub(crate) fn schema_name(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(NAME_LENGTH).map(fits).collect();
+    if name.is_empty() { "reply".to_owned() } else { name }
+}
+
+/// A call's id as every provider takes it, `^[a-zA-Z0-9_-]{1,64}$`: as it is if it fits, else a name made of its
+/// hash, the same for the call and for its result. Structural ids (E-10) have slashes.
+pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=NAME_LENGTH).contains(&id.len()) && id.bytes().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    let hash = Sha256::digest(id.as_bytes());
+    let digits: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Cow::Owned(format!("call_{digits}"))
+}
+
+/// A call's id as the strictest endpoints of chat completions take it: nine letters and digits.
+pub(crate) fn short_id(id: &str) -> Cow<'_, str> {
+    const LENGTH: usize = 9;
+    if id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let hash = Sha256::digest(id.as_bytes());
+    let mut number = hash.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let mut digit = || {
+        let digit = char::from_digit((number % 36) as u32, 36).unwrap_or('0');
+        number /= 36;
+        digit
+    };
+    Cow::Owned((0..LENGTH).map(|_| digit()).collect())
+}
+
+/// Whether a refusal's status can be about the form of a request, and its words in lower case.
+pub(crate) fn refusal_words(status: StatusCode, body: &[u8]) -> Option<String> {
+    let about_form = matches!(status.as_u16(), 400 | 422);
+    about_form.then(|| String::from_utf8_lossy(body).to_ascii_lowercase())
+}

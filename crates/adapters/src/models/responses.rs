@@ -1,0 +1,59 @@
+//! OpenAI's responses, at any base URL.
+//!
+//! Nothing is stored at the provider (`store: false`): each request has the whole thread (E-23).
+
+mod reply;
+mod request;
+
+use super::endpoint::Place;
+use super::openai::{bearer, listed};
+use super::protocol::{Assembler, Form, ModelPage, Protocol, below, refusal_words};
+use reqwest::header::HeaderMap;
+use reqwest::{StatusCode, Url};
+use selvedge_engine::{Failure, ModelRequest};
+
+/// The endpoint does not stream.
+const NO_STREAM: u16 = 1;
+
+/// OpenAI's responses.
+#[derive(Debug)]
+pub(crate) struct Responses;
+
+impl Protocol for Responses {
+    fn url(&self, base: &Url, _model: &str, _form: Form) -> Url {
+        below(base, "responses")
+    }
+
+    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
+        bearer(headers, place)
+    }
+
+    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&request::Body::new(model, request, !form.has(NO_STREAM)))
+    }
+
+    /// Settings that a model does not take (`temperature`, `seed`, `stop`) are not left out: the refusal names them.
+    fn after(&self, form: Form, status: StatusCode, body: &[u8], _request: &ModelRequest) -> Option<Form> {
+        let text = refusal_words(status, body)?;
+        let streaming = ["streaming", "\"stream\"", "'stream'"].iter().any(|word| text.contains(word));
+        let refused =
+            ["not support", "n't support", "unsupported", "unknown", "unrecognized", "not permitted"];
+        let no_stream = streaming && refused.iter().any(|word| text.contains(word));
+        (no_stream && !form.has(NO_STREAM)).then(|| form.with(NO_STREAM))
+    }
+
+    fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {
+        Box::new(reply::Reply::new(limit))
+    }
+
+    fn models_url(&self, base: &Url, _page: Option<&str>) -> Url {
+        below(base, "models")
+    }
+
+    fn models(&self, body: &[u8]) -> Result<ModelPage, serde_json::Error> {
+        listed(body)
+    }
+}
+
+#[cfg(test)]
+mod tests;
