@@ -1,6 +1,6 @@
 //! Models and tools behind the runtime's ports ([`selvedge_runtime::ports`]).
 //!
-//! - [`models`]: chat completions over HTTP, the scripted model, and the router from roles to models.
+//! - [`models`]: providers over HTTP, the scripted model, and the router from roles to models.
 //! - [`tools`]: the catalogue of Python files, commands and built-ins, with permissions and environments.
 //! - [`http`]: the clients that both share.
 //!

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use tools_common::{World, alive, call, call_within, eventually, fault};
+use tools_common::{World, anyone, call, call_within, eventually, fault, mark};
 
 async fn with(world: &World, change: impl FnOnce(&mut CatalogueConfig)) -> Catalogue {
     let mut config = world.config();
@@ -210,17 +210,17 @@ async fn programs_run_in_the_documents_folder() {
     assert!(raised["exit_code"] == 1 && raised["stderr"].as_str().unwrap().contains("ZeroDivisionError"));
     let env = call(&tools, "shell", json!({"command": "env"})).await.unwrap();
     assert!(!env["stdout"].as_str().unwrap().contains("CARGO_"), "{env}");
-    let killed = call(&tools, "shell", json!({"command": "kill -9 $$"})).await.unwrap_err();
-    assert!(killed.transient, "{killed:?}");
-    let pid = world.path("pid");
-    let command = format!("trap '' TERM; sleep 60 & echo $! > {}; wait", pid.display());
+    // As a shell says it of what it started.
+    let killed = call(&tools, "shell", json!({"command": "kill -9 $$"})).await.unwrap();
+    assert_eq!(killed["exit_code"], 137);
+    let mark = mark();
+    let command = format!("trap '' TERM; sleep {mark} & setsid sleep {mark} & wait");
     fault(
         call_within(&tools, "shell", json!({ "command": command }), 3.0).await,
         Timeout,
         "tool_execution_timeout",
     );
-    let pid = std::fs::read_to_string(pid).unwrap();
-    eventually("what the shell started is gone", || !alive(&pid)).await;
+    assert!(!anyone(&mark), "what the shell started is gone");
     // Both streams count towards the one limit.
     let small = with(&world, |config| config.limits.tool_output_bytes = 1000).await;
     let both = "head -c 600 /dev/zero | tr '\\0' x; head -c 600 /dev/zero | tr '\\0' y >&2";

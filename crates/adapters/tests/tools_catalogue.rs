@@ -9,11 +9,11 @@
 
 mod tools_common;
 
-use selvedge_adapters::tools::{Catalogue, CommandTool, ErrorClass};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, ErrorClass, Isolation, Layer};
 use selvedge_engine::{Effects, FaultKind};
 use selvedge_runtime::ports::Tools;
 use serde_json::json;
-use tools_common::{World, call, context, fault, prepare_all, request, source};
+use tools_common::{World, call, context, fault, isolation, prepare_all, request, source};
 
 fn command(name: &str, command: &[&str]) -> CommandTool {
     let text = json!({"description": "d", "command": command, "input_schema": {"type": "object"}});
@@ -24,28 +24,30 @@ fn command(name: &str, command: &[&str]) -> CommandTool {
 async fn errors_of(text: &str) -> String {
     let world = World::new();
     world.write("tools/t.py", text);
-    match Catalogue::load(world.config()).await {
-        Ok(_) => panic!("no error for {text}"),
-        Err(errors) => {
-            assert_eq!(errors.class(), ErrorClass::Document, "{errors}");
-            errors.to_string().replace(world.path("tools").to_str().unwrap(), "tools")
-        }
-    }
+    let tools = Catalogue::load(world.config()).await.unwrap();
+    // The file's tool is wrong for whoever names it.
+    let Err(errors) = tools.prepare(&["t"]).await else { panic!("no error for {text}") };
+    assert_eq!(errors.class(), ErrorClass::Document, "{errors}");
+    assert!(tools.def("t").is_none() && tools.warnings().iter().any(|w| &*w.code == "tool-left-out"));
+    errors.to_string().replace(world.path("tools").to_str().unwrap(), "tools")
 }
 
 #[tokio::test]
 async fn metadata_is_read_without_running_the_file() {
     let world = World::new();
-    let mark = world.path("mark");
+    let mark = world.path("marks/mark");
     let text = source(
         "quiet",
-        ", 'effects': 'read', 'output_params': ['a'], 'timeout': 7",
+        ", 'effects': 'read', 'output_params': ['a'], 'timeout': 7, 'write_paths': ['../marks']",
         "def run(i):\n    return 1",
     );
     world.write("tools/t.py", &format!("open({:?}, 'w').write('ran')\n{text}", mark.to_str().unwrap()));
     world.write("tools/_helper.py", "this is no tool");
     world.write("tools/notes.txt", "neither is this");
-    let tools = world.load().await;
+    std::fs::create_dir(world.path("marks")).unwrap();
+    let mut config = world.config();
+    config.permissions.allow_write = vec![world.path("marks")];
+    let tools = Catalogue::load(config.clone()).await.unwrap();
     let all: Vec<_> = tools.names().map(|name| name.to_string()).collect();
     assert_eq!(all, ["http_get", "list_files", "python", "quiet", "read_file", "shell", "write_file"]);
     assert!(!mark.exists(), "loading must not run the file");
@@ -68,7 +70,6 @@ async fn metadata_is_read_without_running_the_file() {
     assert!(def.source.ends_with("tools/t.py"));
     // A warm start knows the schema from the cache: nothing of the file's runs, and no interpreter either.
     std::fs::remove_file(&mark).unwrap();
-    let mut config = world.config();
     config.python = Some("/no/python".into());
     config.shared_cache = world.path("elsewhere");
     let warm = Catalogue::load(config).await.unwrap();
@@ -89,11 +90,51 @@ async fn output_params_may_be_an_object_with_the_names_as_keys() {
 }
 
 #[tokio::test]
-async fn undeclared_effects_stay_undeclared() {
+async fn undeclared_effects_are_reading_only_where_that_is_enforced() {
     let world = World::new();
     world.tool("t", "", "def run(i):\n    return 1");
-    let def = world.ready().await.def("t").unwrap();
-    assert_eq!((def.effects, def.output_params.clone(), def.timeout_s), (None, None, None));
+    world.tool("net", ", 'network': True", "def run(i):\n    return 1");
+    world.tool("out", ", 'write_paths': ['.']", "def run(i):\n    return 1");
+    world.tool("own", ", 'effects': 'write'", "def run(i):\n    return 1");
+    let mut config = world.config();
+    config.permissions.allow_network = true;
+    config.permissions.allow_write = vec![".".into()];
+    let effects = async |isolation: Isolation| {
+        let tools = Catalogue::load(CatalogueConfig { isolation, ..config.clone() }).await.unwrap();
+        prepare_all(&tools).await.unwrap();
+        ["t", "net", "out", "own"].map(|name| tools.def(name).unwrap().effects)
+    };
+    let write = Some(Effects::Write);
+    assert_eq!(effects(isolation()).await, [Some(Effects::Read), None, None, write]);
+    assert_eq!(effects(Isolation::none()).await, [None, None, None, write]);
+    assert_eq!(effects(isolation().without(&[Layer::Seccomp])).await, [None, None, None, write]);
+}
+
+#[tokio::test]
+async fn a_missing_layer_is_named_and_can_be_refused() {
+    let world = World::new();
+    world.tool("t", "", "def run(i):\n    return 1");
+    let mut config = world.config();
+    let whole = Catalogue::load(config.clone()).await.unwrap();
+    assert_eq!(whole.isolation_warnings(&["t", "shell"]).await, [], "this machine has all layers");
+    config.isolation = isolation().without(&[Layer::Landlock, Layer::Namespaces]);
+    let partly = Catalogue::load(config.clone()).await.unwrap();
+    let warnings = partly.isolation_warnings(&["t"]).await;
+    let codes: Vec<_> = warnings.iter().map(|warning| &*warning.code).collect();
+    assert!(codes.len() >= 2 && codes.iter().all(|code| *code == "isolation-layer-missing"), "{warnings:?}");
+    assert!(warnings[0].message.contains("`namespaces`"), "{warnings:?}");
+    assert_eq!(partly.isolation_warnings(&["read_file", "unknown"]).await, [], "only where a tool needs it");
+    partly.prepare(&["t"]).await.unwrap();
+    config.require_isolation = true;
+    let strict = Catalogue::load(config.clone()).await.unwrap();
+    for name in ["t", "python", "shell"] {
+        let refused = strict.prepare(&[name]).await.unwrap_err();
+        assert_eq!(refused.class(), ErrorClass::Environment);
+        assert!(refused.to_string().contains("namespaces: ") && refused.to_string().contains("landlock: "));
+    }
+    strict.prepare(&["read_file"]).await.unwrap();
+    config.isolation = isolation();
+    Catalogue::load(config).await.unwrap().prepare(&["t", "shell"]).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,12 +186,19 @@ async fn wrong_metadata_names_file_line_and_remedy() {
 }
 
 #[tokio::test]
-async fn one_broken_file_does_not_hide_another() {
+async fn a_broken_file_stops_nobody_who_does_not_use_it() {
     let world = World::new();
     world.write("tools/a.py", "def (");
-    world.write("tools/b.py", "pass");
+    world.write("tools/read_file.py", "pass");
     world.tool("good", "", "def run(i):\n    return 1");
-    let errors = Catalogue::load(world.config()).await.err().unwrap();
+    let tools = Catalogue::load(world.config()).await.unwrap();
+    assert!(tools.contains("good") && !tools.contains("a"));
+    tools.prepare(&["list_files"]).await.unwrap();
+    let names: Vec<&str> = tools.broken().keys().map(|name| &**name).collect();
+    assert_eq!(names, ["a", "read_file"]);
+    assert_eq!(tools.warnings().len(), 2, "{:?}", tools.warnings());
+    // It does not give way to a tool of lower rank, which may do something else.
+    let errors = tools.prepare(&["a", "read_file"]).await.unwrap_err();
     assert_eq!(errors.0.len(), 2, "{errors}");
 }
 
@@ -259,7 +307,10 @@ async fn the_pinned_version_runs_whatever_happens_to_the_file() {
 async fn declarations_need_permission_before_anything_runs() {
     let world = World::new();
     let mark = world.path("mark");
-    let body = format!("open({:?}, 'w')\ndef run(i):\n    return 1", mark.to_str().unwrap());
+    let body = format!(
+        "import sys\nprint('loaded', file=sys.stderr)\ntry:\n    open({:?}, 'w')\nexcept OSError:\n    pass\ndef run(i):\n    return 1",
+        mark.to_str().unwrap()
+    );
     world.tool("net", ", 'network': True", &body);
     world.tool("out", ", 'write_paths': ['out/data']", &body);
     let tools = world.load().await;

@@ -13,7 +13,7 @@ use selvedge_engine::FaultKind::{ExecutionFailure, InputError, LimitExceeded, Ti
 use selvedge_runtime::ports::{CallContext, Delta, Tools};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tools_common::{World, alive, call, call_within, context, eventually, fault, request};
+use tools_common::{World, anyone, call, call_within, context, eventually, fault, mark, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outputs_are_the_tools_json_values() {
@@ -133,35 +133,34 @@ async fn tools_get_a_clean_environment_and_a_scratch_folder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn time_limits_end_the_whole_group() {
     let world = World::new();
-    // A child and a grandchild that ignore the polite signal, and a note of who they are.
+    // A child and a grandchild that ignore the polite signal; the grandchild can be found by its arguments.
     let body = "import signal
 def run(i):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:
         if os.fork() == 0:
-            open(i.text, 'w').write(str(os.getpid()))
-            time.sleep(60)
+            os.execv('/bin/sleep', ['sleep', i.text])
         os._exit(0)
     time.sleep(60 if i.x else 0.5)
     return 'done'";
     world.tool("fork", "", body);
     world.tool("own", ", 'timeout': 0.4", "def run(i):\n    time.sleep(60)");
     let tools = world.ready().await;
-    let note = world.path("pid");
-    let args = |x: i32| json!({"x": x, "text": note.to_str().unwrap()});
+    let mark = mark();
+    let args = |x: i32| json!({"x": x, "text": mark});
     let start = Instant::now();
-    let late = call_within(&tools, "fork", args(1), 4.0).await;
+    let (late, seen) = tokio::join!(call_within(&tools, "fork", args(1), 4.0), async {
+        eventually("the grandchild runs", || anyone(&mark)).await;
+    });
+    let () = seen;
     assert!(late.as_ref().unwrap_err().transient);
     let late = fault(late, Timeout, "tool_execution_timeout");
     assert!(late.message.contains("its 4 s"), "{}", late.message);
     assert!(start.elapsed() < Duration::from_secs(10));
-    let pid = std::fs::read_to_string(&note).unwrap();
-    eventually("the grandchild of a call that timed out is gone", || !alive(&pid)).await;
+    assert!(!anyone(&mark), "the grandchild of a call that timed out is gone");
     // The same when the call ends well and leaves a daemon in its group.
-    std::fs::remove_file(&note).unwrap();
     assert_eq!(call(&tools, "fork", args(0)).await.unwrap(), json!("done"));
-    let pid = std::fs::read_to_string(&note).unwrap();
-    eventually("a daemon left behind is gone", || !alive(&pid)).await;
+    assert!(!anyone(&mark), "a daemon left behind is gone");
     fault(call(&tools, "own", json!({})).await, Timeout, "tool_execution_timeout");
 }
 
@@ -169,21 +168,17 @@ def run(i):
 async fn dropping_a_call_kills_its_group() {
     let world = World::new();
     let body = "def run(i):
-    child = os.fork()
-    if child == 0:
-        time.sleep(60)
-    open(i.text + '.new', 'w').write('%d %d' % (os.getpid(), child))
-    os.rename(i.text + '.new', i.text)
-    time.sleep(60)";
+    if os.fork() == 0:
+        os.execv('/bin/sleep', ['sleep', i.text])
+    os.execv('/bin/sleep', ['sleep', i.text])";
     world.tool("sleeper", "", body);
     let tools = world.ready().await;
-    let note = world.path("pids");
-    let pending = tools.call(request(&tools, "sleeper", json!({"text": note.to_str().unwrap()})), context());
+    let mark = mark();
+    let pending = tools.call(request(&tools, "sleeper", json!({"text": mark})), context());
     let running = tokio::spawn(pending);
-    eventually("the tool runs", || note.exists()).await;
+    eventually("the tool runs", || anyone(&mark)).await;
     running.abort();
-    let pids = std::fs::read_to_string(&note).unwrap();
-    eventually("both processes are gone", || pids.split(' ').all(|pid| !alive(pid))).await;
+    eventually("both processes are gone", || !anyone(&mark)).await;
     eventually("its scratch folder is gone", || world.scratch_is_empty()).await;
 }
 

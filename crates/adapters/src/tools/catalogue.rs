@@ -1,10 +1,13 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
+mod confined;
+
 use crate::http::Http;
 use crate::tools::Progress;
 use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
-use crate::tools::diag::{CatalogueErrors, ToolError};
+use crate::tools::diag::{CatalogueErrors, ErrorClass, ToolError};
+use crate::tools::isolation::Isolation;
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::{Permissions, Reach};
 use crate::tools::process::Policy;
@@ -47,6 +50,12 @@ pub struct CatalogueConfig {
     pub scratch_root: Option<PathBuf>,
     /// Whether a person approves each `shell` call; only configuration says no.
     pub shell_approval: bool,
+    /// What enforces permissions.
+    pub isolation: Isolation,
+    /// Whether nothing is to run where a layer of it is missing.
+    pub require_isolation: bool,
+    /// What stays hidden from tools although it lies in what they may read: the state folder.
+    pub hidden: Vec<PathBuf>,
     /// Where lines about slow preparations go.
     pub progress: Progress,
 }
@@ -70,6 +79,9 @@ impl CatalogueConfig {
             python: None,
             scratch_root: None,
             shell_approval: true,
+            isolation: Isolation::none(),
+            require_isolation: false,
+            hidden: Vec::new(),
             progress: Arc::new(|_| {}),
         }
     }
@@ -110,7 +122,9 @@ struct Inner {
     bench: Bench,
     by_name: BTreeMap<Arc<str>, Kind>,
     by_version: Mutex<HashMap<Arc<str>, Kind>>,
+    broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,
+    require_isolation: bool,
 }
 
 /// The tools of a run. Cloning shares it.
@@ -118,10 +132,11 @@ struct Inner {
 pub struct Catalogue(Arc<Inner>);
 
 impl Catalogue {
-    /// Reads the metadata of all tools, running none of them; a warm start reads cache files only.
+    /// Reads the metadata of all tools, running none of them; a warm start reads cache files only. A Python file that
+    /// is wrong is left out with a warning, and is an error only for who names it ([`Self::broken`], A-08).
     ///
     /// # Errors
-    /// Every tool that is wrong, and every name that two tools of one rank have: exit 2.
+    /// Every folder and command tool that is wrong, and every name that two tools of one rank have: exit 2.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
         let reach = Reach::new(&workspace, &config.permissions);
@@ -133,8 +148,11 @@ impl Catalogue {
             permissions: config.permissions.clone(),
             limits: config.limits.clone(),
             scratch_root: config.scratch_root.clone(),
+            isolation: config.isolation.clone(),
+            hidden: config.hidden.clone(),
             progress: config.progress.clone(),
         };
+        let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
         gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
@@ -143,8 +161,18 @@ impl Catalogue {
         if !gathered.errors.is_empty() {
             return Err(CatalogueErrors(gathered.errors));
         }
-        let Gathered { by_name, by_version, warnings, .. } = gathered;
-        Ok(Self(Arc::new(Inner { workshop, bench, by_name, by_version: Mutex::new(by_version), warnings })))
+        let Gathered { by_name, by_version, broken, warnings, .. } = gathered;
+        confined::settle_effects(&workshop.isolation, &by_name).await;
+        let by_version = Mutex::new(by_version);
+        Ok(Self(Arc::new(Inner {
+            workshop,
+            bench,
+            by_name,
+            by_version,
+            broken,
+            warnings,
+            require_isolation,
+        })))
     }
 
     /// The names of all tools, sorted.
@@ -185,7 +213,13 @@ impl Catalogue {
         kind.def()
     }
 
-    /// What was found that is not wrong: unknown metadata keys, names that providers refuse.
+    /// Python files that are wrong, by the name that their tool would have: that of the file. They stand in the way
+    /// of tools of lower rank, as the tool itself would.
+    pub fn broken(&self) -> &BTreeMap<Arc<str>, ToolError> {
+        &self.0.broken
+    }
+
+    /// What was found that stops nothing: unknown metadata keys, names that providers refuse, files left out.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
     }
@@ -214,7 +248,9 @@ impl Catalogue {
         let tools: Vec<_> = names.iter().filter_map(|name| self.0.by_name.get(*name)).collect();
         let python = |kind: &&Kind| matches!(kind, Kind::Python(_));
         let refused = names.iter().filter(|name| self.0.by_name.get(**name).as_ref().is_some_and(python));
-        let errors: Vec<_> = refused.filter_map(|name| self.refusal(name)).collect();
+        let broken = names.iter().filter_map(|name| self.0.broken.get(*name).cloned());
+        let mut errors: Vec<_> = broken.chain(refused.filter_map(|name| self.refusal(name))).collect();
+        errors.extend(self.unconfined(names).await);
         if !errors.is_empty() {
             return Err(CatalogueErrors(errors));
         }
@@ -321,6 +357,7 @@ impl Inner {
 struct Gathered {
     by_name: BTreeMap<Arc<str>, Kind>,
     by_version: HashMap<Arc<str>, Kind>,
+    broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,
     errors: Vec<ToolError>,
 }
@@ -367,12 +404,24 @@ impl Gathered {
             }
         }
         let (tools, errors) = load(workshop, files).await;
-        self.errors.extend(errors);
+        errors.into_iter().for_each(|error| self.left_out(error));
         for tool in &tools {
             self.warnings.extend(tool.meta.warnings(&tool.source));
         }
         let named = |tool: PythonTool| (Arc::from(tool.meta.name.as_str()), Kind::Python(Arc::new(tool)));
         self.rank(what, tools.into_iter().map(named).collect());
+    }
+
+    /// A file that is wrong stops nobody who does not use it; what is wrong with the machine stops all.
+    fn left_out(&mut self, error: ToolError) {
+        let stem = error.file.as_ref().and_then(|file| file.file_stem()?.to_str().map(Arc::<str>::from));
+        let (Some(name), ErrorClass::Document) = (stem, error.class) else { return self.errors.push(error) };
+        let message = format!("the tool file is left out: {error}");
+        self.warnings.push(Warning { code: "tool-left-out".into(), message, node: None });
+        // A tool of higher rank has the name already.
+        if !self.by_name.contains_key(&name) {
+            self.broken.entry(name).or_insert(error);
+        }
     }
 
     fn commands(&mut self, commands: Vec<CommandTool>) {

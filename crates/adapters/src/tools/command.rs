@@ -128,6 +128,8 @@ impl CommandTool {
             stderr_is_output: false,
             ends_with_stdout: false,
             policy: place.policy,
+            // The user's own program, which may need anything of the user's: limits hold, and a clean environment.
+            confined: None,
             watch: place.watch,
         };
         let finished = run(launch).await.map_err(|e| {

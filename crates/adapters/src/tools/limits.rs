@@ -11,6 +11,8 @@ pub struct ToolLimits {
     pub tool_output_bytes: u64,
     /// Address space of a tool's process in bytes; `None` leaves it alone.
     pub memory_bytes: Option<u64>,
+    /// Processes and threads that a tool may have at a time, where it is isolated; `None` leaves it alone.
+    pub processes: Option<u64>,
     /// The largest file a tool may write, in bytes; `None` leaves it alone.
     pub file_bytes: Option<u64>,
     /// Files a tool may have open; `None` leaves it alone.
@@ -23,6 +25,7 @@ impl Default for ToolLimits {
             tool_timeout_s: 120.0,
             tool_output_bytes: 16 << 20,
             memory_bytes: Some(8 << 30),
+            processes: Some(512),
             file_bytes: Some(1 << 30),
             open_files: Some(1024),
         }

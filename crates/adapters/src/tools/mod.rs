@@ -10,6 +10,7 @@ pub mod catalogue;
 pub mod command;
 pub mod diag;
 mod failures;
+pub mod isolation;
 pub mod limits;
 pub mod permissions;
 pub mod process;
@@ -19,6 +20,7 @@ mod store;
 pub use catalogue::{Catalogue, CatalogueConfig};
 pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
+pub use isolation::{Isolation, Launcher, Layer};
 pub use limits::ToolLimits;
 pub use permissions::Permissions;
 

@@ -1,40 +1,50 @@
 //! The one place that turns a program, its environment, its policy and its input into a running process.
 //!
-//! Each child leads its own process group, which is killed as a whole when the child ends, when its time is up,
-//! when it writes too much, and when the future that waits for it is dropped (E-13). Nothing here blocks.
+//! A confined child has a namespace of processes, which ends as a whole; any other leads its own process group, which is
+//! killed as a whole: when the child ends, when its time is up, when it writes too much, and when the future that waits
+//! for it is dropped (E-13). Nothing here blocks.
 
+mod attend;
 mod collect;
+mod scratch;
+mod victim;
 
+use crate::tools::isolation::{Isolation, Start};
 use crate::tools::limits::ToolLimits;
-use collect::{Collected, Keep, Lines, collect};
-use rustix::process::{Pid, Signal, kill_process_group};
+pub(crate) use attend::{Pipes, Talk, attend};
+use rustix::process::Pid;
+pub use scratch::Scratch;
 use selvedge_runtime::ports::Watch;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
+pub(crate) use victim::{Guard, Victim, started};
 
 /// How long the ends of the pipes may stay open after their process has ended: only a descendant that left the
 /// process group can hold them, and it is not waited for.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How long a process may stay after it has closed its result.
-const LINGER: Duration = Duration::from_secs(2);
-/// How much of a diagnostic stream is kept: its end.
-const TAIL: usize = 16 << 10;
+/// How long a sandbox may take to end with all that is in it.
+const REAP: Duration = Duration::from_secs(3);
 
 /// What a process may reach. Enforced by the isolation layer; limits are set on every child.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Folders and files it may read, besides its scratch folder and its interpreter.
     pub read: Vec<PathBuf>,
     /// Folders and files it may write, besides its scratch folder.
     pub write: Vec<PathBuf>,
+    /// What its program consists of, where that is no part of the system: read as well.
+    pub runtime: Vec<PathBuf>,
+    /// What stays hidden although it lies in what may be read: the state folder.
+    pub hidden: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,
+    /// Processes and threads; needs isolation.
+    pub processes: Option<u64>,
     /// Address space in bytes.
     pub memory_bytes: Option<u64>,
     /// The largest file in bytes.
@@ -47,6 +57,7 @@ impl Policy {
     /// No access beyond scratch, with the given limits.
     pub fn closed(limits: &ToolLimits) -> Self {
         Self {
+            processes: limits.processes,
             memory_bytes: limits.memory_bytes,
             file_bytes: limits.file_bytes,
             open_files: limits.open_files,
@@ -87,8 +98,19 @@ pub struct Launch {
     pub ends_with_stdout: bool,
     /// What it may reach.
     pub policy: Policy,
+    /// How that is enforced; `None` only for programs that run no tool's code, and commands of the user's own.
+    pub confined: Option<Confined>,
     /// Who watches the lines it writes to stderr (E-15), unless stderr is output.
     pub watch: Option<Watch>,
+}
+
+/// Enforces a policy on a process and all that it starts.
+#[derive(Clone, Debug)]
+pub struct Confined {
+    /// What this machine gives.
+    pub isolation: Isolation,
+    /// The folder that is the process's own.
+    pub scratch: PathBuf,
 }
 
 /// How a process ended.
@@ -125,95 +147,49 @@ impl Finished {
     }
 }
 
-/// Kills the group when dropped: the last line of E-13, whatever happens to the future that waits.
-struct Group {
-    child: Child,
-    leader: Option<Pid>,
-}
-
-impl Group {
-    fn kill(&self) {
-        if let Some(leader) = self.leader {
-            // An error means that nobody of the group is left.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// Runs a process to its end and returns how it went.
 ///
 /// # Errors
 /// Only when the program cannot be started.
 pub async fn run(launch: Launch) -> io::Result<Finished> {
-    let deadline = Instant::now() + launch.timeout;
-    let mut group = spawn(&launch)?;
-    limit(group.leader, &launch.policy);
-    let (stdin, stdout, stderr) =
-        (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take());
-    let input = launch.stdin;
-    let feed = async move {
-        if let Some(mut pipe) = stdin {
-            // A process that does not read its input is its own affair.
-            let _ = pipe.write_all(&input).await;
-        }
-    };
-    let output = Collected::shared();
-    let errors = if launch.stderr_is_output { output.sibling() } else { Collected::shared() };
-    let errors_kept =
-        if launch.stderr_is_output { Keep::Head(launch.output_bytes) } else { Keep::Tail(TAIL) };
-    let end = {
-        let reading_output = collect(stdout, output.clone(), Keep::Head(launch.output_bytes), None);
-        let reading_errors = collect(stderr, errors.clone(), errors_kept, launch.watch.map(Lines::new));
-        let streams = async { tokio::join!(feed, reading_output, reading_errors) };
-        let closed = async {
-            if !launch.ends_with_stdout {
-                std::future::pending::<()>().await;
-            }
-            output.closed().await;
-            sleep(LINGER).await;
-        };
-        tokio::pin!(streams);
-        let mut streams_done = false;
-        let mut waiting = Box::pin(async {
-            tokio::select! {
-                biased;
-                () = output.overflowed() => End::TooMuchOutput,
-                () = errors.overflowed() => End::TooMuchOutput,
-                status = group.child.wait() => status.map_or(End::Exited(-1), ended),
-                () = closed => End::Dismissed,
-            }
-        });
-        let end = loop {
-            tokio::select! {
-                end = timeout_at(deadline, &mut waiting) => break end.unwrap_or(End::TimedOut),
-                _ = &mut streams, if !streams_done => streams_done = true,
-            }
-        };
-        drop(waiting);
-        group.kill();
-        if !streams_done {
-            let _ = timeout_at(Instant::now() + DRAIN, &mut streams).await;
-        }
-        // What was still in the pipes counts too.
-        if end != End::TimedOut && (output.is_over() || errors.is_over()) { End::TooMuchOutput } else { end }
-    };
-    // Reap a process that was killed just now, so that it is gone when the caller goes on. A reaped leader's
-    // number may be given to another process: from here on nobody is to be killed by it.
-    if timeout_at(Instant::now() + DRAIN, group.child.wait()).await.is_ok() {
-        group.leader = None;
+    let (mut child, victim) = spawn(&launch).await?;
+    let mut guard = Guard(Some(victim));
+    if launch.confined.is_none() {
+        limit(victim.leader, &launch.policy);
     }
-    Ok(Finished { end, stdout: output.take(), stderr: errors.take() })
+    let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
+    let talk = Talk {
+        stdin: launch.stdin,
+        timeout: launch.timeout,
+        output_bytes: launch.output_bytes,
+        stderr_is_output: launch.stderr_is_output,
+        ends_with_stdout: launch.ends_with_stdout,
+        watch: launch.watch,
+    };
+    let waiting = async { child.wait().await.map_or(End::Exited(-1), ended) };
+    let finished = attend(talk, pipes, waiting, || victim.kill()).await;
+    #[cfg(target_os = "linux")]
+    if let Some(Confined { isolation, .. }) = &launch.confined {
+        isolation.heed(&finished);
+    }
+    // Reap a process that was killed just now, so that it, and the sandbox with all in it, is gone when the caller
+    // goes on. A reaped leader's number may be given to another process: from here on nobody is to be killed by it.
+    if timeout_at(Instant::now() + REAP, child.wait()).await.is_err() {
+        victim.kill_group();
+        if timeout_at(Instant::now() + DRAIN, child.wait()).await.is_err() {
+            return Ok(finished);
+        }
+    }
+    guard.0 = None;
+    Ok(finished)
 }
 
-fn spawn(launch: &Launch) -> io::Result<Group> {
-    let mut command = Command::new(&launch.program);
-    command.args(&launch.args).current_dir(&launch.cwd);
+async fn spawn(launch: &Launch) -> io::Result<(Child, Victim)> {
+    let start = start(launch).await?;
+    let mut command = Command::new(&start.program);
+    command.args(&start.args);
+    // A sandbox changes to it inside.
+    command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     match &launch.environment {
         Environment::Clean(variables) => {
@@ -228,10 +204,39 @@ fn spawn(launch: &Launch) -> io::Result<Group> {
             }
         }
     }
-    command.process_group(0).kill_on_drop(true);
-    let child = command.spawn()?;
-    let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    Ok(Group { child, leader })
+    let child = started(command).await?;
+    let victim = Victim::of(&child, start.sandbox);
+    Ok((child, victim))
+}
+
+/// The program as it is, or with what confines it around it.
+#[cfg(target_os = "linux")]
+async fn start(launch: &Launch) -> io::Result<Start> {
+    use crate::tools::isolation::{bubblewrap::Inside, view::make_writable};
+    let Some(Confined { isolation, scratch }) = &launch.confined else {
+        return Ok(Start { program: launch.program.clone(), args: launch.args.clone(), sandbox: false });
+    };
+    let found = isolation.found().await;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    make_writable(&launch.policy.write);
+    isolation.start(
+        found,
+        &Inside {
+            program: &launch.program,
+            args: &launch.args,
+            cwd: &launch.cwd,
+            scratch,
+            policy: &launch.policy,
+            // Nobody works longer than all cores do until the time limit.
+            cpu_seconds: Some((launch.timeout.as_secs() + 2).saturating_mul(cores)),
+            server: false,
+        },
+    )
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn start(launch: &Launch) -> io::Result<Start> {
+    Ok(Start { program: launch.program.clone(), args: launch.args.clone(), sandbox: false })
 }
 
 /// Sets the child's limits from outside, before it has been given any input.
@@ -261,43 +266,6 @@ fn ended(status: ExitStatus) -> End {
         (Some(code), _) => End::Exited(code),
         (None, Some(signal)) => End::Signalled(signal),
         (None, None) => End::Exited(-1),
-    }
-}
-
-/// A fresh folder of one call, removed when dropped.
-#[derive(Debug)]
-pub struct Scratch(Option<tempfile::TempDir>, PathBuf);
-
-impl Scratch {
-    /// Makes a scratch folder, readable by its owner only, under `root` or the system's folder for such.
-    ///
-    /// # Errors
-    /// When the folder cannot be made.
-    pub async fn new(root: Option<PathBuf>) -> io::Result<Self> {
-        let made = tokio::task::spawn_blocking(move || {
-            let root = root.unwrap_or_else(std::env::temp_dir);
-            tempfile::Builder::new().prefix("selvedge-").tempdir_in(root)
-        });
-        let dir = made.await.map_err(io::Error::other)??;
-        let path = dir.path().to_owned();
-        Ok(Self(Some(dir), path))
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.1
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Some(dir) = self.0.take() {
-            match tokio::runtime::Handle::try_current() {
-                // Removing many files takes time; a closure that never runs still drops the folder.
-                Ok(handle) => drop(handle.spawn_blocking(move || drop(dir))),
-                Err(_) => drop(dir),
-            }
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! A catalogue over temporary folders. Environments and `uv` are shared by all tests of a checkout.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses its part")]
 
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CatalogueErrors};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CatalogueErrors, Isolation, Launcher};
 use selvedge_engine::{EffectId, Failure, Fault, FaultKind, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Tools};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +55,7 @@ impl World {
         let mut config = CatalogueConfig::new(self.path("document"), self.path("state/cache/tools"), shared);
         config.tool_dirs.push(self.path("tools"));
         config.scratch_root = Some(self.path("scratch"));
+        config.isolation = isolation();
         let said = self.said.clone();
         config.progress = Arc::new(move |line| said.lock().unwrap().push(line.to_owned()));
         config
@@ -73,6 +75,11 @@ impl World {
     pub fn scratch_is_empty(&self) -> bool {
         std::fs::read_dir(self.path("scratch")).unwrap().next().is_none()
     }
+}
+
+/// Isolation as the binary has it.
+pub fn isolation() -> Isolation {
+    Isolation::new(Launcher { program: env!("CARGO_BIN_EXE_selvedge-confine").into(), args: Vec::new() })
 }
 
 pub async fn prepare_all(catalogue: &Catalogue) -> Result<(), CatalogueErrors> {
@@ -130,8 +137,31 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("{what}: not within 5 s");
 }
 
-/// Whether a process lives; one that is dead and not yet reaped does not.
-pub fn alive(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with(['Z', 'X']))
+/// An argument for `sleep` that only one test uses: a process with it can be found from outside of its sandbox.
+pub fn mark() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("77.{}{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Whether a process with such an argument lives, in whatever namespace.
+pub fn anyone(mark: &str) -> bool {
+    !marked(mark).is_empty()
+}
+
+/// Ends the processes with such an argument.
+pub fn end(mark: &str) {
+    for pid in marked(mark) {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+}
+
+fn marked(mark: &str) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let with = |entry: std::fs::DirEntry| {
+        let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        (line.starts_with("sleep\0") && line.contains(mark)).then_some(pid)
+    };
+    processes.filter_map(with).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, over_limit, tool_failure};
-use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run};
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
 use serde::Deserialize;
@@ -42,7 +42,10 @@ pub(super) async fn python(
         .await
         .map_err(|e| tool_failure("subprocess_execution_error", e.to_string()))?;
     let arguments = vec!["-I".into(), "-B".into(), "-X".into(), "utf8".into(), file.into()];
-    execute(bench, request, scratch, interpreter.path.clone(), arguments, timeout).await
+    let mut runtime = interpreter.homes.clone();
+    runtime.push(interpreter.path.clone());
+    let program = (interpreter.path.clone(), runtime);
+    execute(bench, request, workshop, scratch, program, arguments, timeout).await
 }
 
 pub(super) async fn shell(
@@ -53,7 +56,8 @@ pub(super) async fn shell(
 ) -> Result<Value, Failure> {
     let ShellArgs { command } = args(request)?;
     let scratch = scratch(workshop).await?;
-    execute(bench, request, scratch, "/bin/sh".into(), vec!["-c".into(), command.into()], timeout).await
+    let program = ("/bin/sh".into(), Vec::new());
+    execute(bench, request, workshop, scratch, program, vec!["-c".into(), command.into()], timeout).await
 }
 
 async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
@@ -65,8 +69,9 @@ async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
 async fn execute(
     bench: &Bench,
     request: &ToolRequest,
+    workshop: &Workshop,
     scratch: Scratch,
-    program: PathBuf,
+    (program, runtime): (PathBuf, Vec<PathBuf>),
     arguments: Vec<OsString>,
     timeout: Duration,
 ) -> Result<Value, Failure> {
@@ -80,6 +85,8 @@ async fn execute(
     policy.read = vec![bench.workspace.clone()];
     policy.read.extend(rooted(&bench.permissions.allow_read));
     policy.write = rooted(&bench.permissions.allow_write);
+    policy.runtime = runtime;
+    policy.hidden.clone_from(&bench.hidden);
     policy.network = bench.permissions.allow_network;
     let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let finished = run(Launch {
@@ -93,6 +100,10 @@ async fn execute(
         stderr_is_output: true,
         ends_with_stdout: false,
         policy,
+        confined: Some(Confined {
+            isolation: workshop.isolation.clone(),
+            scratch: scratch.path().to_owned(),
+        }),
         watch: None,
     })
     .await

@@ -126,13 +126,15 @@ pub(crate) struct Bench {
     workspace: PathBuf,
     permissions: Permissions,
     limits: ToolLimits,
+    hidden: Vec<PathBuf>,
     http: Http,
 }
 
 impl Bench {
     pub(crate) fn new(reach: Reach, config: &CatalogueConfig, workspace: PathBuf, http: Http) -> Self {
         let (permissions, limits) = (config.permissions.clone(), config.limits.clone());
-        Self { reach, workspace, permissions, limits, http }
+        let hidden = config.hidden.clone();
+        Self { reach, workspace, permissions, limits, hidden, http }
     }
 
     /// Why every call of a built-in would be denied.

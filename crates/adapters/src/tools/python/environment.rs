@@ -135,6 +135,20 @@ impl Environments {
         Ok(python)
     }
 
+    /// What running a `python` of these environments takes: the environment, and what it was made from.
+    ///
+    /// # Errors
+    /// No usable Python on this machine.
+    pub async fn runtime(&self, python: &Path) -> Result<Vec<PathBuf>, ToolError> {
+        let interpreter = self.interpreter().await?;
+        let environment = python.parent().and_then(Path::parent).map(Path::to_owned);
+        Ok(environment
+            .into_iter()
+            .chain(interpreter.homes.iter().cloned())
+            .chain([interpreter.path.clone()])
+            .collect())
+    }
+
     fn place(&self, dependencies: &Dependencies, interpreter: &Interpreter) -> PathBuf {
         let (major, minor) = interpreter.version;
         let machine = (std::env::consts::OS, std::env::consts::ARCH);

@@ -13,7 +13,8 @@ pub const OLDEST: (u32, u32) = (3, 9);
 
 const PROBE: &str = "import sys, json
 json.dump({'path': getattr(sys, '_base_executable', None) or sys.executable,
-           'version': list(sys.version_info[:2])}, sys.stdout)";
+           'version': list(sys.version_info[:2]),
+           'homes': sorted({sys.base_prefix, sys.base_exec_prefix})}, sys.stdout)";
 
 /// A Python interpreter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub struct Interpreter {
     pub path: PathBuf,
     /// Major and minor version.
     pub version: (u32, u32),
+    /// The folders that its library lies in: a sandbox has to show them.
+    pub homes: Vec<PathBuf>,
 }
 
 /// What is kept between processes, so that a warm start asks no interpreter.
@@ -124,6 +127,7 @@ async fn probe(path: &Path) -> Result<Interpreter, String> {
         stderr_is_output: false,
         ends_with_stdout: false,
         policy: Policy::default(),
+        confined: None,
         watch: None,
     };
     let finished = run(launch).await.map_err(|e| e.to_string())?;

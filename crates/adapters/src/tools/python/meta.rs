@@ -166,6 +166,7 @@ async fn read_batch(
         stderr_is_output: false,
         ends_with_stdout: false,
         policy: Policy::default(),
+        confined: None,
         watch: None,
     };
     let finished = run(launch).await.map_err(|e| format!("{}: {e}", python.path.display()))?;

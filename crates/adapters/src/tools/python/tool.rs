@@ -3,6 +3,7 @@
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::failure;
+use crate::tools::isolation::{Found, Isolation};
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::Permissions;
 use crate::tools::process::Policy;
@@ -10,7 +11,7 @@ use crate::tools::python::environment::Environments;
 use crate::tools::python::meta::{self, MAX_FILE, Metadata};
 use crate::tools::python::worker::{Ask, Job, work};
 use crate::tools::store::{is_hash, keep, sha256, write_whole};
-use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest};
+use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub(crate) struct Workshop {
     pub(crate) permissions: Permissions,
     pub(crate) limits: ToolLimits,
     pub(crate) scratch_root: Option<PathBuf>,
+    pub(crate) isolation: Isolation,
+    pub(crate) hidden: Vec<PathBuf>,
     pub(crate) progress: Progress,
 }
 
@@ -52,6 +55,7 @@ pub struct PythonTool {
     /// Where it was found, for people.
     pub source: PathBuf,
     schema: OnceLock<Value>,
+    isolation: Isolation,
 }
 
 /// The tool files of a folder: `*.py` that do not start with `_`, by name.
@@ -86,7 +90,7 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
     // It fails only when the process is being shut down.
     for (index, (looked, file)) in looking.await.unwrap_or_default().into_iter().enumerate() {
         match looked {
-            Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file))),
+            Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file, workshop))),
             Ok((version, None)) => fresh.push((index, version, file)),
             Err(error) => errors.push((index, error)),
         }
@@ -105,7 +109,7 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
                         Ok(meta) => {
                             let kept = Kept { format: FORMAT, meta, schema: None };
                             store(workshop, &version, &kept);
-                            found.push((index, PythonTool::new(kept, version, file)));
+                            found.push((index, PythonTool::new(kept, version, file, workshop)));
                         }
                         Err(error) => errors.push((index, error)),
                     }
@@ -149,9 +153,18 @@ fn store(workshop: &Workshop, version: &str, kept: &Kept) {
 }
 
 impl PythonTool {
-    fn new(kept: Kept, version: String, source: PathBuf) -> Self {
+    fn new(kept: Kept, version: String, source: PathBuf, workshop: &Workshop) -> Self {
         let schema = kept.schema.map(OnceLock::from).unwrap_or_default();
-        Self { meta: kept.meta, version: version.into(), source, schema }
+        let isolation = workshop.isolation.clone();
+        Self { meta: kept.meta, version: version.into(), source, schema, isolation }
+    }
+
+    /// E-22: a tool that can reach nothing but what it reads does no more than read.
+    fn effects(&self) -> Option<Effects> {
+        let held = !self.meta.network
+            && self.meta.write_paths.is_empty()
+            && self.isolation.known().is_some_and(Found::enforced);
+        self.meta.effects.or(held.then_some(Effects::Read))
     }
 
     /// A pinned version that may be on disk no more, from the cache.
@@ -165,7 +178,7 @@ impl PythonTool {
             return None;
         }
         if let Some(kept) = recall(&workshop.cache, version) {
-            return Some(Self::new(kept, version.to_owned(), copy));
+            return Some(Self::new(kept, version.to_owned(), copy, workshop));
         }
         let (mut tools, _) = load(workshop, vec![copy]).await;
         tools.pop()
@@ -188,7 +201,7 @@ impl PythonTool {
             description: self.meta.description.as_str().into(),
             input_schema,
             output_params: self.meta.output_params.clone(),
-            effects: self.meta.effects,
+            effects: self.effects(),
             version: self.version.clone(),
             source: self.source.display().to_string().into(),
             timeout_s: self.meta.timeout,
@@ -204,8 +217,13 @@ impl PythonTool {
         if self.schema.get().is_some() {
             return Ok(());
         }
+        let runtime = workshop.environments.runtime(&python).await.map_err(at)?;
         let copy = self.copy(workshop);
-        let mut job = self.job(workshop, &copy, &python, "schema");
+        let source = tokio::fs::read(&copy)
+            .await
+            .map_err(|e| at(ToolError::environment("A-23", format!("{}: {e}", copy.display()))))?;
+        let mut job = self.job(workshop, &copy, &source, &python, "schema");
+        job.policy.runtime = runtime;
         job.timeout = SCHEMA_TIME;
         let schema = work(job, Ask::Schema).await.map_err(|failed| {
             let message = format!("the tool `{}` does not load: {}", self.meta.name, failed.fault.message);
@@ -249,17 +267,19 @@ impl PythonTool {
         let dependencies = self.meta.dependencies().map_err(unbuilt)?;
         let python =
             workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
+        let runtime = workshop.environments.runtime(&python).await.map_err(unbuilt)?;
         let copy = self.copy(workshop);
         // What runs is what was pinned, to the last byte.
-        let content = tokio::fs::read(&copy).await;
-        if !content.is_ok_and(|bytes| sha256(&bytes) == *self.version) {
+        let source = tokio::fs::read(&copy).await.unwrap_or_default();
+        if sha256(&source) != *self.version {
             let message = format!(
                 "version {} of `{}` is not in the cache any more, or was changed there",
                 self.version, self.meta.name
             );
             return Err(Failure::permanent(FaultKind::DefinitionChanged, message));
         }
-        let mut job = self.job(workshop, &copy, &python, &request.effect.0);
+        let mut job = self.job(workshop, &copy, &source, &python, &request.effect.0);
+        job.policy.runtime = runtime;
         job.watch = watch;
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
         work(job, Ask::Call(&request.args)).await
@@ -273,6 +293,7 @@ impl PythonTool {
         &'a self,
         workshop: &'a Workshop,
         copy: &'a Path,
+        source: &'a [u8],
         python: &'a Path,
         effect: &'a str,
     ) -> Job<'a> {
@@ -283,10 +304,13 @@ impl PythonTool {
         policy.read.extend(rooted(&workshop.permissions.allow_read));
         policy.read.extend(rooted(&self.meta.read_paths));
         policy.write = rooted(&self.meta.write_paths);
+        policy.hidden.clone_from(&workshop.hidden);
         policy.network = self.meta.network;
         Job {
             name: &self.meta.name,
             file: copy,
+            source,
+            isolation: &workshop.isolation,
             python,
             effect,
             policy,

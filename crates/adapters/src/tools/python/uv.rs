@@ -66,6 +66,7 @@ pub(super) async fn helper(
         stderr_is_output: false,
         ends_with_stdout: false,
         policy: Policy::default(),
+        confined: None,
         watch: None,
     })
     .await

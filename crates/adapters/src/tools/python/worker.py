@@ -1,6 +1,7 @@
 """Runs a tool file in its own environment.
 
-stdin: one line of JSON {"mode": "schema" | "call", "file": PATH, "module": NAME}, then, for a call, the input.
+stdin: one line of JSON {"mode": "schema" | "call", "file": PATH, "module": NAME, "bytes": SIZE}, then the content of the
+file, SIZE bytes, then, for a call, the input. The file itself need not be in reach.
 stdout: {"ok": VALUE} or {"error": {"type", "message", ...}}; nothing else, whatever the tool prints.
 """
 
@@ -12,9 +13,11 @@ _answer = os.dup(1)
 os.dup2(2, 1)
 
 import asyncio
+import importlib.machinery
 import importlib.util
 import inspect
 import json
+import threading
 import traceback
 
 
@@ -50,8 +53,24 @@ def failed(e, what=""):
     return Refused("tool_execution_error", what + said(e), traceback=trace)
 
 
-def load(file, module):
-    spec = importlib.util.spec_from_file_location(module, file)
+class Given(importlib.machinery.SourceFileLoader):
+    """A module whose source came with the call; tracebacks and `inspect` see it all the same."""
+
+    def __init__(self, module, file, source):
+        super().__init__(module, file)
+        self.source = source
+
+    def get_data(self, path):
+        if path != self.path:
+            raise OSError("no such file")
+        return self.source
+
+    def path_stats(self, path):
+        raise OSError("nothing is kept compiled")
+
+
+def load(file, module, source):
+    spec = importlib.util.spec_from_file_location(module, file, loader=Given(module, file, source))
     tool = importlib.util.module_from_spec(spec)
     sys.modules[module] = tool
     try:
@@ -122,10 +141,11 @@ def main():
     data = sys.stdin.buffer.read()
     head, _, body = data.partition(b"\n")
     head = json.loads(head)
+    source, body = body[: head["bytes"]], body[head["bytes"] :]
     # Who watches sees lines as they come, and those of both streams in their order.
     sys.stdout.reconfigure(line_buffering=True)
     try:
-        tool = load(head["file"], head["module"])
+        tool = load(head["file"], head["module"], source)
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
     except Refused as e:
         result = json.dumps({"error": e.error}).encode("ascii", "replace")
@@ -139,6 +159,10 @@ def main():
         os._exit(0)
     with os.fdopen(_answer, "wb") as out:
         out.write(result)
+    # A thread of the tool's that goes on may tidy up, but not for long.
+    last = threading.Timer(2, os._exit, [0])
+    last.daemon = True
+    last.start()
 
 
 main()

@@ -1,8 +1,9 @@
 //! The process that runs a tool file: interpreter, environment, policy, file and input come together here only.
 
 use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
+use crate::tools::isolation::Isolation;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run};
 use crate::tools::python::meta::safe_name;
 use selvedge_engine::{Failure, FaultKind};
 use selvedge_runtime::ports::Watch;
@@ -28,6 +29,10 @@ pub(crate) struct Job<'a> {
     pub(crate) name: &'a str,
     /// The content-addressed copy of its file.
     pub(crate) file: &'a Path,
+    /// Its content.
+    pub(crate) source: &'a [u8],
+    /// How its policy is enforced.
+    pub(crate) isolation: &'a Isolation,
     /// The `python` of its environment.
     pub(crate) python: &'a Path,
     /// The effect id, its idempotency key.
@@ -70,8 +75,10 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         let message = format!("the cache's folder {} has a name that is not UTF-8", job.file.display());
         tool_failure("subprocess_execution_error", message)
     })?;
-    let mut stdin = json!({ "mode": mode, "file": file, "module": module }).to_string().into_bytes();
+    let head = json!({ "mode": mode, "file": file, "module": module, "bytes": job.source.len() });
+    let mut stdin = head.to_string().into_bytes();
     stdin.push(b'\n');
+    stdin.extend_from_slice(job.source);
     if let Ask::Call(input) = ask {
         stdin.extend_from_slice(input.to_string().as_bytes());
     }
@@ -89,12 +96,18 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         stderr_is_output: false,
         ends_with_stdout: true,
         policy: job.policy.clone(),
+        confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch: job.watch.clone(),
     })
     .await
     .map_err(|e| {
         tool_failure("subprocess_execution_error", format!("{} cannot be started: {e}", job.python.display()))
     })?;
+    let mut finished = finished;
+    // A sandbox ends as a shell does: a signal that ended its program comes out as an exit code.
+    if let End::Exited(code @ 129..=192) = finished.end {
+        finished.end = End::Signalled(code - 128);
+    }
     match finished.end {
         End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
         End::TimedOut => Err(crashed(job.name, &finished, job.timeout)),

@@ -1,0 +1,172 @@
+//! The outermost layer and the order for the inner ones: how a program is started confined.
+
+use crate::tools::isolation::confine::{Limits, Order};
+use crate::tools::isolation::view::{SHARED_MEMORY, Seen, View, system};
+use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Start};
+use crate::tools::process::Policy;
+use std::ffi::OsString;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+
+/// Where the launcher lies inside.
+const LAUNCHER: &str = "/.launcher";
+/// How much memory processes of one sandbox may share by name.
+pub(crate) const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+/// The rights with which root enters a sandbox: becoming somebody else, and mapping users while doing so.
+const RIGHTS: [&str; 4] = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP"];
+
+/// A program to be started confined.
+pub(crate) struct Inside<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: &'a [OsString],
+    pub(crate) cwd: &'a Path,
+    /// A writable folder of its own.
+    pub(crate) scratch: &'a Path,
+    pub(crate) policy: &'a Policy,
+    /// The seconds of processor time of each process.
+    pub(crate) cpu_seconds: Option<u64>,
+    /// Whether it starts calls of its own.
+    pub(crate) server: bool,
+}
+
+impl Isolation {
+    /// How to start a program with the layers that were found to work; without a launcher, it is started as it is.
+    pub(crate) fn start(&self, found: &Found, inside: &Inside<'_>) -> std::io::Result<Start> {
+        let Some(launcher) = &self.0.launcher else {
+            return Ok(Start { program: inside.program.to_owned(), args: inside.args.to_vec(), sandbox: false });
+        };
+        let user = self.user(found);
+        if let Some(user) = user {
+            chown(inside.scratch, Some(user), Some(user))?;
+        }
+        let view = View::new(inside.policy, &[inside.scratch]);
+        let mut order = order(launcher, found, inside, user, &view);
+        order.keep_rights = self.0.off.contains(&Layer::Identity);
+        let mut tail =
+            vec![OsString::from(serde_json::to_string(&order)?), "--".into(), inside.program.into()];
+        tail.extend_from_slice(inside.args);
+        Ok(match &found.bubblewrap {
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, inside, user.is_some(), &view, tail),
+            None => {
+                let mut args: Vec<OsString> = launcher.args.iter().map(Into::into).collect();
+                args.append(&mut tail);
+                Start { program: launcher.program.clone(), args, sandbox: false }
+            }
+        })
+    }
+
+    /// How to try all layers: the program says how each of them went.
+    pub(super) fn trial(launcher: &Launcher, bubblewrap: Option<&Path>, user: Option<u32>) -> Option<Start> {
+        let (policy, nowhere) = (Policy::default(), Path::new("/"));
+        let inside = Inside {
+            program: nowhere,
+            args: &[],
+            cwd: nowhere,
+            scratch: nowhere,
+            policy: &policy,
+            cpu_seconds: None,
+            server: bubblewrap.is_some(),
+        };
+        let view = View::new(&policy, &[]);
+        let everything = Found { held: Layer::ALL.into(), ..Found::default() };
+        let mut order = order(launcher, &everything, &inside, user, &view);
+        order.probe = true;
+        let tail = vec![OsString::from(serde_json::to_string(&order).ok()?)];
+        Some(match bubblewrap {
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, &inside, user.is_some(), &view, tail),
+            None => {
+                let args = launcher.args.iter().map(OsString::from).chain(tail).collect();
+                Start { program: launcher.program.clone(), args, sandbox: false }
+            }
+        })
+    }
+}
+
+fn order(launcher: &Launcher, found: &Found, inside: &Inside<'_>, user: Option<u32>, view: &View) -> Order {
+    let policy = inside.policy;
+    let limits = Limits {
+        memory_bytes: policy.memory_bytes,
+        file_bytes: policy.file_bytes,
+        open_files: policy.open_files,
+        // A server's calls have limits of their own.
+        processes: policy.processes.filter(|_| !inside.server),
+        cpu_seconds: inside.cpu_seconds,
+    };
+    Order {
+        launcher: launcher.args.clone(),
+        become_user: user,
+        writes: !policy.write.is_empty(),
+        server: inside.server,
+        limits: found.holds(Layer::Limits).then_some(limits),
+        // A server restricts each of its calls to the call's own scratch folder, and has mounts to make before.
+        files: (found.holds(Layer::Landlock) && !inside.server).then(|| view.files()),
+        seccomp: found.holds(Layer::Seccomp),
+        network: policy.network,
+        keep_rights: false,
+        probe: false,
+    }
+}
+
+/// The arguments of bubblewrap, and what it starts.
+fn wrapped(
+    bubblewrap: &Path,
+    launcher: &Launcher,
+    inside: &Inside<'_>,
+    changes_user: bool,
+    view: &View,
+    tail: Vec<OsString>,
+) -> Start {
+    let mut args = Arguments(Vec::new());
+    args.add(["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
+    if !inside.policy.network {
+        args.add(["--unshare-net"]);
+    }
+    // The launcher is the first process, with which all others end: bubblewrap ends after all of them.
+    args.add(["--die-with-parent", "--new-session", "--as-pid-1"]);
+    if rustix::process::geteuid().is_root() {
+        args.add(["--cap-drop", "ALL"]);
+        for right in RIGHTS.iter().filter(|_| changes_user) {
+            args.add(["--cap-add", right]);
+        }
+    }
+    for path in system() {
+        match std::fs::read_link(path) {
+            Ok(target) => args.add([OsString::from("--symlink"), target.into(), path.into()]),
+            Err(_) => args.add([OsString::from("--ro-bind"), path.into(), path.into()]),
+        }
+    }
+    args.add(["--proc", "/proc", "--dev", "/dev"]);
+    let size = SHARED_MEMORY_BYTES.to_string();
+    args.add(["--perms", "1777", "--size", &size, "--tmpfs", SHARED_MEMORY]);
+    let mut hidden = Vec::new();
+    for place in &view.0 {
+        let (source, at) = (place.source.clone().into_os_string(), place.place.clone().into_os_string());
+        match place.seen {
+            Seen::Read => args.add(["--ro-bind".into(), source, at]),
+            Seen::Write => args.add(["--bind".into(), source, at]),
+            Seen::Hidden if place.source.is_dir() => {
+                args.add(["--tmpfs".into(), at.clone()]);
+                hidden.push(at);
+            }
+            Seen::Hidden => args.add([OsString::from("--ro-bind"), "/dev/null".into(), at]),
+        }
+    }
+    // Only now: what was granted below a hidden folder needed a place in it.
+    for at in hidden {
+        args.add(["--remount-ro".into(), at]);
+    }
+    args.add([OsString::from("--ro-bind"), launcher.program.clone().into(), LAUNCHER.into()]);
+    args.add(["--remount-ro", "/"]);
+    args.add([OsString::from("--chdir"), inside.cwd.into(), "--".into(), LAUNCHER.into()]);
+    args.add(launcher.args.iter().map(String::as_str));
+    args.0.extend(tail);
+    Start { program: PathBuf::from(bubblewrap), args: args.0, sandbox: true }
+}
+
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn add(&mut self, more: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.0.extend(more.into_iter().map(Into::into));
+    }
+}

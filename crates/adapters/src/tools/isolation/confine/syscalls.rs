@@ -1,0 +1,171 @@
+//! Seccomp: system calls that no tool needs and that attacks on kernels begin with.
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule as Rule, apply_filter,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Refused whatever their arguments are.
+const NEVER: &[libc::c_long] = &[
+    // Looking into and acting on other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // File systems, and ways to files around their names.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_fanotify_init,
+    libc::SYS_acct,
+    // Parts of the kernel with many past holes.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // The machine itself.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];
+#[cfg(target_arch = "x86_64")]
+const NEVER_HERE: &[libc::c_long] =
+    &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_HERE: &[libc::c_long] = &[];
+/// Refused to tools, and what the server of warm interpreters lives on.
+const NAMESPACES: &[libc::c_long] = &[libc::SYS_unshare, libc::SYS_setns];
+/// What the server does besides: the folder for shared memory of a call.
+const MOUNT: libc::c_long = libc::SYS_mount;
+/// The flags of `clone` that make namespaces.
+const NEW: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+/// On x86-64, every call exists a second time under this bit.
+#[cfg(target_arch = "x86_64")]
+const SECOND_ABI: libc::c_long = 0x4000_0000;
+
+/// Restricts this process and all that it starts.
+pub(super) fn restrict(network: bool, server: bool) -> io::Result<()> {
+    for program in programs(network, server)? {
+        apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// The filters of a tool, or of the server that starts tools.
+pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram>> {
+    let mut rules: BTreeMap<i64, Vec<Rule>> = BTreeMap::new();
+    for call in NEVER.iter().chain(NEVER_HERE) {
+        if !(server && *call == MOUNT) {
+            rules.insert(*call, Vec::new());
+        }
+    }
+    if !server {
+        rules.extend(NAMESPACES.iter().map(|call| (*call, Vec::new())));
+        let flags = NEW.map(|flag| {
+            let flag = u64::from(flag.unsigned_abs());
+            condition(0, Len::Qword, Op::MaskedEq(flag), flag).and_then(|c| rule(vec![c]))
+        });
+        rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
+    }
+    // Typing into a terminal, and the console's own commands.
+    let ioctls = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+    let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
+    rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
+    rules.insert(libc::SYS_socket, vec![families(network)?]);
+    #[cfg(target_arch = "x86_64")]
+    {
+        let second: Vec<_> = rules.iter().map(|(call, rules)| (call | SECOND_ABI, rules.clone())).collect();
+        rules.extend(second);
+    }
+    let mut all = vec![compile(rules, libc::EPERM)?];
+    if !server {
+        // Its flags lie in memory, out of a filter's sight; C libraries go on with `clone`.
+        let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        all.push(compile(newer, libc::ENOSYS)?);
+    }
+    Ok(all)
+}
+
+/// Any family of sockets but those that may be used: without the network, only those between processes.
+fn families(network: bool) -> io::Result<Rule> {
+    let allowed: &[libc::c_int] = match network {
+        true => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        false => &[libc::AF_UNIX],
+    };
+    let others =
+        allowed.iter().map(|family| condition(0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs())));
+    rule(others.collect::<io::Result<_>>()?)
+}
+
+fn condition(argument: u8, len: Len, op: Op, value: u64) -> io::Result<Condition> {
+    Condition::new(argument, len, op, value).map_err(io::Error::other)
+}
+
+fn rule(conditions: Vec<Condition>) -> io::Result<Rule> {
+    Rule::new(conditions).map_err(io::Error::other)
+}
+
+fn compile(rules: BTreeMap<i64, Vec<Rule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
+    let refused = SeccompAction::Errno(errno.unsigned_abs());
+    let machine = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, refused, machine).map_err(io::Error::other)?;
+    filter.try_into().map_err(io::Error::other)
+}
+
+/// Filters as hexadecimal text, in the kernel's own form: what the server sets for each call.
+pub(crate) fn encoded(programs: &[BpfProgram]) -> Vec<String> {
+    let one = |program: &BpfProgram| {
+        let mut text = String::with_capacity(program.len() * 16);
+        for step in program {
+            let code = step.code.to_ne_bytes();
+            let k = step.k.to_ne_bytes();
+            for byte in code.iter().chain(&[step.jt, step.jf]).chain(&k) {
+                text.push_str(&format!("{byte:02x}"));
+            }
+        }
+        text
+    };
+    programs.iter().map(one).collect()
+}

@@ -1,0 +1,157 @@
+//! What a tool sees of the file system: one list, from which both the mounts and Landlock's rules are made.
+
+use crate::tools::isolation::confine::Files;
+use crate::tools::process::Policy;
+use std::path::{Component, Path, PathBuf};
+
+/// Programs and libraries of the system.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
+/// What programs and libraries look up, without secrets in it.
+const SETTINGS: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+];
+/// What the network needs besides.
+const NETWORK: &[&str] =
+    &["/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols"];
+/// Devices without a device behind them.
+pub(crate) const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+/// Memory that processes of one call share by name.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
+/// How a place is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Its content can be read and executed.
+    Read,
+    /// Everything can be done there.
+    Write,
+    /// It is empty: what is below it is not for tools.
+    Hidden,
+}
+
+/// One place: what lies at `source` outside is seen at `place` inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) source: PathBuf,
+    pub(crate) place: PathBuf,
+    pub(crate) seen: Seen,
+}
+
+/// Everything that a tool sees, outer folders before inner ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View(pub(crate) Vec<Place>);
+
+impl View {
+    /// The view of a policy and further writable folders; what is not there is left out.
+    pub(crate) fn new(policy: &Policy, writable: &[&Path]) -> Self {
+        let mut view = Self::default();
+        for path in SETTINGS.iter().chain(if policy.network { NETWORK } else { &[] }) {
+            view.add(Path::new(path), Seen::Read);
+        }
+        for path in policy.read.iter().chain(&policy.runtime) {
+            view.add(path, Seen::Read);
+        }
+        for path in policy.write.iter().map(PathBuf::as_path).chain(writable.iter().copied()) {
+            view.add(path, Seen::Write);
+        }
+        let roots: Vec<PathBuf> = view.0.iter().map(|place| place.source.clone()).collect();
+        for path in policy.hidden.iter().filter_map(|path| path.canonicalize().ok()) {
+            if roots.iter().any(|root| path.starts_with(root) && path != *root) {
+                view.0.push(Place { source: path.clone(), place: path, seen: Seen::Hidden });
+            } else if roots.contains(&path) {
+                // The folder itself was granted: what is in it that is ours stays hidden.
+                let inside = ["cache", "selvedge.db", "selvedge.db-wal", "selvedge.db-shm"];
+                for path in inside.map(|name| path.join(name)).into_iter().filter(|path| path.exists()) {
+                    view.0.push(Place { source: path.clone(), place: path, seen: Seen::Hidden });
+                }
+            }
+        }
+        view.0.sort_by_key(|place| place.place.components().count());
+        view
+    }
+
+    fn add(&mut self, path: &Path, seen: Seen) {
+        let Ok(source) = path.canonicalize() else { return };
+        // The system as a whole is no place to grant, and parts of it are made anew inside.
+        if source == Path::new("/") || ["/proc", "/dev"].iter().any(|own| source.starts_with(own)) {
+            return;
+        }
+        self.put(Place { source: source.clone(), place: source.clone(), seen });
+        // A path that goes through links is seen under its own name too, unless the links are seen themselves.
+        let plain = plain(path);
+        if plain != source && !self.0.iter().any(|other| plain.starts_with(&other.place)) {
+            self.put(Place { source, place: plain, seen });
+        }
+    }
+
+    fn put(&mut self, new: Place) {
+        match self.0.iter_mut().find(|other| other.place == new.place) {
+            Some(other) if new.seen == Seen::Write => *other = new,
+            Some(_) => {}
+            None => self.0.push(new),
+        }
+    }
+
+    /// The same as rules of Landlock.
+    pub(crate) fn files(&self) -> Files {
+        let of = |seen| self.0.iter().filter(move |p| p.seen == seen).map(|place| place.place.clone());
+        let system = SYSTEM.iter().map(PathBuf::from).chain(["/proc".into()]);
+        Files {
+            read: system.chain(of(Seen::Read)).collect(),
+            write: of(Seen::Write).chain([SHARED_MEMORY.into()]).collect(),
+            devices: DEVICES.iter().map(PathBuf::from).collect(),
+        }
+    }
+}
+
+/// The folders of the system as they are: links stay links.
+pub(crate) fn system() -> impl Iterator<Item = &'static Path> {
+    SYSTEM.iter().map(Path::new).filter(|path| path.symlink_metadata().is_ok())
+}
+
+/// An absolute path without `.` and `..`, by its text alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Makes what may be written and is not there yet: a folder, or a file if its name has an extension. Only what is
+/// there can be shown to a sandbox.
+pub(crate) fn make_writable(paths: &[PathBuf]) {
+    for path in paths.iter().filter(|path| path.symlink_metadata().is_err()) {
+        // What cannot be made cannot be written by the tool either, which then says so.
+        let _ = match path.extension() {
+            Some(_) => std::fs::OpenOptions::new().create(true).append(true).open(path).map(drop),
+            None => std::fs::create_dir(path),
+        };
+    }
+}
