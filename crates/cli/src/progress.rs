@@ -6,6 +6,9 @@ use selvedge_runtime::Watcher;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
+use waits::Waits;
+
+mod waits;
 
 /// Characters of a value that a line shows.
 const SHOWN: usize = 160;
@@ -16,6 +19,8 @@ const MANY_NODES: usize = 2_000;
 /// Prints what happens to a run.
 pub(crate) struct Progress {
     ui: Ui,
+    /// Whether a live view shows what has started and what waits.
+    live: bool,
     seen: Mutex<Seen>,
 }
 
@@ -29,6 +34,7 @@ struct Seen {
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
     values: HashSet<Arc<str>>,
+    waits: Option<Waits>,
 }
 
 #[derive(Default)]
@@ -40,12 +46,12 @@ struct Node {
 
 impl Progress {
     /// A watcher that prints, unless nothing is to be printed. What is in flight already, because the run goes
-    /// on after a crash or an interrupt, is said at once.
-    pub(crate) fn watcher(ui: &Ui, state: &State, now: i64) -> Option<Arc<dyn Watcher>> {
+    /// on after a crash or an interrupt, is said at once. Under a `live` view only what is worth keeping is.
+    pub(crate) fn new(ui: &Ui, state: &State, now: i64, live: bool) -> Option<Self> {
         if ui.quiet {
             return None;
         }
-        let progress = Self { ui: ui.clone(), seen: Mutex::default() };
+        let progress = Self { ui: ui.clone(), live, seen: Mutex::default() };
         let mut seen = Seen { begun: Some(now), ..Seen::default() };
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
@@ -55,8 +61,11 @@ impl Progress {
             seen.nodes.entry(node.clone()).or_default().started = now;
             seen.effects.insert(effect.clone(), (node, name, now));
         }
+        if ui.verbose > 0 {
+            seen.waits = Some(Waits::new(state));
+        }
         *progress.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
-        Some(Arc::new(progress))
+        Some(progress)
     }
 
     fn line(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str) {
@@ -72,6 +81,12 @@ impl Watcher for Progress {
         for record in records {
             self.event(&mut seen, state, record);
         }
+        // With -v: what the nodes that could be next wait for (P-20).
+        let waits = seen.waits.as_mut().map(|waits| waits.news(state, records)).unwrap_or_default();
+        let at = records.last().map(|record| record.at).unwrap_or_default();
+        for text in waits {
+            self.line(&seen, at, ("2", "wait "), &text);
+        }
     }
 }
 
@@ -81,9 +96,13 @@ impl Progress {
         let more = self.ui.verbose > 0;
         match &record.event {
             Event::NodeStarted { node } => {
-                seen.nodes.insert(node.clone(), Node { started: at, ..Node::default() });
-                let title = seen.title(state, node);
-                self.line(seen, at, ("36", "start"), &title);
+                // What follows from an input of an earlier process has that one's time.
+                let started = at.max(seen.begun.unwrap_or(at));
+                seen.nodes.insert(node.clone(), Node { started, ..Node::default() });
+                if more || !self.live {
+                    let title = seen.title(state, node);
+                    self.line(seen, at, ("36", "start"), &title);
+                }
             }
             Event::NodeFinished { node, fault, .. } => {
                 self.finished(seen, state, at, node, fault.as_ref());

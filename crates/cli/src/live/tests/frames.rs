@@ -1,0 +1,191 @@
+//! Pictures of runs at several sizes.
+
+use super::{Made, many, named};
+use selvedge_engine::Input;
+use serde_json::json;
+
+/// Three nodes on two threads: one has ended, one streams, one waits for it.
+fn three() -> Made {
+    let nodes =
+        [("open", "open", "main"), ("load", "Fetch the load", "fetch"), ("report", "Summarise", "main")];
+    let prompt = |id: &str| json!(if id == "report" { "Use {{load.output}}" } else { "Go" });
+    let mut made = Made::with(&nodes, prompt);
+    made.began(&["open", "load"]);
+    made.later(1_250).replies("open");
+    made.later(2_000).says("load", "The load was highest in the evening.\nAll in all, ");
+    made.says(
+        "load",
+        "it was a cold week with a high load, and the coldest day was the one with the highest load of all.",
+    );
+    made
+}
+
+#[test]
+fn three_nodes_at_80_200_and_20_columns() {
+    let made = three();
+    insta::assert_snapshot!("three_80", made.shown(80, 24));
+    insta::assert_snapshot!("three_200", made.shown(200, 50));
+    insta::assert_snapshot!("three_20", made.shown(20, 24));
+}
+
+#[test]
+fn three_hundred_nodes_at_80_200_and_20_columns() {
+    let nodes = many(300, 100);
+    let mut made = Made::new(&named(&nodes));
+    for node in 0..40 {
+        made.later(20);
+        let id = format!("n{node}");
+        made.began(&[&id]);
+    }
+    for node in 0..30 {
+        made.later(50).replies(&format!("n{node}"));
+    }
+    made.says("n35", "text of the 35th");
+    insta::assert_snapshot!("many_80", made.shown(80, 24));
+    insta::assert_snapshot!("many_200", made.shown(200, 50));
+    insta::assert_snapshot!("many_20", made.shown(20, 24));
+}
+
+#[test]
+fn one_thread_of_three_hundred_nodes_shows_where_it_stands() {
+    let nodes = many(300, 1);
+    let mut made = Made::new(&named(&nodes));
+    for node in 0..123 {
+        let id = format!("n{node}");
+        made.began(&[&id]);
+        made.later(100).replies(&id);
+    }
+    insta::assert_snapshot!("long_80", made.shown(80, 24));
+}
+
+#[test]
+fn what_a_node_waits_for_is_said() {
+    let mut made = three();
+    assert!(made.shown(80, 24).contains("waits for load (reads its result)"), "{}", made.shown(80, 24));
+    // A call that is not yet let through, one that is tried again, and the seconds until then.
+    let mut two = Made::new(&[("a", "a", "a"), ("b", "b", "b")]);
+    two.began(&["a"]);
+    assert!(two.shown(80, 24).contains("model waits its turn"), "{}", two.shown(80, 24));
+    two.fails("a", true, "status 429\u{1b}[2J: slow down");
+    two.later(1_001);
+    let shown = two.shown(120, 24);
+    assert!(shown.contains("model again in 2 s: status 429") && shown.contains("1 retry"), "{shown}");
+    two.later(2_000).began(&["a", "b"]);
+    assert!(!two.shown(80, 24).contains("again"), "{}", two.shown(80, 24));
+    // What was waited for is over.
+    made.began(&["load"]);
+    made.replies("load");
+    assert!(!made.shown(80, 24).contains("waits for"), "{}", made.shown(80, 24));
+}
+
+#[test]
+fn winding_down_counts_the_seconds_and_the_calls() {
+    let mut made = three();
+    made.view.stop(made.now);
+    made.view.stop(made.now + 4_000);
+    assert!(made.shown(80, 24).contains("stopping: 1 call may end within 5 s"), "{}", made.shown(80, 24));
+    made.later(1_500);
+    let shown = made.shown(80, 24);
+    assert!(shown.contains("within 4 s; Ctrl-C stops at once"), "{shown}");
+    assert!(!shown.contains("waits for"), "nothing begins any more: {shown}");
+    made.later(60_000);
+    assert!(made.shown(80, 24).contains("within 1 s"));
+}
+
+#[test]
+fn names_of_any_script_and_length_stay_in_their_columns() {
+    let long = "a name ".repeat(200);
+    let nodes = [
+        ("一", "日本語の名前がとても長いので切られる", "線路"),
+        ("b", "عنوان عربي طويل جدا", "خيط"),
+        ("c", "👩‍👩‍👧‍👦 👍🏽 e\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}", "🧵🧵🧵🧵🧵🧵🧵🧵🧵🧵🧵🧵"),
+        ("d", "\u{1b}[31mred\u{7}\u{202e}evil\r\n", "wild\u{1b}]0;title\u{7}"),
+        ("e", long.as_str(), "long"),
+    ];
+    let mut made = Made::new(&nodes);
+    made.says("一", &"ほげ\u{1b}[2Jほげ ".repeat(400));
+    for columns in (1..60).chain([80, 120, 200, 500]) {
+        for rows in [0, 1, 2, 3, 5, 8, 24, 100] {
+            made.shown(columns, rows);
+        }
+    }
+    insta::assert_snapshot!("names_80", made.shown(80, 24));
+}
+
+#[test]
+fn the_focus_stays_a_second_and_goes_with_its_node() {
+    let mut made = Made::new(&[("a", "a", "a"), ("b", "b", "b")]);
+    made.began(&["a", "b"]);
+    made.says("a", "from a");
+    made.later(500).says("b", "from b");
+    assert!(made.shown(80, 24).contains("from a"));
+    made.later(600).says("b", " more");
+    assert!(made.shown(80, 24).contains("from b more"));
+    made.replies("b");
+    assert!(!made.shown(80, 24).contains("from b"));
+    // A stream without an end keeps its end only.
+    for _ in 0..2_000 {
+        made.says("a", "é words that go on and on ");
+    }
+    made.says("a", "THE END");
+    assert!(made.shown(80, 24).contains("THE END"));
+}
+
+#[test]
+fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
+    let mut made = Made::new(&[("a", "a", "t"), ("b", "b", "t")]);
+    made.began(&["a"]);
+    made.later(10).replies("a");
+    made.began(&["b"]);
+    made.fails("b", false, "no");
+    assert!(made.shown(80, 24).contains("✓✗"), "{}", made.shown(80, 24));
+    made.input(Input::Resume(Vec::new()));
+    let shown = made.shown(80, 24);
+    assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 running"), "{shown}");
+    // Who looks on from here only sees the same.
+    let fresh = super::View::new("made", &made.state, made.now);
+    assert_eq!((fresh.ended, fresh.active.len(), fresh.in_flight()), (1, 1, 1));
+}
+
+#[test]
+fn secrets_are_shown_nowhere() {
+    let mut made = Made::new(&[("sk-secret", "sk-secret", "sk-secret")]);
+    made.says("sk-secret", "the key is sk-sec");
+    made.says("sk-secret", "ret, and more");
+    fn redact(text: &str) -> std::borrow::Cow<'_, str> {
+        text.replace("sk-secret", "[redacted]").into()
+    }
+    let lines = super::frame(&made.view, made.now, 80, 24, &redact);
+    assert!(!format!("{lines:?}").contains("sk-secret"), "{lines:?}");
+}
+
+#[test]
+fn the_record_at_the_end_says_what_was_used() {
+    let mut made = three();
+    made.replies("load");
+    assert_eq!(
+        super::super::frame::summary(&made.view),
+        "2 of 3 nodes, 2 model calls, 2400+68 tokens, cost 0.0050"
+    );
+}
+
+#[test]
+fn a_call_that_has_to_come_after_others_says_so() {
+    let node = |id: &str, thread: usize| {
+        json!({"id": id, "name": id, "body": {"thread": thread, "leaves": [
+            {"name": "call", "act": {"call": {"tool": "save", "args": {}}}}]}})
+    };
+    let tool = json!({"name": "save", "description": "", "input_schema": {}, "effects": "write", "version": "1", "source": "test"});
+    let threads = json!([{"name": "a", "first": "task"}, {"name": "b", "first": "task"}]);
+    let graph = json!({"threads": threads, "nodes": [node("a", 0), node("b", 1)], "tools": {"save": tool}});
+    let mut made = Made::of(graph);
+    let shown = made.shown(80, 24);
+    assert!(
+        shown.contains("save waits its turn") && shown.contains("holds save back until a is done"),
+        "{shown}"
+    );
+    made.began(&["a"]);
+    made.later(10).returns("a");
+    let shown = made.shown(80, 24);
+    assert!(!shown.contains("back until") && shown.contains("1/2 nodes  1 running"), "{shown}");
+}

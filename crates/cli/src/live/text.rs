@@ -1,0 +1,125 @@
+//! Text in columns: what a terminal shows of any name in any script, cut, filled and wrapped.
+//!
+//! Widths are sums over characters. Terminals disagree about sequences that join (emoji with skin tones, flags of
+//! variation), so [`calm`] takes the joiners out where that only changes a picture, and every terminal agrees.
+
+use crate::ui::steers;
+use unicode_width::UnicodeWidthChar;
+
+/// The most marks that one letter carries.
+const MARKS: usize = 4;
+
+/// Columns of a text that went through [`calm`].
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+fn columns(character: char) -> usize {
+    character.width().unwrap_or(0)
+}
+
+/// Text in one line whose width is known and which can't steer a terminal.
+pub(super) fn calm(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let (mut last, mut marks) = (0, 0);
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
+            other if steers(other) => line.extend(other.escape_default()),
+            // Variation selectors, tags, marks of direction and characters that are not there at all.
+            '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => continue,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => continue,
+            '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => continue,
+            // Joiners and skin tones of pictures; letters keep their joiners.
+            '\u{200d}' | '\u{1f3fb}'..='\u{1f3ff}' if last == 2 => continue,
+            other if columns(other) == 0 => {
+                marks += 1;
+                if marks <= MARKS {
+                    line.push(other);
+                }
+                continue;
+            }
+            other => line.push(other),
+        }
+        (last, marks) = (columns(character), 0);
+    }
+    line
+}
+
+/// The beginning of a calm line that fits into `most` columns, with `…` if something was cut.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if width(text) <= most {
+        return text.to_owned();
+    }
+    let mut line = String::new();
+    let mut used = 1;
+    for character in text.chars() {
+        used += columns(character);
+        if used > most {
+            break;
+        }
+        line.push(character);
+    }
+    if most > 0 {
+        line.push('…');
+    }
+    line
+}
+
+/// A calm line filled with spaces to `least` columns.
+pub(super) fn pad(text: &str, least: usize) -> String {
+    format!("{text}{}", " ".repeat(least.saturating_sub(width(text))))
+}
+
+/// The last `rows` lines of a text that is set in `most` columns, broken at spaces where there are any.
+pub(super) fn last_lines(text: &str, most: usize, rows: usize) -> Vec<String> {
+    let whole: Vec<&str> = text.trim_end().lines().collect();
+    let from = whole.len().saturating_sub(rows);
+    let mut lines: Vec<String> =
+        whole.iter().skip(from).flat_map(|line| wrapped(&calm(line), most.max(2))).collect();
+    lines.split_off(lines.len().saturating_sub(rows))
+}
+
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    for word in text.split_inclusive(' ') {
+        if used + width(word.trim_end()) > most && !line.trim().is_empty() {
+            lines.push(std::mem::take(&mut line).trim_end().to_owned());
+            used = 0;
+        }
+        for character in word.chars() {
+            let more = columns(character);
+            if used + more > most {
+                if character == ' ' {
+                    continue;
+                }
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.push(character);
+            used += more;
+        }
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
+/// A time that goes on: tenths of seconds at first, so that a line does not change more often than it must.
+pub(super) fn elapsed(ms: i64) -> String {
+    let ms = ms.max(0);
+    match ms {
+        0..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        10_000..100_000 => format!("{} s", ms / 1000),
+        _ => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// A number of tokens: `950`, `12.3k`, `4.5M`.
+pub(super) fn short(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{}.{}k", number / 1000, number % 1000 / 100),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}

@@ -1,0 +1,252 @@
+//! Which node stands where, and what the ones that have not started wait for (P-20).
+//!
+//! A fold beside the machine's own: watchers see the machine's state only while events come, but waits are to be
+//! told at any time. Each event costs a constant; so does each question about a node.
+
+use selvedge_engine::graph::OnError;
+use selvedge_engine::schedule::{Schedule, Until};
+use selvedge_engine::{Fault, Graph, Ix, NodeIx, OrderIx, State};
+use std::sync::Arc;
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has not started.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ended well.
+    Done,
+    /// It failed.
+    Failed,
+}
+
+/// The nodes of one thread, in list order: at most one of them runs at a time.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// The thread's name; for a node without a thread, the node's id.
+    pub(crate) name: Arc<str>,
+    /// Its nodes.
+    pub(crate) nodes: Vec<NodeIx>,
+    /// How many of them have ended.
+    pub(crate) ended: usize,
+    /// The first of them that has not started.
+    next: usize,
+}
+
+/// A fold of starts and ends.
+#[derive(Debug)]
+pub(crate) struct Track {
+    graph: Arc<Graph>,
+    schedule: Schedule,
+    phases: Vec<Phase>,
+    /// Nodes that ended in a way that later ones may build on.
+    settled: Vec<bool>,
+    /// For each order, how many of its first writers have settled.
+    prefix: Vec<u32>,
+    retired: u32,
+    lanes: Vec<Lane>,
+    lane_of: Vec<usize>,
+}
+
+impl Track {
+    /// Where the nodes of a run stand now.
+    pub(crate) fn new(state: &State) -> Self {
+        let graph = Arc::clone(state.graph());
+        let schedule = Schedule::derive(&graph, state.start().sequential);
+        let nodes = graph.nodes.len();
+        let (lanes, lane_of) = lanes(&graph);
+        let mut track = Self {
+            phases: vec![Phase::Waiting; nodes],
+            settled: vec![false; nodes],
+            prefix: vec![0; schedule.orders.len()],
+            retired: 0,
+            graph,
+            schedule,
+            lanes,
+            lane_of,
+        };
+        track.catch_up(state);
+        track
+    }
+
+    /// What happened before anybody looked on.
+    fn catch_up(&mut self, state: &State) {
+        let views = state.node_views();
+        let mut faults: Vec<Option<Fault>> = Vec::new();
+        if views.iter().any(|view| view.ended.is_some()) {
+            faults = state.live_view().results.into_iter().map(|result| result.error).collect();
+        }
+        let mut faults = faults.into_iter();
+        for (at, view) in views.iter().enumerate() {
+            let node = NodeIx::new(at);
+            if view.started > 0 {
+                self.started(node);
+            }
+            if view.ended.is_some() {
+                self.finished(node, faults.next().flatten().is_some());
+            }
+        }
+        self.retire(state);
+    }
+
+    /// A node started.
+    pub(crate) fn started(&mut self, node: NodeIx) {
+        self.set(node, Phase::Running);
+        let phases = &self.phases;
+        let waits = |node: &NodeIx| phases.get(node.get()) == Some(&Phase::Waiting);
+        if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
+            while lane.nodes.get(lane.next).is_some_and(|node| !waits(node)) {
+                lane.next += 1;
+            }
+        }
+    }
+
+    /// A node ended.
+    pub(crate) fn finished(&mut self, node: NodeIx, failed: bool) {
+        self.set(node, if failed { Phase::Failed } else { Phase::Done });
+        if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
+            lane.ended += 1;
+        }
+        let Some(def) = self.graph.nodes.get(node) else { return };
+        if failed && def.on_error == OnError::Fail {
+            return;
+        }
+        if let Some(settled) = self.settled.get_mut(node.get()) {
+            *settled = true;
+        }
+        for (order, _) in self.schedule.member.get(node).into_iter().flatten() {
+            let Some(writers) = self.schedule.orders.get(*order).map(|order| &order.writers) else {
+                continue;
+            };
+            let Some(prefix) = self.prefix.get_mut(order.get()) else { continue };
+            let settled = |node: &NodeIx| self.settled.get(node.get()) == Some(&true);
+            while writers.get(*prefix as usize).is_some_and(settled) {
+                *prefix += 1;
+            }
+        }
+    }
+
+    /// Takes over how many nodes have retired.
+    pub(crate) fn retire(&mut self, state: &State) {
+        self.retired = u32::try_from(state.progress().0).unwrap_or(u32::MAX);
+    }
+
+    fn set(&mut self, node: NodeIx, phase: Phase) {
+        if let Some(known) = self.phases.get_mut(node.get()) {
+            *known = phase;
+        }
+    }
+
+    /// The node of this id.
+    pub(crate) fn node(&self, id: &str) -> Option<NodeIx> {
+        self.schedule.by_id.get(id).copied()
+    }
+    /// Where a node stands.
+    pub(crate) fn phase(&self, node: NodeIx) -> Phase {
+        self.phases.get(node.get()).copied().unwrap_or(Phase::Waiting)
+    }
+    /// The threads that nodes run on, in the order of their first nodes.
+    pub(crate) fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+    /// The lane of a node.
+    pub(crate) fn lane_of(&self, node: NodeIx) -> Option<usize> {
+        self.lane_of.get(node.get()).copied()
+    }
+    /// The node of a lane that is to start next.
+    pub(crate) fn head(&self, lane: usize) -> Option<NodeIx> {
+        self.lanes.get(lane).and_then(|lane| lane.nodes.get(lane.next)).copied()
+    }
+
+    /// The node of a lane that started last.
+    pub(crate) fn last_started(&self, lane: usize) -> Option<NodeIx> {
+        let lane = self.lanes.get(lane)?;
+        lane.nodes.get(lane.next.checked_sub(1)?).copied()
+    }
+
+    /// A node's id and, where it says more, its name.
+    pub(crate) fn title(&self, node: NodeIx) -> String {
+        match self.graph.nodes.get(node) {
+            Some(def) if def.name != def.id => format!("{} {}", def.id, def.name),
+            Some(def) => def.id.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// What a node that has not started waits for, in words; empty if nothing holds it back. "waits for load (reads
+    /// its result), open (takes [0, 1] of thread main)".
+    pub(crate) fn waits(&self, node: NodeIx) -> String {
+        const SHOWN: usize = 3;
+        let mut told: Vec<(String, &str)> = Vec::new();
+        for wait in self.schedule.waits.get(node).into_iter().flatten() {
+            if let Some(after) = self.unmet(wait.until)
+                && !told.iter().any(|(known, _)| *known == after)
+            {
+                told.push((after, &wait.why));
+            }
+        }
+        if told.is_empty() && self.phase(node) == Phase::Waiting {
+            // What it reads could still be set by a node that has not ended.
+            told.extend(
+                self.unmet(Until::Retired(node.0)).map(|after| (after, "what it reads may still change")),
+            );
+        }
+        let reason = |(after, why): &(String, &str)| {
+            format!("{after} ({})", why.replace(&format!("the result of {after}"), "its result"))
+        };
+        let mut words: Vec<String> = told.iter().take(SHOWN).map(reason).collect();
+        if told.len() > SHOWN {
+            words.push(format!("{} more", told.len() - SHOWN));
+        }
+        if words.is_empty() { String::new() } else { format!("waits for {}", words.join(", ")) }
+    }
+
+    /// Why the next call of a running node may not begin yet, in words (E-22).
+    pub(crate) fn held(&self, state: &State, node: NodeIx) -> Option<String> {
+        let (tool, until) = state.held_back(node)?;
+        Some(format!("holds {tool} back until {} is done", self.unmet(until)?))
+    }
+
+    /// The id of the first node that has to settle before `until` holds.
+    fn unmet(&self, until: Until) -> Option<String> {
+        let node = match until {
+            Until::Finished(node) => (self.settled.get(node.get()) != Some(&true)).then_some(node),
+            Until::First(order, count) => {
+                self.next_writer(order).filter(|(at, _)| *at < count).map(|(_, n)| n)
+            }
+            Until::Retired(count) => (self.retired < count).then_some(NodeIx(self.retired)),
+        };
+        self.graph.nodes.get(node?).map(|def| def.id.to_string())
+    }
+
+    fn next_writer(&self, order: OrderIx) -> Option<(u32, NodeIx)> {
+        let at = *self.prefix.get(order.get())?;
+        let writer = *self.schedule.orders.get(order)?.writers.get(at as usize)?;
+        Some((at, writer))
+    }
+}
+
+/// Lanes in the order of their first nodes, and the lane of each node.
+fn lanes(graph: &Graph) -> (Vec<Lane>, Vec<usize>) {
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut by_thread: Vec<Option<usize>> = vec![None; graph.threads.len()];
+    let mut lane_of = Vec::with_capacity(graph.nodes.len());
+    for (node, def) in graph.nodes.iter() {
+        let known = def.body.thread.and_then(|thread| by_thread.get(thread.get()).copied().flatten());
+        let lane = known.unwrap_or(lanes.len());
+        if known.is_none() {
+            let thread = def.body.thread.and_then(|thread| graph.threads.get(thread));
+            let name = thread.map_or_else(|| def.id.clone(), |thread| thread.name.clone());
+            lanes.push(Lane { name, nodes: Vec::new(), ended: 0, next: 0 });
+            if let Some(slot) = def.body.thread.and_then(|thread| by_thread.get_mut(thread.get())) {
+                *slot = Some(lane);
+            }
+        }
+        if let Some(lane) = lanes.get_mut(lane) {
+            lane.nodes.push(node);
+        }
+        lane_of.push(lane);
+    }
+    (lanes, lane_of)
+}

@@ -1,0 +1,331 @@
+//! What is known of a run that goes on: a fold of its events and of what its calls say meanwhile (E-15).
+//!
+//! Each event and each piece of text costs a constant, however large the run is.
+
+use super::track::{Phase, Track};
+use selvedge_engine::{EffectId, Event, NodeIx, Outcome, Record, Request, State, Tokens, Usage};
+use selvedge_runtime::Delta;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Bytes of streamed text that are kept of a node; half of them go when there are more.
+const TEXT: usize = 32 << 10;
+/// How long a node keeps the focus at least while others stream too, in milliseconds.
+const STICKY_MS: i64 = 1_000;
+/// How long an interrupt lets effects end (C-05), in milliseconds.
+const GRACE_MS: i64 = 5_000;
+
+/// A run as the live view knows it.
+#[derive(Debug)]
+pub(super) struct View {
+    /// The run's id.
+    pub(super) run: String,
+    /// When this process began to drive it, in milliseconds since 1970.
+    pub(super) begun: i64,
+    pub(super) track: Track,
+    /// Nodes that run.
+    pub(super) active: BTreeMap<NodeIx, Active>,
+    /// Lanes with a node that runs; with nodes to come and none that runs; with neither.
+    pub(super) busy: BTreeSet<usize>,
+    pub(super) idle: BTreeSet<usize>,
+    pub(super) over: BTreeSet<usize>,
+    /// What each lane's nodes have used.
+    pub(super) spent: Vec<Tokens>,
+    pub(super) usage: Usage,
+    /// Nodes that ended, and all.
+    pub(super) ended: usize,
+    pub(super) nodes: usize,
+    pub(super) retries: u64,
+    /// Whether any text has streamed.
+    pub(super) streamed: bool,
+    /// The node whose text is shown, since when.
+    pub(super) focus: Option<(NodeIx, i64)>,
+    /// Since when the run is winding down.
+    pub(super) stopping: Option<i64>,
+    effects: HashMap<EffectId, NodeIx>,
+    asks: HashMap<Arc<str>, NodeIx>,
+}
+
+/// A node that runs.
+#[derive(Debug, Default)]
+pub(super) struct Active {
+    /// When it started, in milliseconds since 1970.
+    pub(super) started: i64,
+    pub(super) tokens: Tokens,
+    /// Its effects that were requested and have not ended, in that order.
+    pub(super) flying: Vec<Flying>,
+    /// What a person is asked, by the ask's id.
+    pub(super) asking: Vec<(Arc<str>, String)>,
+    /// Why its next call may not begin yet.
+    pub(super) held: String,
+    /// The end of the text that streams.
+    pub(super) text: String,
+    /// The last line of a tool's own progress.
+    pub(super) note: String,
+}
+
+/// An effect in flight.
+#[derive(Debug)]
+pub(super) struct Flying {
+    effect: EffectId,
+    /// The tool; nothing for a model.
+    pub(super) tool: Option<Arc<str>>,
+    /// Whether it has its turn.
+    pub(super) began: bool,
+    /// When it is tried again, and why; milliseconds since 1970.
+    pub(super) again: Option<(i64, String)>,
+}
+
+impl View {
+    /// What is known of a run before this process drives it.
+    pub(super) fn new(run: &str, state: &State, now: i64) -> Self {
+        let track = Track::new(state);
+        let mut view = Self {
+            run: run.to_owned(),
+            begun: now,
+            active: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            idle: BTreeSet::new(),
+            over: BTreeSet::new(),
+            spent: vec![Tokens::default(); track.lanes().len()],
+            usage: state.usage(),
+            ended: 0,
+            nodes: state.progress().1,
+            retries: 0,
+            streamed: false,
+            focus: None,
+            stopping: None,
+            effects: HashMap::new(),
+            asks: HashMap::new(),
+            track,
+        };
+        view.catch_up(state, now);
+        view
+    }
+
+    /// Takes over where all nodes stand, and what is in flight.
+    fn catch_up(&mut self, state: &State, now: i64) {
+        (self.active, self.effects, self.asks) = Default::default();
+        (self.busy, self.idle, self.over) = Default::default();
+        self.ended = 0;
+        for node in state.graph().nodes.indices() {
+            match self.track.phase(node) {
+                Phase::Running => self.activate(node, now),
+                Phase::Done | Phase::Failed => self.ended += 1,
+                Phase::Waiting => {}
+            }
+        }
+        (0..self.track.lanes().len()).for_each(|lane| self.sort(lane));
+        for effect in state.pending().keys() {
+            self.fly(state, effect, None);
+        }
+        for (ask, asking) in state.asks() {
+            self.ask(ask, asking.node, &asking.prompt);
+        }
+        let running: Vec<NodeIx> = self.active.keys().copied().collect();
+        self.look_again(state, running);
+    }
+
+    /// Events that are durable now, and the state after them.
+    pub(super) fn events(&mut self, state: &State, records: &[Record]) {
+        let mut touched = Vec::new();
+        for record in records {
+            touched.extend(self.event(state, record));
+        }
+        self.usage = state.usage();
+        self.track.retire(state);
+        self.look_again(state, touched);
+    }
+
+    /// Nodes with nothing in flight are held back by others, if they run at all.
+    fn look_again(&mut self, state: &State, nodes: Vec<NodeIx>) {
+        for node in nodes {
+            let Some(active) = self.active.get_mut(&node) else { continue };
+            let idle = active.flying.is_empty() && active.asking.is_empty();
+            let held = idle.then(|| self.track.held(state, node)).flatten();
+            active.held = held.unwrap_or_default();
+        }
+    }
+
+    /// Takes an event in; the node that may be held back now.
+    fn event(&mut self, state: &State, record: &Record) -> Option<NodeIx> {
+        match &record.event {
+            Event::NodeStarted { node } => {
+                let node = self.track.node(node)?;
+                self.track.started(node);
+                // What follows from an input of an earlier process has that one's time.
+                self.activate(node, record.at.max(self.begun));
+                self.sort(self.track.lane_of(node)?);
+                Some(node)
+            }
+            Event::NodeFinished { node, fault, .. } => {
+                self.finished(self.track.node(node)?, fault.is_some());
+                None
+            }
+            Event::Requested { effect, .. } => self.fly(state, effect, None),
+            Event::Retried { effect, after_ms, reason } => {
+                self.retries += 1;
+                let until = record.at.saturating_add(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                self.fly(state, effect, Some((until, reason.clone())))
+            }
+            Event::Completed { effect, outcome, .. } => self.land(effect, Some(outcome)),
+            Event::Lost { effect } => self.land(effect, None),
+            Event::Asked { ask, node, prompt, .. } => {
+                let node = self.track.node(node)?;
+                self.ask(ask, node, prompt);
+                Some(node)
+            }
+            Event::Answered { ask, .. } => {
+                let node = self.asks.remove(ask)?;
+                self.active.get_mut(&node)?.asking.retain(|(known, _)| known != ask);
+                Some(node)
+            }
+            Event::Resumed { .. } => {
+                self.track = Track::new(state);
+                self.catch_up(state, record.at);
+                None
+            }
+            // A reply was taken in, and its calls may have to wait.
+            Event::Appended { node, .. } => self.track.node(node),
+            _ => None,
+        }
+    }
+
+    fn activate(&mut self, node: NodeIx, at: i64) {
+        self.active.insert(node, Active { started: at, ..Active::default() });
+    }
+
+    fn finished(&mut self, node: NodeIx, failed: bool) {
+        self.track.finished(node, failed);
+        self.ended += 1;
+        let Some(active) = self.active.remove(&node) else { return };
+        for flying in &active.flying {
+            self.effects.remove(&flying.effect);
+        }
+        if self.focus.is_some_and(|(focus, _)| focus == node) {
+            self.focus = None;
+        }
+        let Some(lane) = self.track.lane_of(node) else { return };
+        if let Some(spent) = self.spent.get_mut(lane) {
+            add(spent, &active.tokens);
+        }
+        self.sort(lane);
+    }
+
+    /// Puts a lane among its like.
+    fn sort(&mut self, lane: usize) {
+        for set in [&mut self.busy, &mut self.idle, &mut self.over] {
+            set.remove(&lane);
+        }
+        if self.runs(lane).is_some() {
+            self.busy.insert(lane);
+        } else if self.track.head(lane).is_some() {
+            self.idle.insert(lane);
+        } else {
+            self.over.insert(lane);
+        }
+    }
+
+    /// The node of a lane that runs.
+    pub(super) fn runs(&self, lane: usize) -> Option<NodeIx> {
+        // Nodes of a thread start in list order, so what runs is the last that started.
+        let node = self.track.last_started(lane)?;
+        self.active.contains_key(&node).then_some(node)
+    }
+
+    fn ask(&mut self, ask: &Arc<str>, node: NodeIx, prompt: &str) {
+        if let Some(active) = self.active.get_mut(&node) {
+            active.asking.push((ask.clone(), prompt.to_owned()));
+            self.asks.insert(ask.clone(), node);
+        }
+    }
+
+    /// An effect is under way.
+    fn fly(&mut self, state: &State, effect: &EffectId, again: Option<(i64, String)>) -> Option<NodeIx> {
+        let pending = state.pending().get(effect)?;
+        let tool = match pending.model {
+            true => None,
+            false => match state.request(effect)? {
+                Request::Tool(request) => Some(request.tool.name.clone()),
+                Request::Model(_) => None,
+            },
+        };
+        let active = self.active.get_mut(&pending.node)?;
+        if tool.is_none() {
+            active.text.clear();
+        }
+        active.note.clear();
+        active.flying.push(Flying { effect: effect.clone(), tool, began: false, again });
+        self.effects.insert(effect.clone(), pending.node);
+        Some(pending.node)
+    }
+
+    /// An effect came to an end.
+    fn land(&mut self, effect: &EffectId, outcome: Option<&Outcome>) -> Option<NodeIx> {
+        let node = self.effects.remove(effect)?;
+        let active = self.active.get_mut(&node)?;
+        active.flying.retain(|flying| flying.effect != *effect);
+        if let Some(Outcome::Reply(reply)) = outcome {
+            add(&mut active.tokens, &reply.tokens);
+        }
+        Some(node)
+    }
+
+    /// An effect has its turn.
+    pub(super) fn began(&mut self, effect: &EffectId) {
+        let active = self.effects.get(effect).and_then(|node| self.active.get_mut(node));
+        let flying = active.and_then(|active| active.flying.iter_mut().find(|f| f.effect == *effect));
+        if let Some(flying) = flying {
+            (flying.began, flying.again) = (true, None);
+        }
+    }
+
+    /// A piece of what an effect says while it goes on.
+    pub(super) fn delta(&mut self, effect: &EffectId, delta: Delta, now: i64) {
+        let Some(&node) = self.effects.get(effect) else { return };
+        let Some(active) = self.active.get_mut(&node) else { return };
+        match delta {
+            Delta::Progress(line) => active.note = line,
+            Delta::Text(piece) => {
+                self.streamed = true;
+                active.text.push_str(&piece);
+                if active.text.len() > TEXT {
+                    let from = active.text.ceil_char_boundary(active.text.len() - TEXT / 2);
+                    active.text.drain(..from);
+                }
+                let kept = self.focus.is_some_and(|(focus, since)| {
+                    focus == node || (now < since + STICKY_MS && self.active.contains_key(&focus))
+                });
+                if !kept {
+                    self.focus = Some((node, now));
+                }
+            }
+        }
+    }
+
+    /// The run winds down since `now`, if it did not before (C-05).
+    pub(super) fn stop(&mut self, now: i64) {
+        self.stopping.get_or_insert(now);
+    }
+
+    /// Seconds that effects may still take when the run winds down.
+    pub(super) fn grace(&self, now: i64) -> Option<i64> {
+        let since = self.stopping?;
+        Some((since + GRACE_MS - now).clamp(0, GRACE_MS).div_euclid(1000) + 1).map(|s| s.min(GRACE_MS / 1000))
+    }
+
+    /// How many effects are in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.effects.len()
+    }
+    /// How many people are asked.
+    pub(super) fn asked(&self) -> usize {
+        self.asks.len()
+    }
+}
+
+fn add(sum: &mut Tokens, more: &Tokens) {
+    sum.input = sum.input.saturating_add(more.input);
+    sum.output = sum.output.saturating_add(more.output);
+    sum.cost += more.cost;
+}
