@@ -157,6 +157,10 @@ pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Dia
         return Err(whole_file(&name, "C-12", "not-a-file", "this is a folder, not a document file")
             .with_help("name a file inside it"));
     }
+    if is_of_the_kernel(path) && facts.is_file() {
+        let what = "this is a file that the system makes up, not a document file";
+        return Err(whole_file(&name, "C-12", "not-a-file", what).with_help("copy its content into a file"));
+    }
     if facts.len() > limit {
         return Err(too_large(&name, limits));
     }
@@ -177,6 +181,17 @@ fn is_unopened_pipe(path: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn is_unopened_pipe(_path: &Path) -> bool {
+    false
+}
+
+/// Whether a path leads to where reading may never come to an end (`/proc/kmsg`, `trace_pipe` below `/sys`).
+#[cfg(unix)]
+fn is_of_the_kernel(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| ["/proc", "/sys"].iter().any(|place| real.starts_with(place)))
+}
+
+#[cfg(not(unix))]
+fn is_of_the_kernel(_path: &Path) -> bool {
     false
 }
 

@@ -138,7 +138,8 @@ pub fn misspelt<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     }
     let near = |candidate: &&&str| {
         let letters = candidate.chars().count();
-        letters >= LETTERS && letters.abs_diff(length) <= 2
+        // Nobody means `$schema` by `schema`, which is for something else.
+        letters >= LETTERS && letters.abs_diff(length) <= 2 && !candidate.starts_with('$')
     };
     let measured =
         known.iter().filter(near).map(|candidate| (strsim::osa_distance(name, candidate), *candidate));

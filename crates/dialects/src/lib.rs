@@ -9,6 +9,7 @@
 //! 5. [`mod@recognise`]: which dialect a document is written in (`C-11`).
 //! 6. [`plan`]: the typed plan document, its checks, and its lowering.
 //! 7. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
+//! 8. [`schema`]: JSON Schemas of documents, for editors.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -44,6 +45,7 @@ pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod recognise;
+pub mod schema;
 
 pub use compile::{Document, ToolSource, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};

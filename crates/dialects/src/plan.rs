@@ -53,5 +53,17 @@ pub fn compile(
     Some(graph)
 }
 
+/// The kinds of objects in a plan, by their names in its JSON Schema.
+#[cfg(test)]
+pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 5] {
+    [
+        ("plan", read::PLAN),
+        ("node", read_node::NODE),
+        ("input", inputs::INPUT),
+        ("budget", shapes::BUDGET),
+        ("retry", shapes::RETRY),
+    ]
+}
+
 #[cfg(test)]
 mod tests;

@@ -218,7 +218,8 @@ fn choose_plan<'n, 's>(
     wanted: Option<&str>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Recognised<'n, 's>> {
-    for member in members.iter().filter(|member| !is_plan(&member.value)) {
+    // `$schema` is for editors.
+    for member in members.iter().filter(|member| !is_plan(&member.value) && member.key != "$schema") {
         let message = format!("{} is no plan: it has no `nodes`", shown(&member.key));
         diagnostics.push(
             Finding::warning("E-32", "unknown-field", member.key_span, message)

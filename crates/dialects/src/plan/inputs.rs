@@ -10,7 +10,7 @@ use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 
-const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
+pub(super) const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
 
 /// Reads `inputs`: `{name: {description?, type?, default?}}`.
 pub(super) fn read(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Input> {

@@ -11,9 +11,10 @@ use crate::json::{Node, Spanned, to_map};
 use crate::recognise::Recognised;
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 
-const PLAN: Shape = Shape {
+/// `$schema` is for editors and says nothing to the reader (`C-11`).
+pub(super) const PLAN: Shape = Shape {
     what: "a plan",
-    fields: &["budget", "description", "inputs", "metadata", "name", "nodes", "task"],
+    fields: &["$schema", "budget", "description", "inputs", "metadata", "name", "nodes", "task"],
 };
 
 /// Reads a plan. Everything that could be read is returned, with every finding in `diagnostics`; `None` only

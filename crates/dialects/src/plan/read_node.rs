@@ -10,7 +10,7 @@ use crate::json::{Kind, Node, Span, Spanned};
 use crate::{Diagnostics, Finding, Source};
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
-const NODE: Shape = Shape {
+pub(super) const NODE: Shape = Shape {
     what: "a plan node",
     fields: &[
         "data_in_slice",

@@ -11,8 +11,8 @@ use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Spanned};
 use crate::{Diagnostics, Finding, Source};
 
-const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
-const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };
+pub(super) const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
+pub(super) const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };
 
 /// `retry`: an integer, or `{"max", "backoff_s"}` (`P-24`).
 pub(super) fn retry(
