@@ -1,6 +1,13 @@
 //! What can be written on the command line.
 
-pub(crate) use crate::look::args::{DoctorArgs, ExportArgs, HelpArgs, ReplayArgs, RunsArgs, ShowArgs};
+pub(crate) use crate::look::args::{
+    DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
+};
+pub(crate) use crate::look::completions::{CompleteArgs, CompletionsArgs};
+pub(crate) use crate::look::explain::ExplainArgs;
+pub(crate) use crate::look::graph::GraphArgs;
+pub(crate) use crate::look::init::InitArgs;
+pub(crate) use crate::look::schema::SchemaArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -56,18 +63,35 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Answer a run that waits for a person, and go on with it
     Answer(AnswerArgs),
+    /// Go on from any event of a run as a new run, with or without edits
+    Fork(ForkArgs),
     /// End a run that nobody drives
     Cancel(CancelArgs),
     /// List the recorded runs
     Runs(RunsArgs),
     /// Look at a run: result, threads, events, metadata
     Show(ShowArgs),
+    /// Show when each node of a run ran, and whom it waited for
+    Explain(ExplainArgs),
     /// Verify that a recorded run follows from its inputs
     Replay(ReplayArgs),
     /// Print a run's journal as JSON lines
     Export(ExportArgs),
+    /// Draw a document's compiled graph, as Mermaid or DOT
+    Graph(GraphArgs),
+    /// Print the JSON Schema of a document, for editors
+    Schema(SchemaArgs),
+    /// Start a project that runs at once
+    Init(InitArgs),
+    /// The configured models, and what endpoints have
+    Models(ModelsArgs),
     /// What is configured and what works here
     Doctor(DoctorArgs),
+    /// Print a script for completions in a shell
+    Completions(CompletionsArgs),
+    /// What the completion scripts ask for
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArgs),
     /// Help on a command, or on the variables of the environment
     Help(HelpArgs),
 }
@@ -139,8 +163,8 @@ pub(crate) struct Exec {
     /// Caps of the run: calls=100,tokens=1e6,cost=2.5
     #[arg(long, value_name = "CAPS")]
     pub(crate) budget: Option<String>,
-    /// Seconds the run may take
-    #[arg(long, value_name = "SECONDS")]
+    /// Seconds the run may take; parts of a second count as a whole one
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
     /// The run's id, never used before
     #[arg(long, value_name = "ID")]
@@ -215,6 +239,36 @@ pub(crate) struct AnswerArgs {
     /// Only record the answer
     #[arg(long)]
     pub(crate) no_continue: bool,
+    /// How it is run from here on.
+    #[command(flatten)]
+    pub(crate) exec: Exec,
+}
+
+const FORK_HELP: &str = "\
+Examples:
+  selvedge fork 1kq3                                 # its end once more, from what was recorded
+  selvedge fork 1kq3 --at 24 --model qwen3           # another model from event 24 on
+  selvedge fork 1kq3 --set-message 31='Thursday.'    # as if that message had said so
+  selvedge fork 1kq3 --document edited.json --json   # another document
+
+Events are those of `selvedge show RUN --events`. The run itself is not changed, and may still go on.
+Whatever the edits leave as it was is taken from the run; only the rest is asked again.";
+
+/// `selvedge fork`.
+#[derive(Args, Debug)]
+#[command(after_help = FORK_HELP)]
+pub(crate) struct ForkArgs {
+    /// The run: its id, or enough of its beginning
+    pub(crate) run: String,
+    /// The last event that the fork shares with the run; without it the run's last one
+    #[arg(long, value_name = "EVENT", allow_negative_numbers = true)]
+    pub(crate) at: Option<u64>,
+    /// Another document in place of the run's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) document: Option<PathBuf>,
+    /// Another text for the message that event N appended
+    #[arg(long, value_name = "N=TEXT", allow_hyphen_values = true)]
+    pub(crate) set_message: Vec<String>,
     /// How it is run from here on.
     #[command(flatten)]
     pub(crate) exec: Exec,

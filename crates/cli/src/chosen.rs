@@ -51,6 +51,8 @@ pub(crate) struct Chosen {
     pub(crate) budget: Budget,
     /// `--timeout`.
     pub(crate) timeout_s: Option<u64>,
+    /// `--input`.
+    pub(crate) inputs: Map<String, Value>,
     /// What the checker and the catalogue had to say about the document (C-02).
     pub(crate) warnings: Vec<Warning>,
 }
@@ -62,6 +64,12 @@ impl Chosen {
             return Err(no_mcp());
         }
         let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
+        // What is to be written may come into being later; what is to be read must be there (C-12).
+        if let Some(path) = exec.allow_read.iter().find(|path| !path.exists()) {
+            let message = format!("`--allow-read`: there is no {}", path.display());
+            return Err(Failure::usage("C-12", "file-not-found", &message)
+                .help("check the path; relative paths start at the current folder"));
+        }
         let mut chosen = Self {
             plan: exec.plan.clone(),
             dialect: exec.dialect.clone(),
@@ -108,6 +116,18 @@ impl Chosen {
                     format!("`{option}` belongs to the beginning of a run: it can't change in the middle");
                 return Err(Failure::usage("C-10", "option-of-run", &message)
                     .help("start a new run with it, or leave it out"));
+            }
+        }
+        Ok(Self::stored(stored).under(Self::from_options(exec)?))
+    }
+
+    /// Options over what the source was started with (C-10, C-13). Which plan and dialect belongs to a document.
+    pub(crate) fn for_fork(stored: &str, exec: &Exec, document: bool) -> Result<Self, Failure> {
+        for (given, option) in [(exec.plan.is_some(), "--plan"), (exec.dialect.is_some(), "--dialect")] {
+            if given && !document {
+                let message = format!("`{option}` says how to read a document, and there is no `--document`");
+                return Err(Failure::usage("C-13", "option-of-run", &message)
+                    .help("name the document, or leave the option out"));
             }
         }
         Ok(Self::stored(stored).under(Self::from_options(exec)?))
@@ -229,13 +249,17 @@ pub(crate) fn budget(text: &str, option: &str) -> Result<Budget, Failure> {
     Ok(budget)
 }
 
+/// The longest time limit, in seconds: thirty years.
+const LONGEST: f64 = 1e9;
+
 /// Whole seconds from 1 on; parts of a second count as one.
 pub(crate) fn seconds(given: Option<f64>, text: &str, option: &str) -> Result<u64, Failure> {
     match given {
-        Some(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds.ceil() as u64),
+        Some(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(seconds.ceil() as u64),
         _ => {
-            let message = format!("`{option}` must be a number of seconds above 0, not {text:?}");
-            Err(Failure::usage("C-01", "bad-timeout", &message))
+            let message =
+                format!("`{option}` must be a number of seconds above 0 and up to 1e9, not {text:?}");
+            Err(Failure::usage("C-01", "bad-timeout", &message).help("leave it out for no limit"))
         }
     }
 }

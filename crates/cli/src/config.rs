@@ -5,22 +5,13 @@ mod toml;
 
 use crate::failure::{Exit, Failure, text};
 use crate::ui::Ui;
-use selvedge_adapters::models::{CallLimits, Price};
+use selvedge_adapters::models::{CallLimits, Price, Provider};
 use selvedge_adapters::tools::{CommandTool, ToolLimits};
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source};
 use selvedge_engine::Budget;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Who answers a configured model's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
-    /// OpenAI, or any endpoint that speaks its chat completions.
-    OpenAi,
-    /// Ollama on this machine, unless `base_url` says otherwise.
-    Ollama,
-}
 
 /// `[models.NAME]`.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,13 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
 use crate::failure::{Exit, Failure};
+use crate::live::Live;
 use crate::output::{Report, unfinished};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{Graph, Input, State, Warning};
-use selvedge_runtime::{DriveError, Driver, Halt, Journal, load};
+use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store};
 use std::sync::Arc;
 
@@ -33,10 +34,18 @@ pub(crate) struct Drive<'a> {
 impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
     pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
-        driver.watcher = Progress::watcher(self.ui, &self.state, crate::commands::run::now_ms());
+        let live = Live::start(self.ui, &self.run, &self.state, &signals.stop);
+        let progress = Progress::new(self.ui, &self.state, crate::commands::run::now_ms(), live.is_some());
+        driver.watcher = progress.map(|lines| match &live {
+            Some(live) => live.watcher(lines),
+            None => Arc::new(lines) as Arc<dyn Watcher>,
+        });
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
         let halt = driver.drive(&self.run, &mut self.state, &mut journal, inputs, &signals.stop).await;
+        if let Some(live) = live {
+            live.end(self.ui);
+        }
         let exit = match halt {
             Ok(Halt::Poisoned) => {
                 // What a failed assertion left behind is no state: only the journal's fold is (E-03, E-17).

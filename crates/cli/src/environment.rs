@@ -5,9 +5,16 @@ use crate::failure::Failure;
 use std::path::PathBuf;
 
 /// Every variable with what it means.
-pub(crate) const VARIABLES: [(&str, &str); 14] = [
+pub(crate) const VARIABLES: [(&str, &str); 23] = [
     ("SELVEDGE_API_KEY", "key for --base-url and for models without a key variable of their own"),
-    ("OPENAI_API_KEY", "the same where SELVEDGE_API_KEY is not set, except for addresses of this machine"),
+    (
+        "OPENAI_API_KEY",
+        "the key of OpenAI; with --base-url where SELVEDGE_API_KEY is not set, but never to this machine",
+    ),
+    ("ANTHROPIC_API_KEY", "the key of Anthropic"),
+    ("GEMINI_API_KEY", "the key of Gemini"),
+    ("GOOGLE_API_KEY", "the same where GEMINI_API_KEY is not set"),
+    ("OLLAMA_HOST", "where Ollama is, instead of 127.0.0.1:11434"),
     ("SELVEDGE_BASE_URL", "like --base-url"),
     ("SELVEDGE_MODEL", "like --model, several separated by commas"),
     ("SELVEDGE_SCRIPT", "like --script"),
@@ -20,6 +27,11 @@ pub(crate) const VARIABLES: [(&str, &str); 14] = [
     ("SELVEDGE_MAX_PARALLEL", "like --max-parallel"),
     ("SELVEDGE_BUDGET", "like --budget"),
     ("SELVEDGE_TIMEOUT", "like --timeout"),
+    ("HTTPS_PROXY", "the proxy for https addresses of other machines, http://[USER:PASSWORD@]HOST:PORT"),
+    ("HTTP_PROXY", "the proxy for http addresses of other machines"),
+    ("ALL_PROXY", "the proxy for both"),
+    ("NO_PROXY", "hosts that are asked without a proxy, separated by commas"),
+    ("SSL_CERT_FILE", "certificates to trust instead of the system's, as a PEM file"),
 ];
 
 /// A variable's value; an empty one counts as not set.

@@ -82,6 +82,13 @@ impl Failure {
         self
     }
 
+    /// The same with more findings.
+    #[must_use]
+    pub(crate) fn and(mut self, more: Vec<Diagnostic>) -> Self {
+        self.diagnostics.extend(more);
+        self
+    }
+
     /// The same at a place of its file; 0 stands for an unknown one.
     #[must_use]
     pub(crate) fn at(mut self, line: u64, column: u64) -> Self {
@@ -129,12 +136,10 @@ pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
     if diagnostic.file.is_empty() { text.trim_start_matches(": ").to_owned() } else { text }
 }
 
-/// The exit code of a failed run: a provider that refuses the key is a matter of configuration (C-03, E-14).
-pub(crate) fn exit_of(fault: Option<&Fault>) -> Exit {
-    let status = fault
-        .filter(|fault| fault.kind == FaultKind::ProviderError)
-        .and_then(|fault| fault.cause.as_ref()?.get("status")?.as_u64());
-    if matches!(status, Some(401 | 403)) { Exit::Environment } else { Exit::Failed }
+/// Whether a provider refused the key, which is a matter of configuration and not of the run (C-03, E-14).
+pub(crate) fn is_refused_key(fault: &Fault) -> bool {
+    let status = || fault.cause.as_ref()?.get("status")?.as_u64();
+    fault.kind == FaultKind::ProviderError && matches!(status(), Some(401 | 403))
 }
 
 impl From<StoreError> for Failure {
@@ -195,7 +200,7 @@ impl From<ToolError> for Failure {
 }
 
 /// A tool's error in the shape of every other.
-fn tool_diagnostic(error: ToolError) -> Diagnostic {
+pub(crate) fn tool_diagnostic(error: ToolError) -> Diagnostic {
     let file = error.file.map(|file| file.display().to_string()).unwrap_or_default();
     let code = match error.class {
         ErrorClass::Document => "tool",

@@ -3,7 +3,7 @@
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
 //! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
 //! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
-//! - [`drive`]: one run driven to its end, with [`signals`] and [`progress`].
+//! - [`drive`]: one run driven to its end, with [`signals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that only look: runs, show, replay, export, doctor, help.
 //! - [`output`], [`failure`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
@@ -16,6 +16,7 @@ mod config;
 mod drive;
 mod environment;
 mod failure;
+mod live;
 mod look;
 mod models;
 mod output;
@@ -29,6 +30,11 @@ mod ui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == setup::CONFINE) {
+        return selvedge_adapters::tools::isolation::confine::main(std::env::args_os().skip(2));
+    }
     failure::report_panics();
     let exit = std::panic::catch_unwind(commands::main).unwrap_or(failure::Exit::Internal);
     // A result that nobody can read is no success.

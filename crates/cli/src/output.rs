@@ -1,11 +1,14 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
-use crate::failure::{Exit, exit_of};
+use crate::failure::{Exit, is_refused_key};
 use crate::ui::{Ui, harmless, one_line};
-use selvedge_engine::{AskKind, Graph, RunStatus, State, StepResult, Warning};
+use selvedge_engine::{AskKind, Fault, Graph, RunStatus, State, StepResult, Warning};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+
+/// Characters of a node's id that a line shows.
+const NAME: usize = 200;
 
 /// A run and what its state does not say.
 pub(crate) struct Report<'a> {
@@ -24,15 +27,35 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The exit code that the run's status means (C-03); a run that can go on was interrupted.
+    /// The exit code that the run's status means (C-03); a run that can go on was interrupted. A provider that
+    /// refused a key shows in it also where the run went on without the node's result (P-16).
     pub(crate) fn exit(&self) -> Exit {
         match self.state.status() {
-            RunStatus::Completed => Exit::Completed,
             RunStatus::Waiting => Exit::Waiting,
             RunStatus::Cancelled => Exit::Failed,
-            RunStatus::Failed => exit_of(self.state.ended().and_then(|(_, fault)| fault)),
             RunStatus::Running => Exit::Interrupted,
+            RunStatus::Completed | RunStatus::Failed if !self.refused().is_empty() => Exit::Environment,
+            RunStatus::Completed => Exit::Completed,
+            RunStatus::Failed => Exit::Failed,
         }
+    }
+
+    /// The nodes whose calls a provider refused for their key, each with what it said.
+    fn refused(&self) -> Vec<(String, String)> {
+        let view = self.state.view();
+        let said = |node: &str, fault: &Fault| (node.to_owned(), fault.message.clone());
+        let results = view.results.iter().filter_map(|result| {
+            let fault = result.error.as_ref().filter(|fault| is_refused_key(fault))?;
+            Some(said(&result.step_id, fault))
+        });
+        let mut refused: Vec<(String, String)> = results.collect();
+        let ended = self.state.ended().and_then(|(_, fault)| fault).filter(|fault| is_refused_key(fault));
+        refused.extend(
+            ended
+                .filter(|_| refused.is_empty())
+                .map(|fault| said(fault.node.as_deref().unwrap_or_default(), fault)),
+        );
+        refused
     }
 
     /// C-02's object, keys in its order.
@@ -58,7 +81,7 @@ impl Report<'_> {
             "asks": self.asks(),
             "scripted": self.scripted,
             "warnings": self.warnings(),
-            "usage": usage(self.state),
+            "usage": selvedge_runtime::usage(self.state),
         })
     }
 
@@ -117,6 +140,11 @@ impl Report<'_> {
             RunStatus::Completed => {
                 // A model's or a tool's text, byte for byte, unless a terminal would obey it.
                 let text = plain(&self.state.view().output);
+                for (node, said) in self.refused() {
+                    let label = ui.paint("1;31", "error[provider_error]");
+                    let (node, said) = (one_line(&node, NAME), one_line(&said, 4000));
+                    ui.notice(&format!("run {}, node {node}: {label}: {said}", self.run));
+                }
                 ui.result(&if std::io::stdout().is_terminal() { harmless(&text) } else { text });
             }
             RunStatus::Failed => self.tell_fault(ui),
@@ -132,7 +160,7 @@ impl Report<'_> {
         let fault = self.state.ended().and_then(|(_, fault)| fault);
         let kind = fault.map_or("unknown", |fault| fault.kind.name());
         let node = fault.and_then(|fault| fault.node.as_deref());
-        let place = node.map(|node| format!(", node {node}")).unwrap_or_default();
+        let place = node.map(|node| format!(", node {}", one_line(node, NAME))).unwrap_or_default();
         let message = fault.map_or("no reason was recorded", |fault| fault.message.as_str());
         let label = ui.paint("1;31", &format!("error[{kind}]"));
         ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
@@ -165,18 +193,6 @@ fn step(result: &StepResult) -> Value {
 
 fn runtime(values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std::sync::Arc<str>)>) -> Value {
     Value::Object(values.iter().map(|(name, (value, _))| (name.to_string(), value.clone())).collect())
-}
-
-/// What a run has used, in C-02's shape.
-pub(crate) fn usage(state: &State) -> Value {
-    let usage = state.usage();
-    json!({
-        "model_calls": usage.model_calls,
-        "tool_calls": usage.tool_calls,
-        "input_tokens": usage.tokens.input,
-        "output_tokens": usage.tokens.output,
-        "cost": usage.tokens.cost,
-    })
 }
 
 /// "approve", "answer" or "edit".

@@ -9,8 +9,25 @@ const STATE: &str = ".selvedge";
 /// The project's configuration file.
 const CONFIG: &str = "selvedge.toml";
 
-/// The state folder: the option, the variable, `.selvedge/` found upwards, the user's data folder (C-01).
+/// The state folder: the option, the variable, `.selvedge/` found upwards, the user's data folder (C-01). It need
+/// not be there yet, but nothing else may be in its place.
+///
+/// # Errors
+/// Exit 4 if there is no such place, or something that is no folder (C-14).
 pub(crate) fn state_dir(option: Option<&Path>) -> Result<PathBuf, Failure> {
+    let dir = state_place(option)?;
+    match dir.ancestors().find(|part| part.exists()).filter(|part| !part.is_dir()) {
+        None => Ok(dir),
+        Some(file) => {
+            let what = if file == dir { String::new() } else { format!("{}: ", dir.display()) };
+            let message = format!("{what}{} is no folder, so no runs can be kept there", file.display());
+            Err(Failure::environment("C-14", "state-no-folder", &message)
+                .help("choose a folder with --state-dir DIR"))
+        }
+    }
+}
+
+fn state_place(option: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(given) = option.map(Path::to_owned).or_else(|| path("SELVEDGE_STATE_DIR")) {
         return Ok(absolute(&given));
     }

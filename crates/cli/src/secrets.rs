@@ -1,11 +1,34 @@
 //! Keys never reach the journal, whoever says them (C-06): what models and tools answer is cleaned on its way in.
 
+use crate::config::Config;
+use crate::environment::variable;
 use selvedge_adapters::http::Secret;
+use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
 use selvedge_runtime::{CallContext, Model, Pending, Tools};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use url::Url;
+
+/// Every key that this process can see, whether or not a model of this run uses it: a tool may come upon any of
+/// them (C-06). Passwords of proxies are among them.
+pub(crate) fn known(config: &Config) -> Vec<Secret> {
+    let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
+    let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
+    let names: BTreeSet<&str> = ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).collect();
+    let keys = names.into_iter().filter_map(|name| Some(Secret::new(&variable(name)?)));
+    keys.chain(proxies().into_iter().filter_map(|(_, url)| Some(Secret::new(url.password()?)))).collect()
+}
+
+/// The proxies that requests to other machines go through: the variable and the address, credentials included.
+pub(crate) fn proxies() -> Vec<(&'static str, Url)> {
+    const NAMES: [&str; 6] =
+        ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    let address = |text: &str| Url::parse(text).or_else(|_| Url::parse(&format!("http://{text}"))).ok();
+    NAMES.iter().filter_map(|name| Some((*name, address(&variable(name)?)?))).collect()
+}
 
 /// A port behind which no key comes back.
 struct Cleaned<P: ?Sized> {

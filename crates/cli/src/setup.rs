@@ -2,10 +2,11 @@
 
 use crate::chosen::Chosen;
 use crate::config::Config;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::places;
 use crate::ui::Ui;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, Permissions};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, Isolation, Launcher, Permissions};
+use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::ToolSource;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{
@@ -62,14 +63,6 @@ pub(crate) async fn catalogue(
     workspace: &Path,
     ui: &Ui,
 ) -> Result<Catalogue, Failure> {
-    if chosen.require_isolation {
-        return Err(Failure::environment(
-            "A-20",
-            "no-isolation",
-            "`--require-isolation`: this version can't isolate tools from the file system and the network",
-        )
-        .help("leave the option out to run tools without isolation"));
-    }
     let mut settings =
         CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
     settings.tool_dirs = chosen.tools.clone();
@@ -83,9 +76,30 @@ pub(crate) async fn catalogue(
     settings.limits = config.limits.tools();
     settings.python = crate::environment::path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     settings.shell_approval = config.shell_approval.unwrap_or(true);
+    settings.isolation = isolation().kept_in(places::shared_cache(state).join("isolation.json"));
+    settings.require_isolation = chosen.require_isolation;
+    settings.hidden = vec![state.to_owned()];
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     Ok(Catalogue::load(settings).await?)
+}
+
+/// The word that makes this program the launcher of confined programs.
+pub(crate) const CONFINE: &str = "__confine";
+
+/// What isolates tools here.
+pub(crate) fn isolation() -> Isolation {
+    match std::env::current_exe() {
+        Ok(program) => Isolation::new(Launcher { program, args: vec![CONFINE.to_owned()] }),
+        Err(_) => Isolation::none(),
+    }
+}
+
+/// The errors of tool files that are left out: of those that `names` names, or of all.
+pub(crate) fn broken(catalogue: &Catalogue, names: Option<&[&str]>) -> Vec<Diagnostic> {
+    let named = |name: &str| names.is_none_or(|names| names.contains(&name));
+    let broken = catalogue.broken().iter().filter(|(name, _)| named(name));
+    broken.map(|(_, error)| tool_diagnostic(error.clone())).collect()
 }
 
 /// Fixed calls of tools that can only be denied: known before anything runs.

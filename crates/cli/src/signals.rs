@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM (C-05): once to wind down, twice to stop at once.
+//! Ctrl-C, SIGTERM and a terminal that closes (C-05): once to wind down, twice to stop at once.
 
 use crate::ui::Ui;
 use selvedge_runtime::Stop;
@@ -60,7 +60,8 @@ struct Received(Vec<tokio::signal::unix::Signal>);
 impl Received {
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        kinds.extend(hangup_counts().then(SignalKind::hangup));
         Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
     }
 
@@ -71,6 +72,19 @@ impl Received {
         })
         .await;
     }
+}
+
+/// Whether a terminal that closes ends what runs in it. `nohup` says no, by having the signal ignored, and a handler
+/// would take that back. Where that can't be found out the signal keeps its own effect, after which a run can be
+/// resumed as well.
+#[cfg(unix)]
+fn hangup_counts() -> bool {
+    let ignored = |status: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+        Some(mask >> (rustix::process::Signal::HUP.as_raw() - 1) & 1 == 1)
+    };
+    std::fs::read_to_string("/proc/self/status").ok().and_then(|status| ignored(&status)) == Some(false)
 }
 
 #[cfg(not(unix))]

@@ -24,6 +24,8 @@ pub(crate) struct Ui {
     pub(crate) verbose: u8,
     /// Whether stderr gets colours.
     pub(crate) colour: bool,
+    /// Whether stderr is a terminal on which a run can be shown live.
+    pub(crate) live: bool,
     /// Keys in use, which are never shown (C-06).
     pub(crate) secrets: Vec<Secret>,
 }
@@ -33,8 +35,9 @@ impl Ui {
     pub(crate) fn new(json: bool, quiet: bool, verbose: u8) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colour = !plain && !dumb && std::io::stderr().is_terminal();
-        Self { json, quiet, verbose, colour, secrets: Vec::new() }
+        let terminal = !dumb && std::io::stderr().is_terminal();
+        let colour = !plain && terminal;
+        Self { json, quiet, verbose, colour, live: terminal && !quiet, secrets: Vec::new() }
     }
 
     /// Text without the secrets in use (C-06).
@@ -80,8 +83,11 @@ impl Ui {
     }
 }
 
-/// Writes to stderr in one piece; there is nowhere left to report a failure to.
+/// Writes to stderr in one piece, above a live view if there is one; there is nowhere left to report a failure to.
 pub(crate) fn stderr(text: &str) {
+    if crate::live::above(text) {
+        return;
+    }
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 

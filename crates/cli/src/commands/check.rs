@@ -3,7 +3,7 @@
 use crate::args::{CheckArgs, Common};
 use crate::chosen::Chosen;
 use crate::config::Config;
-use crate::failure::{Exit, Failure, text};
+use crate::failure::{Exit, Failure, text, tool_diagnostic};
 use crate::places;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
@@ -33,7 +33,7 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     let mut findings = Vec::new();
     block_on(0, async {
         for file in &args.files {
-            findings.extend(one(file, choice, &chosen, &config, &state_dir, ui).await?);
+            findings.extend(one(file, choice, &chosen, &config, &state_dir, ui).await?.0);
         }
         Ok::<(), Failure>(())
     })??;
@@ -42,28 +42,46 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     Ok(if errors > 0 { Exit::Usage } else { Exit::Completed })
 }
 
-async fn one(
+/// What is found about one document, and its graph unless there are errors.
+pub(crate) async fn one(
     file: &Path,
     choice: Choice<'_>,
     chosen: &Chosen,
     config: &Config,
     state_dir: &Path,
     ui: &Ui,
-) -> Result<Vec<Diagnostic>, Failure> {
+) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
     let limits = config.limits.document();
     let source = match selvedge_dialects::document::read_file(file, &limits) {
         Ok(source) => source,
-        Err(diagnostic) => return Ok(vec![*diagnostic]),
+        Err(diagnostic) => return Ok((vec![*diagnostic], None)),
     };
     let mut diagnostics = Diagnostics::new();
     if let Some(document) = compile::read(&source, choice, &limits, &mut diagnostics) {
         let catalogue = setup::catalogue(chosen, config, state_dir, &setup::workspace(file), ui).await?;
         // Values of inputs come with a run; that some are missing here is no finding.
         let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
-        // The graph itself is of no use here.
-        let _ = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+        let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+        let findings = with_broken(diagnostics.report(&source), &document.tools(), &catalogue);
+        let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
+        return Ok((findings, graph));
     }
-    Ok(diagnostics.report(&source))
+    Ok((diagnostics.report(&source), None))
+}
+
+/// The findings with those about tool files that are wrong: errors if the document may mean them, which it does
+/// where it names them or a tool that is nowhere.
+fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
+    let lacking = names.iter().any(|name| !catalogue.contains(name));
+    for (name, error) in catalogue.broken() {
+        let mut finding = tool_diagnostic(error.clone());
+        if !lacking && !names.contains(name) {
+            finding.severity = Severity::Warning;
+            finding.message = format!("the tool file is left out: {}", finding.message);
+        }
+        findings.push(finding);
+    }
+    findings
 }
 
 fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {

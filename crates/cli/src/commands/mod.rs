@@ -2,14 +2,15 @@
 
 mod answer;
 mod cancel;
-mod check;
+pub(crate) mod check;
+mod fork;
 mod resume;
 pub(crate) mod run;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};
 use crate::look;
-use crate::ui::Ui;
+use crate::ui::{Ui, harmless};
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -26,11 +27,19 @@ pub(crate) fn main() -> Exit {
         Command::Check(args) => check::check(&args, &cli.common, &ui),
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
+        Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, &ui),
         Command::Runs(args) => look::runs(&args, &cli.common, &ui),
         Command::Show(args) => look::show(&args, &cli.common, &ui),
+        Command::Explain(args) => look::explain::explain(&args, &cli.common, &ui),
         Command::Replay(args) => look::replay(&args, &cli.common, &ui),
         Command::Export(args) => look::export(&args, &cli.common, &ui),
+        Command::Graph(args) => look::graph::graph(&args, &cli.common, &ui),
+        Command::Schema(args) => look::schema::schema(&args, &ui),
+        Command::Init(args) => look::init::init(&args, &ui),
+        Command::Completions(args) => look::completions::completions(&args, &ui),
+        Command::Complete(args) => Ok(look::completions::complete(&args, &cli.common, &ui)),
+        Command::Models(args) => look::models(&args, &ui),
         Command::Doctor(args) => look::doctor(&args, &cli.common, &ui),
         Command::Help(args) => look::help(&args, &ui),
     };
@@ -48,7 +57,8 @@ fn refused(error: &clap::Error) -> Exit {
         ui.result(&error.to_string());
         return Exit::Completed;
     }
-    let text = error.to_string();
+    // An argument may hold anything, and is repeated here.
+    let text = harmless(&error.to_string());
     ui.error_text(&text);
     if json {
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();

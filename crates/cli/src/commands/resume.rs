@@ -160,7 +160,7 @@ fn changes(exec: &Exec, ui: &Ui) -> Result<Vec<Input>, Failure> {
     }
 }
 
-fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripted: bool, ui: &Ui) {
+pub(super) fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripted: bool, ui: &Ui) {
     let Some(script) = chosen.script.as_deref().filter(|_| scripted) else { return };
     ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
     if path == Some(script) && hash.is_some() && hash != chosen.script_hash.as_deref() {
@@ -169,7 +169,7 @@ fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripte
 }
 
 /// The model roles that a graph's calls use (C-08).
-fn roles(graph: &Graph) -> Vec<Arc<str>> {
+pub(super) fn roles(graph: &Graph) -> Vec<Arc<str>> {
     let leaves = graph.nodes.values().flat_map(|node| node.body.leaves.values());
     let roles: BTreeSet<Arc<str>> = leaves
         .filter_map(|leaf| match &leaf.act {
@@ -178,6 +178,18 @@ fn roles(graph: &Graph) -> Vec<Arc<str>> {
         })
         .collect();
     roles.into_iter().collect()
+}
+
+/// The tools that are not what a graph has pinned (P-21).
+pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Vec<ToolDef> {
+    let mut changed: Vec<ToolDef> = Vec::new();
+    for (name, old) in &graph.tools {
+        let Some(new) = catalogue.def(name).filter(|new| new.version != old.version) else { continue };
+        let warning = tool_changed(name, &old.version, &new.version);
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+        changed.push((*new).clone());
+    }
+    changed
 }
 
 /// A resumed run takes tools as they are now; those that changed go into the journal (P-21).
@@ -194,13 +206,7 @@ async fn with_tools(
     let pinned = &state.graph().tools;
     let names: Vec<&str> = pinned.keys().map(|name| &**name).collect();
     catalogue.prepare(&names).await?;
-    let mut changed: Vec<ToolDef> = Vec::new();
-    for (name, old) in pinned {
-        let Some(new) = catalogue.def(name).filter(|new| new.version != old.version) else { continue };
-        let warning = tool_changed(name, &old.version, &new.version);
-        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
-        changed.push((*new).clone());
-    }
+    let changed = changed_tools(state.graph(), catalogue, ui);
     let failed = inputs.iter().any(|input| matches!(input, Input::Resume(_)));
     let mut inputs: Vec<Input> =
         inputs.into_iter().filter(|input| !matches!(input, Input::Resume(_))).collect();

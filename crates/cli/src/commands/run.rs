@@ -13,13 +13,13 @@ use crate::models::{self, Models};
 use crate::places;
 use crate::setup::{self, Known, block_on};
 use crate::signals::Signals;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::Http;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::{Diagnostics, Severity, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
-use selvedge_store::{DriverLock, Entry, Mode, NewRun, RunStatus, Store};
+use selvedge_store::{BlobHash, DriverLock, Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A document that was read and found to be right by itself.
-struct Read {
+pub(super) struct Read {
     source: Source,
     document: Document,
     initial: Map<String, Value>,
@@ -35,26 +35,25 @@ struct Read {
 }
 
 /// Everything that a run needs and that can fail.
-struct Prepared {
-    graph: Arc<Graph>,
-    catalogue: Catalogue,
-    models: Models,
-    warnings: Vec<Warning>,
-    initial: Map<String, Value>,
-    name: String,
-    dialect: &'static str,
-    budget: Budget,
+pub(super) struct Prepared {
+    pub(super) graph: Arc<Graph>,
+    pub(super) catalogue: Catalogue,
+    pub(super) models: Models,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) initial: Map<String, Value>,
+    pub(super) name: String,
+    pub(super) dialect: &'static str,
+    /// The document's own caps.
+    pub(super) budget: Budget,
 }
 
-impl Prepared {
-    /// The run's caps: options over the document's over the configuration's (E-20).
-    fn budget(&self, chosen: &Chosen, config: &Config) -> Budget {
-        let by_rank = [chosen.budget, self.budget, config.budget];
-        Budget {
-            calls: by_rank.iter().find_map(|budget| budget.calls),
-            tokens: by_rank.iter().find_map(|budget| budget.tokens),
-            cost: by_rank.iter().find_map(|budget| budget.cost),
-        }
+/// A run's caps: options over the document's over the configuration's (E-20).
+pub(super) fn budget(document: Budget, chosen: &Chosen, config: &Config) -> Budget {
+    let by_rank = [chosen.budget, document, config.budget];
+    Budget {
+        calls: by_rank.iter().find_map(|budget| budget.calls),
+        tokens: by_rank.iter().find_map(|budget| budget.tokens),
+        cost: by_rank.iter().find_map(|budget| budget.cost),
     }
 }
 
@@ -62,13 +61,13 @@ impl Prepared {
 pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
     let mut chosen = Chosen::for_run(&args.exec)?;
     chosen.document = crate::environment::absolute(&args.file);
-    let given = chosen::inputs(&args.exec.input)?;
+    chosen.inputs = chosen::inputs(&args.exec.input)?;
     let id = match &args.exec.run_id {
         Some(id) => checked_id(id)?,
         None => fresh_id(),
     };
     let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
-    let read = read(args, &chosen, &config, &given)?;
+    let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;
     block_on(read.source.text().len(), async {
         let signals = Signals::listen(&ui);
@@ -95,14 +94,14 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
 }
 
 /// Reads the document and its inputs (P-23).
-fn read(
-    args: &RunArgs,
+pub(super) fn read(
+    file: &Path,
     chosen: &Chosen,
     config: &Config,
     given: &Map<String, Value>,
 ) -> Result<Read, Failure> {
     let limits = config.limits.document();
-    let source = selvedge_dialects::document::read_file(&args.file, &limits)
+    let source = selvedge_dialects::document::read_file(file, &limits)
         .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
     let mut diagnostics = Diagnostics::new();
     let choice = check::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;
@@ -118,7 +117,7 @@ fn read(
 }
 
 /// Finds tools and models and compiles the document.
-async fn prepare(
+pub(super) async fn prepare(
     read: Read,
     chosen: &mut Chosen,
     config: &Config,
@@ -134,9 +133,13 @@ async fn prepare(
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
     let compiled = match known {
-        true => Some(compiled(&read, &Known(&catalogue))?),
-        false => compiled(&read, &Sketch(&catalogue)).map(|_| None)?,
+        true => compiled(&read, &Known(&catalogue)).map(Some),
+        false => compiled(&read, &Sketch(&catalogue)).map(|_| None),
     };
+    // A tool that is not there may be the one whose file is wrong.
+    let lacking = names.iter().any(|name| !catalogue.contains(name));
+    let compiled = compiled
+        .map_err(|failure| if lacking { failure.and(setup::broken(&catalogue, None)) } else { failure })?;
     let models = models::prepare(chosen, config, &read.document.models(), &Http::new()).await?;
     catalogue.prepare(&names).await?;
     let (graph, diagnostics) = match compiled {
@@ -146,6 +149,7 @@ async fn prepare(
     setup::denied_calls(&graph, &catalogue)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
     let mut others = catalogue.warnings().to_vec();
+    others.extend(catalogue.isolation_warnings(&names).await);
     others.extend(models.unsent(&graph));
     tell(&diagnostics, &read.source, &others, ui);
     warnings.extend(others);
@@ -157,8 +161,13 @@ async fn prepare(
     Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
 }
 
-/// Tools that declare more than is allowed. Built-ins declare nothing: their calls are denied one by one.
+/// Tools whose files are wrong, and those that declare more than is allowed. Built-ins declare nothing:
+/// their calls are denied one by one.
 fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
+    let broken = setup::broken(catalogue, Some(names));
+    if !broken.is_empty() {
+        return Err(Failure::findings(Exit::Usage, broken));
+    }
     let built_in = |name: &str| catalogue.def(name).is_some_and(|def| &*def.source == "built-in");
     let refused: Vec<_> =
         names.iter().filter(|name| !built_in(name)).filter_map(|name| catalogue.refusal(name)).collect();
@@ -185,7 +194,7 @@ fn tell(diagnostics: &Diagnostics, source: &Source, others: &[Warning], ui: &Ui)
         ui.error_text(&text(diagnostic, ui.colour));
     }
     for warning in others {
-        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));
     }
 }
 
@@ -200,12 +209,13 @@ async fn record(
     let lock = store.drive(id)?;
     let unwritable =
         |error: serde_json::Error| Failure::internal(&format!("the run can't be written: {error}"));
-    let (graph, stored) = store.put_blob(serde_json::to_vec(&*prepared.graph).map_err(unwritable)?);
+    let compiled = serde_json::to_vec(&*prepared.graph).map_err(unwritable)?;
+    let graph = BlobHash::of(&compiled);
     let start = Start {
         graph: graph.to_string().into(),
         initial: prepared.initial.clone(),
         sequential: chosen.sequential,
-        budget: prepared.budget(chosen, config),
+        budget: budget(prepared.budget, chosen, config),
         limits: config.limits.machine(),
         models: prepared.models.names.clone(),
     };
@@ -227,14 +237,12 @@ async fn record(
         options: chosen.to_stored().map_err(unwritable)?,
         fork: None,
     };
-    let created = store.create_run(run, vec![Entry { n: 1, at_ms: at, json }]);
-    created.await?;
-    stored.await?;
+    store.create_run_with_graph(run, compiled, vec![Entry { n: 1, at_ms: at, json }]).await?;
     Ok((state, lock))
 }
 
 /// An id that the user chose.
-fn checked_id(id: &str) -> Result<String, Failure> {
+pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
     const LONGEST: usize = 200;
     let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
@@ -245,7 +253,7 @@ fn checked_id(id: &str) -> Result<String, Failure> {
 }
 
 /// A new id: nine digits of time, so that ids sort by it, and five that are random.
-fn fresh_id() -> String {
+pub(super) fn fresh_id() -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

@@ -1,7 +1,7 @@
 //! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
 
-use super::{Config, ModelConfig, Provider};
-use selvedge_adapters::models::Price;
+use super::{Config, ModelConfig};
+use selvedge_adapters::models::{Price, Provider};
 use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Member, Node};
@@ -18,7 +18,8 @@ const MODEL: Shape = Shape {
     what: "a model",
     fields: &["api_key_env", "base_url", "context_tokens", "model", "price", "provider"],
 };
-const PRICE: Shape = Shape { what: "a price", fields: &["input_per_mtok", "output_per_mtok"] };
+const PRICE: Shape =
+    Shape { what: "a price", fields: &["cached_input_per_mtok", "input_per_mtok", "output_per_mtok"] };
 const TOOLS: Shape = Shape {
     what: "[tools]",
     fields: &["allow_network", "allow_read", "allow_write", "command", "dirs", "python", "shell_approval"],
@@ -49,8 +50,13 @@ const LIMITS: Shape = Shape {
     ],
 };
 
-const PROVIDERS: [(&str, Provider); 3] =
-    [("openai", Provider::OpenAi), ("openai-compatible", Provider::OpenAi), ("ollama", Provider::Ollama)];
+const PROVIDERS: [(&str, Provider); 5] = [
+    ("openai", Provider::OpenAi),
+    ("openai-responses", Provider::OpenAiResponses),
+    ("anthropic", Provider::Anthropic),
+    ("gemini", Provider::Gemini),
+    ("ollama", Provider::Ollama),
+];
 const EFFECTS: [(&str, Effects); 4] = [
     ("pure", Effects::Pure),
     ("read", Effects::Read),
@@ -118,7 +124,11 @@ impl Reader<'_> {
 
     fn model(&mut self, node: &Node<'_>) -> Option<ModelConfig> {
         let fields = Fields::open(node, &MODEL, "C-14", self.diagnostics)?;
-        let provider = fields.choice("provider", "C-14", &PROVIDERS, self.diagnostics);
+        // Names that the message need not offer are taken as well.
+        let known = fields.given("provider").and_then(|node| Provider::parse(node.as_str()?));
+        let provider = known.or_else(|| {
+            fields.choice("provider", "C-14", &PROVIDERS, self.diagnostics).map(|provider| provider.value)
+        });
         let help = "write model = \"NAME\", its name at the provider";
         let model = fields.required_name("model", "C-14", help, self.diagnostics)?;
         let price = fields.given("price").and_then(|node| self.price(node));
@@ -126,7 +136,7 @@ impl Reader<'_> {
             fields.name(field, "C-14", reader.diagnostics).map(|text| text.value.to_string())
         };
         Some(ModelConfig {
-            provider: provider.map_or(Provider::OpenAi, |provider| provider.value),
+            provider: provider.unwrap_or_default(),
             model: model.value.to_string(),
             base_url: text("base_url", self),
             api_key_env: text("api_key_env", self),
@@ -146,7 +156,8 @@ impl Reader<'_> {
             Some(rate.value)
         };
         let input_per_mtok = rate("input_per_mtok").unwrap_or_default();
-        Some(Price { input_per_mtok, output_per_mtok: rate("output_per_mtok").unwrap_or_default() })
+        let output_per_mtok = rate("output_per_mtok").unwrap_or_default();
+        Some(Price { input_per_mtok, output_per_mtok, cached_input_per_mtok: rate("cached_input_per_mtok") })
     }
 
     fn tools(&mut self, node: &Node<'_>, config: &mut Config) {

@@ -1,4 +1,5 @@
 use super::*;
+use selvedge_adapters::models::Provider;
 
 /// Reads one file's text; the errors and warnings as `line:column code`.
 fn read(text: &str) -> (Config, Vec<String>) {
@@ -45,7 +46,10 @@ tokens = 1e6
     assert_eq!(findings, [""; 0]);
     let model = &config.models["small"];
     assert_eq!((model.provider, model.context_tokens), (Provider::Ollama, Some(32_768)));
-    assert_eq!(model.price, Some(Price { input_per_mtok: 0.1, output_per_mtok: 2.0 }));
+    assert_eq!(
+        model.price,
+        Some(Price { input_per_mtok: 0.1, output_per_mtok: 2.0, cached_input_per_mtok: None })
+    );
     assert_eq!(config.roles["judge"], "small");
     assert_eq!(config.tool_dirs, [PathBuf::from("/project/tools"), "/abs".into()]);
     assert_eq!(config.allow_write, [PathBuf::from("/project/out")]);
@@ -73,6 +77,29 @@ fn wrong_types_and_broken_files_are_errors() {
     let (_, findings) = read("[models\n");
     assert_eq!(findings.len(), 1);
     assert!(findings[0].contains("bad-toml"), "{findings:?}");
+}
+
+/// C-14: each provider by its name and its other name; an unknown one is an error with its place.
+#[test]
+fn providers_have_names() {
+    for (name, provider) in [
+        ("openai", Provider::OpenAi),
+        ("openai-compatible", Provider::OpenAi),
+        ("openai-responses", Provider::OpenAiResponses),
+        ("anthropic", Provider::Anthropic),
+        ("gemini", Provider::Gemini),
+        ("google", Provider::Gemini),
+        ("ollama", Provider::Ollama),
+    ] {
+        let (config, findings) = read(&format!("[models.m]\nprovider = \"{name}\"\nmodel = \"x\"\n"));
+        assert_eq!(findings, [""; 0]);
+        assert_eq!(config.models["m"].provider, provider);
+    }
+    let (_, findings) = read("[models.m]\nprovider = \"antropic\"\nmodel = \"x\"\n");
+    assert_eq!(findings, ["2:12 error unknown-value"]);
+    let priced = "[models.m]\nmodel = \"x\"\nprice = { input_per_mtok = 3, cached_input_per_mtok = 0.3 }\n";
+    let price = read(priced).0.models["m"].price.unwrap();
+    assert_eq!((price.input_per_mtok, price.cached_input_per_mtok), (3.0, Some(0.3)));
 }
 
 #[test]

@@ -100,8 +100,38 @@ pub(crate) struct DoctorArgs {
     pub(crate) online: bool,
 }
 
+const MODELS_HELP: &str = "\
+Examples:
+  selvedge models
+  selvedge models --check
+  selvedge models --available --base-url http://127.0.0.1:8000/v1
+
+PRICE is that of a million tokens of prompt and of reply. Keys are never shown. --check and --available ask the
+endpoints, which get their key. Exits with 4 if --check finds a model that can't be used.";
+
+/// `selvedge models`.
+#[derive(Args, Debug)]
+#[command(after_help = MODELS_HELP)]
+pub(crate) struct ModelsArgs {
+    /// Ask each endpoint whether it can be reached, takes the key and has the model
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Also list what the endpoints have, with Ollama and the providers whose key is found
+    #[arg(long)]
+    pub(crate) available: bool,
+    /// An OpenAI-compatible endpoint, instead of what is configured
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+}
+
+const HELP_HELP: &str = "\
+Examples:
+  selvedge help run
+  selvedge help environment";
+
 /// `selvedge help`.
 #[derive(Args, Debug)]
+#[command(after_help = HELP_HELP)]
 pub(crate) struct HelpArgs {
     /// A command, or `environment` for the variables that configure Selvedge
     pub(crate) topic: Option<String>,

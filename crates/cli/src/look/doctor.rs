@@ -1,8 +1,10 @@
 //! `selvedge doctor`: what is configured, what works here, and what to do about the rest.
 
 mod models;
+mod network;
 mod settings;
 mod state;
+mod terminal;
 mod tools;
 
 use super::args::DoctorArgs;
@@ -71,6 +73,8 @@ pub(crate) fn doctor(args: &DoctorArgs, common: &Common, ui: &Ui) -> Result<Exit
     let (config, chosen) = settings::look(&mut report);
     block_on(0, async {
         models::look(&chosen, &config, args.online, &mut report).await;
+        network::look(&mut report);
+        terminal::look(&mut report);
         tools::look(&chosen, &config, state.as_deref(), &mut report).await;
     })?;
     let broken = report.0.iter().any(|check| check.status == Verdict::Broken);

@@ -159,6 +159,10 @@ fn told(event: &Event) -> (String, String) {
         Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
         Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
         Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
+        Event::Forked(fork) => {
+            let anew = if fork.graph.is_some() { ", from the beginning" } else { "" };
+            (String::new(), format!("from {} after its {} events{anew}", fork.source, fork.events))
+        }
         Event::Poisoned { message } => (String::new(), message.clone()),
         Event::NodeStarted { node } => (node.to_string(), String::new()),
         Event::Opened { node, thread, from, start, end } => {

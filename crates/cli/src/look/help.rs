@@ -17,19 +17,27 @@ pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut cli = Cli::command();
     cli.build();
     match args.topic.as_deref() {
-        None => ui.result(&cli.render_help().to_string()),
+        None => print(&cli.render_help().to_string(), ui),
         Some(ENVIRONMENT) => environment(ui),
         Some(topic) => match cli.find_subcommand_mut(topic) {
-            Some(command) => ui.result(&command.render_help().to_string()),
+            Some(command) => print(&command.render_help().to_string(), ui),
             None => {
                 let message = format!("there is no command or topic `{topic}`");
-                let names: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+                let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
+                let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
                 return Err(Failure::usage("C-12", "usage", &message)
                     .help(&format!("there are {}, and the topic {ENVIRONMENT}", names.join(", "))));
             }
         },
     }
     Ok(Exit::Completed)
+}
+
+fn print(text: &str, ui: &Ui) {
+    match ui.json {
+        true => ui.result(&format!("{}\n", json!({"help": text}))),
+        false => ui.result(text),
+    }
 }
 
 /// The variables, whether they are set, never their values.
@@ -63,6 +71,7 @@ fn environment(ui: &Ui) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -97,5 +106,72 @@ mod tests {
         let listed: BTreeSet<&str> =
             VARIABLES.iter().filter_map(|(name, _)| name.strip_prefix("SELVEDGE_")).collect();
         assert_eq!(named, listed);
+    }
+
+    /// The commands that people see, with their help.
+    fn commands() -> Vec<(String, String)> {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut commands = vec![(String::new(), cli.render_help().to_string())];
+        for command in cli.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+            commands.push((command.get_name().to_owned(), command.render_help().to_string()));
+        }
+        commands
+    }
+
+    /// The words of a command line, as a shell takes it apart; what is written to a file or a pipe ends it.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
+        for character in line.chars() {
+            match (quote, character) {
+                (None, '>' | '|' | '#') if word.is_none() => break,
+                (None, ' ') => words.extend(word.take()),
+                (None, '\'' | '"') => {
+                    quote = Some(character);
+                    word.get_or_insert_default();
+                }
+                (Some(open), close) if open == close => quote = None,
+                _ => word.get_or_insert_default().push(character),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    /// Every command has an example, and examples are command lines that can be read.
+    #[test]
+    fn examples_can_be_read() {
+        let cli = Cli::command();
+        let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
+        for command in [&cli].into_iter().chain(shown) {
+            let name = if command.get_name() == "selvedge" { "" } else { command.get_name() };
+            // As written: what is shown is wrapped.
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = help.split_once("Example").unwrap_or_else(|| panic!("{name} has no example"));
+            let lines: Vec<&str> =
+                examples.lines().skip(1).take_while(|line| line.starts_with("  ")).map(str::trim).collect();
+            assert!(!lines.is_empty(), "{name} has no example: {help}");
+            for line in lines {
+                let words = words(line);
+                assert_eq!(words[0], "selvedge", "{line}");
+                assert!(
+                    name.is_empty() || words.iter().any(|word| word == name),
+                    "{line}: an example of `{name}`"
+                );
+                if let Err(error) = Cli::try_parse_from(&words) {
+                    panic!("{line}: {error}");
+                }
+            }
+        }
+    }
+
+    /// `help COMMAND` and `COMMAND --help` are the same.
+    #[test]
+    fn help_of_a_command_is_its_help() {
+        for (name, help) in commands() {
+            let words = ["selvedge", &name, "--help"].into_iter().filter(|word| !word.is_empty());
+            let shown = Cli::try_parse_from(words).unwrap_err().to_string();
+            assert_eq!(shown, help, "{name}");
+        }
     }
 }

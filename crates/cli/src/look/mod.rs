@@ -2,31 +2,38 @@
 //! they work on one that can't be written, and while another process drives the run.
 
 pub(crate) mod args;
+pub(crate) mod completions;
 mod doctor;
 mod events;
+pub(crate) mod explain;
 mod export;
+pub(crate) mod graph;
 mod help;
+pub(crate) mod init;
+mod models;
 mod out;
 mod page;
 mod replay;
 mod runs;
+pub(crate) mod schema;
 mod show;
 mod time;
+mod waits;
 
 pub(crate) use doctor::doctor;
 pub(crate) use export::export;
 pub(crate) use help::help;
+pub(crate) use models::models;
 pub(crate) use replay::replay;
 pub(crate) use runs::runs;
 pub(crate) use show::show;
 
 use crate::args::Common;
 use crate::config::Config;
-use crate::environment::{absolute, variable};
+use crate::environment::absolute;
 use crate::failure::Failure;
 use crate::places;
 use crate::ui::Ui;
-use selvedge_adapters::http::Secret;
 use selvedge_runtime::LoadError;
 use selvedge_store::{Mode, RunInfo, Store, StoreError};
 use std::path::{Path, PathBuf};
@@ -85,15 +92,13 @@ fn is_driven(store: &Store, run: &str) -> bool {
 
 /// A talker that knows the keys of this environment: should one have got into a journal, it is not shown (C-06).
 fn guarded(ui: &Ui) -> Ui {
-    let mut names: Vec<String> = vec!["SELVEDGE_API_KEY".to_owned(), "OPENAI_API_KEY".to_owned()];
     let mut config = Config::default();
     for file in config_files() {
         // What is wrong with it is told by the commands that use it.
         let _ = config.add(&file);
     }
-    names.extend(config.models.into_values().filter_map(|model| model.api_key_env));
     let mut ui = ui.clone();
-    for secret in names.iter().filter_map(|name| variable(name)).map(|value| Secret::new(&value)) {
+    for secret in crate::secrets::known(&config) {
         if !ui.secrets.contains(&secret) {
             ui.secrets.push(secret);
         }

@@ -6,9 +6,10 @@ use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
-use selvedge_engine::{Event, Input, State};
-use selvedge_runtime::graph_of;
+use selvedge_engine::{Input, State};
+use selvedge_runtime::Reading;
 use serde_json::json;
+use std::sync::Arc;
 
 /// Characters that a person is shown of either side, around the first difference.
 const AROUND: (usize, usize) = (60, 240);
@@ -45,13 +46,14 @@ pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit
 /// Feeds the recorded inputs and compares what follows from them. A journal may end anywhere (an interrupt, a
 /// crash, a run that waits or goes on): as far as it goes, it must agree.
 fn replayed(found: &Found) -> Result<Replayed, Failure> {
-    let mut state = State::new(graph_of(&found.store, &found.info)?);
+    let mut reading = Reading::open(&found.store, found.run())?;
+    let mut state = State::new(Arc::clone(reading.graph()));
     let mut replayed = Replayed { events: 0, inputs: 0, diverged: None };
     for entry in found.store.journal(found.run(), 1)? {
         let entry = entry?;
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-        let recorded: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
+        let recorded = reading.event(&entry)?;
         // An input brings its time with it; what follows from it has the same one.
         let (event, at) = match Input::from_event(recorded) {
             Some(input) => {

@@ -68,7 +68,7 @@ fn rows(store: &Store, status: Option<RunStatus>) -> Result<Vec<Row>, Failure> {
 /// can't be read leaves the row's figures; `show` tells what is wrong with it.
 fn used(store: &Store, info: &RunInfo) -> Option<String> {
     let loaded = selvedge_runtime::load(store, &info.id, None, None).ok()?;
-    Some(crate::output::usage(&loaded.state).to_string())
+    Some(selvedge_runtime::usage(&loaded.state).to_string())
 }
 
 /// C-15's object.

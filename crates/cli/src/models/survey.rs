@@ -1,72 +1,69 @@
 //! What is configured about models, for people: nothing is asked or refused here.
 
-use super::{OLLAMA_PORT, OPENAI, key_for, table};
+use super::keys::{Key, of_endpoint};
+use super::table::Table;
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
-use selvedge_adapters::http::Secret;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
-use url::Url;
+use selvedge_adapters::models::{Price, Provider};
 
 /// A model, whom it plays, and how it is reached.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Surveyed {
     /// Its name in the configuration.
     pub(crate) name: String,
+    /// Whose protocol it speaks.
+    pub(crate) provider: Provider,
     /// The roles it plays; [`EVERY_ROLE`] for all that have no model of their own.
     pub(crate) roles: Vec<String>,
     /// Its name at the endpoint; `None` takes the endpoint's first.
     pub(crate) model: Option<String>,
     /// The endpoint.
     pub(crate) base_url: String,
-    /// The key that would be sent.
-    pub(crate) key: Option<Secret>,
-    /// The variable that the key comes from.
-    pub(crate) key_variable: String,
+    /// The key that would be sent, and its variable.
+    pub(crate) key: Key,
     /// Whether a run that asks this model ends without the key (C-06).
     pub(crate) key_needed: bool,
+    /// How many tokens fit into its context, if the configuration says.
+    pub(crate) context_tokens: Option<u64>,
+    /// What it costs, if the configuration says.
+    pub(crate) price: Option<Price>,
 }
 
 /// The models that a run started here would have, scripts aside, by name.
 pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
-    let keyed =
-        |base_url: &str, variable: Option<&str>| key_for(Url::parse(base_url).ok().as_ref(), variable);
     if let Some(base_url) = &chosen.base_url {
-        let (key, key_variable) = keyed(base_url, None);
-        let one = |role: &str, model: Option<String>| Surveyed {
-            name: model.clone().unwrap_or_else(|| "the endpoint's first model".to_owned()),
+        let one = |role: &str, model: Option<&String>| Surveyed {
+            name: model.cloned().unwrap_or_else(|| "the endpoint's first model".to_owned()),
+            provider: Provider::OpenAi,
             roles: vec![role.to_owned()],
-            model,
+            model: model.cloned(),
             base_url: base_url.clone(),
-            key: key.clone(),
-            key_variable: key_variable.clone(),
+            key: of_endpoint(base_url),
             key_needed: false,
+            context_tokens: None,
+            price: None,
         };
-        let mut all: Vec<_> =
-            chosen.models.iter().map(|(role, model)| one(role, Some(model.clone()))).collect();
+        let mut all: Vec<_> = chosen.models.iter().map(|(role, model)| one(role, Some(model))).collect();
         if !chosen.models.contains_key(EVERY_ROLE) {
             all.push(one(EVERY_ROLE, None));
         }
         return all;
     }
-    let (specs, roles) = table(chosen, config);
-    let one = |(name, spec): (&String, &super::Spec)| {
-        let (key, key_variable) = keyed(&spec.base_url, spec.api_key_env.as_deref());
-        Surveyed {
-            name: name.clone(),
-            roles: roles.iter().filter(|(_, model)| *model == name).map(|(role, _)| role.clone()).collect(),
-            model: Some(spec.model.clone()),
-            base_url: spec.base_url.clone(),
-            key,
-            key_variable,
-            key_needed: spec.api_key_env.is_some() || spec.base_url == OPENAI,
-        }
+    let table = Table::new(chosen, config);
+    let played = |name: &String| {
+        let roles = table.roles.iter().filter(move |(_, model)| *model == name);
+        roles.map(|(role, _)| role.clone()).collect()
     };
-    specs.iter().map(one).collect()
-}
-
-/// Whether something listens where Ollama does.
-pub(crate) fn ollama_listens() -> bool {
-    let ollama = SocketAddr::from((Ipv4Addr::LOCALHOST, OLLAMA_PORT));
-    TcpStream::connect_timeout(&ollama, Duration::from_millis(200)).is_ok()
+    let one = |(name, spec): (&String, &super::table::Spec)| Surveyed {
+        name: name.clone(),
+        provider: spec.provider,
+        roles: played(name),
+        model: Some(spec.model.clone()),
+        base_url: spec.base_url.clone(),
+        key: spec.key(),
+        key_needed: spec.needs_key(),
+        context_tokens: spec.context_tokens,
+        price: spec.price,
+    };
+    table.specs.iter().map(one).collect()
 }

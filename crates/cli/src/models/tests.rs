@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::ModelConfig;
 
 fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
     let model = |name: &&str| {
@@ -21,8 +22,58 @@ fn played(config: &Config, options: &[&str], role: &str) -> Option<String> {
     for option in options {
         chosen.add_model(option, "--model").unwrap();
     }
-    let (specs, roles) = table(&chosen, config);
-    name_for(role, &specs, &roles).map(|(name, _)| name.to_owned())
+    Table::new(&chosen, config).model_for(role).map(|(name, _)| name.to_owned())
+}
+
+/// A name that nothing configures says whose model it is (C-01).
+#[test]
+fn an_unknown_name_chooses_its_provider() {
+    for (name, provider, model) in [
+        ("gpt-5", Provider::OpenAi, "gpt-5"),
+        ("claude-x", Provider::Anthropic, "claude-x"),
+        ("gemini-x", Provider::Gemini, "gemini-x"),
+        ("anthropic/other", Provider::Anthropic, "other"),
+        ("gemini/tuned/one", Provider::Gemini, "tuned/one"),
+        ("openai/gpt-5", Provider::OpenAi, "gpt-5"),
+        ("openai-responses/gpt-5", Provider::OpenAiResponses, "gpt-5"),
+        ("ollama/qwen3:8b", Provider::Ollama, "qwen3:8b"),
+        ("meta-llama/claude-like", Provider::OpenAi, "meta-llama/claude-like"),
+        ("anthropic/", Provider::OpenAi, "anthropic/"),
+    ] {
+        let mut chosen = Chosen::default();
+        chosen.add_model(name, "--model").unwrap();
+        let table = Table::new(&chosen, &Config::default());
+        let (_, spec) = table.model_for("judge").unwrap();
+        assert_eq!((spec.provider, spec.model.as_str()), (provider, model), "{name}");
+        assert_eq!(spec.base_url, provider.default_base_url());
+    }
+}
+
+/// The variables of keys that could go to an address, when none is set: what the message asks for (C-01, C-06).
+#[test]
+fn each_place_has_its_variable() {
+    let asked = |provider, url: &str, own: Option<&str>| keys::of_model(provider, url, own).variable;
+    let anthropic = Provider::Anthropic.default_base_url();
+    assert_eq!(asked(Provider::Anthropic, anthropic, None), "ANTHROPIC_API_KEY");
+    assert_eq!(asked(Provider::Anthropic, anthropic, Some("MINE")), "MINE");
+    assert_eq!(asked(Provider::Anthropic, "http://127.0.0.1:1", None), "SELVEDGE_API_KEY");
+    assert_eq!(asked(Provider::Gemini, Provider::Gemini.default_base_url(), None), "GEMINI_API_KEY");
+    assert_eq!(asked(Provider::Ollama, "http://10.0.0.5:11434/v1", None), "SELVEDGE_API_KEY");
+    assert!(keys::is_own(Provider::OpenAi, "https://api.openai.com/v1/other"));
+    assert!(!keys::is_own(Provider::OpenAi, "https://api.openai.com.example.net/v1"));
+    assert!(!keys::is_own(Provider::OpenAi, anthropic));
+}
+
+#[test]
+fn a_list_has_a_model_and_knows_its_neighbours() {
+    let names = ["qwen3:8b", "llama3:latest", "models/gemini-x", "gpt-5-mini"].map(str::to_owned);
+    for there in ["qwen3:8b", "llama3", "gemini-x", "models/gemini-x"] {
+        assert!(has(&names, there), "{there}");
+    }
+    assert!(!has(&names, "gpt-5") && !has(&names, "qwen3:4b"));
+    assert_eq!(near(&names, "gpt-5-mimi", 3), ["gpt-5-mini"]);
+    assert_eq!(near(&names, "qwen3", 3), ["qwen3:8b"]);
+    assert_eq!(near(&names, "zzz", 3), [""; 0]);
 }
 
 #[test]

@@ -1,18 +1,30 @@
 //! The command line from outside: the built binary, its output and its exit codes.
 
 #[cfg(test)]
+mod bad_input;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod endings;
+#[cfg(test)]
 mod endpoint;
 #[cfg(test)]
+mod net;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
 mod people;
+#[cfg(test)]
+mod providers;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod terminal;

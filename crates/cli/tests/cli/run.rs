@@ -197,6 +197,18 @@ fn a_provider_s_nonsense_figures_break_nothing() {
     assert_eq!(done.json()["usage"]["input_tokens"], most);
 }
 
+#[test]
+fn parts_of_the_figures_are_shown_where_a_provider_tells_them() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Draft"), says("b", "Review")]));
+    place.write("s.yaml", "- reply: {text: Fine, usage: {input: 9, output: 8, cached: 4, reasoning: 3}}\n");
+    let usage =
+        place.run(&["run", "plan.json", "--script", "s.yaml", "--json"]).exits(0).json()["usage"].take();
+    let expected = json!({"model_calls": 2, "tool_calls": 0, "input_tokens": 18, "output_tokens": 16, "cost": 0.0,
+        "cached_tokens": 8, "reasoning_tokens": 6});
+    assert_eq!(usage, expected);
+}
+
 /// A limit on file sizes is told like a full disk (C-03), and what the shell's signal would do does not happen.
 #[cfg(unix)]
 #[test]
@@ -220,6 +232,6 @@ fn limits_beyond_all_measure_are_no_limits() {
     let limits: Vec<String> = keys.iter().map(|key| format!("{key} = {most}")).collect();
     place.write("selvedge.toml", &format!("[limits]\n{}\n", limits.join("\n")));
     let call =
-        ["run", "plan.json", "--script", "s.yaml", "--timeout", "1e300", "--max-parallel", "4294967295"];
+        ["run", "plan.json", "--script", "s.yaml", "--timeout", "1e9", "--max-parallel", "4294967295"];
     assert_eq!(place.run(&call).exits(0).stdout, "Fine.\n");
 }

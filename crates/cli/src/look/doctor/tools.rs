@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::ui::Ui;
 use crate::{places, setup};
 use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::isolation::{Layer, Missing};
 use selvedge_adapters::tools::python::interpreter::{self, OLDEST};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>,
         }
     }
     uv(&cache, python.is_ok(), report);
-    isolation(report);
+    isolation(report).await;
     if folders.is_empty() && config.commands.is_empty() {
         report.add("tools", Verdict::Missing, "none configured besides the built-in ones");
         report.help("name folders in [tools] dirs, or with --tools DIR");
@@ -70,17 +71,31 @@ fn uv(cache: &Path, python: bool, report: &mut Report) {
     }
 }
 
-/// A-20: which layers of isolation are missing.
-fn isolation(report: &mut Report) {
-    report.add(
-        "isolation",
-        Verdict::Warning,
-        "this version does not isolate tools. Missing layers: file system (tools can read and write what you can), \
-         network (tools can use it without permission), number of processes. There are: limits on time, output, \
-         file size, open files and (Python tools) memory, a process group and a scratch folder for each call, no \
-         inherited environment. Permissions that a tool declares are checked before a run",
-    );
-    report.help("run only tools that you trust; --require-isolation refuses to run");
+/// A-20: which layers of isolation work, tried now, and what the missing ones would hold.
+async fn isolation(report: &mut Report) {
+    let isolation = setup::isolation();
+    let found = isolation.found().await;
+    if !found.held.is_empty() {
+        let held: Vec<_> = found.held.iter().map(|layer| layer.name()).collect();
+        report.add(
+            "isolation",
+            Verdict::Ok,
+            format!("Python tools, `python` and `shell`: {}", held.join(", ")),
+        );
+    }
+    for Missing { layer, why } in &found.missing {
+        let message = format!("the layer `{layer}` is missing: {why}. It keeps tools from {}", layer.holds());
+        report.add("isolation", Verdict::Warning, message);
+        report.help(match layer {
+            Layer::Namespaces => {
+                "install bubblewrap and allow it to make namespaces; --require-isolation refuses to run"
+            }
+            _ => "run only tools that you trust; --require-isolation refuses to run",
+        });
+    }
+    if let (true, Some(why)) = (found.enforced(), &found.warm) {
+        report.add("isolation", Verdict::Warning, format!("each call starts an interpreter: {why}"));
+    }
 }
 
 async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
@@ -111,7 +126,8 @@ async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
         1 => report.add("tools", Verdict::Ok, format!("1 tool: {names}")),
         count => report.add("tools", Verdict::Ok, format!("{count} tools: {names}")),
     }
-    for warning in catalogue.warnings() {
+    setup::broken(&catalogue, None).iter().for_each(|found| settings::finding(found, "tools", report));
+    for warning in catalogue.warnings().iter().filter(|warning| &*warning.code != "tool-left-out") {
         report.add("tools", Verdict::Warning, warning.message.as_str());
     }
     for refusal in own.iter().filter_map(|name| catalogue.refusal(name)) {

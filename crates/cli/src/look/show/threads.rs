@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::events::role_name;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
 use crate::ui::Ui;
 use selvedge_engine::{Message, Role, State, View};
 use serde_json::{Map, json};
@@ -17,13 +17,17 @@ const FIRST: usize = 2;
 const LAST: usize = 6;
 const LINES: usize = 6;
 const CALLS: usize = 4;
+/// In an error: names of threads, and columns of each.
+const NAMES: usize = 20;
+const NAME: usize = 60;
 
 /// Prints one thread in full.
 pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Result<(), Failure> {
     let threads = state.view().threads;
     let Some((name, messages)) = threads.iter().find(|(known, _)| **known == *name) else {
         let message = format!("run {} has no thread \"{name}\"", found.run());
-        let names: Vec<&str> = threads.iter().map(|(name, _)| &**name).collect();
+        let names: Vec<String> =
+            threads.iter().take(NAMES).map(|(name, _)| cut(&clean(name), NAME)).collect();
         let help = match names.is_empty() {
             true => "it has no thread yet".to_owned(),
             false => format!("its threads are: {}", names.join(", ")),
@@ -75,8 +79,11 @@ pub(super) fn summary(page: &mut Page, view: &View, run: &str) {
 
 fn heading(page: &mut Page, name: &str, messages: usize) {
     let count = if messages == 1 { "(1 message)".to_owned() } else { format!("({messages} messages)") };
-    let heading =
-        format!("{} {}", page.paint(BOLD, &format!("thread {}", clean(name))), page.paint(DIM, &count));
+    let heading = format!(
+        "{} {}",
+        page.paint(BOLD, &format!("thread {}", cut(&clean(name), page.width.saturating_sub(30)))),
+        page.paint(DIM, &count)
+    );
     page.line(&heading);
 }
 

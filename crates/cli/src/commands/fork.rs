@@ -1,0 +1,268 @@
+//! `selvedge fork`: a recorded run goes on from any of its events as a new run, with or without edits (E-19, C-13).
+
+mod edits;
+
+use crate::args::{Common, ForkArgs};
+use crate::chosen::{self, Chosen};
+use crate::commands::resume::{changed_tools, roles, tell_script};
+use crate::commands::run::{self, checked_id, fresh_id, now_ms};
+use crate::config::Config;
+use crate::drive::Drive;
+use crate::failure::{Exit, Failure};
+use crate::models::{self, Models};
+use crate::places;
+use crate::setup::{self, block_on};
+use crate::signals::Signals;
+use crate::ui::Ui;
+use edits::Edits;
+use selvedge_adapters::http::{Http, Secret};
+use selvedge_adapters::tools::Catalogue;
+use selvedge_engine::{Budget, Fork, Graph, Input, State, Warning};
+use selvedge_runtime::load;
+use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The run that is forked, as it is now. It may go on meanwhile: what it does from here on is not looked at.
+struct Source {
+    dir: PathBuf,
+    store: Arc<Store>,
+    info: RunInfo,
+    /// Its number of events.
+    events: u64,
+    /// Its state after them.
+    state: State,
+}
+
+/// Everything that a fork needs and that can fail.
+struct Prepared {
+    catalogue: Catalogue,
+    models: Models,
+    /// The graph that it begins anew, if it does not go on with the source's.
+    anew: Option<Arc<Graph>>,
+    initial: Option<Map<String, Value>>,
+    budget: Budget,
+    warnings: Vec<Warning>,
+    name: String,
+    dialect: String,
+}
+
+/// Forks a run and goes on with the fork.
+pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
+    let source = Source::find(args, common)?;
+    let at = source.event(args.at)?;
+    let id = match &args.exec.run_id {
+        Some(id) => checked_id(id)?,
+        None => fresh_id(),
+    };
+    let mut chosen = Chosen::for_fork(&source.info.options, &args.exec, args.document.is_some())?;
+    if let Some(document) = &args.document {
+        chosen.document = crate::environment::absolute(document);
+    }
+    let given = chosen::inputs(&args.exec.input)?;
+    chosen.inputs.extend(given.clone());
+    let over = match &args.exec.budget {
+        Some(text) => chosen::budget(text, "--budget")?,
+        None => Budget::default(),
+    };
+    let edits = Edits::of(&source, args)?;
+    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let read = match &args.document {
+        Some(file) => Some(run::read(file, &chosen, &config, &chosen.inputs)?),
+        None => None,
+    };
+    let stored_script = (chosen.script.clone(), chosen.script_hash.clone());
+    block_on(0, async {
+        let signals = Signals::listen(&ui);
+        let preparing = async {
+            match read {
+                Some(read) => source.compiled(read, &mut chosen, &config, &ui).await,
+                None => source.recorded(&edits, (given, over), &mut chosen, &config, &ui).await,
+            }
+        };
+        let prepared = tokio::select! {
+            biased;
+            () = signals.came() => return Err(setup::interrupted()),
+            prepared = preparing => prepared?,
+        };
+        ui.secrets = prepared.models.secrets.iter().map(Secret::clone).collect();
+        let (script, hash) = stored_script;
+        tell_script(&chosen, script.as_deref(), hash.as_deref(), prepared.models.scripted, &ui);
+        chosen.warnings.clone_from(&prepared.warnings);
+        let (state, graph, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
+        let Prepared { catalogue, models, warnings, .. } = prepared;
+        let driver =
+            models.driver(Arc::new(catalogue), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
+        let (store, scripted) = (Arc::clone(&source.store), source.info.scripted || models.scripted);
+        let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
+        Ok(drive.go(driver, Vec::new(), &signals).await)
+    })?
+}
+
+impl Source {
+    /// Finds the run. Whoever drives it goes on undisturbed.
+    fn find(args: &ForkArgs, common: &Common) -> Result<Self, Failure> {
+        let (dir, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+        let run = store.find_run(&args.run)?;
+        let events = store.last_event(&run)?;
+        let loaded = load(&store, &run, Some(events), None)?;
+        Ok(Self { dir, store: Arc::new(store), info: loaded.info, events, state: loaded.state })
+    }
+
+    fn run(&self) -> &str {
+        &self.info.id
+    }
+
+    /// The event that `--at` names; without it the last one.
+    fn event(&self, at: Option<u64>) -> Result<u64, Failure> {
+        let at = at.unwrap_or(self.events);
+        if (1..=self.events).contains(&at) {
+            return Ok(at);
+        }
+        let (run, last) = (self.run(), self.events);
+        let message = format!("run {run} has {last} events: there is no event {at}");
+        Err(Failure::usage("C-13", "unknown-event", &message)
+            .help(&format!("--at takes 1 to {last}; selvedge show {run} --events lists them")))
+    }
+
+    /// What a fork with another document needs.
+    async fn compiled(
+        &self,
+        read: run::Read,
+        chosen: &mut Chosen,
+        config: &Config,
+        ui: &Ui,
+    ) -> Result<Prepared, Failure> {
+        let run::Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } =
+            run::prepare(read, chosen, config, &self.dir, ui).await?;
+        let budget = run::budget(budget, chosen, config);
+        let (anew, initial) = (Some(graph), Some(initial));
+        Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect: dialect.to_owned() })
+    }
+
+    /// What a fork of the recorded document needs, with edits of its texts and inputs.
+    async fn recorded(
+        &self,
+        edits: &Edits,
+        (given, over): (Map<String, Value>, Budget),
+        chosen: &mut Chosen,
+        config: &Config,
+        ui: &Ui,
+    ) -> Result<Prepared, Failure> {
+        let mut anew = None;
+        for (n, place, text) in &edits.texts {
+            let graph: &Graph = anew.as_deref().unwrap_or(self.state.graph());
+            let edited = graph.with_text(place, text).ok_or_else(|| self.no_place(*n))?;
+            anew = Some(Arc::new(edited));
+        }
+        let mut initial = None;
+        if !given.is_empty() {
+            let mut values = self.state.initial().clone();
+            values.extend(given);
+            anew = anew.or_else(|| Some(Arc::clone(self.state.graph())));
+            initial = Some(values);
+        }
+        let workspace = setup::workspace(&chosen.document);
+        let catalogue = setup::catalogue(chosen, config, &self.dir, &workspace, ui).await?;
+        let models = models::prepare(chosen, config, &roles(self.state.graph()), &Http::new()).await?;
+        let pinned: Vec<&str> = self.state.graph().tools.keys().map(|name| &**name).collect();
+        catalogue.prepare(&pinned).await?;
+        // Caps as the source had them in the end, which a resume may have raised.
+        let caps = self.state.start().budget;
+        let budget = Budget {
+            calls: over.calls.or(caps.calls),
+            tokens: over.tokens.or(caps.tokens),
+            cost: over.cost.or(caps.cost),
+        };
+        let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
+        let warnings = chosen.warnings.clone();
+        Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect })
+    }
+
+    fn no_place(&self, n: u64) -> Failure {
+        let message = format!("the text of event {n} is of a document that run {} has left", self.run());
+        Failure::usage("C-13", "no-such-text", &message)
+            .help("fork the run that it was recorded in, or edit a later message")
+    }
+
+    /// Creates the fork: from here on it exists, and its first event is durable (E-04).
+    async fn begin(
+        &self,
+        id: &str,
+        at: u64,
+        edits: &Edits,
+        chosen: &Chosen,
+        prepared: &Prepared,
+        ui: &Ui,
+    ) -> Result<(State, Arc<Graph>, DriverLock), Failure> {
+        let lock = self.store.drive(id)?;
+        let here = load(&self.store, self.run(), Some(at), None)?.state;
+        // A fork that has left its source's document or inputs behind is one of the document that it came to.
+        let (now, then) = (self.state.start(), here.start());
+        let moved = (&now.graph, &now.initial) != (&then.graph, &then.initial);
+        let anew = prepared.anew.clone().or_else(|| moved.then(|| Arc::clone(self.state.graph())));
+        let initial = prepared.initial.clone().or_else(|| moved.then(|| now.initial.clone()));
+        let shared = if anew.is_some() { at } else { edits.last_shared(at) };
+        let mut state = match shared == at {
+            true => here,
+            false => load(&self.store, self.run(), Some(shared), None)?.state,
+        };
+        let graph = anew.clone().unwrap_or_else(|| Arc::clone(state.graph()));
+        let hash = self.stored(anew.as_deref()).await?;
+        let then = state.start();
+        let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
+        let models = prepared.models.names.iter().filter(other);
+        let fork = Fork {
+            source: self.run().into(),
+            events: self.events,
+            graph: hash.clone(),
+            initial,
+            budget: (prepared.budget != then.budget).then_some(prepared.budget),
+            sequential: (chosen.sequential || now.sequential) && !then.sequential,
+            models: models.map(|(role, name)| (role.clone(), name.clone())).collect(),
+            tools: changed_tools(&graph, &prepared.catalogue, ui),
+            texts: edits.outcomes.clone(),
+            past: None,
+            compiled: None,
+        };
+        let time = state.tick(now_ms());
+        let event = state
+            .accept(Input::Fork(Box::new(fork)))
+            .ok_or_else(|| Failure::internal("a run that has begun can't be forked"))?;
+        let json = serde_json::to_string(&event).map_err(unwritable)?;
+        let named = hash.unwrap_or_else(|| then_graph(&state));
+        let run = NewRun {
+            id: id.to_owned(),
+            name: prepared.name.clone(),
+            dialect: prepared.dialect.clone(),
+            status: RunStatus::Running,
+            started_ms: time,
+            graph: Some(named.parse()?),
+            scripted: self.info.scripted || prepared.models.scripted,
+            options: chosen.to_stored().map_err(unwritable)?,
+            fork: Some(ForkPoint { run: self.run().to_owned(), events: shared }),
+        };
+        self.store.create_run(run, vec![Entry { n: shared + 1, at_ms: time, json }]).await?;
+        ui.note(&format!("run {id}: a fork of {} at event {shared}", self.run()));
+        // Folded from its own journal, as every later command will.
+        let state = load(&self.store, id, None, Some(prepared.models.model.as_ref()))?.state;
+        Ok((state, graph, lock))
+    }
+
+    /// Stores the graph of a fork that begins anew.
+    async fn stored(&self, graph: Option<&Graph>) -> Result<Option<Arc<str>>, Failure> {
+        let Some(graph) = graph else { return Ok(None) };
+        let (hash, stored) = self.store.put_blob(serde_json::to_vec(graph).map_err(unwritable)?);
+        stored.await?;
+        Ok(Some(hash.to_string().into()))
+    }
+}
+
+fn then_graph(state: &State) -> Arc<str> {
+    Arc::clone(&state.start().graph)
+}
+
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::internal(&format!("the run can't be written: {error}"))
+}

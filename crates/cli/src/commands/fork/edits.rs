@@ -1,0 +1,165 @@
+//! `--set-message N=TEXT`: which text or outcome a message came from (C-13).
+
+use super::Source;
+use crate::args::ForkArgs;
+use crate::failure::Failure;
+use selvedge_engine::{Body, EffectId, Event, Place};
+use selvedge_runtime::load;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How many events a message about a wrong number names.
+const NAMED: usize = 12;
+
+/// The edited messages of a fork.
+#[derive(Default)]
+pub(super) struct Edits {
+    /// Texts of the document: the event's number, the place, the new text.
+    pub(super) texts: Vec<(u64, Place, String)>,
+    /// What models and tools said.
+    pub(super) outcomes: BTreeMap<EffectId, Arc<str>>,
+    /// The earliest event at which one of these came in.
+    first: Option<u64>,
+}
+
+/// A message that may be edited, or why it may not.
+enum Message {
+    Text(Place),
+    Outcome(EffectId),
+    Not(&'static str),
+}
+
+impl Edits {
+    /// Looks up the messages that are to be edited.
+    ///
+    /// # Errors
+    /// Exit 2 for a number that names no message, or one that can't be edited.
+    pub(super) fn of(source: &Source, args: &ForkArgs) -> Result<Self, Failure> {
+        let mut edits = Self::default();
+        for text in &args.set_message {
+            let (n, text) = parsed(text)?;
+            if !(1..=source.events).contains(&n) {
+                let message = format!("run {} has no event {n}: its last is {}", source.run(), source.events);
+                return Err(Failure::usage("C-13", "unknown-event", &message).help(&listed(source)?));
+            }
+            match source.message(n)? {
+                Message::Text(place) if args.document.is_none() => {
+                    edits.texts.push((n, place, text.to_owned()));
+                }
+                Message::Text(_) => {
+                    let message = format!("event {n} is a text of the document, which `--document` replaces");
+                    return Err(Failure::usage("C-13", "not-editable", &message)
+                        .help("edit the text in the new document"));
+                }
+                Message::Outcome(effect) => edits.outcome(source, n, effect, text)?,
+                Message::Not(why) => {
+                    let message = format!("event {n} of run {} {why}", source.run());
+                    return Err(Failure::usage("C-13", "not-editable", &message).help(&listed(source)?));
+                }
+            }
+        }
+        Ok(edits)
+    }
+
+    fn outcome(&mut self, source: &Source, n: u64, effect: EffectId, text: &str) -> Result<(), Failure> {
+        let Some((came, keeps_calls)) = source.came(&effect)? else {
+            let message =
+                format!("the call of event {n} was not run: a limit, a schema or a person refused it");
+            return Err(Failure::usage("C-13", "not-editable", &message)
+                .help("edit the reply that made the call, or what refused it"));
+        };
+        if text.trim().is_empty() && !keeps_calls {
+            let message = format!("event {n} is a model's reply, and an empty one is asked for again");
+            return Err(Failure::usage("C-13", "not-editable", &message).help("give it a text"));
+        }
+        self.first = Some(self.first.map_or(came, |first| first.min(came)));
+        self.outcomes.insert(effect, text.into());
+        Ok(())
+    }
+
+    /// The last event that a fork at event `at` shares: none at or after the first edited outcome.
+    pub(super) fn last_shared(&self, at: u64) -> u64 {
+        self.first.map_or(at, |first| at.min(first.saturating_sub(1)))
+    }
+}
+
+impl Source {
+    fn message(&self, n: u64) -> Result<Message, Failure> {
+        Ok(match self.recorded_event(n)? {
+            Some(event @ Event::Appended { body: Body::Text(..), .. }) => {
+                let before = load(&self.store, self.run(), Some(n - 1), None)?.state;
+                before.place_of(&event).map_or(Message::Not("is a text without a place"), Message::Text)
+            }
+            Some(Event::Appended { body: Body::Reply(effect) | Body::Output(effect), .. }) => {
+                Message::Outcome(effect)
+            }
+            Some(Event::Appended { body: Body::Call(_), .. }) => Message::Not(
+                "is the call of a tool that the document fixes: edit its arguments in the document",
+            ),
+            Some(Event::Published { .. }) => {
+                Message::Not("is a result that was published: edit the message that it comes from")
+            }
+            _ => Message::Not("is no message"),
+        })
+    }
+
+    fn recorded_event(&self, n: u64) -> Result<Option<Event>, Failure> {
+        let entry = self.store.journal(self.run(), n)?.next().transpose()?;
+        Ok(entry.and_then(|entry| serde_json::from_str(&entry.json).ok()))
+    }
+
+    /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
+    /// with calls.
+    fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Failure> {
+        for entry in self.store.journal(self.run(), 1)? {
+            let entry = entry?;
+            if entry.n > self.events {
+                break;
+            }
+            // Cheaper than reading each event.
+            if !entry.json.contains(&*effect.0) {
+                continue;
+            }
+            match serde_json::from_str(&entry.json) {
+                Ok(Event::Completed { effect: of, outcome, .. }) if of == *effect => {
+                    let silent =
+                        !matches!(&outcome, selvedge_engine::Outcome::Reply(reply) if reply.calls.is_empty());
+                    return Ok(Some((entry.n, silent)));
+                }
+                Ok(Event::Reused { effect: of, from, .. }) if of == *effect => {
+                    // The same outcome under another id; where it came from decides nothing about the place.
+                    let silent = self.came(&from)?.is_none_or(|(_, silent)| silent);
+                    return Ok(Some((entry.n, silent)));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn parsed(text: &str) -> Result<(u64, &str), Failure> {
+    let parts = text.split_once('=').and_then(|(n, text)| Some((n.trim().parse().ok()?, text)));
+    parts.ok_or_else(|| {
+        let message = format!("`--set-message` takes N=TEXT, not {text:?}");
+        Failure::usage("C-13", "bad-message", &message)
+            .help("N is the number of an `appended` event in selvedge show RUN --events")
+    })
+}
+
+/// The events that are messages.
+fn listed(source: &Source) -> Result<String, Failure> {
+    let mut numbers: Vec<String> = Vec::new();
+    for entry in source.store.journal(source.run(), 1)? {
+        let entry = entry?;
+        let event: Option<Event> = serde_json::from_str(&entry.json).ok();
+        let edits = matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
+        if edits && entry.n <= source.events {
+            numbers.push(entry.n.to_string());
+        }
+    }
+    let more = if numbers.len() > NAMED { " …" } else { "" };
+    numbers.truncate(NAMED);
+    let numbers = numbers.join(", ");
+    Ok(format!("messages are the events {numbers}{more}; selvedge show {} --events lists them", source.run()))
+}

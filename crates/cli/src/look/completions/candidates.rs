@@ -1,0 +1,148 @@
+//! What may stand at a place.
+
+use super::words::Place;
+use crate::look::{is_driven, open, time};
+use crate::places;
+use clap::Arg;
+use selvedge_dialects::Dialect;
+use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
+use std::path::Path;
+
+/// Runs that are offered; the latest are meant most often.
+const RUNS: usize = 200;
+/// Journals of more events are not read for the asks in them: that would take too long.
+const EVENTS: u64 = 5_000;
+
+/// Something that may stand at the cursor.
+pub(super) struct Candidate {
+    /// The word.
+    pub(super) value: String,
+    /// What it is; may be empty.
+    pub(super) about: String,
+}
+
+impl Candidate {
+    fn new(value: impl Into<String>, about: impl Into<String>) -> Self {
+        Self { value: value.into(), about: about.into() }
+    }
+}
+
+/// Everything that begins with what is written.
+pub(super) fn of(place: &Place<'_>, state_dir: Option<&Path>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if place.options && place.written.starts_with('-') {
+        found.extend(options(place));
+    } else if let Some(argument) = place.argument {
+        found.extend(values(place, argument, state_dir));
+    } else if place.first {
+        found.extend(commands(place));
+    }
+    found.retain(|candidate| candidate.value.starts_with(&place.written));
+    for candidate in &mut found {
+        candidate.value.insert_str(0, &place.prefix);
+    }
+    found
+}
+
+fn commands(place: &Place<'_>) -> Vec<Candidate> {
+    let commands = place.command.get_subcommands().filter(|command| !command.is_hide_set());
+    let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+    commands.map(|command| Candidate::new(command.get_name(), about(command))).collect()
+}
+
+fn options(place: &Place<'_>) -> Vec<Candidate> {
+    let given = |option: &&Arg| {
+        let many = !matches!(option.get_action(), clap::ArgAction::Set | clap::ArgAction::SetTrue);
+        many || place.given.iter().all(|(id, _)| option.get_id() != id.as_str())
+    };
+    let options = place.command.get_arguments().filter(|argument| !argument.is_hide_set()).filter(given);
+    let about = |option: &Arg| option.get_help().map(ToString::to_string).unwrap_or_default();
+    options
+        .filter_map(|option| Some(Candidate::new(format!("--{}", option.get_long()?), about(option))))
+        .collect()
+}
+
+/// Values of an argument; nothing for files and free text.
+fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Candidate> {
+    let names = |names: &[&str]| names.iter().map(|name| Candidate::new(*name, "")).collect();
+    match argument.get_id().as_str() {
+        "run" | "run_a" | "run_b" => runs(place, state_dir).unwrap_or_default(),
+        "ask" => asks(place, state_dir).unwrap_or_default(),
+        "node" => nodes(place, state_dir).unwrap_or_default(),
+        "dialect" => names(&Dialect::ALL.map(Dialect::name)),
+        "status" => names(&["running", "waiting", "completed", "failed", "cancelled"]),
+        "topic" => topics(),
+        _ => {
+            let possible = argument.get_possible_values();
+            let about = |value: &clap::builder::PossibleValue| {
+                value.get_help().map(ToString::to_string).unwrap_or_default()
+            };
+            let shown = possible.iter().filter(|value| !value.is_hide_set());
+            match argument.get_action() {
+                clap::ArgAction::Set | clap::ArgAction::Append => {
+                    shown.map(|value| Candidate::new(value.get_name(), about(value))).collect()
+                }
+                _ => Vec::new(),
+            }
+        }
+    }
+}
+
+fn topics() -> Vec<Candidate> {
+    use clap::CommandFactory;
+    let cli = crate::args::Cli::command();
+    let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());
+    let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut topics: Vec<Candidate> =
+        commands.map(|command| Candidate::new(command.get_name(), about(command))).collect();
+    topics.push(Candidate::new("environment", "The variables that configure Selvedge"));
+    topics
+}
+
+/// The store, if there is one that can be read as it is.
+fn store(state_dir: Option<&Path>) -> Option<Store> {
+    open(&places::state_dir(state_dir).ok()?).ok()?
+}
+
+/// The runs that the command can do something with, latest first.
+fn runs(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(state_dir)?;
+    let runs = store.runs(&RunFilter::default()).ok()?;
+    let fits = |run: &&RunInfo| match (place.command.get_name(), run.status) {
+        ("answer", status) => status == RunStatus::Waiting,
+        ("resume", status) => !matches!(status, RunStatus::Completed | RunStatus::Cancelled),
+        ("cancel", status) => matches!(status, RunStatus::Running | RunStatus::Waiting),
+        _ => true,
+    };
+    let begins = |run: &&RunInfo| run.id.starts_with(&place.written);
+    let candidate = |run: &RunInfo| {
+        let driven = run.status != RunStatus::Running || is_driven(&store, &run.id);
+        let status = if driven { run.status.as_str() } else { "not driven" };
+        let started = time::plain(run.started_ms);
+        Candidate::new(&run.id, format!("{status}, {}, {}", started.get(..16).unwrap_or(&started), run.name))
+    };
+    Some(runs.iter().filter(begins).filter(fits).take(RUNS).map(candidate).collect())
+}
+
+/// The run that the command line names.
+fn run(place: &Place<'_>, store: &Store) -> Option<String> {
+    let (_, run) = place.given.iter().find(|(id, _)| id == "run")?;
+    let id = store.find_run(run).ok()?;
+    (store.last_event(&id).ok()? <= EVENTS).then_some(id)
+}
+
+fn asks(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(state_dir)?;
+    let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
+    let asks = loaded.state.asks().iter();
+    Some(asks.map(|(id, ask)| Candidate::new(id.to_string(), ask.prompt.clone())).collect())
+}
+
+fn nodes(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(state_dir)?;
+    let info = store.run(&run(place, &store)?).ok()?;
+    let graph = selvedge_runtime::graph_of(&store, &info).ok()?;
+    Some(
+        graph.nodes.values().map(|node| Candidate::new(node.id.to_string(), node.name.to_string())).collect(),
+    )
+}

@@ -1,0 +1,116 @@
+//! `selvedge explain`: when each node ran, whom it waited for and why, and whose messages it saw (C-15, P-20).
+
+mod page;
+mod story;
+
+use super::out::Out;
+use super::waits::{self, Waited};
+use super::{Found, guarded, time};
+use crate::args::Common;
+use crate::failure::{Exit, Failure};
+use crate::ui::Ui;
+use clap::Args;
+use selvedge_engine::schedule::Schedule;
+use selvedge_engine::{Graph, Ix, NodeIx};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use story::Story;
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  selvedge explain 1kq3
+  selvedge explain 1kq3 --node report
+  selvedge explain 1kq3 --json
+
+A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
+earlier node had finished. Of a node that ran several times, after a resume, the last time is shown.";
+
+/// `selvedge explain`.
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_HELP)]
+pub(crate) struct ExplainArgs {
+    /// The run: its id, or enough of its beginning
+    pub(crate) run: String,
+    /// One node, with its reasons in full
+    #[arg(long, value_name = "ID")]
+    pub(crate) node: Option<String>,
+}
+
+/// A run, explained.
+struct Explained {
+    graph: Arc<Graph>,
+    story: Story,
+    waits: Vec<Vec<Waited>>,
+}
+
+/// Explains a run.
+pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let found = Found::new(common, &args.run)?;
+    let ui = &guarded(ui);
+    let (state, story) = story::read(&found)?;
+    let graph = Arc::clone(state.graph());
+    let schedule = Schedule::derive(&graph, state.start().sequential);
+    let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
+    let explained = Explained { graph, story, waits };
+    let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
+    match (ui.json, only) {
+        (true, only) => explained.print_json(&schedule, only, ui)?,
+        (false, Some(node)) => page::one(&explained, &schedule, node, ui),
+        (false, None) => page::all(&explained, &found, state.status(), ui),
+    }
+    Ok(Exit::Completed)
+}
+
+impl Explained {
+    fn find(&self, id: &str, run: &str) -> Result<NodeIx, Failure> {
+        let found = self.graph.nodes.iter().find(|(_, node)| *node.id == *id).map(|(ix, _)| ix);
+        found.ok_or_else(|| {
+            let ids: Vec<&str> = self.graph.nodes.values().take(20).map(|node| &*node.id).collect();
+            let more = if self.graph.nodes.len() > ids.len() { ", …" } else { "" };
+            let help = match ids.is_empty() {
+                true => "it has no nodes".to_owned(),
+                false => format!("its nodes are: {}{more}", ids.join(", ")),
+            };
+            let message = format!("run {run} has no node \"{id}\"");
+            Failure::usage("C-15", "unknown-node", &message).help(&help)
+        })
+    }
+
+    fn id(&self, node: NodeIx) -> &str {
+        self.graph.nodes.get(node).map_or("", |node| &node.id)
+    }
+
+    /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
+    fn print_json(&self, schedule: &Schedule, only: Option<NodeIx>, ui: &Ui) -> Result<(), Failure> {
+        let mut out = Out::new(ui);
+        let mut seen = self.story.seen(&self.graph, schedule);
+        let mut separator = "{\"nodes\":[";
+        for node in self.graph.nodes.indices() {
+            let from = seen.next(node);
+            if only.is_none_or(|only| only == node) {
+                if !out.write(&format!("{separator}{}", self.object(node, &from)))? {
+                    break;
+                }
+                separator = ",";
+            }
+        }
+        out.write(if separator == "," { "]}\n" } else { "{\"nodes\":[]}\n" })?;
+        out.finish()
+    }
+
+    fn object(&self, node: NodeIx, from: &[NodeIx]) -> Value {
+        let told = self.story.nodes.get(node.get());
+        let when = |moment: Option<story::Moment>| moment.map(|moment| time::rfc3339(moment.at));
+        let waited = self.waits.get(node.get()).into_iter().flatten();
+        let waited: Vec<Value> =
+            waited.map(|waited| json!({"node": self.id(waited.node), "why": waited.why})).collect();
+        json!({
+            "node": self.id(node),
+            "started": told.and_then(|told| when(told.started)),
+            "ended": told.and_then(|told| when(told.ended)),
+            "waited_for": waited,
+            "ran_ahead": self.story.ran_ahead(node),
+            "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! `selvedge graph`: a document's compiled graph as a drawing (C-13): threads as lanes, nodes in them, and an
+//! arrow for everything that a node waits for or takes over.
+
+mod dot;
+mod drawing;
+mod mermaid;
+
+use crate::args::Common;
+use crate::commands::check;
+use crate::config::Config;
+use crate::failure::{Exit, Failure, text};
+use crate::places;
+use crate::setup::block_on;
+use crate::ui::Ui;
+use clap::{Args, ValueEnum};
+use drawing::Drawing;
+use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_engine::Graph;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const GRAPH_HELP: &str = "\
+Examples:
+  selvedge graph plan.json
+  selvedge graph plan.json --tools ./tools --format dot > plan.dot
+  selvedge graph plans.json --plan report
+
+Each thread is a lane. Thin arrows: what a node takes over from a thread or reads; thick ones: results sent to \
+another thread (data_out); dashed ones: calls that keep their turn. GitHub, GitLab and many editors draw Mermaid in \
+Markdown; `dot -Tsvg plan.dot > plan.svg` draws DOT. Exits with 2 if the document has errors.";
+
+/// `selvedge graph`.
+#[derive(Args, Debug)]
+#[command(after_help = GRAPH_HELP)]
+pub(crate) struct GraphArgs {
+    /// The document
+    pub(crate) file: PathBuf,
+    /// In which language
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// A folder of Python tools
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tools: Vec<PathBuf>,
+    /// MCP servers
+    #[arg(long, value_name = "CONFIG", hide = true)]
+    pub(crate) mcp: Option<PathBuf>,
+    /// Which plan, if the file holds several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plan: Option<String>,
+    /// The dialect, instead of finding out: plan, steps, workflow or agent
+    #[arg(long, value_name = "DIALECT")]
+    pub(crate) dialect: Option<String>,
+}
+
+/// The languages of drawings. (Doc comments on them would make a long help of their own.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    #[default]
+    Mermaid,
+    Dot,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Mermaid => "mermaid",
+            Format::Dot => "dot",
+        }
+    }
+}
+
+/// Draws a document.
+pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let (findings, graph) = compiled(args, common, ui)?;
+    let Some(graph) = graph else { return Err(Failure::findings(Exit::Usage, findings)) };
+    let drawing = Drawing::new(&graph);
+    let drawn = match args.format {
+        Format::Mermaid => mermaid::draw(&drawing),
+        Format::Dot => dot::draw(&drawing),
+    };
+    if ui.json {
+        let object = json!({"format": args.format.name(), "graph": drawn, "diagnostics": findings});
+        ui.result(&format!("{object}\n"));
+        return Ok(Exit::Completed);
+    }
+    for finding in findings.iter().filter(|_| !ui.quiet) {
+        debug_assert_eq!(finding.severity, Severity::Warning, "errors leave no graph");
+        ui.error_text(&text(finding, ui.colour));
+    }
+    let (arrows, size) = (drawing.arrows.len(), drawn.len());
+    if args.format == Format::Mermaid && (arrows > mermaid::ARROWS || size > mermaid::CHARACTERS) {
+        ui.note(&format!(
+            "note: {arrows} arrows in {size} characters; viewers of Mermaid draw {} in {} unless their `maxEdges` and \
+             `maxTextSize` are raised; `--format dot` has no such limit",
+            mermaid::ARROWS,
+            mermaid::CHARACTERS
+        ));
+    }
+    ui.result(&drawn);
+    Ok(Exit::Completed)
+}
+
+/// The findings about the document, and its graph unless there are errors. Tools are known by their metadata.
+fn compiled(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
+    if args.mcp.is_some() {
+        return Err(crate::chosen::no_mcp());
+    }
+    let choice = check::choice(args.plan.as_deref(), args.dialect.as_deref())?;
+    let config = Config::load(&places::config_files(&crate::environment::absolute(Path::new("."))), ui)?;
+    let mut chosen = crate::environment::chosen()?;
+    if !args.tools.is_empty() {
+        chosen.tools = args.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
+    }
+    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    block_on(0, check::one(&args.file, choice, &chosen, &config, &state_dir, ui))?
+}
+
+#[cfg(test)]
+mod tests;

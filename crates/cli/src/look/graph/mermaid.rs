@@ -1,0 +1,85 @@
+//! Mermaid's flowcharts.
+
+use super::drawing::{Arrow, Drawing, Kind, Shape, Why};
+use crate::look::page::clean;
+use std::fmt::Write;
+
+/// What viewers draw unless they are configured otherwise; a drawing can't ask for more by itself.
+pub(super) const ARROWS: usize = 500;
+/// The same in characters.
+pub(super) const CHARACTERS: usize = 50_000;
+
+/// A drawing as Mermaid.
+pub(super) fn draw(drawing: &Drawing) -> String {
+    let mut text = String::new();
+    if let Some(name) = &drawing.name {
+        // A string of JSON is one of YAML.
+        let _ = writeln!(text, "---\ntitle: {}\n---", serde_json::Value::from(clean(name)));
+    }
+    let _ = writeln!(text, "flowchart TB");
+    for (at, lane) in drawing.lanes.iter().enumerate() {
+        let _ = writeln!(text, "  subgraph t{at}[\"{}\"]", escaped(&lane.name));
+        for shape in &lane.shapes {
+            let _ = writeln!(text, "    {}", boxed(shape));
+        }
+        let _ = writeln!(text, "  end");
+    }
+    for shape in &drawing.loose {
+        let _ = writeln!(text, "  {}", boxed(shape));
+    }
+    for arrow in &drawing.arrows {
+        let _ = writeln!(text, "  {}", line(arrow));
+    }
+    text
+}
+
+fn boxed(shape: &Shape) -> String {
+    let lines: Vec<String> = shape.lines.iter().map(|line| escaped(line)).collect();
+    let (open, close) = match shape.kind {
+        Kind::Start | Kind::End => ("([", "])"),
+        Kind::Model => ("(", ")"),
+        Kind::Tool => ("[[", "]]"),
+        Kind::Move => ("[", "]"),
+        Kind::Dot => ("((", "))"),
+    };
+    format!(
+        "{}{open}\"{}\"{close}",
+        shape.id,
+        if lines.is_empty() { " ".to_owned() } else { lines.join("<br/>") }
+    )
+}
+
+fn line(arrow: &Arrow) -> String {
+    let drawn = match arrow.why {
+        Why::Takes => "-->",
+        Why::Sent => "==>",
+        Why::Turn => "-.->",
+    };
+    let label = escaped(&arrow.label);
+    let label = if label.is_empty() { label } else { format!("|\"{label}\"|") };
+    format!("{} {drawn}{label} {}", arrow.from, arrow.to)
+}
+
+/// Text for a label in quotes. What could mean something to Mermaid, to Markdown or to HTML is written as the
+/// number of the character.
+fn escaped(text: &str) -> String {
+    let mut label = String::with_capacity(text.len());
+    // "1. a" and "- a" would be taken for lists.
+    let mut digits = true;
+    for (at, character) in clean(text).trim().chars().enumerate() {
+        let plain = match character {
+            '.' => !digits,
+            '-' | '+' => at > 0,
+            ' ' | '_' | ',' | '/' | '=' | '…' => true,
+            other => other.is_alphanumeric() || !other.is_ascii(),
+        };
+        digits &= character.is_ascii_digit();
+        match plain {
+            true => label.push(character),
+            false => {
+                let _ = write!(label, "#{};", u32::from(character));
+            }
+        }
+    }
+    label
+}

@@ -1,0 +1,177 @@
+use super::*;
+use drawing::{Kind, Why};
+use serde_json::Value;
+
+/// The graph of a plan without tools.
+fn graph(plan: &Value) -> Graph {
+    use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, recognise::Choice};
+    use selvedge_engine::{Effects, ToolDef};
+    use std::sync::Arc;
+
+    struct Tools;
+    impl ToolSource for Tools {
+        fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+            let effects = match name.split('_').next() {
+                Some("write") => Effects::Write,
+                Some("read") => Effects::Read,
+                _ => Effects::Pure,
+            };
+            Some(Arc::new(ToolDef {
+                name: name.into(),
+                description: "".into(),
+                input_schema: json!({"type": "object"}),
+                output_params: (!name.ends_with("_any")).then(Vec::new),
+                effects: Some(effects),
+                version: "1".into(),
+                source: "test".into(),
+                timeout_s: None,
+                approval: false,
+            }))
+        }
+        fn names(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+    let (source, mut found) = (Source::new("plan.json", &plan.to_string()), Diagnostics::new());
+    let document =
+        selvedge_dialects::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
+    let graph = document.compile(&Tools, &serde_json::Map::new(), &mut found);
+    graph.unwrap_or_else(|| panic!("{:?}", found.report(&source)))
+}
+
+fn drawing(nodes: Value) -> Drawing {
+    Drawing::new(&graph(&json!({"task": "t", "nodes": nodes})))
+}
+
+fn says(thread: &str, more: Value) -> Value {
+    let mut node =
+        json!({"node_type": "llm-first", "node_name": "x", "thread_id": thread, "task_prompt": "p"});
+    node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    node
+}
+
+fn calls(thread: &str, tool: &str) -> Value {
+    json!({"node_type": "tool-first", "node_name": "x", "thread_id": thread, "initial_tool_name": tool})
+}
+
+/// `from why to: label` of every arrow, sorted.
+fn arrows(drawing: &Drawing) -> Vec<String> {
+    let why = |why| match why {
+        Why::Takes => "-",
+        Why::Sent => "=",
+        Why::Turn => ".",
+    };
+    let mut arrows: Vec<String> =
+        drawing.arrows.iter().map(|a| format!("{} {} {} {}", a.from, why(a.why), a.to, a.label)).collect();
+    arrows.sort();
+    arrows
+}
+
+/// C-13: a lane for each thread, an arrow for each thing taken over, sent or read.
+#[test]
+fn lanes_boxes_and_arrows() {
+    let drawing = drawing(json!([
+        says("main", json!({})),
+        says(
+            "side",
+            json!({"data_in_slice": [-1, null], "data_out": true, "data_out_description": "Side: "})
+        ),
+        says("main", json!({"task_prompt": "{{n2.output}}"})),
+        says("late", json!({"data_out": true, "data_in_slice": [0, 1]})),
+    ]));
+    let lanes: Vec<(&str, Vec<&str>)> = drawing
+        .lanes
+        .iter()
+        .map(|lane| (lane.name.as_str(), lane.shapes.iter().map(|shape| shape.id.as_str()).collect()))
+        .collect();
+    assert_eq!(lanes, [("main", vec!["s0", "n0", "n2", "e0"]), ("side", vec!["n1"]), ("late", vec!["n3"])]);
+    let expected = [
+        "n0 - n1 takes the last",
+        "n0 - n2 continues",
+        "n1 - n2 result",
+        "n1 = n2 Side:",
+        "n3 = e0 data_out",
+        "s0 - n0 continues",
+        "s0 - n3 takes the first",
+    ];
+    assert_eq!(arrows(&drawing), expected);
+    assert_eq!(drawing.lanes[0].shapes[1].lines, ["n1", "x", "model"]);
+    assert_eq!(drawing.lanes[0].shapes[3].kind, Kind::End);
+}
+
+/// Calls that keep their turn have an arrow only where nothing else says who comes first.
+#[test]
+fn turns_are_drawn_where_nothing_else_orders_calls() {
+    let drawing = drawing(json!([
+        calls("a", "write_x"),
+        calls("a", "write_x"),
+        calls("b", "read_x"),
+        calls("c", "read_x"),
+        calls("d", "pure_x"),
+        calls("e", "write_x"),
+    ]));
+    let turns: Vec<String> = arrows(&drawing).into_iter().filter(|arrow| arrow.contains(" . ")).collect();
+    let expected = ["n1 . n2 in turn", "n1 . n3 in turn", "n2 . n5 in turn", "n3 . n5 in turn"];
+    assert_eq!(turns, expected);
+}
+
+/// The size of a drawing is linear in that of the document, whatever waits for whatever.
+#[test]
+fn drawings_stay_linear() {
+    let fans: Vec<Value> = (0..150)
+        .map(|at| says(&format!("f{at}"), json!({"data_out": true})))
+        .chain((0..150).map(|at| says(&format!("r{at}"), json!({"data_in_slice": [null, null]}))))
+        .collect();
+    let steps: Vec<Value> = (0..150)
+        .flat_map(|at| {
+            let sends = says(&format!("f{at}"), json!({"data_out": true}));
+            [sends, says(&format!("r{at}"), json!({"data_in_slice": [null, null]}))]
+        })
+        .collect();
+    let names: Vec<Value> = (0..150)
+        .map(|at| calls(&format!("f{at}"), "pure_any"))
+        .chain((0..150).map(|at| says(&format!("r{at}"), json!({"task_prompt": "{{x}}"}))))
+        .collect();
+    let writes: Vec<Value> =
+        (0..300).map(|at| calls(&format!("w{at}"), if at % 9 > 0 { "read_x" } else { "write_x" })).collect();
+    for nodes in [fans, steps, names, writes] {
+        let drawing = drawing(Value::from(nodes));
+        let boxes = drawing.lanes.iter().map(|lane| lane.shapes.len()).sum::<usize>() + drawing.loose.len();
+        assert!(
+            boxes < 900 && drawing.arrows.len() < 1_900,
+            "{boxes} boxes, {} arrows",
+            drawing.arrows.len()
+        );
+        // Everything is connected to what is there.
+        let known: std::collections::HashSet<&str> = drawing
+            .lanes
+            .iter()
+            .flat_map(|lane| &lane.shapes)
+            .chain(&drawing.loose)
+            .map(|shape| shape.id.as_str())
+            .collect();
+        assert!(drawing.arrows.iter().all(|a| known.contains(&*a.from) && known.contains(&*a.to)));
+    }
+}
+
+/// Text that means something to Mermaid, Markdown, HTML or DOT stays text.
+#[test]
+fn names_are_escaped() {
+    let wild = "a\"b]] --> c; #quot; %%{init}%% <b> & \\ | `x` :::y\n末端 end \u{202e}🎉";
+    let plan = json!({"task": "t", "name": wild, "nodes": [
+        says(wild, json!({"node_name": wild, "node_id": "1. x", "data_out": true, "data_out_description": wild})),
+        says("- a", json!({"node_name": "1. a", "node_id": "- a"})),
+    ]});
+    let drawing = Drawing::new(&graph(&plan));
+    let mermaid = mermaid::draw(&drawing);
+    for line in mermaid.lines().skip_while(|line| *line != "flowchart TB").skip(1) {
+        let inside: String = line.split('"').skip(1).step_by(2).collect();
+        let plain = inside.replace("<br/>", "");
+        assert!(!plain.contains(['<', '>', '`', '|', '[', ']', '\\', '%', '&', ':', '\u{202e}']), "{line}");
+        assert_eq!(line.matches('"').count() % 2, 0, "{line}");
+    }
+    assert!(mermaid.contains("末端 end") && mermaid.contains("🎉"), "{mermaid}");
+    assert!(mermaid.contains("\"1#46; x<br/>") && mermaid.contains("\"#45; a<br/>1#46; a"), "{mermaid}");
+    let dot = dot::draw(&drawing);
+    assert!(dot.contains(r#"a\"b]] --> c; #quot; %%{init}%% <b> &amp; \\ | `x`"#), "{dot}");
+}

@@ -1,0 +1,137 @@
+//! `selvedge init`: a project that runs at once, with a scripted model in place of a real one (C-14).
+
+use crate::failure::{Exit, Failure};
+use crate::ui::Ui;
+use clap::Args;
+use serde_json::json;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const INIT_HELP: &str = "\
+Examples:
+  selvedge init
+  selvedge init my-project
+
+Writes a plan with a tool, scripted replies that stand in for a model, and a configuration with the choices \
+commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
+
+/// `selvedge init`.
+#[derive(Args, Debug)]
+#[command(after_help = INIT_HELP)]
+pub(crate) struct InitArgs {
+    /// The project's folder, which need not exist
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+}
+
+/// The files of a new project.
+const FILES: [(&str, &str); 5] = [
+    ("plan.json", include_str!("init/plan.json")),
+    ("script.yaml", include_str!("init/script.yaml")),
+    ("selvedge.toml", include_str!("init/selvedge.toml")),
+    ("count_words.py", include_str!("init/count_words.py")),
+    ("notes.md", include_str!("init/notes.md")),
+];
+/// Written where there is none; one that is there belongs to somebody else.
+const IGNORE: (&str, &str) = (".gitignore", ".selvedge/\n");
+/// Runs are kept in a folder of this name that is found upwards (C-01).
+const STATE: &str = ".selvedge";
+
+/// Writes a project.
+pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
+    let dir = &args.dir;
+    refuse(dir)?;
+    create(dir)?;
+    create(&dir.join(STATE))?;
+    let mut written: Vec<&str> = Vec::new();
+    for (name, text) in FILES {
+        write(&dir.join(name), text)?;
+        written.push(name);
+    }
+    if dir.join(IGNORE.0).symlink_metadata().is_err() {
+        write(&dir.join(IGNORE.0), IGNORE.1)?;
+        written.push(IGNORE.0);
+    }
+    let next = next(dir);
+    if !written.contains(&IGNORE.0) {
+        ui.note("note: there is a .gitignore already; add .selvedge/ to it to keep runs out of git");
+    }
+    if ui.json {
+        ui.result(&format!("{}\n", json!({"files": written, "next": next})));
+        return Ok(Exit::Completed);
+    }
+    let mut text = String::new();
+    for name in &written {
+        text.push_str(&format!("wrote {}\n", dir.join(name).display()));
+    }
+    text.push_str("\nNext:\n");
+    for command in &next {
+        text.push_str(&format!("  {command}\n"));
+    }
+    text.push_str("\nThe replies come from script.yaml; selvedge.toml says how to choose a model instead.\n");
+    ui.result(&crate::ui::harmless(&text));
+    Ok(Exit::Completed)
+}
+
+/// Nothing of what is there is overwritten (exit 2).
+fn refuse(dir: &Path) -> Result<(), Failure> {
+    if dir.exists() && !dir.is_dir() {
+        let message = format!("{} is there, and is no folder", dir.display());
+        return Err(Failure::usage("C-14", "exists", &message).help("name another folder"));
+    }
+    let there: Vec<&str> = FILES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| dir.join(name).symlink_metadata().is_ok())
+        .collect();
+    match there.is_empty() {
+        true => Ok(()),
+        false => {
+            let message = format!("{} has {} already; nothing was written", dir.display(), there.join(", "));
+            Err(Failure::usage("C-14", "exists", &message).help("name another folder: selvedge init DIR"))
+        }
+    }
+}
+
+fn create(dir: &Path) -> Result<(), Failure> {
+    DirBuilder::new().recursive(true).create(dir).map_err(|error| refused(dir, &error))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    // Whoever was faster keeps what he wrote.
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("{} can't be written: {error}", path.display());
+    match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage("C-14", "exists", &message),
+        _ => Failure::environment("C-14", "not-written", &message).help("check who may write there"),
+    }
+}
+
+/// The commands that come next; they work as they stand.
+fn next(dir: &Path) -> Vec<String> {
+    let mut next = Vec::new();
+    if dir != Path::new(".") {
+        next.push(format!("cd {}", quoted(dir)));
+    }
+    next.extend(
+        ["check plan.json", "run plan.json --script script.yaml", "runs"]
+            .map(|rest| format!("selvedge {rest}")),
+    );
+    next
+}
+
+/// A path as a shell takes it in one piece.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | ',');
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}

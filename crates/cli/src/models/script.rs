@@ -1,0 +1,48 @@
+//! The file of a scripted model (C-07).
+
+use super::Models;
+use crate::chosen::Chosen;
+use crate::failure::Failure;
+use selvedge_adapters::models::router::Router;
+use selvedge_adapters::models::scripted::Scripted;
+use selvedge_store::BlobHash;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The largest script.
+const BYTES: u64 = 64 << 20;
+/// Where pipes are that the shell has opened for us: reading them comes to an end.
+const OPENED: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
+
+/// One scripted model for every role.
+pub(super) fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failure> {
+    let name = path.display().to_string();
+    let wrong = |message: &str| Failure::about_file(&name, "C-07", "bad-script", message);
+    let unreadable = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::about_file(&name, "C-12", "file-not-found", "there is no such script")
+                .help("check --script; relative paths start at the current folder")
+        }
+        _ => wrong(&format!("the script can't be read: {error}")),
+    };
+    // Opening a pipe that nobody writes to would wait for ever.
+    let facts = std::fs::metadata(path).map_err(unreadable)?;
+    if !facts.is_file() && !OPENED.iter().any(|place| path.starts_with(place)) {
+        return Err(wrong("a script must be a file").help("name a file of rules, or /dev/stdin"));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > BYTES {
+        return Err(wrong("the script is larger than 64 MiB"));
+    }
+    chosen.script_hash = Some(BlobHash::of(&bytes).to_string());
+    let yaml = String::from_utf8(bytes).map_err(|_| wrong("the script is not UTF-8 text"))?;
+    let scripted = Scripted::parse(&name, &yaml).map_err(|error| {
+        wrong(&error.message)
+            .at(error.line, error.column)
+            .help("a script is a list of rules: - when: {…}, reply: {text: …}")
+    })?;
+    Ok(Models { scripted: true, ..Models::of(Router::single(Arc::new(scripted), None)) })
+}

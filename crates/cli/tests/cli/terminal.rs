@@ -1,0 +1,170 @@
+//! The live view on a terminal, and what becomes of a run whose terminal goes away (C-01, C-04, C-05).
+
+use crate::support::{Place, finish, says};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const SCRIPT: &str = "
+- when: {node: b}
+  reply: {text: the second reply in pieces, delay_ms: 1500, usage: {input_tokens: 10, output_tokens: 5}}
+- when: {}
+  reply: {text: first, delay_ms: 300}
+";
+
+/// A terminal that nobody sits at.
+struct Terminal {
+    master: File,
+    slave: OwnedFd,
+}
+
+impl Terminal {
+    fn new(columns: u16, rows: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let slave = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&slave, size).unwrap();
+        Self { master: File::from(master), slave }
+    }
+
+    /// Starts a command with its stderr here; who closes the result closes the terminal.
+    fn start(self, place: &Place, args: &[&str], environment: &[(&str, &str)]) -> (Child, File) {
+        let mut command = place.command(args);
+        command.envs(environment.iter().copied()).stderr(Stdio::from(self.slave));
+        (command.spawn().unwrap(), self.master)
+    }
+}
+
+/// What comes out of a terminal, as it comes.
+fn watch(mut master: File) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&seen);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        // The end of a terminal without writers is an error on Linux.
+        while let Ok(read) = master.read(&mut buffer)
+            && read > 0
+        {
+            bytes.extend_from_slice(&buffer[..read]);
+            *kept.lock().unwrap() = String::from_utf8_lossy(&bytes).into_owned();
+        }
+    });
+    (seen, reader)
+}
+
+#[track_caller]
+fn wait_until(seen: &Mutex<String>, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while !seen.lock().unwrap().contains(what) {
+        assert!(Instant::now() < deadline, "{what:?} never came: {:?}", seen.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
+    place.write("s.yaml", SCRIPT);
+    place
+}
+
+const RUN: [&str; 6] = ["run", "plan.json", "--script", "s.yaml", "--run-id", "r"];
+
+/// Whatever was switched off was switched on again after it.
+#[track_caller]
+fn left_in_order(text: &str) {
+    for (off, on) in
+        [("\u{1b}[?25l", "\u{1b}[?25h"), ("\u{1b}[?7l", "\u{1b}[?7h"), ("\u{1b}[?2026h", "\u{1b}[?2026l")]
+    {
+        assert!(text.rfind(on) >= text.rfind(off), "{off:?} stays: {text:?}");
+    }
+}
+
+#[test]
+fn a_run_is_shown_live_and_its_result_alone_is_on_stdout() {
+    let place = place();
+    let (child, master) = Terminal::new(80, 24).start(&place, &RUN, &[]);
+    let (seen, reader) = watch(master);
+    let done = finish(child).exits(0);
+    reader.join().unwrap();
+    assert_eq!(done.stdout, "the second reply in pieces\n");
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains("1/2 nodes") && seen.contains('▸'), "no lanes: {seen:?}");
+    assert!(seen.contains("the second reply"), "no streamed text: {seen:?}");
+    left_in_order(&seen);
+    // The picture is gone; what is left are plain lines.
+    let end = seen.rsplit("\u{1b}[?2026h").next().unwrap();
+    assert!(end.contains("total") && end.contains("2 of 2 nodes, 2 model calls, 10+5 tokens"), "{end:?}");
+    assert!(!end.contains('▸'), "{end:?}");
+}
+
+#[test]
+fn a_terminal_that_can_t_or_shall_not_shows_lines_or_nothing() {
+    let place = place();
+    for (environment, quiet, lines) in [([("TERM", "dumb")], false, true), ([("TERM", "xterm")], true, false)]
+    {
+        let args = [&["run", "plan.json", "--script", "s.yaml"][..], if quiet { &["--quiet"] } else { &[] }]
+            .concat();
+        let (child, master) = Terminal::new(80, 24).start(&place, &args, &environment);
+        let (seen, reader) = watch(master);
+        finish(child).exits(0);
+        reader.join().unwrap();
+        let seen = seen.lock().unwrap();
+        assert!(!seen.contains('\u{1b}'), "{seen:?}");
+        assert_eq!(seen.contains("start a"), lines, "{seen:?}");
+    }
+    // Without colours the picture is there all the same.
+    let (child, master) = Terminal::new(20, 10).start(&place, &RUN, &[("NO_COLOR", "1")]);
+    let (seen, reader) = watch(master);
+    finish(child).exits(0);
+    reader.join().unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains('▸') && !seen.contains("\u{1b}[36m"), "{seen:?}");
+}
+
+#[test]
+fn a_run_goes_on_when_its_terminal_is_gone_or_takes_nothing() {
+    for close in [true, false] {
+        let place = place();
+        // Much to say: a terminal that is not read is full long before the end.
+        let nodes = (0..150).map(|n| says(&format!("n{n}"), &"word ".repeat(40)));
+        place.plan("plan.json", nodes.collect());
+        place.write("s.yaml", &SCRIPT.replace("300", "10"));
+        let (child, master) = Terminal::new(200, 50).start(&place, &[&RUN[..], &["-v"]].concat(), &[]);
+        std::thread::sleep(Duration::from_millis(700));
+        let kept = (!close).then_some(master);
+        let done = finish(child).exits(0);
+        assert_eq!(done.stdout, "first\n", "closed: {close}");
+        drop(kept);
+    }
+}
+
+#[test]
+fn an_interrupt_counts_down_and_says_how_to_resume() {
+    let place = place();
+    place.write("s.yaml", &SCRIPT.replace("1500", "30000"));
+    let (child, master) = Terminal::new(80, 24).start(&place, &RUN, &[]);
+    let (seen, reader) = watch(master);
+    wait_until(&seen, "1/2 nodes");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    wait_until(&seen, "stopping: 1 call may end within 5 s");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let done = finish(child).exits(130);
+    reader.join().unwrap();
+    let seen = seen.lock().unwrap();
+    left_in_order(&seen);
+    assert!(seen.trim_end().ends_with("go on with: selvedge resume r"), "{seen:?}");
+    assert_eq!(done.stdout, "");
+}

@@ -1,0 +1,192 @@
+//! `explain` (C-15, P-20): when nodes ran, whom they waited for, whose messages they saw.
+
+use crate::support::{Place, calls, says};
+use crate::world::{completed, end, failed, killed, place, waiting};
+use serde_json::{Value, json};
+
+fn nodes(place: &Place, run: &str) -> Vec<Value> {
+    let explained = place.run(&["explain", run, "--json"]).exits(0).json();
+    assert_eq!(explained.as_object().unwrap().len(), 1);
+    explained["nodes"].as_array().unwrap().clone()
+}
+
+/// The time of the last event of a kind at a node.
+fn last(place: &Place, run: &str, kind: &str, node: &str) -> Value {
+    let events = place.run(&["show", run, "--events", "--json"]).exits(0).json();
+    let events = events["events"].as_array().unwrap().iter().rev();
+    let mut found = events.filter(|event| event["kind"] == kind && event["node"] == node);
+    found.next().map_or(Value::Null, |event| event["at"].clone())
+}
+
+#[test]
+fn the_shape_is_that_of_the_contract() {
+    let place = place();
+    completed(&place, "one");
+    let nodes = nodes(&place, "one");
+    let ids: Vec<&Value> = nodes.iter().map(|node| &node["node"]).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    for node in &nodes {
+        let keys: Vec<&str> = node.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["node", "started", "ended", "waited_for", "ran_ahead", "messages_from"]);
+        let id = node["node"].as_str().unwrap();
+        assert_eq!(
+            node["started"],
+            last(&place, "one", "node_started", id),
+            "times are those of the journal"
+        );
+        assert_eq!(node["ended"], last(&place, "one", "node_finished", id));
+        assert_eq!(node["ran_ahead"], false);
+    }
+    assert_eq!(nodes[0]["waited_for"], json!([]));
+    let waits = json!([{"node": "a", "why": "continues thread main; reads sum"}]);
+    assert_eq!(nodes[1]["waited_for"], waits);
+    assert_eq!(nodes[2]["waited_for"], json!([{"node": "b", "why": "continues thread main"}]));
+    let from: Vec<&Value> = nodes.iter().map(|node| &node["messages_from"]).collect();
+    assert_eq!(from, [&json!([]), &json!(["a"]), &json!(["a", "b"])]);
+}
+
+/// P-06, P-18: messages keep who said them, wherever they are taken; who asks no model shows nobody's.
+#[test]
+fn messages_are_traced_to_who_said_them() {
+    let place = Place::new();
+    let on = |thread: &str, mut node: Value, more: Value| {
+        node["thread_id"] = json!(thread);
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node
+    };
+    place.plan(
+        "plan.json",
+        json!([
+            on("sum", says("open", ""), json!({})),
+            on("x", says("x", "X"), json!({"data_out": true, "data_out_thread": "sum"})),
+            on(
+                "y",
+                says("y", "Y"),
+                json!({"data_out": true, "data_out_thread": "sum", "data_out_description": "Y: "})
+            ),
+            on("sum", says("meet", "M"), json!({})),
+            on("late", says("late", "L"), json!({"data_in_thread": "sum", "data_in_slice": [1, 3]})),
+            on("later", says("later", "L"), json!({"data_in_thread": "late", "data_in_slice": [1, null]})),
+            on("alone", says("alone", "A"), json!({"data_in_slice": [0, 1]})),
+        ]),
+    );
+    place.write("s.yaml", "- reply: {text: ok, delay_ms: 30}\n");
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    let nodes = nodes(&place, "r");
+    let of = |at: usize, field: &str| nodes[at][field].clone();
+    assert_eq!(of(0, "messages_from"), json!([]));
+    assert_eq!(of(3, "messages_from"), json!(["x", "y"]));
+    assert_eq!(of(4, "messages_from"), json!(["x", "y"]));
+    assert_eq!(of(5, "messages_from"), json!(["y", "late"]));
+    assert_eq!(of(6, "messages_from"), json!([]), "the task is nobody's");
+    let waits: Vec<String> = of(3, "waited_for")
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|waited| format!("{}: {}", waited["node"].as_str().unwrap(), waited["why"].as_str().unwrap()))
+        .collect();
+    let why = "continues thread sum";
+    assert_eq!(waits, [format!("open: {why}"), format!("x: {why}"), format!("y: {why}")]);
+    assert_eq!(of(4, "waited_for")[0]["why"], "takes [1, 3] of thread sum");
+    let ahead: Vec<bool> = nodes.iter().map(|node| node["ran_ahead"].as_bool().unwrap()).collect();
+    assert_eq!(ahead, [false, false, true, false, true, false, true], "{nodes:#?}");
+
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "seq", "--sequential", "-q"]).exits(0);
+    let nodes = self::nodes(&place, "seq");
+    assert!(nodes.iter().all(|node| node["ran_ahead"] == false));
+    let why = nodes[6]["waited_for"].clone();
+    assert_eq!(why, json!([{"node": "later", "why": "sequential execution"}]));
+}
+
+#[test]
+fn a_failed_run_and_its_resume() {
+    let place = place();
+    failed(&place, "two");
+    let before = nodes(&place, "two");
+    assert!(before[1]["ended"].is_string(), "{before:?}");
+    let page = place.run(&["explain", "two"]).exits(0).stdout;
+    assert!(page.contains("1 of 2 nodes done, 1 failed") && page.contains("failed 0."), "{page}");
+    place.write("ok", "");
+    place.run(&["resume", "two", "-q"]).exits(0);
+    let after = nodes(&place, "two");
+    assert_eq!(after[0], before[0], "what had retired ran once");
+    assert_eq!(after[1]["started"], last(&place, "two", "node_started", "b"), "the last visit counts");
+    assert!(after[1]["started"].as_str() > before[1]["ended"].as_str(), "{after:?}");
+}
+
+#[test]
+fn nodes_that_wait_or_never_ran() {
+    let place = place();
+    waiting(&place, "w");
+    let waiting = nodes(&place, "w");
+    assert!(waiting[0]["started"].is_string() && waiting[0]["ended"].is_null(), "{waiting:?}");
+    assert_eq!(waiting[1]["ran_ahead"], true);
+    let page = place.run(&["explain", "w"]).exits(0).stdout;
+    assert!(page.contains("waiting, 1 of 2 nodes done") && page.contains("not ended"), "{page}");
+    assert!(page.contains("» 1 started before an earlier node"), "{page}");
+
+    killed(&place, "k");
+    let killed = nodes(&place, "k");
+    assert!(killed[0]["ended"].is_string() && killed[1]["ended"].is_null(), "{killed:?}");
+    let page = place.run(&["explain", "k"]).exits(0).stdout;
+    assert!(page.contains("running (not driven)") && page.contains('▒'), "{page}");
+
+    place.plan("fails.json", json!([calls("a", "may", json!({})), says("b", "B")]));
+    place.write("s.yaml", "- reply: {text: ok}\n");
+    place.run(&["run", "fails.json", "--script", "s.yaml", "--run-id", "f", "-q"]).exits(1);
+    let failed = nodes(&place, "f");
+    let never = json!({"node": "b", "started": null, "ended": null, "ran_ahead": false, "messages_from": [],
+                       "waited_for": [{"node": "a", "why": "continues thread main"}]});
+    assert_eq!(failed[1], never);
+    assert!(place.run(&["explain", "f"]).exits(0).stdout.contains("1 not started"));
+}
+
+#[test]
+fn one_node_has_a_page_of_its_own() {
+    let place = place();
+    completed(&place, "one");
+    let page = place.run(&["explain", "one", "--node", "b"]).exits(0).stdout;
+    for part in ["node b", "continues thread main; reads sum", "messages of a", "took"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let one = place.run(&["explain", "one", "--node", "b", "--json"]).exits(0).json();
+    assert_eq!(one["nodes"], json!([nodes(&place, "one")[1]]));
+    let wrong = place.run(&["explain", "one", "--node", "z", "--json"]).exits(2);
+    assert_eq!(wrong.stdout, "");
+    assert!(wrong.error()["help"].as_str().unwrap().contains("a, b, c"), "{wrong:?}");
+    assert_eq!(place.run(&["explain", "nobody", "--json"]).exits(2).error()["code"], "unknown-run");
+    place.plan("empty.json", json!([]));
+    place.run(&["run", "empty.json", "--run-id", "e", "-q"]).exits(0);
+    assert_eq!(place.run(&["explain", "e", "--json"]).exits(0).json(), json!({"nodes": []}));
+    place.run(&["explain", "e"]).exits(0);
+}
+
+/// 300 nodes are 300 lines, none wider than the page.
+#[test]
+fn many_nodes_are_a_line_each() {
+    let place = Place::new();
+    let node = |at: usize| {
+        let mut node = says(&format!("node-with-a-long-name-{at}"), "");
+        node["thread_id"] = json!(format!("t{}", at % 100));
+        node["data_out"] = json!(true);
+        node
+    };
+    place.plan("many.json", (0..300).map(node).collect());
+    place.run(&["run", "many.json", "--run-id", "many", "-q"]).exits(0);
+    let page = place.run(&["explain", "many"]).exits(0).stdout;
+    assert_eq!(page.lines().filter(|line| line.starts_with("node-with")).count(), 300);
+    assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+    assert!(!page.contains('\u{1b}'));
+    let explained = nodes(&place, "many");
+    assert!(explained.iter().all(|node| node["waited_for"].as_array().unwrap().len() <= 1), "{explained:?}");
+}
+
+#[test]
+fn it_looks_at_a_run_that_is_driven() {
+    let place = place();
+    let child = crate::world::driven(&place, "live");
+    let live = nodes(&place, "live");
+    assert!(live[1]["started"].is_string() && live[1]["ended"].is_null(), "{live:?}");
+    assert_eq!(live[1]["messages_from"], json!(["a"]));
+    end(child);
+}

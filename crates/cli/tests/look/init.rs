@@ -1,0 +1,79 @@
+//! `init` (C-14): a project that runs at once.
+
+use crate::support::{Place, finish};
+use serde_json::json;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs commands as a person would paste them.
+fn paste(place: &Place, folder: &Path, commands: &[&str]) -> crate::support::Done {
+    let binary = Path::new(env!("CARGO_BIN_EXE_selvedge")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &commands.join("\n")]).current_dir(folder).env_clear();
+    shell
+        .env("PATH", format!("{}:{path}", binary.display()))
+        .env("HOME", place.work().parent().unwrap().join("home"));
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(shell.spawn().unwrap())
+}
+
+#[test]
+fn a_new_project_runs_with_the_commands_it_prints() {
+    let place = Place::new();
+    for dir in ["demo", "a folder/it's new"] {
+        let made = place.run(&["init", dir, "--json"]).exits(0).json();
+        let files =
+            json!(["plan.json", "script.yaml", "selvedge.toml", "count_words.py", "notes.md", ".gitignore"]);
+        assert_eq!(made["files"], files);
+        let next: Vec<&str> =
+            made["next"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+        let done = paste(&place, &place.work(), &next).exits(0);
+        assert!(done.stderr.contains("0 errors, 0 warnings"), "{done:#?}");
+        assert!(done.stdout.starts_with("What the Bees Did in March\n"), "{done:#?}");
+        assert!(done.stdout.contains("completed"), "the list of runs: {done:#?}");
+        // Runs are kept in the project.
+        assert!(place.work().join(dir).join(".selvedge/selvedge.db").exists());
+        assert_eq!(
+            std::fs::read_to_string(place.work().join(dir).join(".gitignore")).unwrap(),
+            ".selvedge/\n"
+        );
+        let checked =
+            paste(&place, &place.work().join(dir), &["selvedge run plan.json --script script.yaml --json"]);
+        let run = checked.exits(0).json();
+        assert_eq!(run["results"]["count"]["output"]["words"], 57);
+        assert_eq!((&run["scripted"], &run["warnings"]), (&json!(true), &json!([])));
+    }
+}
+
+#[test]
+fn people_get_the_commands_too() {
+    let place = Place::new();
+    let text = place.run(&["init"]).exits(0).stdout;
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(commands[0], "selvedge check plan.json", "{text}");
+    paste(&place, &place.work(), &commands).exits(0);
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let place = Place::new();
+    place.write("p/notes.md", "mine");
+    let refused = place.run(&["init", "p", "--json"]).exits(2);
+    assert!(refused.error()["message"].as_str().unwrap().contains("notes.md"), "{refused:?}");
+    assert_eq!(std::fs::read_dir(place.work().join("p")).unwrap().count(), 1, "nothing was written");
+    assert_eq!(std::fs::read_to_string(place.work().join("p/notes.md")).unwrap(), "mine");
+    // A second time.
+    place.run(&["init", "q"]).exits(0);
+    let refused = place.run(&["init", "q"]).exits(2);
+    assert!(refused.stderr.contains("plan.json, script.yaml, selvedge.toml"), "{refused:?}");
+    // What git ignores is the repository's own business.
+    place.write("r/.gitignore", "target/\n");
+    let made = place.run(&["init", "r", "--json"]).exits(0);
+    assert!(!made.json()["files"].as_array().unwrap().contains(&json!(".gitignore")));
+    assert!(made.stderr.contains(".selvedge/"), "{made:?}");
+    assert_eq!(std::fs::read_to_string(place.work().join("r/.gitignore")).unwrap(), "target/\n");
+    place.write("file", "");
+    place.run(&["init", "file"]).exits(2);
+    place.run(&["init", "file/below"]).exits(2);
+}
