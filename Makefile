@@ -30,7 +30,7 @@ endif
 # Measurements; `cargo run --release -p selvedge-bench -- W1` and so on run one workload.
 bench:
 	cargo build --locked --release -p selvedge-bench
-	for workload in W1 W4 W7 compile resume; do $(TARGET)/release/bench $$workload || exit 1; done
+	$(TARGET)/release/bench all
 
 lint:
 	cargo fmt --all --check

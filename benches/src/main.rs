@@ -9,15 +9,19 @@
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
 //! | `compile` | reading, checking and lowering a plan of 10,000 nodes |
 //! | `resume` | loading a run of 100,000 events up to its first effect |
-//! | `oneshot` | one node over HTTP, for the time from process start to the first request |
+//! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
+//! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
+//! | `serve` | the model that `all` talks to |
 //! | `smoke` | all that need no server, at 1 % of their size |
 
+mod all;
 mod http;
 mod measure;
 mod parts;
 mod plans;
 mod ports;
 mod runs;
+mod serve;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -33,6 +37,8 @@ fn main() -> Result<()> {
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
         "oneshot" => runs::oneshot(),
+        "all" => all::all(),
+        "serve" => serve::serve(),
         "smoke" => {
             runs::w1(scale)?;
             runs::w4(scale)?;

@@ -26,7 +26,7 @@ pub(crate) fn driver(model: Arc<dyn Model>) -> Driver {
 }
 
 async fn drive(driver: &Driver, graph: &Arc<Graph>, store: Option<&Arc<Store>>) -> Result<(State, Journal)> {
-    let id = format!("bench-{}", RUNS.fetch_add(1, Ordering::Relaxed));
+    let id = format!("bench-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let mut journal = match store {
         None => Journal::Memory(Vec::new()),
         Some(store) => {
@@ -197,8 +197,11 @@ async fn all(
 pub(crate) fn oneshot() -> Result<()> {
     let runtime = runtime()?;
     runtime.block_on(async {
+        let state = std::env::var_os("BENCH_STATE");
+        let store =
+            state.map(|state| Store::open(state.as_ref(), Mode::ReadWrite).map(Arc::new)).transpose()?;
         let driver = driver(http::model("")?);
         let graph = plans::compile(&plans::chain(1).to_string())?;
-        drive(&driver, &graph, None).await.map(drop)
+        drive(&driver, &graph, store.as_ref()).await.map(drop)
     })
 }

@@ -127,16 +127,23 @@ def snoop(_):
         found += [path for path in glob.glob(pattern) if silent(read, path)]
     found += silent(os.listdir, base, [])
     for proc in glob.glob('/proc/[0-9]*'):
-        if 'canary' in silent(read, proc + '/environ', '') or silent(os.listdir, proc + '/fd') and proc not in mine():
-            found.append(proc)
+        if proc in mine():
+            continue
+        if 'canary' in silent(read, proc + '/environ', ''):
+            found.append(proc + '/environ')
+        for fd in silent(os.listdir, proc + '/fd', []):
+            found += silent(lambda path: [path + ' ' + os.readlink(path)], proc + '/fd/' + fd, [])
+        for deed in (lambda path: open(path + '/mem', 'rb'), lambda path: read(path + '/maps'), lambda path: os.listdir(path + '/cwd')):
+            found += [proc + ' is open'] if silent(deed, proc) else []
     for pid in range(1, 400):
-        if '/proc/%d' % pid not in mine():
+        if pid != os.getpid():
             silent(lambda pid: os.kill(pid, 9), pid)
     return found or None
 
 def mine():
-    # Its own number is another in the mounted /proc.
-    return ['/proc/%s' % os.readlink('/proc/self')] + ['/proc/%d' % pid for pid in (os.getpid(), 1)]
+    # Itself and its parent: their numbers are others in the mounted /proc.
+    parent = [line.split()[1] for line in read('/proc/self/status').splitlines() if line.startswith('PPid:')]
+    return ['/proc/' + os.readlink('/proc/self'), '/proc/' + parent[0]]
 
 def descriptors(_):
     return [os.readlink('/proc/self/fd/%s' % fd) for fd in os.listdir('/proc/self/fd') if os.path.lexists('/proc/self/fd/%s' % fd)]

@@ -207,7 +207,15 @@ fn configured(
             limits,
             ..ProviderConfig::new(spec.provider, spec.model.as_str()).at(spec.base_url.as_str())
         };
-        let model = reachable(model, http)?;
+        let model = match Endpoint::new(model, http) {
+            Ok(model) => model,
+            Err(why) if wanted.contains_key(name.as_str()) => {
+                return Err(Failure::environment("C-14", "bad-base-url", &format!("[models.{name}]: {why}"))
+                    .help("correct base_url in selvedge.toml"));
+            }
+            // Nobody asks it.
+            Err(_) => continue,
+        };
         if !model.sends_extras() {
             plain.extend(wanted.get(name.as_str()).into_iter().flatten().map(|role| Arc::clone(role)));
         }

@@ -72,6 +72,12 @@ impl Reading {
     /// # Errors
     /// If it is not there, or does not begin with a graph that can be read.
     pub fn open(store: &Store, run: &str) -> Result<Self, LoadError> {
+        let info = store.run(run)?;
+        if info.fork.is_none() {
+            let graph = graph_of(store, &info)?;
+            return Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() });
+        }
+        // A fork's journal begins with its source's graph, whichever it came to.
         let first = store.journal(run, 1)?.next().transpose()?;
         let first = first.ok_or_else(|| unreadable(run, "event 1", "its journal is empty"))?;
         let Event::Started(start) = parsed(run, &first)? else {

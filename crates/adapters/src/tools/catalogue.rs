@@ -150,6 +150,8 @@ impl Catalogue {
             scratch_root: config.scratch_root.clone(),
             isolation: config.isolation.clone(),
             hidden: config.hidden.clone(),
+            #[cfg(target_os = "linux")]
+            warm: Default::default(),
             progress: config.progress.clone(),
         };
         let require_isolation = config.require_isolation;

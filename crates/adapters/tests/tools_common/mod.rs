@@ -72,8 +72,12 @@ impl World {
         catalogue
     }
 
+    /// Whether no call has left anything: the folders of warm interpreters stay, empty.
     pub fn scratch_is_empty(&self) -> bool {
-        std::fs::read_dir(self.path("scratch")).unwrap().next().is_none()
+        let entries = |path: PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        entries(self.path("scratch")).all(|path| {
+            path.display().to_string().contains("selvedge-warm-") && entries(path).next().is_none()
+        })
     }
 }
 

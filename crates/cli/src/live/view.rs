@@ -128,6 +128,15 @@ impl View {
 
     /// Events that are durable now, and the state after them.
     pub(super) fn events(&mut self, state: &State, records: &[Record]) {
+        // Nodes stand elsewhere then, and a fork may have others: the state after all of it says where.
+        let anew = |record: &Record| matches!(record.event, Event::Resumed { .. } | Event::Forked(_));
+        if records.iter().any(anew) {
+            self.usage = state.usage();
+            self.track = Track::new(state);
+            self.nodes = state.progress().1;
+            self.spent.resize(self.track.lanes().len(), Tokens::default());
+            return self.catch_up(state, self.begun.max(records.last().map_or(0, |record| record.at)));
+        }
         let mut touched = Vec::new();
         for record in records {
             touched.extend(self.event(state, record));
@@ -179,11 +188,6 @@ impl View {
                 let node = self.asks.remove(ask)?;
                 self.active.get_mut(&node)?.asking.retain(|(known, _)| known != ask);
                 Some(node)
-            }
-            Event::Resumed { .. } => {
-                self.track = Track::new(state);
-                self.catch_up(state, record.at);
-                None
             }
             // A reply was taken in, and its calls may have to wait.
             Event::Appended { node, .. } => self.track.node(node),

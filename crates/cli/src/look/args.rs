@@ -106,8 +106,9 @@ Examples:
   selvedge models --check
   selvedge models --available --base-url http://127.0.0.1:8000/v1
 
-PRICE is that of a million tokens of prompt and of reply. Keys are never shown. --check and --available ask the
-endpoints, which get their key. Exits with 4 if --check finds a model that can't be used.";
+PRICE is that of a million tokens of prompt and of reply. Keys are never shown.
+--check and --available ask the endpoints, which get their key. Exits with 4 if
+--check finds a model that can't be used.";
 
 /// `selvedge models`.
 #[derive(Args, Debug)]

@@ -4,6 +4,7 @@
 mod dot;
 mod drawing;
 mod mermaid;
+mod shapes;
 
 use crate::args::Common;
 use crate::commands::check;
@@ -13,10 +14,10 @@ use crate::places;
 use crate::setup::block_on;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
-use drawing::Drawing;
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::Graph;
 use serde_json::json;
+use shapes::Drawing;
 use std::path::{Path, PathBuf};
 
 const GRAPH_HELP: &str = "\

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
 use crate::setup::block_on;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::{Http, shown};
 use selvedge_adapters::models::{Price, Provider};
 use selvedge_engine::Failure as CallFailure;
@@ -44,6 +44,14 @@ pub(crate) fn models(args: &ModelsArgs, ui: &Ui) -> Result<Exit, Failure> {
     let models = survey(&chosen, &config);
     if let Some(script) = &chosen.script {
         ui.note(&format!("note: SELVEDGE_SCRIPT is set: {} plays every role", script.display()));
+    }
+    if chosen.base_url.is_none() && chosen.script.is_none() {
+        for (role, name) in
+            config.roles.iter().filter(|(_, name)| !models.iter().any(|one| one.name == **name))
+        {
+            let told = format!("[roles] gives {role} to `{name}`, and there is no [models.{name}]");
+            ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&told, 400)));
+        }
     }
     let lists = if args.check || args.available {
         let others = if args.available && chosen.base_url.is_none() { at_hand(&models) } else { Vec::new() };

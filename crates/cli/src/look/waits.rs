@@ -3,10 +3,13 @@
 
 use selvedge_engine::schedule::{Schedule, Until, impure_order, writers_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Above so many nodes it is not followed who waits for whom through others: the table would get too large.
 const FOLLOWED: usize = 5_000;
+/// Of more nodes that one thread makes a node wait for, those are left out that another one of them waited for.
+const OF_A_THREAD: usize = 64;
 
 /// Why a call that only looks waits.
 pub(super) const LOOKS: &str = "looks only after earlier writes";
@@ -34,7 +37,7 @@ pub(super) fn all(
     let mut before = Before::new(graph.nodes.len());
     let mut all = Vec::with_capacity(graph.nodes.len());
     for node in graph.nodes.indices() {
-        let mut list = List { node, waited: Vec::new() };
+        let mut list = List { node, waited: Vec::new(), at: HashMap::new() };
         list.declared(graph, schedule, &before);
         if let Some(effects) = calls(node) {
             list.turn(schedule, graph.threads.len(), effects, &before);
@@ -50,6 +53,8 @@ pub(super) fn all(
 struct List {
     node: NodeIx,
     waited: Vec<Waited>,
+    /// Where each node stands in it.
+    at: HashMap<NodeIx, usize>,
 }
 
 impl List {
@@ -62,8 +67,10 @@ impl List {
                 // The nodes before that one had retired when it did.
                 Until::Retired(count) => self.add(NodeIx(count.saturating_sub(1)), &wait.why),
                 Until::First(order, count) if order.get() < graph.threads.len() => {
-                    for writer in since_owner(graph, schedule, order, count) {
-                        self.add(*writer, &wait.why);
+                    let writers = since_owner(graph, schedule, order, count);
+                    match writers.len() > OF_A_THREAD {
+                        true => self.add_last(writers.iter().rev().copied(), &wait.why, before),
+                        false => writers.iter().for_each(|writer| self.add(*writer, &wait.why)),
                     }
                 }
                 Until::First(order, count) => {
@@ -94,13 +101,16 @@ impl List {
     }
 
     fn add(&mut self, node: NodeIx, why: &str) {
-        match self.waited.iter_mut().find(|waited| waited.node == node) {
+        match self.at.get(&node).and_then(|at| self.waited.get_mut(*at)) {
             Some(known) if known.why.split("; ").any(|reason| reason == why) => {}
             Some(known) => {
                 known.why.push_str("; ");
                 known.why.push_str(why);
             }
-            None => self.waited.push(Waited { node, why: why.to_owned() }),
+            None => {
+                self.at.insert(node, self.waited.len());
+                self.waited.push(Waited { node, why: why.to_owned() });
+            }
         }
     }
 
@@ -108,7 +118,7 @@ impl List {
     fn add_last(&mut self, nodes: impl Iterator<Item = NodeIx>, why: &str, before: &Before) {
         let mut covered = before.of(&self.waited);
         for node in nodes {
-            if self.waited.iter().any(|waited| waited.node == node) || covered.has(node) {
+            if covered.has(node) || self.at.contains_key(&node) {
                 continue;
             }
             self.add(node, why);

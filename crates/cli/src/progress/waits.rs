@@ -25,7 +25,9 @@ impl Waits {
         let (mut freed, mut running) = (BTreeSet::new(), BTreeSet::new());
         for record in records {
             match &record.event {
-                Event::Resumed { .. } => (self.track, self.begun) = (Track::new(state), false),
+                Event::Resumed { .. } | Event::Forked(_) => {
+                    (self.track, self.begun) = (Track::new(state), false)
+                }
                 Event::NodeStarted { node } => {
                     if let Some(node) = self.track.node(node) {
                         self.track.started(node);

@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// What a request said: its line, its Authorization header, its body.
-type Seen = Arc<Mutex<Vec<(String, Option<String>, Value)>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<(String, Option<String>, Value)>>>;
 
 /// A server that lists two models and answers every chat with `status` and `body`.
-fn serve(status: u16, body: String) -> (String, Seen) {
+pub(crate) fn serve(status: u16, body: String) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let seen = Seen::default();
@@ -61,7 +61,7 @@ fn serve_one(stream: TcpStream, status: u16, body: &str, seen: &Seen) {
     }
 }
 
-fn reply(text: &str) -> String {
+pub(crate) fn reply(text: &str) -> String {
     json!({"id": "1", "object": "chat.completion", "model": "m", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}})

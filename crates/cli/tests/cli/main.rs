@@ -13,6 +13,8 @@ mod endings;
 #[cfg(test)]
 mod endpoint;
 #[cfg(test)]
+mod fork;
+#[cfg(test)]
 mod net;
 #[cfg(test)]
 mod network;

@@ -30,16 +30,22 @@ fn model(place: &Place, provider: &str, url: &str, more: &str) {
     );
 }
 
-/// To this machine goes `SELVEDGE_API_KEY` and no provider's own key, unless the configuration names its variable.
+/// Each provider is asked in its own protocol. To this machine goes `SELVEDGE_API_KEY` and no provider's own key, unless the configuration names its variable.
 #[test]
 fn no_provider_s_key_goes_to_this_machine() {
-    for provider in ["openai", "openai-responses", "anthropic", "gemini", "ollama"] {
+    for (provider, path) in [
+        ("openai", "/v1/chat/completions"),
+        ("openai-responses", "/v1/responses"),
+        ("anthropic", "/v1/messages"),
+        ("gemini", "/v1/models/tiny:"),
+        ("ollama", "/v1/chat/completions"),
+    ] {
         let (port, heads) = serve(|_| answer(400, r#"{"error": {"message": "enough"}}"#));
         let place = place();
         model(&place, provider, &format!("http://127.0.0.1:{port}/v1"), "");
         run(&place, &[], &KEYS[1..]).exits(1);
         let seen = heads.lock().unwrap().concat();
-        assert!(seen.starts_with("POST ") && !seen.contains("secret"), "{provider}: {seen}");
+        assert!(seen.starts_with(&format!("POST {path}")) && !seen.contains("secret"), "{provider}: {seen}");
         heads.lock().unwrap().clear();
         run(&place, &[], &KEYS).exits(1);
         assert!(heads.lock().unwrap().concat().contains("own-secret-4711"), "{provider}");
@@ -83,6 +89,25 @@ fn a_name_chooses_its_provider_and_its_key() {
         );
         assert!(done.error()["message"].as_str().unwrap().contains(variable), "{done:#?}");
     }
+}
+
+/// A model whose address is none is an error for who asks it, and for nobody else (C-14).
+#[test]
+fn a_wrong_address_stops_only_who_asks_it() {
+    let place = place();
+    let (port, _) = serve(endpoint);
+    place.write(
+        "selvedge.toml",
+        &format!(
+            "[models.bad]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"no address\"\n\
+             [models.good]\nprovider = \"openai\"\nmodel = \"tiny\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n\
+             [roles]\nbasic = \"good\"\n"
+        ),
+    );
+    run(&place, &[], &[]).exits(0);
+    let done = run(&place, &["--model", "bad"], &[]).exits(4);
+    assert_eq!(done.error()["rule"], "C-14");
+    assert!(done.error()["message"].as_str().unwrap().contains("[models.bad]"), "{done:#?}");
 }
 
 #[test]

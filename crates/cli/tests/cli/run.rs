@@ -231,7 +231,6 @@ fn limits_beyond_all_measure_are_no_limits() {
     let keys = ["model_timeout_s", "first_token_timeout_s", "tool_timeout_s", "max_parallel", "concurrency"];
     let limits: Vec<String> = keys.iter().map(|key| format!("{key} = {most}")).collect();
     place.write("selvedge.toml", &format!("[limits]\n{}\n", limits.join("\n")));
-    let call =
-        ["run", "plan.json", "--script", "s.yaml", "--timeout", "1e9", "--max-parallel", "4294967295"];
+    let call = ["run", "plan.json", "--script", "s.yaml", "--timeout", "1e9", "--max-parallel", "4294967295"];
     assert_eq!(place.run(&call).exits(0).stdout, "Fine.\n");
 }

@@ -1,4 +1,4 @@
-//! The live view on a terminal, and what becomes of a run whose terminal goes away (C-01, C-04, C-05).
+//! The live view on a terminal, what becomes of a run whose terminal goes away, and lines (C-01, C-04, C-05, P-20).
 
 use crate::support::{Place, finish, says};
 use rustix::process::{Pid, Signal, kill_process};
@@ -167,4 +167,26 @@ fn an_interrupt_counts_down_and_says_how_to_resume() {
     left_in_order(&seen);
     assert!(seen.trim_end().ends_with("go on with: selvedge resume r"), "{seen:?}");
     assert_eq!(done.stdout, "");
+}
+
+/// P-20: what nodes wait for is told, once each, where another thread is what keeps them.
+#[test]
+fn verbose_lines_say_what_a_node_waits_for() {
+    let place = Place::new();
+    let mut load = says("load", "L");
+    load["thread_id"] = json!("fetch");
+    place.plan(
+        "plan.json",
+        json!([says("open", "O"), load, says("report", "Use {{load.output}}"), says("end", "E")]),
+    );
+    place.write(
+        "s.yaml",
+        "[{when: {node: load}, reply: {text: l, delay_ms: 300}}, {when: {}, reply: {text: x}}]",
+    );
+    let done = place.run(&["run", "plan.json", "--script", "s.yaml", "-v"]).exits(0);
+    let waits: Vec<&str> = done.stderr.lines().filter(|line| line.contains(" wait ")).collect();
+    let told = waits.iter().filter(|line| line.ends_with("report waits for load (reads its result)")).count();
+    assert_eq!((told, waits.len()), (1, 1), "{}", done.stderr);
+    let quiet = place.run(&["run", "plan.json", "--script", "s.yaml"]).exits(0);
+    assert!(!quiet.stderr.contains(" wait "), "{}", quiet.stderr);
 }

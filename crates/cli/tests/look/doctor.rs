@@ -153,6 +153,27 @@ fn a_damaged_or_foreign_state_is_broken() {
     assert_eq!(examined(&place, &[], &[]).0.code, 4);
 }
 
+/// Keys that are found, the proxies and certificates that requests go through, the terminal (C-06).
+#[test]
+fn what_requests_go_through_is_shown_without_secrets() {
+    let place = Place::new();
+    let proxy = "http://user:proxy-secret-4711@127.0.0.1:3128";
+    let variables = [("HTTPS_PROXY", proxy), ("NO_PROXY", "inside"), ("GEMINI_API_KEY", "sk-secret-4711")];
+    let (done, checks) = examined(&place, &[], &variables);
+    assert!(says(&checks, "proxy", "ok", "HTTPS_PROXY: http://127.0.0.1:3128, with a user"), "{checks:#?}");
+    assert!(says(&checks, "proxy", "ok", "not for inside"));
+    assert!(says(&checks, "keys", "ok", "found: GEMINI_API_KEY"), "{checks:#?}");
+    assert_eq!(of(&checks, "tls").len(), 1);
+    assert!(
+        says(&checks, "terminal", "ok", "none: results and progress go to files or pipes"),
+        "{checks:#?}"
+    );
+    assert!(!done.stdout.contains("4711"), "{}", done.stdout);
+    let (done, checks) = examined(&place, &[], &[("SSL_CERT_FILE", "/nowhere.pem")]);
+    assert_eq!(done.code, 4);
+    assert!(says(&checks, "tls", "broken", "/nowhere.pem"), "{checks:#?}");
+}
+
 #[test]
 fn help_lists_variables_and_commands() {
     let place = Place::new();

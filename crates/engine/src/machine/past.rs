@@ -6,7 +6,7 @@ use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node};
 use crate::ids::NodeIx;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The outcomes that a run has recorded up to some event, each with what was asked for it and by which node:
@@ -144,23 +144,43 @@ impl State {
 }
 
 /// Which node of a new document stands for which one of the old: the same id and definition; the same definition,
-/// the i-th for the i-th (ids that count positions move when a node is put in); the same id. All of it is read off
-/// the two documents, so that no turn depends on who is faster (E-07).
+/// the i-th for the i-th (ids that count positions move when a node is put in); the same id; the same name and
+/// thread. All of it is read off the two documents, so that no turn depends on who is faster (E-07).
 pub(crate) fn places(old: &Graph, new: &Graph) -> BTreeMap<Arc<str>, NodeIx> {
-    let definitions = |graph: &Graph| -> Vec<(Arc<str>, String)> {
-        graph.nodes.values().map(|node| (node.id.clone(), definition(graph, node))).collect()
-    };
-    let (old, new) = (definitions(old), definitions(new));
-    let ids: BTreeSet<&Arc<str>> = new.iter().map(|(id, _)| id).collect();
+    let (old, new) = (told(old), told(new));
+    let ids: BTreeSet<&Arc<str>> = new.iter().map(|node| &node.id).collect();
     let mut matched = Matched::default();
-    matched.pair(&old, &new, |(id, definition)| Some(format!("{id}\n{definition}")));
+    matched.pair(&old, &new, |node| (Some(node.id.to_string()), node.definition.clone()));
     // Nodes whose id is gone come first: the others may still be found by their ids.
-    let gone: Vec<(Arc<str>, String)> = old.iter().filter(|(id, _)| !ids.contains(id)).cloned().collect();
-    matched.pair(&gone, &new, |(_, definition)| Some(definition.clone()));
-    matched.pair(&old, &new, |(_, definition)| Some(definition.clone()));
-    matched.pair(&old, &new, |(id, _)| Some(id.to_string()));
+    let gone: Vec<Told> = old.iter().filter(|node| !ids.contains(&node.id)).cloned().collect();
+    matched.pair(&gone, &new, |node| (None, node.definition.clone()));
+    matched.pair(&old, &new, |node| (None, node.definition.clone()));
+    matched.pair(&old, &new, |node| (None, node.id.to_string()));
+    matched.pair(&old, &new, |node| (node.thread.clone(), node.name.to_string()));
     matched.places
 }
+
+/// What nodes are told apart by.
+#[derive(Clone)]
+struct Told {
+    id: Arc<str>,
+    name: Arc<str>,
+    thread: Option<String>,
+    definition: String,
+}
+
+fn told(graph: &Graph) -> Vec<Told> {
+    let thread = |node: &Node| Some(graph.threads.get(node.body.thread?)?.name.to_string());
+    let row = |node: &Node| Told {
+        id: Arc::clone(&node.id),
+        name: Arc::clone(&node.name),
+        thread: thread(node),
+        definition: definition(graph, node),
+    };
+    graph.nodes.values().map(row).collect()
+}
+
+type Mark = (Option<String>, String);
 
 #[derive(Default)]
 struct Matched {
@@ -170,26 +190,18 @@ struct Matched {
 
 impl Matched {
     /// Pairs what is not paired yet: among those with the same mark the i-th old with the i-th new.
-    fn pair(
-        &mut self,
-        old: &[(Arc<str>, String)],
-        new: &[(Arc<str>, String)],
-        mark: impl Fn(&(Arc<str>, String)) -> Option<String>,
-    ) {
-        let mut free: BTreeMap<String, std::collections::VecDeque<usize>> = BTreeMap::new();
+    fn pair(&mut self, old: &[Told], new: &[Told], mark: impl Fn(&Told) -> Mark) {
+        let mut free: BTreeMap<Mark, VecDeque<usize>> = BTreeMap::new();
         for (at, node) in new.iter().enumerate().filter(|(at, _)| !self.taken.contains(at)) {
-            if let Some(mark) = mark(node) {
-                free.entry(mark).or_default().push_back(at);
-            }
+            free.entry(mark(node)).or_default().push_back(at);
         }
         for node in old {
-            if self.places.contains_key(&node.0) {
+            if self.places.contains_key(&node.id) {
                 continue;
             }
-            let found = mark(node).and_then(|mark| free.get_mut(&mark)?.pop_front());
-            if let Some(at) = found {
+            if let Some(at) = free.get_mut(&mark(node)).and_then(VecDeque::pop_front) {
                 self.taken.insert(at);
-                self.places.insert(node.0.clone(), crate::ids::Ix::new(at));
+                self.places.insert(Arc::clone(&node.id), crate::ids::Ix::new(at));
             }
         }
     }

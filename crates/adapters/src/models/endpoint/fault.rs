@@ -148,6 +148,7 @@ impl Place {
                          ALL_PROXY), as http://USER:PASSWORD@HOST:PORT"
                     .to_owned()
             }
+            (404, _) if self.model.is_empty() => "check base_url (the version part belongs to it)".to_owned(),
             (404, _) => {
                 format!(
                     "check base_url (the version part belongs to it) and the model's name, {}",

@@ -49,6 +49,7 @@ impl Victim {
 }
 
 /// Kills when dropped: the last line of E-13, whatever happens to the future that waits.
+#[derive(Debug)]
 pub(crate) struct Guard(pub(crate) Option<Victim>);
 
 impl Drop for Guard {

@@ -6,6 +6,8 @@ pub mod interpreter;
 pub mod meta;
 pub mod tool;
 pub mod uv;
+#[cfg(target_os = "linux")]
+pub(crate) mod warm;
 pub(crate) mod worker;
 
 pub use environment::Environments;

@@ -9,6 +9,8 @@ use crate::tools::permissions::Permissions;
 use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
 use crate::tools::python::meta::{self, MAX_FILE, Metadata};
+#[cfg(target_os = "linux")]
+use crate::tools::python::warm::Warm;
 use crate::tools::python::worker::{Ask, Job, work};
 use crate::tools::store::{is_hash, keep, sha256, write_whole};
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
@@ -42,6 +44,8 @@ pub(crate) struct Workshop {
     pub(crate) scratch_root: Option<PathBuf>,
     pub(crate) isolation: Isolation,
     pub(crate) hidden: Vec<PathBuf>,
+    #[cfg(target_os = "linux")]
+    pub(crate) warm: Warm,
     pub(crate) progress: Progress,
 }
 
@@ -311,6 +315,8 @@ impl PythonTool {
             file: copy,
             source,
             isolation: &workshop.isolation,
+            #[cfg(target_os = "linux")]
+            warm: &workshop.warm,
             python,
             effect,
             policy,

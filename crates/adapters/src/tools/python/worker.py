@@ -1,22 +1,18 @@
-"""Runs a tool file in its own environment.
+"""Runs a tool file in its own environment: once in a fresh interpreter, or in a child of a warm one (server.py).
 
 stdin: one line of JSON {"mode": "schema" | "call", "file": PATH, "module": NAME, "bytes": SIZE}, then the content of the
 file, SIZE bytes, then, for a call, the input. The file itself need not be in reach.
 stdout: {"ok": VALUE} or {"error": {"type", "message", ...}}; nothing else, whatever the tool prints.
 """
 
-import os
-import sys
-
-# The answer gets a descriptor of its own, not inherited by children; what the tool prints goes to stderr.
-_answer = os.dup(1)
-os.dup2(2, 1)
-
 import asyncio
+import atexit
 import importlib.machinery
 import importlib.util
 import inspect
 import json
+import os
+import sys
 import threading
 import traceback
 
@@ -136,7 +132,8 @@ def encoded(value):
         raise Refused("tool_execution_error", message + " (return a BaseModel or plain JSON values)")
 
 
-def main():
+def main(answer):
+    """Answers on the descriptor `answer`, and ends this process."""
     process = os.getpid()
     data = sys.stdin.buffer.read()
     head, _, body = data.partition(b"\n")
@@ -149,20 +146,27 @@ def main():
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
     except Refused as e:
         result = json.dumps({"error": e.error}).encode("ascii", "replace")
+    flush()
+    if os.getpid() != process:
+        # A child that the tool forked and let run on: there is one answer, and it is the parent's.
+        os._exit(0)
+    with os.fdopen(answer, "wb") as out:
+        out.write(result)
+    # Threads of the tool's, and what it left to be done at the end, may go on, but not for long.
+    last = threading.Timer(2, os._exit, [0])
+    last.daemon = True
+    last.start()
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+    finally:
+        flush()
+        os._exit(0)
+
+
+def flush():
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except Exception:
             pass
-    if os.getpid() != process:
-        # A child that the tool forked and let run on: there is one answer, and it is the parent's.
-        os._exit(0)
-    with os.fdopen(_answer, "wb") as out:
-        out.write(result)
-    # A thread of the tool's that goes on may tidy up, but not for long.
-    last = threading.Timer(2, os._exit, [0])
-    last.daemon = True
-    last.start()
-
-
-main()

@@ -3,8 +3,10 @@
 use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::process::{Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run};
 use crate::tools::python::meta::safe_name;
+#[cfg(target_os = "linux")]
+use crate::tools::python::warm::{Call, Key, Warm};
 use selvedge_engine::{Failure, FaultKind};
 use selvedge_runtime::ports::Watch;
 use serde::Deserialize;
@@ -13,7 +15,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const WORKER: &str = include_str!("worker.py");
+const WORKER: &str = concat!(include_str!("worker.py"), include_str!("once.py"));
+/// How an interpreter is started: by itself, without the user's settings; the program follows.
+pub(super) const FLAGS: [&str; 5] = ["-I", "-B", "-X", "utf8", "-c"];
 
 /// What is asked of a tool file.
 pub(crate) enum Ask<'a> {
@@ -33,6 +37,9 @@ pub(crate) struct Job<'a> {
     pub(crate) source: &'a [u8],
     /// How its policy is enforced.
     pub(crate) isolation: &'a Isolation,
+    /// Interpreters that are warm already.
+    #[cfg(target_os = "linux")]
+    pub(crate) warm: &'a Warm,
     /// The `python` of its environment.
     pub(crate) python: &'a Path,
     /// The effect id, its idempotency key.
@@ -63,12 +70,51 @@ enum Answer {
 /// # Errors
 /// A-21's failures, `limit_exceeded` and `timeout`.
 pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
+    let input = input(&job, &ask)?;
+    #[cfg(target_os = "linux")]
+    if let Some(call) = warm(&job).await {
+        let (folder, variables) = surroundings(&job, &ask, call.scratch());
+        match call.run(&folder, &variables, talk(&job, input.clone())).await {
+            Ok(finished) => return outcome(&job, finished),
+            // The call has not begun: it starts an interpreter of its own.
+            Err(_) => {}
+        }
+    }
     let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
     })?;
-    let (mode, cwd) = match ask {
-        Ask::Schema => ("schema", scratch.path()),
-        Ask::Call(_) => ("call", job.folder),
+    let (cwd, environment) = surroundings(&job, &ask, scratch.path());
+    let Talk { stdin, timeout, output_bytes, stderr_is_output, ends_with_stdout, watch } = talk(&job, input);
+    let mut finished = run(Launch {
+        program: job.python.to_owned(),
+        args: FLAGS.iter().map(Into::into).chain([WORKER.into()]).collect(),
+        environment,
+        cwd,
+        stdin,
+        timeout,
+        output_bytes,
+        stderr_is_output,
+        ends_with_stdout,
+        policy: job.policy.clone(),
+        confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
+        watch,
+    })
+    .await
+    .map_err(|e| {
+        tool_failure("subprocess_execution_error", format!("{} cannot be started: {e}", job.python.display()))
+    })?;
+    // A sandbox ends as a shell does: a signal that ended its program comes out as an exit code.
+    if let End::Exited(code @ 129..=192) = finished.end {
+        finished.end = End::Signalled(code - 128);
+    }
+    outcome(&job, finished)
+}
+
+/// What the worker reads: a line about the file, the file, and the input.
+fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
+    let mode = match ask {
+        Ask::Schema => "schema",
+        Ask::Call(_) => "call",
     };
     let module = format!("selvedge_tool_{}", safe_name(job.name));
     let file = job.file.to_str().ok_or_else(|| {
@@ -76,38 +122,47 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         tool_failure("subprocess_execution_error", message)
     })?;
     let head = json!({ "mode": mode, "file": file, "module": module, "bytes": job.source.len() });
-    let mut stdin = head.to_string().into_bytes();
-    stdin.push(b'\n');
-    stdin.extend_from_slice(job.source);
-    if let Ask::Call(input) = ask {
-        stdin.extend_from_slice(input.to_string().as_bytes());
+    let mut input = head.to_string().into_bytes();
+    input.push(b'\n');
+    input.extend_from_slice(job.source);
+    if let Ask::Call(value) = ask {
+        input.extend_from_slice(value.to_string().as_bytes());
     }
+    Ok(input)
+}
+
+/// A call of a warm interpreter, where there are such.
+#[cfg(target_os = "linux")]
+async fn warm(job: &Job<'_>) -> Option<Call> {
+    let key = Key::new(job.python, &job.policy);
+    let server = job.warm.server(job.isolation, &key, job.scratch_root.clone()).await?;
+    Call::new(server, job.isolation).await.ok()
+}
+
+/// The folder in which a job runs, and its variables.
+fn surroundings(job: &Job<'_>, ask: &Ask<'_>, scratch: &Path) -> (PathBuf, Environment) {
+    let folder = match ask {
+        Ask::Schema => scratch,
+        Ask::Call(_) => job.folder,
+    };
     let mut search_path = OsString::from(job.python.parent().unwrap_or(Path::new("/usr/bin")));
     search_path.push(":/usr/local/bin:/usr/bin:/bin");
-    let finished = run(Launch {
-        program: job.python.to_owned(),
-        args: ["-I", "-B", "-X", "utf8", "-c", WORKER].map(Into::into).into(),
-        environment: clean_variables(search_path, scratch.path(), job.effect),
-        cwd: cwd.to_owned(),
+    (folder.to_owned(), clean_variables(search_path, scratch, job.effect))
+}
+
+fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {
+    Talk {
         stdin,
         timeout: job.timeout,
         // The answer's own wrapping is not the tool's output.
         output_bytes: job.limits.tool_output_bytes.saturating_add(32),
         stderr_is_output: false,
         ends_with_stdout: true,
-        policy: job.policy.clone(),
-        confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch: job.watch.clone(),
-    })
-    .await
-    .map_err(|e| {
-        tool_failure("subprocess_execution_error", format!("{} cannot be started: {e}", job.python.display()))
-    })?;
-    let mut finished = finished;
-    // A sandbox ends as a shell does: a signal that ended its program comes out as an exit code.
-    if let End::Exited(code @ 129..=192) = finished.end {
-        finished.end = End::Signalled(code - 128);
     }
+}
+
+fn outcome(job: &Job<'_>, finished: Finished) -> Result<Value, Failure> {
     match finished.end {
         End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
         End::TimedOut => Err(crashed(job.name, &finished, job.timeout)),

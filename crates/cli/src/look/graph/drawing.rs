@@ -1,90 +1,17 @@
 //! What is drawn, whatever the language: lanes, boxes and arrows. Its size is linear in that of the document.
 
+use super::shapes::{
+    Arrow, Drawing, Kind, LABEL, Lane, Shape, Why, end_id, node_id, opening, shape, start_id, takes,
+};
 use crate::look::page::cut;
 use crate::look::waits::{self, owns};
 use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
-use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, Slice, ThreadIx};
+use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
 
-/// Characters of a label.
-const LABEL: usize = 48;
 /// More sources of one group of arrows meet in a dot first.
 const MEET: usize = 4;
-
-/// A drawing.
-#[derive(Debug, Default)]
-pub(super) struct Drawing {
-    /// The document's name.
-    pub(super) name: Option<String>,
-    /// The threads, each with its boxes in list order.
-    pub(super) lanes: Vec<Lane>,
-    /// Boxes that are in no lane: nodes without a thread, and dots where many arrows meet.
-    pub(super) loose: Vec<Shape>,
-    /// The arrows.
-    pub(super) arrows: Vec<Arrow>,
-}
-
-/// A thread.
-#[derive(Debug)]
-pub(super) struct Lane {
-    /// Its name.
-    pub(super) name: String,
-    /// What stands in it.
-    pub(super) shapes: Vec<Shape>,
-}
-
-/// A box.
-#[derive(Debug, PartialEq)]
-pub(super) struct Shape {
-    /// What arrows call it: of letters and digits, and unique.
-    pub(super) id: String,
-    /// How it looks.
-    pub(super) kind: Kind,
-    /// The lines of its text.
-    pub(super) lines: Vec<String>,
-}
-
-/// How a box looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// What a thread holds from the start.
-    Start,
-    /// What a thread ends as, where a result was sent to it that no node takes up.
-    End,
-    /// A node that asks a model.
-    Model,
-    /// A node that runs a tool first, or only.
-    Tool,
-    /// A node that only moves messages.
-    Move,
-    /// A dot where arrows meet.
-    Dot,
-}
-
-/// An arrow.
-#[derive(Debug, PartialEq)]
-pub(super) struct Arrow {
-    /// From which box.
-    pub(super) from: String,
-    /// To which box.
-    pub(super) to: String,
-    /// What it stands for.
-    pub(super) why: Why,
-    /// Why, in a word or two; may be empty.
-    pub(super) label: String,
-}
-
-/// What an arrow stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Why {
-    /// Messages are taken over, or a result is read.
-    Takes,
-    /// A result was sent to another thread.
-    Sent,
-    /// Calls that keep their turn.
-    Turn,
-}
 
 impl Drawing {
     /// Draws a graph.
@@ -114,19 +41,6 @@ struct Pen<'g> {
     dots: usize,
     /// Where the arrow between two boxes is among the arrows.
     drawn: HashMap<(String, String, Why), usize>,
-}
-
-/// The box of a node.
-fn node_id(node: NodeIx) -> String {
-    format!("n{}", node.get())
-}
-/// The box of what a thread holds from the start.
-fn start_id(thread: ThreadIx) -> String {
-    format!("s{}", thread.get())
-}
-/// The box of what a thread ends as.
-fn end_id(thread: ThreadIx) -> String {
-    format!("e{}", thread.get())
 }
 
 impl Pen<'_> {
@@ -356,52 +270,6 @@ struct Stretch {
     unseen: Option<usize>,
 }
 
-fn opening(node: &Node) -> Option<(ThreadIx, Slice)> {
-    node.body.leaves.values().find_map(|leaf| match leaf.act {
-        Act::Open { from, slice } => Some((from, slice)),
-        _ => None,
-    })
-}
-
 fn opens(graph: &Graph, node: NodeIx) -> bool {
     graph.nodes.get(node).is_some_and(|node| opening(node).is_some())
-}
-
-fn takes(Slice(start, end): Slice) -> String {
-    let text = |end: Option<i64>| end.map_or_else(|| "null".to_owned(), |end| end.to_string());
-    match (start, end) {
-        (None | Some(0), None) => "takes all".to_owned(),
-        (Some(-1), None) => "takes the last".to_owned(),
-        (None | Some(0), Some(1)) => "takes the first".to_owned(),
-        _ => format!("takes [{}, {}]", text(start), text(end)),
-    }
-}
-
-fn shape(ix: NodeIx, node: &Node) -> Shape {
-    let acts = || node.body.leaves.values().map(|leaf| &leaf.act);
-    let call = acts().find_map(|act| match act {
-        Act::Call(call) => Some(&call.tool),
-        _ => None,
-    });
-    let infer = acts().find_map(|act| match act {
-        Act::Infer(infer) => Some(infer),
-        _ => None,
-    });
-    let mut lines = vec![cut(&node.id, LABEL)];
-    if node.name != node.id && !node.name.is_empty() {
-        lines.push(cut(&node.name, LABEL));
-    }
-    let mut does: Vec<String> = call.iter().map(|tool| format!("tool {tool}")).collect();
-    if let Some(infer) = infer {
-        let model = infer.model.as_ref().map_or_else(|| "model".to_owned(), |model| format!("model {model}"));
-        let tools: Vec<&str> = node.body.tools.iter().map(|tool| &**tool).collect();
-        does.push(if tools.is_empty() { model } else { format!("{model} with {}", tools.join(", ")) });
-    }
-    lines.extend((!does.is_empty()).then(|| cut(&does.join(", then "), LABEL)));
-    let kind = match (call, infer) {
-        (Some(_), _) => Kind::Tool,
-        (None, Some(_)) => Kind::Model,
-        (None, None) => Kind::Move,
-    };
-    Shape { id: node_id(ix), kind, lines }
 }

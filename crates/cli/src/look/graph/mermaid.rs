@@ -1,6 +1,6 @@
 //! Mermaid's flowcharts.
 
-use super::drawing::{Arrow, Drawing, Kind, Shape, Why};
+use super::shapes::{Arrow, Drawing, Kind, Shape, Why};
 use crate::look::page::clean;
 use std::fmt::Write;
 

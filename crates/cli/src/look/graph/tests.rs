@@ -1,6 +1,6 @@
 use super::*;
-use drawing::{Kind, Why};
 use serde_json::Value;
+use shapes::{Kind, Why};
 
 /// The graph of a plan without tools.
 fn graph(plan: &Value) -> Graph {

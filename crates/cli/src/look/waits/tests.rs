@@ -130,4 +130,10 @@ fn lists_stay_short() {
     any.as_object_mut().unwrap().remove("output_params");
     let waits = waits(&graph(&[], Value::from(nodes), json!({"t": any})));
     assert!(waits.iter().skip(1).all(|list| list.len() == 1), "{waits:?}");
+    // Each sends to main and has taken all of it: the last one stands for those before it.
+    let send = |at: u32| says(&format!("n{at}"), at + 1, Some((0, json!([null, null]))), Some(0), "x");
+    let threads: Vec<String> = (0..400).map(|at| format!("t{at}")).collect();
+    let threads: Vec<&str> = threads.iter().map(String::as_str).collect();
+    let waits = self::waits(&graph(&threads, (0..400).map(send).collect(), json!({})));
+    assert!(waits.iter().skip(OF_A_THREAD + 2).all(|list| list.len() == 1), "{waits:?}");
 }

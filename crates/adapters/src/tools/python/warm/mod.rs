@@ -1,0 +1,103 @@
+//! Warm interpreters: one sandboxed server for each environment and policy, which forks a child per call. It has
+//! the environment's basics imported and never a tool's code, and ends when it has been idle for a while, with the
+//! catalogue, and with this process.
+
+mod call;
+mod server;
+
+use crate::tools::isolation::Isolation;
+use crate::tools::process::Policy;
+pub(crate) use call::Call;
+use server::Server;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long a server waits for another call.
+const IDLE: Duration = Duration::from_secs(60);
+/// How many servers are kept at a time; the one that has been idle longest goes first.
+const MOST: usize = 8;
+
+/// What calls must have in common to share a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) python: PathBuf,
+    pub(crate) policy: Policy,
+    /// Which environment it is: one that was built again at the same place is another.
+    environment: Option<(u64, i64)>,
+}
+
+impl Key {
+    pub(crate) fn new(python: &Path, policy: &Policy) -> Self {
+        let environment = python.parent().and_then(Path::parent);
+        let meta = environment.and_then(|folder| std::fs::metadata(folder).ok());
+        let environment = meta.map(|meta| (meta.ino(), meta.ctime_nsec() ^ meta.ctime()));
+        Self { python: python.to_owned(), policy: policy.clone(), environment }
+    }
+}
+
+type Slot = Arc<OnceCell<Arc<Server>>>;
+
+/// The servers of a catalogue.
+#[derive(Debug, Default)]
+pub(crate) struct Warm(Arc<Mutex<HashMap<Key, Slot>>>);
+
+impl Warm {
+    /// The server for these calls, started if need be; `None` where interpreters cannot be kept warm, or this one does
+    /// not start: then each call starts one of its own, which says what is wrong.
+    pub(crate) async fn server(
+        &self,
+        isolation: &Isolation,
+        key: &Key,
+        scratch_root: Option<PathBuf>,
+    ) -> Option<Arc<Server>> {
+        if isolation.found().await.warm.is_some() {
+            return None;
+        }
+        let slot = {
+            let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            servers.retain(|_, slot| slot.get().is_none_or(|server| !server.has_ended()));
+            if servers.len() >= MOST && !servers.contains_key(key) {
+                remove_idlest(&mut servers);
+            }
+            servers.entry(key.clone()).or_default().clone()
+        };
+        let start = || async {
+            let server = Arc::new(Server::start(isolation, key, scratch_root).await?);
+            tokio::spawn(end_when_idle(Arc::downgrade(&self.0), key.clone(), Arc::downgrade(&server)));
+            Ok::<_, std::io::Error>(server)
+        };
+        slot.get_or_try_init(start).await.ok().cloned()
+    }
+}
+
+fn remove_idlest(servers: &mut HashMap<Key, Slot>) {
+    let idle = |slot: &Slot| slot.get().and_then(|server| server.idle_for());
+    let idle = servers.iter().filter_map(|(key, slot)| Some((idle(slot)?, key.clone())));
+    if let Some((_, key)) = idle.max_by_key(|(time, _)| *time) {
+        servers.remove(&key);
+    }
+}
+
+async fn end_when_idle(servers: Weak<Mutex<HashMap<Key, Slot>>>, key: Key, server: Weak<Server>) {
+    loop {
+        let idle = match server.upgrade() {
+            Some(server) => server.idle_for().unwrap_or_default(),
+            None => return,
+        };
+        if idle >= IDLE {
+            let Some(servers) = servers.upgrade() else { return };
+            let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another one may have taken its place.
+            let same = |slot: &Slot| slot.get().is_some_and(|other| Weak::ptr_eq(&Arc::downgrade(other), &server));
+            if servers.get(&key).is_some_and(same) {
+                servers.remove(&key);
+            }
+            return;
+        }
+        tokio::time::sleep(IDLE.saturating_sub(idle) + Duration::from_millis(10)).await;
+    }
+}
