@@ -18,6 +18,7 @@ demo:
 	@TARGET="$(TARGET)" STATE="$(STATE)" bash scripts/demo.sh
 
 test:
+	@bash scripts/test-means.sh
 	cargo build $(ALL)
 ifdef NEXTEST
 	cargo nextest run $(ALL)

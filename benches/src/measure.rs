@@ -11,13 +11,25 @@ pub(crate) fn setting(name: &str, default: f64) -> f64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The median wall time, in seconds, of `BENCH_RUNS` runs after one that is not counted.
-pub(crate) fn median(mut run: impl FnMut() -> Result<f64>) -> Result<f64> {
+/// The wall times of one piece of work, in seconds.
+pub(crate) struct Times {
+    /// Of the first run, which the median leaves out.
+    pub(crate) first: f64,
+    pub(crate) median: f64,
+}
+
+/// Runs something once, and then `BENCH_RUNS` times for the median.
+pub(crate) fn times(mut run: impl FnMut() -> Result<f64>) -> Result<Times> {
     let runs = setting("BENCH_RUNS", 3.0) as usize;
-    run()?;
+    let first = run()?;
     let mut times = (0..runs.max(1)).map(|_| run()).collect::<Result<Vec<f64>>>()?;
     times.sort_by(f64::total_cmp);
-    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    Ok(Times { first, median: times.get(times.len() / 2).copied().unwrap_or_default() })
+}
+
+/// The median wall time.
+pub(crate) fn median(run: impl FnMut() -> Result<f64>) -> Result<f64> {
+    times(run).map(|times| times.median)
 }
 
 /// Times one piece of work, in seconds. What it leaves behind is dropped after the time is taken.

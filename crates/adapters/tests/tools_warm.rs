@@ -1,5 +1,11 @@
 //! Warm interpreters (A-20): what calls share and what they do not, when servers end, and what a call costs.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stderr, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
 
 mod tools_common;
 
@@ -45,7 +51,11 @@ async fn calls_share_an_interpreter_and_nothing_else() {
     open(os.environ['HOME'] + '/left', 'w').close()
     return [before, random.random(), os.environ['HOME'], hasattr(BaseModel, 'left')]";
     world.tool("t", "", body);
-    world.tool("u", "", "def run(i):\n    return [name for name in sys.modules if name.startswith('selvedge_tool')]");
+    world.tool(
+        "u",
+        "",
+        "def run(i):\n    return [name for name in sys.modules if name.startswith('selvedge_tool')]",
+    );
     let tools = world.ready().await;
     let one = call(&tools, "t", json!({})).await.unwrap();
     let two = call(&tools, "t", json!({})).await.unwrap();
@@ -56,7 +66,8 @@ async fn calls_share_an_interpreter_and_nothing_else() {
     assert!(!servers(&world).is_empty());
     drop(tools);
     eventually("servers end with their catalogue", || servers(&world).is_empty()).await;
-    eventually("and leave nothing", || std::fs::read_dir(world.path("scratch")).unwrap().next().is_none()).await;
+    eventually("and leave nothing", || std::fs::read_dir(world.path("scratch")).unwrap().next().is_none())
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +145,10 @@ async fn a_warm_call_is_cheap() {
         futures_util::future::join_all((0..8).map(|x| call(&tools, "work", json!({"x": x})))).await;
     }
     let ratio = serial.as_secs_f64() / start.elapsed().as_secs_f64();
-    eprintln!("first {first:?}, warm {median:?} ({:?} to {:?}), 8 at a time {ratio:.2}x", times[0], times[40]);
+    eprintln!(
+        "first {first:?}, warm {median:?} ({:?} to {:?}), 8 at a time {ratio:.2}x",
+        times[0], times[40]
+    );
     // Loosely: other tests run at the same time. The numbers to be held are in docs/decisions/0007-isolation.md.
     assert!(median < Duration::from_millis(120), "{median:?}");
 }

@@ -4,7 +4,8 @@
 //! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
 //! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
 //! - [`drive`]: one run driven to its end, with [`signals`], and [`progress`] or, on a terminal, the [`live`] view.
-//! - [`look`]: the commands that only look: runs, show, replay, export, doctor, help.
+//! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
+//!   doctor, completions, help.
 //! - [`output`], [`failure`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]

@@ -55,6 +55,10 @@ impl<I: Ix, T> Table<I, T> {
     pub const fn new() -> Self {
         Self { rows: Vec::new(), index: PhantomData }
     }
+    /// An empty table with room for exactly `rows` rows.
+    pub fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), index: PhantomData }
+    }
     /// Appends a row and returns its index.
     pub fn push(&mut self, row: T) -> I {
         self.rows.push(row);

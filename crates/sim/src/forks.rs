@@ -14,8 +14,9 @@ use selvedge_engine::{Body, EffectId, Effects, Event, Fork, Graph, Outcome, Past
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a run has recorded: each effect with a success, and what was asked.
-type Recorded = BTreeMap<EffectId, String>;
+/// What a run has recorded: each effect with an answer, what was asked, and whether the node took the answer. One that
+/// came when the run was about to end may be reused, and need not.
+type Recorded = BTreeMap<EffectId, (String, bool)>;
 
 /// A run and what its forks need of it.
 struct Source<'p> {
@@ -95,17 +96,19 @@ impl<'p> Source<'p> {
 
     /// E-29: whoever asks what was recorded takes it, the k-th the k-th; and the order of what is not `pure`.
     fn reuses(&self, fork: &Sim<'_>, shared: usize) -> Result<Asked, String> {
-        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        for content in self.recorded.values() {
-            *known.entry(content.as_str()).or_insert(0) += 1;
+        let mut known: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for (content, sure) in self.recorded.values() {
+            let known = known.entry(content.as_str()).or_insert((0, 0));
+            known.0 += usize::from(*sure);
+            known.1 += 1;
         }
         let asked = asked(self.plan, fork, shared)?;
         for (content, (sent, reused)) in &asked.counts {
-            let known = known.get(content.as_str()).copied().unwrap_or(0);
+            let (sure, known) = known.get(content.as_str()).copied().unwrap_or((0, 0));
             if *reused > known {
                 return Err(format!("E-29: {known} outcomes were recorded and {reused} reused of {content}"));
             }
-            if *sent > 0 && *reused < known && !asked.impure {
+            if *sent > 0 && *reused < sure && !asked.impure {
                 return Err(format!("E-29: sent again though it was recorded: {content}"));
             }
         }
@@ -126,10 +129,13 @@ fn recorded(sim: &Sim<'_>, mut recorded: Recorded, from: usize) -> Result<Record
     for record in sim.journal.records()?.iter().skip(from) {
         match &record.event {
             Event::Completed { effect, outcome: Outcome::Output(_), .. } => {
-                recorded.extend(question(sim, effect).map(|content| (effect.clone(), content)));
+                recorded.extend(question(sim, effect).map(|content| (effect.clone(), (content, true))));
+            }
+            Event::Completed { effect, outcome: Outcome::Reply(_), .. } => {
+                recorded.extend(question(sim, effect).map(|content| (effect.clone(), (content, false))));
             }
             Event::Appended { body: Body::Reply(effect), .. } => {
-                recorded.extend(question(sim, effect).map(|content| (effect.clone(), content)));
+                recorded.extend(question(sim, effect).map(|content| (effect.clone(), (content, true))));
             }
             Event::Reused { effect, from, .. } => {
                 if let Some(content) = recorded.remove(from) {

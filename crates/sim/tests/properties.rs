@@ -113,42 +113,42 @@ fn budgets() {
 
 #[test]
 fn forks_without_edits() {
-    holds("forks_without_edits", forks::unedited, Flavour::Any, plans(40));
+    holds("forks_without_edits", forks::unedited, Flavour::Any, plans(24));
 }
 
 #[test]
 fn forks_of_impure_plans() {
-    holds("forks_of_impure_plans", forks::unedited, Flavour::Impure, plans(40));
+    holds("forks_of_impure_plans", forks::unedited, Flavour::Impure, plans(24));
 }
 
 #[test]
 fn forks_at_every_event() {
-    holds("forks_at_every_event", forks::unedited_everywhere, Flavour::Pure, plans(10));
+    holds("forks_at_every_event", forks::unedited_everywhere, Flavour::Pure, plans(4));
 }
 
 #[test]
 fn forks_that_crash() {
-    holds("forks_that_crash", forks::crashing, Flavour::Any, plans(12));
+    holds("forks_that_crash", forks::crashing, Flavour::Any, plans(8));
 }
 
 #[test]
 fn forks_with_edited_messages() {
-    holds("forks_with_edited_messages", forks::edited_messages, Flavour::Any, plans(60));
+    holds("forks_with_edited_messages", forks::edited_messages, Flavour::Any, plans(40));
 }
 
 #[test]
 fn forks_with_edited_messages_of_pure_plans() {
-    holds("forks_with_edited_messages_of_pure_plans", forks::edited_messages, Flavour::Pure, plans(60));
+    holds("forks_with_edited_messages_of_pure_plans", forks::edited_messages, Flavour::Pure, plans(50));
 }
 
 #[test]
 fn forks_with_edited_documents() {
-    holds("forks_with_edited_documents", forks::edited_documents, Flavour::Any, plans(120));
+    holds("forks_with_edited_documents", forks::edited_documents, Flavour::Any, plans(80));
 }
 
 #[test]
 fn forks_with_edited_documents_of_pure_plans() {
-    holds("forks_with_edited_documents_of_pure_plans", forks::edited_documents, Flavour::Pure, plans(120));
+    holds("forks_with_edited_documents_of_pure_plans", forks::edited_documents, Flavour::Pure, plans(100));
 }
 
 #[test]

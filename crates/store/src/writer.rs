@@ -206,7 +206,7 @@ fn serve(
     log: &AtomicU32,
     commits: &AtomicU64,
 ) {
-    let mut limit = LOG_PAGES;
+    let (mut limit, mut before) = (LOG_PAGES, 0);
     while let Some(first) = next(requests) {
         let mut bytes = first.0.bytes();
         let mut group = vec![first];
@@ -227,9 +227,17 @@ fn serve(
                 let _ = done.send(Err(error.clone()));
             }),
         }
-        if log.load(Ordering::Relaxed) >= limit {
-            limit = LOG_PAGES + checkpoint(conn);
+        let pages = log.load(Ordering::Relaxed);
+        if pages < before {
+            // It was begun anew.
+            limit = LOG_PAGES;
         }
+        if pages >= limit {
+            checkpoint(conn);
+            // As long as somebody reads the log it can't begin anew and grows on.
+            limit = pages + LOG_PAGES;
+        }
+        before = pages;
     }
 }
 
@@ -246,15 +254,10 @@ fn next(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
     }
 }
 
-/// Moves the log into the database; the pages that stay in it because somebody still reads them are the answer.
-/// A failure (a full disk) changes nothing: the log still holds what was committed.
-fn checkpoint(conn: &Connection) -> u32 {
-    let pages = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages) {
-        Ok((log, moved)) if log == moved => 0,
-        Ok((log, _)) => u32::try_from(log).unwrap_or(0),
-        Err(_) => LOG_PAGES,
-    }
+/// Moves the log into the database as far as nobody reads it. A failure (a full disk) changes nothing: the log still
+/// holds what was committed.
+fn checkpoint(conn: &Connection) {
+    let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
 }
 
 /// Writes a group in one transaction. `Ok` has one answer a request: a request that is wrong by itself is refused

@@ -21,7 +21,7 @@ use selvedge_engine::{Budget, Fork, Graph, Input, State, Warning};
 use selvedge_runtime::load;
 use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The run that is forked, as it is now. It may go on meanwhile: what it does from here on is not looked at.
@@ -69,7 +69,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let edits = Edits::of(&source, args)?;
     let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     let read = match &args.document {
-        Some(file) => Some(run::read(file, &chosen, &config, &chosen.inputs)?),
+        Some(file) => Some(document(file, args, &mut chosen, &config)?),
         None => None,
     };
     let stored_script = (chosen.script.clone(), chosen.script_hash.clone());
@@ -98,6 +98,27 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
         Ok(drive.go(driver, Vec::new(), &signals).await)
     })?
+}
+
+/// Reads another document. The plan that the source named is looked for in it, unless it is a document by itself.
+fn document(
+    file: &Path,
+    args: &ForkArgs,
+    chosen: &mut Chosen,
+    config: &Config,
+) -> Result<run::Read, Failure> {
+    let read = run::read(file, chosen, config, &chosen.inputs);
+    if read.is_ok() || args.exec.plan.is_some() || chosen.plan.is_none() {
+        return read;
+    }
+    let alone = Chosen { plan: None, ..chosen.clone() };
+    match run::read(file, &alone, config, &alone.inputs) {
+        Ok(found) => {
+            *chosen = alone;
+            Ok(found)
+        }
+        Err(_) => read,
+    }
 }
 
 impl Source {

@@ -35,10 +35,11 @@ pub(super) fn all(
     calls: impl Fn(NodeIx) -> Option<Effects>,
 ) -> Vec<Vec<Waited>> {
     let mut before = Before::new(graph.nodes.len());
+    let owners = owners(graph, schedule);
     let mut all = Vec::with_capacity(graph.nodes.len());
     for node in graph.nodes.indices() {
         let mut list = List { node, waited: Vec::new(), at: HashMap::new() };
-        list.declared(graph, schedule, &before);
+        list.declared(schedule, &owners, &before);
         if let Some(effects) = calls(node) {
             list.turn(schedule, graph.threads.len(), effects, &before);
         }
@@ -59,15 +60,15 @@ struct List {
 
 impl List {
     /// What the schedule says.
-    fn declared(&mut self, graph: &Graph, schedule: &Schedule, before: &Before) {
+    fn declared(&mut self, schedule: &Schedule, owners: &[Vec<usize>], before: &Before) {
         let Some(waits) = schedule.waits.get(self.node) else { return };
         for wait in waits {
             match wait.until {
                 Until::Finished(node) => self.add(node, &wait.why),
                 // The nodes before that one had retired when it did.
                 Until::Retired(count) => self.add(NodeIx(count.saturating_sub(1)), &wait.why),
-                Until::First(order, count) if order.get() < graph.threads.len() => {
-                    let writers = since_owner(graph, schedule, order, count);
+                Until::First(order, count) if order.get() < owners.len() => {
+                    let writers = since_owner(schedule, owners, order, count);
                     match writers.len() > OF_A_THREAD {
                         true => self.add_last(writers.iter().rev().copied(), &wait.why, before),
                         false => writers.iter().for_each(|writer| self.add(*writer, &wait.why)),
@@ -137,13 +138,28 @@ fn first(schedule: &Schedule, order: OrderIx, count: u32) -> &[NodeIx] {
     writers.get(..count as usize).unwrap_or(writers)
 }
 
+/// For each thread, which of its writers work on it; the others only send something to it.
+fn owners(graph: &Graph, schedule: &Schedule) -> Vec<Vec<usize>> {
+    let owners = |thread: ThreadIx| {
+        let writers = schedule.orders.get(OrderIx(thread.0)).map_or(&[][..], |order| &order.writers);
+        let positions = writers.iter().enumerate().filter(|(_, node)| owns(graph, **node, thread));
+        positions.map(|(at, _)| at).collect()
+    };
+    graph.threads.indices().map(owners).collect()
+}
+
 /// Of a thread's first `count` writers, the last that works on it, and those that write to it after that: it has
 /// waited for all before it.
-fn since_owner<'s>(graph: &Graph, schedule: &'s Schedule, order: OrderIx, count: u32) -> &'s [NodeIx] {
-    let writers = first(schedule, order, count);
-    let owns = |node: &NodeIx| owns(graph, *node, ThreadIx::new(order.get()));
-    let from = writers.iter().rposition(owns).unwrap_or_default();
-    writers.get(from..).unwrap_or_default()
+fn since_owner<'s>(
+    schedule: &'s Schedule,
+    owners: &[Vec<usize>],
+    order: OrderIx,
+    count: u32,
+) -> &'s [NodeIx] {
+    let owners = owners.get(order.get()).map_or(&[][..], |owners| owners);
+    let last = owners.partition_point(|at| *at < count as usize).checked_sub(1);
+    let from = last.and_then(|last| owners.get(last)).copied().unwrap_or_default();
+    first(schedule, order, count).get(from..).unwrap_or_default()
 }
 
 /// Whether a node works on a thread.

@@ -1,6 +1,7 @@
 //! Forks (E-19, E-29, C-13): from any event, with and without edits.
 
 use crate::endpoint::{Seen, reply, serve};
+use crate::recovery::stuck;
 use crate::support::{Done, Place, calls, says};
 use serde_json::{Value, json};
 
@@ -288,4 +289,70 @@ fn a_write_is_not_done_twice_without_asking() {
     place.run(&["answer", "f", &ask, "yes", "--json"]).exits(0);
     assert!(place.work().join("out.txt").exists());
     place.run(&["replay", "f"]).exits(0);
+}
+
+#[test]
+fn a_run_that_goes_on_can_be_forked_and_is_left_alone() {
+    let place = Place::new();
+    let mut child = stuck(&place);
+    place.write("fast.yaml", "- {when: {node: b}, reply: {text: forked}}");
+    let fork = ["fork", "r", "--script", "fast.yaml", "--run-id", "f", "--json"];
+    let done = place.run(&fork).exits(0);
+    assert_eq!((&done.json()["output"], calls_made(&done)), (&json!("forked"), 1));
+    assert_eq!(done.json()["results"]["a"]["output"], "first");
+    assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["status"], "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What the source does afterwards changes nothing of the fork.
+    place.write("s.yaml", "- {reply: {text: second}}");
+    place.run(&["resume", "r", "--json"]).exits(0);
+    assert_eq!(place.run(&["show", "f", "--json"]).exits(0).json()["output"], "forked");
+    place.run(&["replay", "f"]).exits(0);
+}
+
+#[test]
+fn a_fork_of_a_waiting_run_asks_by_itself() {
+    let place = Place::new();
+    let mut asks = says("b", "B");
+    asks["require_approval"] = json!(true);
+    place.plan("plan.json", json!([says("a", "A"), asks]));
+    place.write("s.yaml", "- {reply: {text: said}}");
+    let run = ["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"];
+    let ask = place.run(&run).exits(3).json()["asks"][0]["ask"].as_str().unwrap().to_owned();
+    let done = place.run(&["fork", "r", "--run-id", "f", "--json"]).exits(3);
+    let own = done.json()["asks"][0]["ask"].as_str().unwrap().to_owned();
+    place.run(&["answer", "f", &own, "yes", "--json"]).exits(0);
+    assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["asks"][0]["ask"], json!(ask));
+    place.run(&["cancel", "r", "--json"]).exits(0);
+    // A cancelled run can be forked as well, and a fork cancelled.
+    place.run(&["fork", "r", "--run-id", "g", "--json"]).exits(3);
+    assert_eq!(place.run(&["cancel", "g", "--json"]).exits(0).json()["status"], "cancelled");
+    for run in ["f", "g"] {
+        place.run(&["replay", run]).exits(0);
+    }
+}
+
+#[test]
+fn a_fork_that_fails_or_dies_is_resumed() {
+    let place = recorded();
+    let n = event(&place, "r", "appended", "a");
+    place.write("broken.yaml", "- {when: {node: c}, reply: {error: {status: 400, message: no}}}");
+    let edit = format!("{n}=FIRST");
+    let fork = ["fork", "r", "--set-message", &edit, "--script", "broken.yaml", "--run-id", "f", "--json"];
+    place.run(&fork).exits(1);
+    let done = place.run(&["resume", "f", "--script", "s.yaml", "--json"]).exits(0);
+    assert_eq!((&done.json()["results"]["a"]["output"], calls_made(&done)), (&json!("FIRST"), 1));
+    place.run(&["replay", "f"]).exits(0);
+    place.write("slow.yaml", "- {when: {node: c}, reply: {text: late, delay_ms: 30000}}");
+    let fork = ["fork", "r", "--set-message", &edit, "--script", "slow.yaml", "--run-id", "g", "--json"];
+    let mut child = place.start(&fork);
+    let began = std::time::Instant::now();
+    while place.run(&["show", "g", "--json"]).code != 0 {
+        assert!(began.elapsed().as_secs() < 20, "the fork never began");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let done = place.run(&["resume", "g", "--script", "s.yaml", "--json"]).exits(0);
+    assert_eq!((&done.json()["results"]["a"]["output"], calls_made(&done)), (&json!("FIRST"), 1));
+    place.run(&["replay", "g"]).exits(0);
 }

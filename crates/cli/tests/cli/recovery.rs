@@ -16,7 +16,7 @@ const SCRIPT: &str = "
 ";
 
 /// A run whose second node takes half a minute at its first try; returns once that is in flight.
-fn stuck(place: &Place) -> Child {
+pub(crate) fn stuck(place: &Place) -> Child {
     place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
     place.write("s.yaml", SCRIPT);
     let mut child = place.start(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]);

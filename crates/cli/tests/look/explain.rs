@@ -190,3 +190,36 @@ fn it_looks_at_a_run_that_is_driven() {
     assert_eq!(live[1]["messages_from"], json!(["a"]));
     end(child);
 }
+
+/// P-20: calls keep their turn, also of a node that started long before.
+#[test]
+fn calls_that_wait_for_their_turn_say_so() {
+    let place = Place::new();
+    let tool = "description = \"\"\ninput_schema = { type = \"object\" }\noutput_params = []\n";
+    place.write(
+        "selvedge.toml",
+        &format!(
+            "[tools.command.put]\ncommand = [\"echo\", \"1\"]\neffects = \"write\"\n{tool}\
+             [tools.command.get]\ncommand = [\"echo\", \"1\"]\neffects = \"read\"\n{tool}"
+        ),
+    );
+    let on = |thread: &str, mut node: Value| {
+        node["thread_id"] = json!(thread);
+        node
+    };
+    let nodes = json!([
+        on("a", says("think", "T")),
+        on("b", calls("put", "put", json!({}))),
+        on("c", calls("get", "get", json!({}))),
+    ]);
+    place.plan("turns.json", nodes);
+    place.write("s.yaml", "- reply: {text: ok, delay_ms: 50}\n");
+    place.run(&["run", "turns.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    let nodes = self::nodes(&place, "r");
+    let waits = json!([{"node": "think", "why": "writes only after all earlier nodes"}]);
+    assert_eq!((&nodes[1]["waited_for"], &nodes[1]["ran_ahead"]), (&waits, &json!(true)));
+    let waits = json!([{"node": "put", "why": "looks only after earlier writes"}]);
+    assert_eq!(nodes[2]["waited_for"], waits);
+    let page = place.run(&["explain", "r", "--node", "put"]).exits(0).stdout;
+    assert!(page.contains(" after  writes only after all earlier nodes"), "{page}");
+}

@@ -215,7 +215,7 @@ impl NodeLowering<'_> {
         let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
         let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
         let out = find("publish");
-        let mut leaves = Table::new();
+        let mut leaves = Table::with_capacity(drafts.len());
         for (at, (name, act, edges)) in drafts.into_iter().enumerate() {
             let next = (at + 1 < names.len()).then(|| LeafIx::new(at + 1));
             let next = match edges.as_slice() {

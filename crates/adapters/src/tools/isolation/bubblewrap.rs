@@ -33,7 +33,11 @@ impl Isolation {
     /// How to start a program with the layers that were found to work; without a launcher, it is started as it is.
     pub(crate) fn start(&self, found: &Found, inside: &Inside<'_>) -> std::io::Result<Start> {
         let Some(launcher) = &self.0.launcher else {
-            return Ok(Start { program: inside.program.to_owned(), args: inside.args.to_vec(), sandbox: false });
+            return Ok(Start {
+                program: inside.program.to_owned(),
+                args: inside.args.to_vec(),
+                sandbox: false,
+            });
         };
         let user = self.user(found);
         if let Some(user) = user {

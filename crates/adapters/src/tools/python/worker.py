@@ -132,8 +132,9 @@ def encoded(value):
         raise Refused("tool_execution_error", message + " (return a BaseModel or plain JSON values)")
 
 
-def main(answer):
-    """Answers on the descriptor `answer`, and ends this process."""
+def main(answer, patience=None):
+    """Answers on the descriptor `answer`, and ends this process; what a tool left to be done at the end has `patience`
+    seconds, or until somebody else ends it."""
     process = os.getpid()
     data = sys.stdin.buffer.read()
     head, _, body = data.partition(b"\n")
@@ -152,10 +153,10 @@ def main(answer):
         os._exit(0)
     with os.fdopen(answer, "wb") as out:
         out.write(result)
-    # Threads of the tool's, and what it left to be done at the end, may go on, but not for long.
-    last = threading.Timer(2, os._exit, [0])
-    last.daemon = True
-    last.start()
+    if patience is not None:
+        last = threading.Timer(patience, os._exit, [0])
+        last.daemon = True
+        last.start()
     try:
         threading._shutdown()
         atexit._run_exitfuncs()

@@ -3,7 +3,9 @@
 use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run};
+use crate::tools::process::{
+    Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run,
+};
 use crate::tools::python::meta::safe_name;
 #[cfg(target_os = "linux")]
 use crate::tools::python::warm::{Call, Key, Warm};
@@ -74,10 +76,9 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
     #[cfg(target_os = "linux")]
     if let Some(call) = warm(&job).await {
         let (folder, variables) = surroundings(&job, &ask, call.scratch());
-        match call.run(&folder, &variables, talk(&job, input.clone())).await {
-            Ok(finished) => return outcome(&job, finished),
-            // The call has not begun: it starts an interpreter of its own.
-            Err(_) => {}
+        // Otherwise the call has not begun, and starts an interpreter of its own.
+        if let Ok(finished) = call.run(&folder, &variables, talk(&job, input.clone())).await {
+            return outcome(&job, finished);
         }
     }
     let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {

@@ -29,7 +29,7 @@ pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &
     }
     page.gap();
     let scale = Scale::new(explained, bar_width(page.width));
-    page.table(&table(explained, &scale));
+    page.table(&table(explained, &scale, (page.width / 5).min(NODE)));
     let more = explained.graph.nodes.len().saturating_sub(ROWS);
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
@@ -66,9 +66,9 @@ fn stored(status: RunStatus) -> Stored {
     }
 }
 
-/// Columns of the lines of time: a third of the page.
+/// Columns of the lines of time: a third of the page, less of a narrow one.
 fn bar_width(page: usize) -> usize {
-    (page / 3).clamp(BAR.0, BAR.1)
+    (if page < 100 { page / 4 } else { page / 3 }).clamp(BAR.0, BAR.1)
 }
 
 /// The time in which any node ran, on so many columns. Time in which none did, between a failure and its resume
@@ -134,7 +134,7 @@ impl Scale {
     }
 }
 
-fn table(explained: &Explained, scale: &Scale) -> Table {
+fn table(explained: &Explained, scale: &Scale, id: usize) -> Table {
     let mut table = Table::new(&["NODE", " ", "TIME", "TOOK", "WAITED FOR"], 4);
     for (node, def) in explained.graph.nodes.iter().take(ROWS) {
         let told = explained.story.nodes.get(node.get());
@@ -158,7 +158,7 @@ fn table(explained: &Explained, scale: &Scale) -> Table {
             YELLOW
         };
         table.row([
-            (cut(&clean(&def.id), NODE), BOLD),
+            (cut(&clean(&def.id), id), BOLD),
             (if ahead { "»" } else { "" }.to_owned(), CYAN),
             (bar.unwrap_or_else(|| " ".repeat(scale.width)), bar_style),
             (took, style),

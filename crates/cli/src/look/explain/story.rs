@@ -6,7 +6,7 @@ use crate::look::events::node_of;
 use selvedge_engine::graph::Act;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{EffectId, Effects, Event, Graph, Ix, NodeIx, Record, State, ThreadIx};
-use selvedge_runtime::graph_of;
+use selvedge_runtime::Reading;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -40,6 +40,13 @@ pub(super) struct Told {
     published: Option<ThreadIx>,
 }
 
+impl Told {
+    /// A node that has not started.
+    fn fresh(graph: &Graph, node: NodeIx) -> Self {
+        Self { calls: fixed_calls(graph, node), ..Self::default() }
+    }
+}
+
 /// All nodes, in list order.
 #[derive(Debug, Default)]
 pub(super) struct Story {
@@ -56,15 +63,17 @@ pub(super) struct Story {
 /// # Errors
 /// If it can't be read.
 pub(super) fn read(found: &Found) -> Result<(State, Story), Failure> {
-    let graph = graph_of(&found.store, &found.info)?;
-    let mut reader = Reader::new(&graph);
-    let mut state = State::new(graph);
+    let mut reading = Reading::open(&found.store, found.run())?;
+    let mut reader = Reader::new(reading.graph());
+    let mut state = State::new(Arc::clone(reading.graph()));
     for entry in found.store.journal(found.run(), 1)? {
         let entry = entry?;
-        let event: Event = serde_json::from_str(&entry.json)
-            .map_err(|error| found.unreadable(format!("event {}", entry.n), error.to_string()))?;
-        let record = Record { at: entry.at_ms, event };
+        let record = Record { at: entry.at_ms, event: reading.event(&entry)? };
         state.apply_record(&record);
+        if matches!(&record.event, Event::Forked(fork) if fork.graph.is_some()) {
+            // A fork that began another document: what was told was told of the one before (E-19).
+            reader = Reader::new(state.graph());
+        }
         reader.event(&state, &record.event, Moment { n: entry.n, at: entry.at_ms });
     }
     Ok((state, reader.finish()))
@@ -80,7 +89,7 @@ impl Reader {
     fn new(graph: &Graph) -> Self {
         let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
         let threads = graph.threads.iter().map(|(ix, thread)| (thread.name.clone(), ix)).collect();
-        let nodes = vec![Told::default(); graph.nodes.len()];
+        let nodes = graph.nodes.indices().map(|node| Told::fresh(graph, node)).collect();
         Self { by_id, threads, story: Story { nodes, ..Story::default() } }
     }
 
@@ -95,9 +104,9 @@ impl Reader {
         self.story.from_to = Some((from, moment.at));
         match event {
             Event::NodeStarted { node } => {
-                let calls = self.by_id.get(node).and_then(|ix| fixed_calls(state.graph(), *ix));
-                if let Some(told) = self.told(node) {
-                    *told = Told { started: Some(moment), calls, ..Told::default() };
+                let fresh = self.by_id.get(node).map(|ix| Told::fresh(state.graph(), *ix));
+                if let (Some(told), Some(fresh)) = (self.told(node), fresh) {
+                    *told = Told { started: Some(moment), ..fresh };
                 }
             }
             Event::NodeFinished { node, fault, .. } => {
@@ -125,7 +134,7 @@ impl Reader {
                 }
             }
             Event::Requested { effect, .. } | Event::Reused { effect, .. } => self.request(state, effect),
-            Event::Resumed { .. } => self.resumed(state),
+            Event::Resumed { .. } | Event::Forked(_) => self.resumed(state),
             _ => {}
         }
     }
@@ -142,9 +151,12 @@ impl Reader {
 
     /// What is to start anew has not started yet (P-21).
     fn resumed(&mut self, state: &State) {
-        for (told, view) in self.story.nodes.iter_mut().zip(state.node_views()) {
+        let graph = state.graph();
+        for ((told, view), node) in
+            self.story.nodes.iter_mut().zip(state.node_views()).zip(graph.nodes.indices())
+        {
             if view.started == 0 {
-                *told = Told::default();
+                *told = Told::fresh(graph, node);
             }
         }
     }

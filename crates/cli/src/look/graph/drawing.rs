@@ -5,7 +5,7 @@ use super::shapes::{
 };
 use crate::look::page::cut;
 use crate::look::waits::{self, owns};
-use selvedge_engine::graph::{Act, Node};
+use selvedge_engine::graph::Act;
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
@@ -25,8 +25,9 @@ impl Drawing {
             drawn: HashMap::new(),
         };
         pen.shapes();
+        let mut readers = pen.readers();
         for thread in graph.threads.indices() {
-            pen.thread(thread);
+            pen.thread(thread, readers.remove(&thread).unwrap_or_default());
         }
         pen.names();
         pen.turns();
@@ -81,8 +82,7 @@ impl Pen<'_> {
 
     /// The arrows of one thread: to those who continue it, and to those who open another thread from it. A
     /// stretch of it goes from one owner to the next; in between others write to it and take from it.
-    fn thread(&mut self, thread: ThreadIx) {
-        let readers = self.readers(thread);
+    fn thread(&mut self, thread: ThreadIx, readers: Vec<Reader>) {
         let writers = self.schedule.orders.get(OrderIx(thread.0)).map_or(&[][..], |order| &order.writers);
         let first = self.graph.threads.get(thread).is_some_and(|thread| thread.first.is_some());
         let mut stretch = Stretch { head: first.then(|| start_id(thread)), ..Stretch::default() };
@@ -117,15 +117,16 @@ impl Pen<'_> {
         self.stretch(thread, stretch);
     }
 
-    /// Those who open a thread from this one: how many of its writers they observe, who, and what they take.
-    fn readers(&self, thread: ThreadIx) -> Vec<(usize, (NodeIx, String))> {
-        let opening = |(ix, node): (NodeIx, &Node)| {
-            let (from, slice) = opening(node)?;
-            let count = self.schedule.open_at.get(ix).copied().unwrap_or_default() as usize;
-            (from == thread).then(|| (count, (ix, takes(slice))))
-        };
-        let mut readers: Vec<_> = self.graph.nodes.iter().filter_map(opening).collect();
-        readers.sort_by_key(|(count, (ix, _))| (*count, *ix));
+    /// For each thread, those who open another one from it, in the order of what they observe of it.
+    fn readers(&self) -> BTreeMap<ThreadIx, Vec<Reader>> {
+        let mut readers: BTreeMap<ThreadIx, Vec<Reader>> = BTreeMap::new();
+        for (ix, node) in self.graph.nodes.iter() {
+            if let Some((from, slice)) = opening(node) {
+                let count = self.schedule.open_at.get(ix).copied().unwrap_or_default() as usize;
+                readers.entry(from).or_default().push((count, (ix, takes(slice))));
+            }
+        }
+        readers.values_mut().for_each(|list| list.sort_by_key(|(count, (ix, _))| (*count, *ix)));
         readers
     }
 
@@ -257,6 +258,9 @@ impl Pen<'_> {
     }
 }
 
+/// How many of a thread's writers a node observes that takes something from it, which node, and what it takes.
+type Reader = (usize, (NodeIx, String));
+
 /// A part of a thread between two nodes that work on it.
 #[derive(Default)]
 struct Stretch {
@@ -265,7 +269,7 @@ struct Stretch {
     /// Nodes that sent something to it since.
     sent: Vec<NodeIx>,
     /// Those who take it from here, each with how many of `sent` it sees, in that order.
-    readers: Vec<(usize, (NodeIx, String))>,
+    readers: Vec<Reader>,
     /// From which of `sent` on nobody reads it: the end of the thread.
     unseen: Option<usize>,
 }

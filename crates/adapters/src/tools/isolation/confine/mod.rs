@@ -99,7 +99,8 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "an order and a program are expected");
     let (first, rest) = args.split_first().ok_or_else(wrong)?;
     if first == MAP {
-        return identity::write_maps(rest.first().and_then(|pid| pid.to_str()).ok_or_else(wrong)?).map(|()| 0);
+        return identity::write_maps(rest.first().and_then(|pid| pid.to_str()).ok_or_else(wrong)?)
+            .map(|()| 0);
     }
     let order: Order = serde_json::from_str(first.to_str().ok_or_else(wrong)?)?;
     if order.probe {
@@ -143,7 +144,8 @@ fn first_process(tool: u32) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if i64::from(pid.as_raw_nonzero().get()) == i64::from(tool) => {
-                let code = status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+                let code =
+                    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
                 return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(REFUSED));
             }
             Ok(_) | Err(Errno::INTR) => {}

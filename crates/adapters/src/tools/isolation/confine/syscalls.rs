@@ -80,6 +80,9 @@ const NEW: [libc::c_int; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
+/// Typing into a terminal, and the console's own commands: the same numbers on all machines that filters are made for.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541C;
 /// On x86-64, every call exists a second time under this bit.
 #[cfg(target_arch = "x86_64")]
 const SECOND_ABI: libc::c_long = 0x4000_0000;
@@ -108,8 +111,7 @@ pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram
         });
         rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
     }
-    // Typing into a terminal, and the console's own commands.
-    let ioctls = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+    let ioctls = [TIOCSTI, TIOCLINUX];
     let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
     rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
     rules.insert(libc::SYS_socket, vec![families(network)?]);

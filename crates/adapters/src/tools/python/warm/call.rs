@@ -42,7 +42,12 @@ impl Call {
     ///
     /// # Errors
     /// When the server is gone, before the call has begun.
-    pub(crate) async fn run(self, folder: &Path, environment: &Environment, talk: Talk) -> io::Result<Finished> {
+    pub(crate) async fn run(
+        self,
+        folder: &Path,
+        environment: &Environment,
+        talk: Talk,
+    ) -> io::Result<Finished> {
         let _busy = self.server.busy();
         let (stdin, feed) = io::pipe()?;
         let (result, answer) = io::pipe()?;

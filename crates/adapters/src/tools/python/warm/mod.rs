@@ -92,7 +92,8 @@ async fn end_when_idle(servers: Weak<Mutex<HashMap<Key, Slot>>>, key: Key, serve
             let Some(servers) = servers.upgrade() else { return };
             let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
             // Another one may have taken its place.
-            let same = |slot: &Slot| slot.get().is_some_and(|other| Weak::ptr_eq(&Arc::downgrade(other), &server));
+            let same =
+                |slot: &Slot| slot.get().is_some_and(|other| Weak::ptr_eq(&Arc::downgrade(other), &server));
             if servers.get(&key).is_some_and(same) {
                 servers.remove(&key);
             }

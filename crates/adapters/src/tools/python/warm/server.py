@@ -7,7 +7,8 @@ Descriptor 0 is a socket of packets. The first packet is the setup (see `Setup` 
 packet is a call with four descriptors: the call's stdin, its answer, its stderr, and its status, a socket on which the
 call's wait status is sent when all of its processes are gone, and whose end asks for that.
 
-server -> keeper, which makes the call's namespaces -> init, its first process, which confines itself -> the tool.
+server -> keeper, which makes the call's namespaces -> their first process, with which all others end, and the tool, which
+confines itself before it becomes one. They are made ahead, so that a call need not wait for them.
 """
 
 import ctypes
@@ -19,6 +20,8 @@ import socket
 import struct
 import tempfile
 
+# Calls that are made ahead, and the seconds after a call before another is made while one is left.
+SPARES, PAUSE = 2, 0.01
 NEWNS, NEWIPC, NEWPID = 0x20000, 0x8000000, 0x20000000
 SET_DUMPABLE, SET_SECCOMP, FILTER = 4, 22, 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF, BENEATH = 444, 445, 446, 1
@@ -69,10 +72,15 @@ class Landlock:
             rights &= OF_FILES
         return struct.pack("=Qi", rights & self.all, os.open(path, os.O_PATH | os.O_CLOEXEC))
 
-    def restrict(self, own):
+    def prepare(self):
+        """Everything but the folder of one call."""
         ruleset = check(libc.syscall(CREATE_RULESET, self.attributes, ctypes.c_size_t(len(self.attributes)), 0))
-        for rule in self.rules + [self.rule(path, self.all) for path in own]:
+        for rule in self.rules + [self.rule("/dev/shm", self.all)]:
             check(libc.syscall(ADD_RULE, ruleset, BENEATH, rule, 0))
+        return ruleset
+
+    def restrict(self, ruleset, own):
+        check(libc.syscall(ADD_RULE, ruleset, BENEATH, self.rule(own, self.all), 0))
         check(libc.syscall(RESTRICT_SELF, ruleset, 0))
 
 
@@ -83,43 +91,88 @@ def keep_rights(mask):
     check(libc.capset(header, struct.pack("=6I", low, low, low, high, high, high)))
 
 
-def limits(job):
-    for name, most in list(setup["limits"].items()) + [("CPU", job["cpu"])]:
+def limit(limits):
+    for name, most in limits:
         kind = getattr(resource, "RLIMIT_" + name)
         _, hard = resource.getrlimit(kind)
         if most is not None and (hard == resource.RLIM_INFINITY or most < hard):
             resource.setrlimit(kind, (most, most))
 
 
-def keeper(job, files):
-    """Makes the call's namespaces, and ends with them."""
-    stdin, answer, stderr, status = files
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+class Spare:
+    """The processes of a call to come."""
+
+    def __init__(self):
+        self.keeper, status = socket.socketpair()
+        self.tool, job = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        if os.fork() == 0:
+            control.detach()
+            self.keeper.close()
+            self.tool.close()
+            try:
+                keeper(status, job)
+            finally:
+                os._exit(126)
+        status.close()
+        job.close()
+
+    def take(self, packet, files):
+        socket.send_fds(self.keeper, [b"1"], files[3:])
+        socket.send_fds(self.tool, [packet], files[:3])
+        self.close()
+
+    def close(self):
+        self.keeper.close()
+        self.tool.close()
+
+
+def keeper(status, job):
+    """Makes the call's namespaces, and ends them."""
+    # Inherited by the first process: what is orphaned needs nobody to take note of its end.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     check(libc.unshare(NEWPID | NEWNS | NEWIPC))
     size = ("size=%d,mode=1777" % setup["shared_memory"]).encode()
     check(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 6, size))
-    said, say = os.pipe()
-    first = os.fork()
-    if first == 0:
-        os.close(said)
-        os.close(status)
-        init(job, stdin, answer, stderr, say)
-    for fd in (stdin, answer, stderr, say):
-        os.close(fd)
-    ended = os.pidfd_open(first)
-    poll = select.poll()
-    poll.register(ended, select.POLLIN)
-    poll.register(status, select.POLLIN)
-    if all(fd != ended for fd, _ in poll.poll()):
-        os.kill(first, signal.SIGKILL)
-    _, code = os.waitpid(first, 0)
-    own = os.read(said, 4)
-    os.write(status, own if len(own) == 4 else struct.pack("=i", code))
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
+    first = os.posix_spawn("/bin/sleep", ["sleep", "1000000000"], {}, file_actions=nothing)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    tool = os.fork()
+    if tool == 0:
+        status.close()
+        become(job)
+    job.close()
+    _, files, _, _ = socket.recv_fds(status, 1, 1)
+    status.close()
+    if files:
+        ended = os.pidfd_open(tool)
+        poll = select.poll()
+        poll.register(ended, select.POLLIN)
+        poll.register(files[0], select.POLLIN)
+        poll.poll()
+    # In vain if it has ended, and with the first one, everything ends.
+    os.kill(tool, signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    _, code = os.waitpid(tool, 0)
+    os.waitpid(first, 0)
+    if files:
+        os.write(files[0], struct.pack("=i", code))
     os._exit(0)
 
 
-def init(job, stdin, answer, stderr, say):
-    """The first process of the call: with it, all others end."""
+def become(job):
+    """Waits for a call, and becomes its tool."""
+    limit(setup["limits"].items())
+    for program in filters:
+        check(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
+    ruleset = landlock.prepare()
+    packet, files, _, _ = socket.recv_fds(job, 1 << 16, 3)
+    if packet:
+        start(json.loads(packet), ruleset, *files)
+    os._exit(0)
+
+
+def confine(job, ruleset):
+    """The rest of what a tool's process gives up, for good."""
     if job["user"] is not None:
         os.setresgid(job["user"], job["user"], job["user"])
         os.setresuid(job["user"], job["user"], job["user"])
@@ -127,24 +180,17 @@ def init(job, stdin, answer, stderr, say):
         check(libc.prctl(SET_DUMPABLE, 1, 0, 0, 0))
     else:
         keep_rights(0)
-    limits(job)
-    landlock.restrict([job["scratch"], "/dev/shm"])
-    for program in filters:
-        check(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
-    tool = os.fork()
-    if tool == 0:
-        start(job, stdin, answer, stderr)
-    for fd in (0, 1, 2, stdin, answer, stderr):
-        os.close(fd)
-    while True:
-        pid, code = os.wait()
-        if pid == tool:
-            os.write(say, struct.pack("=i", code))
-            os._exit(0)
+    limit([("CPU", job["cpu"])])
+    landlock.restrict(ruleset, job["scratch"])
 
 
-def start(job, stdin, answer, stderr):
+def start(job, ruleset, stdin, answer, stderr):
     """Becomes the tool's process: nothing of the server is open any more."""
+    try:
+        confine(job, ruleset)
+    except BaseException as error:
+        os.write(stderr, ("the sandbox cannot be set up: %s" % error).encode("utf-8", "replace"))
+        os._exit(126)
     os.setsid()
     # Not onto each other: these numbers are above the standard ones.
     os.dup2(stdin, 0)
@@ -186,21 +232,23 @@ gc.freeze()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 control.send(b"ready")
+spares = []
 while True:
+    try:
+        # Only while nobody waits, and not at the expense of the call that has just begun.
+        while len(spares) < SPARES and not select.select([control], [], [], PAUSE if spares else 0)[0]:
+            spares.append(Spare())
+    except OSError:
+        # No more processes just now.
+        pass
     packet, files, _, _ = socket.recv_fds(control, 1 << 16, 4)
     if not packet:
         os._exit(0)
     try:
-        child = os.fork()
+        spare = spares.pop(0) if spares else Spare()
+        spare.take(packet, files)
     except OSError:
-        # Its status ends without a word.
-        child = None
-    if child == 0:
-        control.detach()
-        try:
-            keeper(json.loads(packet), files)
-        except BaseException as error:
-            os.write(files[2], ("the sandbox cannot be set up: %s" % error).encode("utf-8", "replace"))
-        os._exit(126)
+        # The call's status ends without a word.
+        pass
     for fd in files:
         os.close(fd)

@@ -8,7 +8,8 @@ use crate::tools::isolation::{Isolation, Start};
 use crate::tools::process::{Guard, Policy, Victim, started};
 use crate::tools::python::worker::FLAGS;
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
+    socketpair,
 };
 use serde::Serialize;
 use std::ffi::OsString;
@@ -75,7 +76,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(isolation: &Isolation, key: &Key, scratch_root: Option<PathBuf>) -> io::Result<Self> {
+    pub(super) async fn start(
+        isolation: &Isolation,
+        key: &Key,
+        scratch_root: Option<PathBuf>,
+    ) -> io::Result<Self> {
         let found = isolation.found().await;
         let root = scratch_root.unwrap_or_else(std::env::temp_dir);
         let base = tempfile::Builder::new().prefix("selvedge-warm-").tempdir_in(root)?;
@@ -201,7 +206,9 @@ impl Drop for Busy<'_> {
 fn setup(policy: &Policy, base: &Path) -> io::Result<Setup> {
     let mut files = View::new(policy, &[]).files();
     // Shared memory and scratch are each call's own: rules for them come with the call.
-    files.write.retain(|path| path != Path::new(crate::tools::isolation::view::SHARED_MEMORY) && path != base);
+    files
+        .write
+        .retain(|path| path != Path::new(crate::tools::isolation::view::SHARED_MEMORY) && path != base);
     Ok(Setup {
         filters: syscalls::encoded(&syscalls::programs(policy.network, false)?),
         read: files.read,
