@@ -33,10 +33,11 @@ pub(super) fn check(
         known,
         ids,
         threads: HashMap::from([(MAIN, None)]),
-        supplied: HashSet::new(),
+        supplied: HashMap::new(),
         unknown_sync: false,
         unknown_result: false,
         read_results: HashSet::new(),
+        unknown_nodes: Vec::new(),
         told: HashSet::new(),
         diagnostics,
     };
@@ -56,14 +57,16 @@ struct Check<'p, 'd> {
     ids: HashMap<&'p str, usize>,
     /// Threads so far, with the node that created them; `main` has none.
     threads: HashMap<&'p str, Option<&'p PlanNode>>,
-    /// Names that earlier nodes declare.
-    supplied: HashSet<String>,
+    /// Names that earlier nodes declare, with the last node that does.
+    supplied: HashMap<String, usize>,
     /// An earlier node may bring any name to `runtime_metadata`.
     unknown_sync: bool,
     /// An earlier node's result may have any field (D-07's last look-up).
     unknown_result: bool,
     /// Nodes whose result some placeholder reads.
     read_results: HashSet<usize>,
+    /// Nodes whose fields nobody knows, as long as no placeholder may have read them.
+    unknown_nodes: Vec<usize>,
     /// Tools whose missing effects were told.
     told: HashSet<Arc<str>>,
     diagnostics: &'d mut Diagnostics,
@@ -304,11 +307,13 @@ impl<'p> Check<'p, '_> {
                 }
             }
             Root::Metadata { name, .. } => {
+                self.reads(name);
                 if !self.may_have(name, node.is_some() && self.unknown_sync) {
                     self.nothing_supplies(placeholder, name, span);
                 }
             }
             Root::Name { name, .. } => {
+                self.reads(name);
                 let unknown = node.is_some() && (self.unknown_sync || self.unknown_result);
                 if !self.may_have(name, unknown) {
                     self.nothing_supplies(placeholder, name, span);
@@ -317,8 +322,17 @@ impl<'p> Check<'p, '_> {
         }
     }
 
+    /// A name that a result may have brought: whoever declares it is read, and, where no metadata has it, all whose
+    /// fields are unknown (P-17).
+    fn reads(&mut self, name: &str) {
+        self.read_results.extend(self.supplied.get(name));
+        if !self.known.contains(name) {
+            self.read_results.extend(self.unknown_nodes.drain(..));
+        }
+    }
+
     fn may_have(&self, name: &str, unknown: bool) -> bool {
-        unknown || self.known.contains(name) || self.supplied.contains(name)
+        unknown || self.known.contains(name) || self.supplied.contains_key(name)
     }
 
     /// P-25: no metadata, no input, no declared output, and no earlier node whose fields are unknown.
@@ -329,7 +343,7 @@ impl<'p> Check<'p, '_> {
             return self.diagnostics.push(finding);
         }
         let mut names: Vec<&str> = self.known.iter().copied().collect();
-        names.extend(self.supplied.iter().map(String::as_str));
+        names.extend(self.supplied.keys().map(String::as_str));
         names.extend(self.ids.keys().copied());
         names.sort_unstable();
         let help = match misspelt(name, &names) {
@@ -345,6 +359,7 @@ impl<'p> Check<'p, '_> {
     /// What the node's result can bring to later placeholders (D-05, D-07).
     fn supply(&mut self, node: &PlanNode) {
         let mut names: Vec<String> = Vec::new();
+        let mut unknown = false;
         let calls = match &node.kind {
             NodeKind::ToolFirst { tool, .. } => Some(&tool.value),
             NodeKind::LlmFirst => None,
@@ -353,7 +368,7 @@ impl<'p> Check<'p, '_> {
         for tool in calls.into_iter().chain(offered) {
             match self.tools.def(tool).and_then(|def| def.output_params.clone()) {
                 Some(fields) => names.extend(fields.iter().map(ToString::to_string)),
-                None => self.unknown_sync = true,
+                None => (self.unknown_sync, unknown) = (true, true),
             }
         }
         if node.task_prompt.is_some() {
@@ -362,15 +377,18 @@ impl<'p> Check<'p, '_> {
                     let fields = schema.value.get("properties").and_then(Value::as_object);
                     names.extend(fields.into_iter().flat_map(|fields| fields.keys().cloned()));
                 }
-                None => self.unknown_result = true,
+                None => (self.unknown_result, unknown) = (true, true),
             }
         } else if calls.is_none() {
             // An empty node passes on a message, which may be JSON of any shape.
-            self.unknown_result = true;
+            (self.unknown_result, unknown) = (true, true);
+        }
+        if unknown {
+            self.unknown_nodes.push(node.index);
         }
         for name in names {
-            self.supplied.insert(format!("{}_{name}", node.id.value));
-            self.supplied.insert(name);
+            self.supplied.insert(format!("{}_{name}", node.id.value), node.index);
+            self.supplied.insert(name, node.index);
         }
     }
 }
