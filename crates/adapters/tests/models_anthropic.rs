@@ -86,7 +86,6 @@ async fn a_whole_request() {
     asked.schema = shaped("n1", schema);
     let server = Server::start(vec![ok()]).await;
     let model = anthropic(&server);
-    assert!(!model.sends_extras());
     model.call(asked, context()).await.unwrap();
     let sent = &server.requests()[0];
     assert_eq!(sent.header("anthropic-version"), Some("2023-06-01"));
@@ -186,6 +185,12 @@ async fn without_tools_the_historys_are_defined_and_forbidden() {
         {"name": "now", "input_schema": {"type": "object"}}]);
     let sent = body(&asked).await;
     assert_eq!((&sent["tools"], &sent["tool_choice"]), (&stubs, &json!({"type": "none"})));
+    // What the graph knows of them is told.
+    let mut known = asked.clone();
+    known.known = vec![tool("search"), tool("unused")];
+    let sent = body(&known).await;
+    assert_eq!(sent["tools"][0]["description"], "Looks things up.");
+    assert_eq!((sent["tools"].as_array().unwrap().len(), &sent["tools"][1]), (2, &stubs[1]));
     // With tools of its own the request has just those.
     asked.tools = vec![tool("other")];
     let sent = body(&asked).await;
@@ -280,19 +285,21 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
 async fn stops_and_refusals() {
     let ask = |body: String| async move {
         let server = Server::start(vec![stream(&body, 4096)]).await;
-        anthropic(&server).call(request(vec![user("x")]), context()).await.unwrap()
+        anthropic(&server).call(request(vec![user("x")]), context()).await
     };
     for stop in ["max_tokens", "pause_turn", "stop_sequence", "model_context_window_exceeded", "refusal"] {
         let text = block(0, &json!({"type": "text", "text": "so far"}));
-        let reply = ask(format!("{}{text}{}", start(), end(stop))).await;
+        let reply = ask(format!("{}{text}{}", start(), end(stop))).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("so far", Some(stop)));
     }
-    assert_eq!(ask(format!("{}{}", start(), end("refusal"))).await.text, "The model refused to answer.");
+    let silent = ask(format!("{}{}", start(), end("refusal"))).await.unwrap_err();
+    assert_eq!(silent.fault.message, "the model refused to answer (stop reason `refusal`)");
     let why = json!({"type": "message_delta", "usage": {"output_tokens": 2},
         "delta": {"stop_reason": "refusal", "stop_details": {"type": "refusal", "explanation": "Not that."}}});
-    assert_eq!(ask(format!("{}{}", start(), event(&why))).await.text, "Not that.");
+    let told = ask(format!("{}{}", start(), event(&why))).await.unwrap_err();
+    assert_eq!(told.fault.message, "the model refused to answer (stop reason `refusal`): Not that");
     // An empty reply is the engine's to ask again for (E-27).
-    let empty = ask(format!("{}{}", start(), end("end_turn"))).await;
+    let empty = ask(format!("{}{}", start(), end("end_turn"))).await.unwrap();
     assert!(empty.text.is_empty() && empty.calls.is_empty());
 }
 
@@ -316,4 +323,22 @@ async fn what_is_not_the_answer_is_left_out() {
     let reply = anthropic(&server).call(request(vec![user("x")]), context()).await.unwrap();
     assert_eq!(reply.text, "ab");
     assert_eq!(reply.calls, vec![call("c1", "t", json!({"a": 1}))]);
+}
+
+/// E-28: pings keep a connection open, they are no beginning of a reply.
+#[tokio::test]
+async fn a_ping_is_no_first_token() {
+    let ping = || chunk(event(&json!({"type": "ping"})).as_bytes());
+    let drip: Vec<Step> = (0..60).flat_map(|_| [ping(), Step::Pause(20)]).collect();
+    let bare = || chunk(b"data: {\"type\": \"ping\"}\n\n");
+    for steps in [drip, vec![bare(), Step::Hang]] {
+        let server = Server::start(vec![[vec![stream_head()], steps].concat()]).await;
+        let model = model_with(&server, |config| {
+            let own = ProviderConfig::new(Provider::Anthropic, "m").at(server.url.clone());
+            *config = ProviderConfig { limits: config.limits, ..own };
+            config.limits.first_token_timeout = std::time::Duration::from_millis(150);
+        });
+        let failed = model.call(request(vec![user("x")]), context()).await.unwrap_err();
+        assert!(failed.fault.message.contains("limits.first_token_timeout_s"), "{failed:?}");
+    }
 }

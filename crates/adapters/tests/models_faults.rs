@@ -152,7 +152,22 @@ async fn a_page_as_an_error_is_shown_in_one_line() {
     let failed =
         failure(answer(502, &[("content-type", "text/html")], "<html>\n <h1>Bad\n Gateway</h1>\n</html>"))
             .await;
-    assert!(failed.fault.message.contains("<h1>Bad Gateway</h1>"), "{}", failed.fault.message);
+    assert!(failed.fault.message.ends_with(": a web page, `Bad Gateway`"), "{}", failed.fault.message);
+    let page = format!(
+        "<!DOCTYPE html><html><head><style>p {{}}</style><TITLE>403\nForbidden</TITLE></head><p>{}</p></html>",
+        "word ".repeat(1000)
+    );
+    let failed = failure(answer(403, &[], &page)).await;
+    let message = &failed.fault.message;
+    assert!(message.contains("a web page, `403 Forbidden`") && message.len() < 400, "{message}");
+    assert!(message.contains("proxy") && message.contains("OPENAI_API_KEY"), "{message}");
+    // A status without a name leaves no gap.
+    let failed = failure(answer(529, &[], r#"{"error":{"message":"busy."}}"#)).await;
+    assert!(
+        failed.fault.message.ends_with("/chat/completions answered 529: busy"),
+        "{}",
+        failed.fault.message
+    );
     let long = failure(answer(500, &[], &"é".repeat(1 << 20))).await;
     assert!(long.fault.message.len() < 1000 && cause(&long, "body").as_str().unwrap().len() < 5000);
 }
@@ -260,5 +275,18 @@ async fn dropping_the_call_drops_the_connection() {
         let call = model(&server).call(request(vec![user("x")]), context());
         assert!(tokio::time::timeout(Duration::from_millis(150), call).await.is_err());
         server.gone().await;
+    }
+}
+
+/// What to write into `base_url` is an address of the provider, not of one kind of request.
+#[tokio::test]
+async fn a_redirect_names_the_base_url_behind_it() {
+    for (to, base) in [
+        ("https://h.example/v2/chat/completions", "put https://h.example/v2 into base_url"),
+        ("/v2/chat/completions", "/v2 into base_url"),
+        ("https://h.example/login", "put the final address into base_url"),
+    ] {
+        let failed = failure(answer(308, &[("location", to)], "")).await;
+        assert!(failed.fault.message.ends_with(base), "{}", failed.fault.message);
     }
 }

@@ -65,7 +65,6 @@ async fn a_request_has_the_thread_the_tools_and_nothing_else() {
     asked.schema =
         Some(ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object", "$id": "x"}) });
     let model = gemini(&server, "gemini-3-pro");
-    assert!(!model.sends_extras());
     model.call(asked, context()).await.unwrap();
 
     let sent = &server.requests()[0];
@@ -140,9 +139,15 @@ async fn what_a_model_refuses_is_asked_once_more_without_it_and_remembered() {
     for _ in 0..2 {
         assert_eq!(model.call(asked.clone(), context()).await.unwrap().text, "ok");
     }
-    let shaped: Vec<bool> =
-        server.requests().iter().map(|sent| sent.json().get("generationConfig").is_some()).collect();
-    assert_eq!(shaped, [true, false, false]);
+    // The model is told the schema instead; without tools it gets the schema itself (E-33).
+    asked.tools.clear();
+    model.call(asked.clone(), context()).await.unwrap();
+    let sent: Vec<Value> = server.requests().iter().map(Recorded::json).collect();
+    let shaped: Vec<bool> = sent.iter().map(|sent| sent.get("generationConfig").is_some()).collect();
+    assert_eq!(shaped, [true, false, false, true]);
+    let told = |number: usize| sent[number]["systemInstruction"]["parts"][0]["text"].to_string();
+    assert!(told(1).contains("JSON Schema: {\\\"type\\\":\\\"object\\\"}"), "{}", told(1));
+    assert_eq!((told(0), told(3), told(1)), ("null".to_owned(), "null".to_owned(), told(2)));
 
     let words = "Function call is missing a thought_signature in functionCall parts.";
     let refusal = answer(400, &[], &error(400, "INVALID_ARGUMENT", words, &Value::Null).to_string());
@@ -215,7 +220,19 @@ async fn a_wrong_key_is_a_matter_of_the_environment() {
     let body = error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", &details);
     let failed = asked(answer(400, &[], &body.to_string())).await.unwrap_err();
     assert!(!failed.transient && failed.fault.message.contains("GEMINI_API_KEY"), "{failed:?}");
-    assert_eq!(failed.fault.cause.unwrap()["status"], json!(401));
+    // The message and the status are Google's own; `means` is what they stand for (C-03).
+    let cause = failed.fault.cause.unwrap();
+    assert_eq!((&cause["status"], &cause["means"]), (&json!(400), &json!(401)));
+    assert!(
+        failed.fault.message.contains("answered 400 Bad Request: API key not valid. "),
+        "{}",
+        failed.fault.message
+    );
+    assert!(
+        failed.fault.message.ends_with("API key. Check the key in GEMINI_API_KEY"),
+        "{}",
+        failed.fault.message
+    );
 }
 
 #[tokio::test]
@@ -224,11 +241,14 @@ async fn a_block_without_text_is_a_fault_that_says_so() {
     for steps in [stream(&data(&blocked), 4096), json(&blocked.to_string())] {
         let failed = asked(steps).await.unwrap_err();
         assert!(!failed.transient, "{failed:?}");
-        assert!(failed.fault.message.contains("the prompt was blocked (PROHIBITED_CONTENT)"), "{failed:?}");
+        assert!(
+            failed.fault.message.contains("blocked the prompt (blockReason `PROHIBITED_CONTENT`)"),
+            "{failed:?}"
+        );
     }
     let failed = asked(stream(&data(&last(&json!([]), "SAFETY")), 4096)).await.unwrap_err();
     assert!(
-        !failed.transient && failed.fault.message.contains("the reply was withheld (SAFETY)"),
+        !failed.transient && failed.fault.message.contains("withheld the reply (finishReason `SAFETY`)"),
         "{failed:?}"
     );
     let failed = asked(stream(&data(&last(&json!([]), "MALFORMED_FUNCTION_CALL")), 4096)).await.unwrap_err();
@@ -240,4 +260,19 @@ async fn a_block_without_text_is_a_fault_that_says_so() {
     // All of the limit went into thoughts: an empty reply (E-27).
     let empty = asked(stream(&data(&last(&json!([]), "MAX_TOKENS")), 4096)).await.unwrap();
     assert_eq!((empty.text.as_str(), empty.stop.as_deref()), ("", Some("MAX_TOKENS")));
+}
+
+/// An empty text is refused: "required oneof field 'data' must have one initialized field".
+#[tokio::test]
+async fn no_text_is_empty() {
+    let server = Server::start(vec![ok()]).await;
+    let thread =
+        vec![says(Role::System, ""), user(""), says(Role::Assistant, ""), says(Role::System, ""), user("hi")];
+    gemini(&server, "gemini-3-pro").call(request(thread), context()).await.unwrap();
+    let space = |role: &str| json!({"role": role, "parts": [{"text": " "}]});
+    assert_eq!(
+        server.requests()[0].json(),
+        json!({"contents": [space("user"), space("model"), space("user"),
+            {"role": "user", "parts": [{"text": "hi"}]}]})
+    );
 }

@@ -188,10 +188,14 @@ async fn ids_of_calls_are_short_where_an_endpoint_wants_them_so() {
 
 #[test]
 fn openai_itself_gets_no_foreign_settings() {
-    let at =
-        |url: &str| Endpoint::new(ProviderConfig::new(Provider::OpenAi, "m").at(url), &Http::new()).unwrap();
-    assert!(!at("https://api.openai.com/v1").sends_extras());
-    assert!(at("https://dashscope.aliyuncs.com/compatible-mode/v1").sends_extras());
+    let extra = [("enable_search".to_owned(), Value::Bool(true))].into_iter().collect();
+    let settings = ModelSettings { seed: Some(1), extra, ..ModelSettings::default() };
+    let at = |provider, url: &str| {
+        Endpoint::new(ProviderConfig::new(provider, "m").at(url), &Http::new()).unwrap().unsent(&settings)
+    };
+    assert_eq!(at(Provider::OpenAi, "https://api.openai.com/v1"), ["enable_search"]);
+    assert_eq!(at(Provider::Ollama, "http://127.0.0.1:11434/v1"), ["enable_search"]);
+    assert!(at(Provider::OpenAi, "https://dashscope.aliyuncs.com/compatible-mode/v1").is_empty());
     let wrong =
         Endpoint::new(ProviderConfig::new(Provider::OpenAi, "m").at("localhost:8000/v1"), &Http::new());
     assert!(wrong.unwrap_err().contains("http://127.0.0.1:8000/v1"));
@@ -231,4 +235,44 @@ async fn models_are_listed_in_the_servers_order() {
     assert!(!refused.transient && refused.fault.message.contains("SELVEDGE_API_KEY"), "{refused:?}");
     let page = ask().await.unwrap_err();
     assert!(page.transient && page.fault.kind == FaultKind::ProviderError, "{page:?}");
+}
+
+#[tokio::test]
+async fn a_setting_that_a_server_refuses_is_not_sent_again() {
+    let refusal = answer(400, &[], r#"{"error":{"message":"Unrecognized request argument: enable_search"}}"#);
+    let server = Server::start(vec![refusal, stream(OK, 4096)]).await;
+    let mut asked = request(vec![user("hi")]);
+    for name in ["enable_search", "enable_thinking"] {
+        asked.settings.extra.insert(name.to_owned(), Value::Bool(true));
+    }
+    let model = model(&server);
+    for _ in 0..2 {
+        model.call(asked.clone(), context()).await.unwrap();
+    }
+    let has = |name: &str| -> Vec<bool> {
+        server.requests().iter().map(|sent| sent.json().get(name).is_some()).collect()
+    };
+    assert_eq!(has("enable_search"), [true, false, false]);
+    assert_eq!(has("enable_thinking"), [true, true, true]);
+}
+
+/// E-10: the text of arguments that never parsed goes out as it is, or under a name where only an object will do.
+#[tokio::test]
+async fn arguments_that_never_parsed_become_an_object_where_they_must_be_one() {
+    let refusal = answer(400, &[], r#"{"error":{"message":"invalid tool call arguments"}}"#);
+    let server = Server::start(vec![refusal.clone(), stream(OK, 4096)]).await;
+    let broken = call("c1", "search", Value::String("{not json".to_owned()));
+    let assistant = Message { tool_calls: vec![broken.clone()], ..Message::text(Role::Assistant, "") };
+    let asked = request(vec![user("hi"), Arc::new(assistant), Arc::new(Message::tool(&broken, "no"))]);
+    model(&server).call(asked, context()).await.unwrap();
+    let sent: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|sent| sent.json()["messages"][1]["tool_calls"][0]["function"]["arguments"].clone())
+        .collect();
+    assert_eq!(sent, [json!("{not json"), json!(r#"{"arguments":"{not json"}"#)]);
+    // Without such a call the refusal is about something else.
+    let server = Server::start(vec![refusal]).await;
+    model(&server).call(request(vec![user("hi")]), context()).await.unwrap_err();
+    assert_eq!(server.requests().len(), 1);
 }

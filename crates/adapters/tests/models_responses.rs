@@ -63,7 +63,6 @@ async fn a_request_has_the_thread_the_tools_and_nothing_else() {
     };
     asked.schema = Some(ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object"}) });
     let model = responses(&server);
-    assert!(!model.sends_extras());
     model.call(asked, context()).await.unwrap();
 
     let sent = &server.requests()[0];
@@ -119,7 +118,7 @@ async fn a_refused_setting_is_a_fault_that_names_it() {
     let mut asked = request(vec![user("hi")]);
     asked.settings.temperature = Some(0.0);
     let failed = responses(&server).call(asked, context()).await.unwrap_err();
-    assert!(!failed.transient && failed.fault.message.contains(words), "{failed:?}");
+    assert!(!failed.transient && failed.fault.message.contains(words.trim_end_matches('.')), "{failed:?}");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -175,5 +174,9 @@ async fn refusals_cuts_and_blocks_say_what_they_are() {
     let empty = asked(cut("max_output_tokens", json!([]))).await.unwrap();
     assert_eq!((empty.text.as_str(), empty.stop.as_deref()), ("", Some("max_output_tokens")));
     let failed = asked(cut("content_filter", json!([]))).await.unwrap_err();
-    assert!(!failed.transient && failed.fault.message.contains("withheld (content_filter)"), "{failed:?}");
+    assert!(
+        !failed.transient
+            && failed.fault.message.contains("withheld the reply (stop reason `content_filter`)"),
+        "{failed:?}"
+    );
 }

@@ -7,7 +7,7 @@ mod support;
 
 use selvedge_adapters::models::router::Router;
 use selvedge_adapters::models::scripted::Scripted;
-use selvedge_engine::{FaultKind, Message, ModelReply, ModelRequest, Tokens};
+use selvedge_engine::{Cut, FaultKind, Message, ModelReply, ModelRequest, Tokens};
 use selvedge_runtime::ports::{CallContext, Model};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -125,6 +125,8 @@ async fn replies_in_all_their_forms() {
       - {name: now}
       - {name: broken, arguments: "{not json"}
     usage: {input_tokens: 10, output_tokens: 5, cost: 0.5}
+- when: {contains: cut}
+  reply: {text: as far as, stop: length}
 - when: {contains: json}
   reply: {json: {z: [1, 2.5, true, null], a: {ü: "ß"}}}
 - when: {contains: empty}
@@ -142,6 +144,8 @@ async fn replies_in_all_their_forms() {
     ];
     assert_eq!(reply.calls, expected);
     assert_eq!(ask("json").await.unwrap().text, r#"{"z":[1,2.5,true,null],"a":{"ü":"ß"}}"#);
+    let cut = ask("cut").await.unwrap();
+    assert_eq!((cut.stop.as_deref(), cut.cut), (Some("length"), Some(Cut::Limit)));
     let empty = ask("empty").await.unwrap();
     assert!(empty.text.is_empty() && empty.calls.is_empty() && empty.tokens.input == 1);
 }

@@ -14,6 +14,7 @@ use crate::tools::limits::ToolLimits;
 pub(crate) use attend::{Pipes, Talk, attend};
 use rustix::process::Pid;
 pub use scratch::Scratch;
+pub(crate) use scratch::scratch_root;
 use selvedge_runtime::ports::Watch;
 use std::ffi::OsString;
 use std::io;

@@ -260,6 +260,7 @@ pub fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
         role: "basic".into(),
         messages: messages.into(),
         tools: Vec::new(),
+        known: Vec::new(),
         schema: None,
         settings: ModelSettings::default(),
         timeout_s: None,

@@ -6,7 +6,7 @@ pub mod openai;
 pub mod responses;
 
 use selvedge_adapters::models::Provider;
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 
 /// A call as a provider streams it: its id if it has one, its tool, and the text of its arguments.
 pub type RawCall<'c> = (Option<&'c str>, &'c str, &'c str);
@@ -52,6 +52,14 @@ pub struct Wire {
     pub refusal: fn(u16) -> String,
     /// A whole stream of calls without text.
     pub calls: fn(&[RawCall<'_>]) -> String,
+    /// Replies without a word, and the field of the fault's cause that says why, with its value.
+    pub silent: Vec<(String, &'static str, &'static str)>,
+    /// What ends [`Self::begun`] before its time, and why the reply is cut.
+    pub cuts: Vec<(String, Cut)>,
+    /// Whether odd names of tools go out only after a refusal that names one.
+    pub any_names: bool,
+    /// The settings that it has no word for, of `seed`, `stop` and `enable_thinking`.
+    pub unsent: Vec<&'static str>,
     /// Whether arguments come as text, which may be no JSON, or as JSON.
     pub raw_arguments: bool,
     /// The pages of a list of the models `b` and `a`, with their request lines.

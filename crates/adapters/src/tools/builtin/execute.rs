@@ -2,7 +2,7 @@
 
 use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, over_limit, tool_failure};
-use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root};
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
 use serde::Deserialize;
@@ -61,7 +61,11 @@ pub(super) async fn shell(
 }
 
 async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
-    Scratch::new(workshop.scratch_root.clone()).await.map_err(|e| {
+    let Workshop { permissions, workspace, scratch_root: asked_for, .. } = workshop;
+    let rooted = |paths: &[PathBuf]| paths.iter().map(|path| workspace.join(path)).collect::<Vec<_>>();
+    let read = [rooted(&permissions.allow_read), vec![workspace.clone()]].concat();
+    let granted = Policy { read, write: rooted(&permissions.allow_write), ..Policy::default() };
+    Scratch::new(Some(scratch_root(asked_for.clone(), &granted))).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
     })
 }

@@ -155,3 +155,6 @@ pub(crate) fn make_writable(paths: &[PathBuf]) {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Folders that belong to one call.
 
+use super::Policy;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,22 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.1
     }
+}
+
+/// Where scratch folders of a policy are made: the folder asked for, or the system's for such, unless it lies in what
+/// the policy grants, where calls would see each other's.
+pub(crate) fn scratch_root(asked_for: Option<PathBuf>, policy: &Policy) -> PathBuf {
+    let usual = std::env::temp_dir;
+    if let Some(root) = asked_for {
+        return root;
+    }
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let granted: Vec<PathBuf> = policy.read.iter().chain(&policy.write).map(|path| real(path)).collect();
+    let apart = |root: &PathBuf| {
+        let root = real(root);
+        root.is_dir() && !granted.iter().any(|path| root.starts_with(path))
+    };
+    [usual(), "/var/tmp".into()].into_iter().find(apart).unwrap_or_else(usual)
 }
 
 impl Drop for Scratch {

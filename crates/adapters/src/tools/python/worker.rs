@@ -4,7 +4,7 @@ use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{
-    Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run,
+    Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run, scratch_root,
 };
 use crate::tools::python::meta::safe_name;
 #[cfg(target_os = "linux")]
@@ -81,9 +81,10 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
             return outcome(&job, finished);
         }
     }
-    let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {
-        tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
-    })?;
+    let scratch =
+        Scratch::new(Some(scratch_root(job.scratch_root.clone(), &job.policy))).await.map_err(|e| {
+            tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
+        })?;
     let (cwd, environment) = surroundings(&job, &ask, scratch.path());
     let Talk { stdin, timeout, output_bytes, stderr_is_output, ends_with_stdout, watch } = talk(&job, input);
     let mut finished = run(Launch {
@@ -136,7 +137,8 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
 #[cfg(target_os = "linux")]
 async fn warm(job: &Job<'_>) -> Option<Call> {
     let key = Key::new(job.python, &job.policy);
-    let server = job.warm.server(job.isolation, &key, job.scratch_root.clone()).await?;
+    let server =
+        job.warm.server(job.isolation, &key, scratch_root(job.scratch_root.clone(), &job.policy)).await?;
     Call::new(server, job.isolation).await.ok()
 }
 

@@ -3,7 +3,7 @@
 use super::{RawCall, StreamError, Wire};
 use crate::support::KEY;
 use selvedge_adapters::models::Provider;
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 use serde_json::{Value, json};
 
 /// An event under its name, which its data repeats.
@@ -98,6 +98,13 @@ pub fn wire() -> Wire {
             json!({"type": "error", "error": {"type": "some_error", "message": "why it is so"}}).to_string()
         },
         calls,
+        silent: vec![(start() + &end("refusal"), "stop", "refusal")],
+        cuts: vec![
+            (end("max_tokens"), Cut::Limit),
+            (end("model_context_window_exceeded"), Cut::Limit),
+        ],
+        any_names: false,
+        unsent: vec!["seed", "enable_thinking"],
         raw_arguments: true,
         lists: vec![
             (

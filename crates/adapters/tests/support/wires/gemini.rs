@@ -3,7 +3,7 @@
 use super::{RawCall, StreamError, Wire, data};
 use crate::support::KEY;
 use selvedge_adapters::models::Provider;
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 use serde_json::{Value, json};
 
 /// A chunk with these parts.
@@ -92,6 +92,16 @@ pub fn wire() -> Wire {
         ],
         refusal: |status| error(status, "SOME_STATUS", "why it is so", &json!([])).to_string(),
         calls,
+        silent: vec![
+            (data(&last(&json!([]), "SAFETY")), "finishReason", "SAFETY"),
+            (data(&json!({"promptFeedback": {"blockReason": "SAFETY"}})), "blockReason", "SAFETY"),
+        ],
+        cuts: vec![
+            (data(&last(&json!([]), "MAX_TOKENS")), Cut::Limit),
+            (data(&last(&json!([]), "RECITATION")), Cut::Withheld),
+        ],
+        any_names: false,
+        unsent: vec!["enable_thinking"],
         raw_arguments: false,
         lists: vec![
             (

@@ -3,12 +3,16 @@
 use super::{RawCall, StreamError, Wire, data};
 use crate::support::KEY;
 use selvedge_adapters::models::Provider;
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 use serde_json::{Value, json};
 
 fn delta(delta: &Value) -> String {
     data(&json!({"object": "chat.completion.chunk",
         "choices": [{"index": 0, "delta": delta, "finish_reason": null}], "usage": null}))
+}
+
+fn finish(reason: &str) -> String {
+    data(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})) + "data: [DONE]\n\n"
 }
 
 fn usage() -> Value {
@@ -72,6 +76,10 @@ pub fn wire() -> Wire {
         ],
         refusal: |_| json!({"error": {"message": "why it is so", "type": null, "code": null}}).to_string(),
         calls,
+        silent: vec![(finish("content_filter"), "stop", "content_filter")],
+        cuts: vec![(finish("length"), Cut::Limit), (finish("content_filter"), Cut::Withheld)],
+        any_names: true,
+        unsent: Vec::new(),
         raw_arguments: true,
         lists: vec![("GET /v1/models HTTP/1.1", json!({"data": [{"id": "b"}, {"id": "a"}]}).to_string())],
     }

@@ -3,7 +3,7 @@
 use super::{RawCall, StreamError, Wire};
 use crate::support::KEY;
 use selvedge_adapters::models::Provider;
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 use serde_json::{Value, json};
 
 /// An event under its name, which its data repeats.
@@ -55,6 +55,12 @@ pub fn start() -> String {
         + &event("response.in_progress", &json!({"response": begun}))
         + &event("response.output_item.added", &item)
         + &event("response.output_item.done", &item)
+}
+
+fn incomplete(reason: &str, output: Value) -> String {
+    let mut response = response("incomplete", &output);
+    response["incomplete_details"] = json!({"reason": reason});
+    event("response.incomplete", &json!({"response": response}))
 }
 
 fn calls(calls: &[RawCall<'_>]) -> String {
@@ -137,6 +143,13 @@ pub fn wire() -> Wire {
                 .to_string()
         },
         calls,
+        silent: vec![(incomplete("content_filter", json!([])), "stop", "content_filter")],
+        cuts: vec![
+            (incomplete("max_output_tokens", json!([message("half")])), Cut::Limit),
+            (incomplete("content_filter", json!([message("half")])), Cut::Withheld),
+        ],
+        any_names: false,
+        unsent: vec!["seed", "stop", "enable_thinking"],
         raw_arguments: true,
         lists: vec![("GET /v1/models HTTP/1.1", json!({"data": [{"id": "b"}, {"id": "a"}]}).to_string())],
     }

@@ -9,7 +9,7 @@ use crate::tools::isolation::Isolation;
 use crate::tools::process::Policy;
 pub(crate) use call::Call;
 use server::Server;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -43,7 +43,11 @@ type Slot = Arc<OnceCell<Arc<Server>>>;
 
 /// The servers of a catalogue.
 #[derive(Debug, Default)]
-pub(crate) struct Warm(Arc<Mutex<HashMap<Key, Slot>>>);
+pub(crate) struct Warm {
+    servers: Arc<Mutex<HashMap<Key, Slot>>>,
+    /// Those that did not start: they are not tried again.
+    refused: Mutex<HashSet<Key>>,
+}
 
 impl Warm {
     /// The server for these calls, started if need be; `None` where interpreters cannot be kept warm, or this one does
@@ -52,13 +56,14 @@ impl Warm {
         &self,
         isolation: &Isolation,
         key: &Key,
-        scratch_root: Option<PathBuf>,
+        scratch_root: PathBuf,
     ) -> Option<Arc<Server>> {
-        if isolation.found().await.warm.is_some() {
+        let refused = |key| self.refused.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
+        if isolation.found().await.warm.is_some() || refused(key) {
             return None;
         }
         let slot = {
-            let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             servers.retain(|_, slot| slot.get().is_none_or(|server| !server.has_ended()));
             if servers.len() >= MOST && !servers.contains_key(key) {
                 remove_idlest(&mut servers);
@@ -67,10 +72,14 @@ impl Warm {
         };
         let start = || async {
             let server = Arc::new(Server::start(isolation, key, scratch_root).await?);
-            tokio::spawn(end_when_idle(Arc::downgrade(&self.0), key.clone(), Arc::downgrade(&server)));
+            tokio::spawn(end_when_idle(Arc::downgrade(&self.servers), key.clone(), Arc::downgrade(&server)));
             Ok::<_, std::io::Error>(server)
         };
-        slot.get_or_try_init(start).await.ok().cloned()
+        let started = slot.get_or_try_init(start).await;
+        if started.is_err() {
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        }
+        started.ok().cloned()
     }
 }
 

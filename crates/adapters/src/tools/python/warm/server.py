@@ -102,7 +102,7 @@ def limit(limits):
 class Spare:
     """The processes of a call to come."""
 
-    def __init__(self):
+    def __init__(self, tell=False):
         self.keeper, status = socket.socketpair()
         self.tool, job = socket.socketpair(type=socket.SOCK_SEQPACKET)
         if os.fork() == 0:
@@ -110,7 +110,7 @@ class Spare:
             self.keeper.close()
             self.tool.close()
             try:
-                keeper(status, job)
+                keeper(status, job, tell)
             finally:
                 os._exit(126)
         status.close()
@@ -126,21 +126,32 @@ class Spare:
         self.tool.close()
 
 
-def keeper(status, job):
-    """Makes the call's namespaces, and ends them."""
+def keeper(status, job, tell):
+    """Makes the call's namespaces, says so if that is asked, and ends them."""
     # Inherited by the first process: what is orphaned needs nobody to take note of its end.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     check(libc.unshare(NEWPID | NEWNS | NEWIPC))
     size = ("size=%d,mode=1777" % setup["shared_memory"]).encode()
     check(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 6, size))
-    nothing = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
-    first = os.posix_spawn("/bin/sleep", ["sleep", "1000000000"], {}, file_actions=nothing)
+    first = idle()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        keep(first, status, job, tell)
+    except BaseException:
+        # No call without a keeper.
+        os.kill(first, signal.SIGKILL)
+        raise
+
+
+def keep(first, status, job, tell):
+    """Waits for the call, for its end or for word to end it, and tells how it went when nothing of it is left."""
     tool = os.fork()
     if tool == 0:
         status.close()
         become(job)
     job.close()
+    if tell:
+        status.send(b"1")
     _, files, _, _ = socket.recv_fds(status, 1, 1)
     status.close()
     if files:
@@ -159,8 +170,27 @@ def keeper(status, job):
     os._exit(0)
 
 
+def idle():
+    """A process that does nothing: a small one, which costs little to make and to end."""
+    for program in ("/bin/sleep", "/usr/bin/sleep"):
+        if os.path.exists(program):
+            nothing = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
+            return os.posix_spawn(program, ["sleep", "1000000000"], {}, file_actions=nothing)
+    process = os.fork()
+    while process == 0:
+        signal.pause()
+    return process
+
+
 def become(job):
     """Waits for a call, and becomes its tool."""
+    try:
+        prepare(job)
+    finally:
+        os._exit(126)
+
+
+def prepare(job):
     limit(setup["limits"].items())
     for program in filters:
         check(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
@@ -168,7 +198,6 @@ def become(job):
     packet, files, _, _ = socket.recv_fds(job, 1 << 16, 3)
     if packet:
         start(json.loads(packet), ruleset, *files)
-    os._exit(0)
 
 
 def confine(job, ruleset):
@@ -231,8 +260,11 @@ gc.collect()
 gc.freeze()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+spares = [Spare(tell=True)]
+if spares[0].keeper.recv(1) != b"1":
+    # Namespaces cannot be made here after all.
+    os._exit(1)
 control.send(b"ready")
-spares = []
 while True:
     try:
         # Only while nobody waits, and not at the expense of the call that has just begun.

@@ -76,14 +76,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(
-        isolation: &Isolation,
-        key: &Key,
-        scratch_root: Option<PathBuf>,
-    ) -> io::Result<Self> {
+    pub(super) async fn start(isolation: &Isolation, key: &Key, scratch_root: PathBuf) -> io::Result<Self> {
         let found = isolation.found().await;
-        let root = scratch_root.unwrap_or_else(std::env::temp_dir);
-        let base = tempfile::Builder::new().prefix("selvedge-warm-").tempdir_in(root)?;
+        let base = tempfile::Builder::new().prefix("selvedge-warm-").tempdir_in(scratch_root)?;
         make_writable(&key.policy.write);
         let args: Vec<OsString> = FLAGS.iter().map(Into::into).chain([SERVER.into()]).collect();
         let inside = Inside {
