@@ -25,7 +25,7 @@ pub mod scripted;
 pub use endpoint::{Endpoint, list_models};
 pub use provider::{Provider, ProviderConfig};
 
-use selvedge_engine::Tokens;
+use selvedge_engine::{Cut, Tokens};
 use std::time::Duration;
 
 /// What a model costs, in the currency of the configuration, per million tokens (E-20).
@@ -71,6 +71,21 @@ impl Default for CallLimits {
             first_token_timeout: Duration::from_secs(120),
             message_bytes: 16 << 20,
         }
+    }
+}
+
+/// Why a reply with this stop reason is not whole, in the words of all providers; `None`: it is (E-27).
+pub(crate) fn cut_by(stop: &str) -> Option<Cut> {
+    match stop {
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_context_window_exceeded"
+        | "MAX_TOKENS"
+        | "incomplete" => Some(Cut::Limit),
+        "content_filter" => Some(Cut::Withheld),
+        stop if gemini::is_withheld(stop) => Some(Cut::Withheld),
+        _ => None,
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Common {
     /// Machine output: one JSON object on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// No progress, no notes
+    /// No progress, no notes (but that a scripted model answers)
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Show each tool call, retry and value as well
@@ -98,9 +98,9 @@ pub(crate) enum Command {
 
 const RUN_HELP: &str = "\
 Examples:
-  selvedge run plan.json --input topic=bees --model basic=qwen3 --base-url http://127.0.0.1:8000/v1
+  selvedge run plan.json --model qwen3 --base-url http://127.0.0.1:8000/v1
   selvedge run plan.json --script replies.yaml --json
-  selvedge run plans.json --plan report --tools ./tools --allow-write ./out --budget calls=100,cost=2.5
+  selvedge run plans.json --plan report --tools ./tools --budget cost=2.5
 
 Without --model and --base-url, models come from `selvedge.toml` or the environment.";
 
@@ -251,8 +251,9 @@ Examples:
   selvedge fork 1kq3 --set-message 31='Thursday.'    # as if that message had said so
   selvedge fork 1kq3 --document edited.json --json   # another document
 
-Events are those of `selvedge show RUN --events`. The run itself is not changed, and may still go on.
-Whatever the edits leave as it was is taken from the run; only the rest is asked again.";
+Events are those of `selvedge show RUN --events`. The run itself is not changed, and may still go on. Whatever the \
+edits leave as it was is taken from the run; only the rest is asked again. A node that had finished by event N \
+while an earlier one of the list had not starts anew: it takes its recorded answers too, unless its model changed.";
 
 /// `selvedge fork`.
 #[derive(Args, Debug)]

@@ -4,6 +4,7 @@
 use crate::args::Exec;
 use crate::environment::{self, absolute};
 use crate::failure::Failure;
+use selvedge_dialects::diagnostic::shown;
 use selvedge_engine::{Budget, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -91,7 +92,9 @@ impl Chosen {
             chosen.budget = budget(text, "--budget")?;
         }
         if let Some(given) = exec.timeout {
-            chosen.timeout_s = Some(seconds(Some(given), &given.to_string(), "--timeout")?);
+            // Numbers of hundreds of digits are said with an exponent.
+            let text = if given.abs() < 1e16 { given.to_string() } else { format!("{given:?}") };
+            chosen.timeout_s = Some(seconds(Some(given), &text, "--timeout")?);
         }
         Ok(chosen)
     }
@@ -258,7 +261,7 @@ pub(crate) fn seconds(given: Option<f64>, text: &str, option: &str) -> Result<u6
         Some(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(seconds.ceil() as u64),
         _ => {
             let message =
-                format!("`{option}` must be a number of seconds above 0 and up to 1e9, not {text:?}");
+                format!("`{option}` must be a number of seconds above 0 and up to 1e9, not {}", shown(text));
             Err(Failure::usage("C-01", "bad-timeout", &message).help("leave it out for no limit"))
         }
     }

@@ -1,5 +1,6 @@
 //! The configuration files (C-06, C-14): TOML, read with places, later files over earlier ones.
 
+mod hidden;
 mod read;
 mod toml;
 
@@ -7,7 +8,8 @@ use crate::failure::{Exit, Failure, text};
 use crate::ui::Ui;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
 use selvedge_adapters::tools::{CommandTool, ToolLimits};
-use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source};
+use selvedge_dialects::fields::misspelt;
+use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::Budget;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) models: BTreeMap<String, ModelConfig>,
     /// `[roles]`.
     pub(crate) roles: BTreeMap<String, String>,
+    /// Where each role is given away: an error that is none as long as there is a model of that name.
+    pub(crate) places: BTreeMap<String, Diagnostic>,
     /// `[tools] dirs`.
     pub(crate) tool_dirs: Vec<PathBuf>,
     /// `[tools] allow_read`.
@@ -67,7 +71,8 @@ impl Config {
     /// Reads the files in order; warnings go to stderr.
     ///
     /// # Errors
-    /// Exit 4 with all findings of the first file that has errors.
+    /// Exit 4 with all findings of the first file that has errors, or with all roles that are given to a model that no
+    /// file has.
     pub(crate) fn load(files: &[PathBuf], ui: &Ui) -> Result<Self, Failure> {
         let mut config = Self::default();
         for file in files {
@@ -75,7 +80,28 @@ impl Config {
                 ui.error_text(&text(finding, ui.colour));
             }
         }
-        Ok(config)
+        // Another file may have the model: known only after the last.
+        let nobodys = config.nobodys_roles();
+        if nobodys.is_empty() { Ok(config) } else { Err(Failure::findings(Exit::Environment, nobodys)) }
+    }
+
+    /// An error for each role that is given to a model that is not configured (C-14).
+    pub(crate) fn nobodys_roles(&self) -> Vec<Diagnostic> {
+        let names: Vec<&str> = self.models.keys().map(String::as_str).collect();
+        let nobodys = self.roles.iter().filter(|(_, name)| !self.models.contains_key(*name));
+        let told = nobodys.filter_map(|(role, name)| {
+            let configured = match names.as_slice() {
+                [] => "none is configured".to_owned(),
+                names => format!("configured: {}", names.join(", ")),
+            };
+            let message = format!("no model is called `{name}`; {configured}");
+            let help = match misspelt(name, &names) {
+                Some(meant) => format!("did you mean \"{meant}\"?"),
+                None => format!("add [models.{name}], or give `{role}` to another model"),
+            };
+            Some(Diagnostic { message, help, ..self.places.get(role)?.clone() })
+        });
+        told.collect()
     }
 
     /// Puts one file over what there is, and returns its warnings.
@@ -93,10 +119,20 @@ impl Config {
         };
         let mut diagnostics = Diagnostics::new();
         let folder = file.parent().unwrap_or(Path::new("."));
+        let mut roles = Vec::new();
         if let Some(root) = toml::parse(&source, &mut diagnostics) {
-            read::read(&root, folder, self, &mut diagnostics);
+            roles = read::read(&root, folder, self, &mut diagnostics);
         }
-        let mut findings = diagnostics.report(&source);
+        // Places are the same in it; a key that stands in the file is shown in no line of it.
+        let shown = Source::new(source.name(), &hidden::masked(source.text()));
+        for (role, span) in roles {
+            let mut place = Diagnostics::new();
+            place.push(Finding::error("C-14", "no-such-model", span, String::new()));
+            let placed =
+                place.report(&shown).into_iter().map(|place| Diagnostic { pointer: String::new(), ..place });
+            self.places.extend(placed.map(|place| (role.clone(), place)));
+        }
+        let mut findings = diagnostics.report(&shown);
         // Pointers are JSON's; the line says where it is.
         findings.iter_mut().for_each(|finding| finding.pointer.clear());
         if diagnostics.has_errors() {

@@ -60,6 +60,12 @@ impl Failure {
             .help("this is a bug: please report it with the command and the document")
     }
 
+    /// A result that could not be written, whichever command made it (exit 4).
+    pub(crate) fn lost(error: &std::io::Error) -> Self {
+        let message = format!("the result can't be written to stdout: {error}");
+        Self::environment("C-02", "output", &message).help("check where the output goes")
+    }
+
     /// Findings about files.
     pub(crate) fn findings(exit: Exit, diagnostics: Vec<Diagnostic>) -> Self {
         if diagnostics.is_empty() {
@@ -102,6 +108,8 @@ impl Failure {
 
     /// Prints it: text for people, and with `--json` the first error as stderr's last line (C-04).
     pub(crate) fn print(&self, ui: &Ui) {
+        // A message may repeat what was handed in (C-06).
+        let ui = &crate::secrets::guarded(ui);
         for diagnostic in &self.diagnostics {
             ui.error_text(&text(diagnostic, ui.colour));
         }
@@ -138,7 +146,9 @@ pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
 
 /// Whether a provider refused the key, which is a matter of configuration and not of the run (C-03, E-14).
 pub(crate) fn is_refused_key(fault: &Fault) -> bool {
-    let status = || fault.cause.as_ref()?.get("status")?.as_u64();
+    // Google's word for a wrong key is 400; `means` says what it stands for.
+    let field = |name: &str| fault.cause.as_ref()?.get(name)?.as_u64();
+    let status = || field("means").or_else(|| field("status"));
     fault.kind == FaultKind::ProviderError && matches!(status(), Some(401 | 403))
 }
 

@@ -1,12 +1,13 @@
 //! Which models answer a run's requests: a script, one endpoint, or what is configured (C-01, C-07, C-08).
 //!
 //! - [`table`]: models by name, roles by model. [`keys`]: whose key goes where. [`ollama`]: where that is.
-//! - [`script`]: the file of a scripted model. [`advice`]: what is said behind a provider's refusal.
+//! - [`names`]: names that mean nothing. [`script`]: the file of a scripted model. [`advice`]: what is said behind a provider's refusal.
 //! - [`survey`] and [`ask`]: what is configured and what endpoints have, for `models` and `doctor`.
 
 mod advice;
 mod ask;
 mod keys;
+mod names;
 pub(crate) mod ollama;
 mod script;
 mod survey;
@@ -24,6 +25,7 @@ use advice::Advised;
 use selvedge_adapters::http::{Http, Secret, shown};
 use selvedge_adapters::models::router::{DEFAULT_ROLE, Router};
 use selvedge_adapters::models::{CallLimits, Endpoint, Provider, ProviderConfig, list_models};
+use selvedge_dialects::fields::misspelt;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Graph, Warning};
 use selvedge_runtime::{Driver, Model, Tools};
@@ -46,8 +48,8 @@ pub(crate) struct Models {
     pub(crate) secrets: Vec<Secret>,
     /// What answers for each role that the document uses, without secrets: equal words are the same model (E-29).
     pub(crate) names: BTreeMap<Arc<str>, Arc<str>>,
-    /// Roles whose model is not sent `enable_search`, `enable_thinking` and the like (P-26).
-    pub(crate) plain: BTreeSet<Arc<str>>,
+    /// The endpoints by role, which know what settings they don't send (P-26); `*` for every other role.
+    pub(crate) endpoints: BTreeMap<Arc<str>, Endpoint>,
 }
 
 impl Models {
@@ -58,7 +60,7 @@ impl Models {
             scripted: false,
             secrets: Vec::new(),
             names: BTreeMap::new(),
-            plain: BTreeSet::new(),
+            endpoints: BTreeMap::new(),
         }
     }
 
@@ -75,15 +77,22 @@ impl Models {
             for leaf in node.body.leaves.values() {
                 let Act::Infer(infer) = &leaf.act else { continue };
                 let role = infer.model.as_deref().unwrap_or(DEFAULT_ROLE);
-                if infer.settings.extra.is_empty() || !self.plain.contains(role) {
+                let endpoint = self.endpoints.get(role).or_else(|| self.endpoints.get(EVERY_ROLE));
+                let names = endpoint.map(|endpoint| endpoint.unsent(&infer.settings)).unwrap_or_default();
+                if names.is_empty() {
                     continue;
                 }
-                let names: Vec<&str> = infer.settings.extra.keys().map(String::as_str).collect();
+                let model = self.names.get(role).map_or(role, |name| &**name);
                 let message = format!(
-                    "{}: the provider of `{role}` does not know it; it is not sent",
+                    "node {}: {} is not sent: the provider of {model} does not know it",
+                    node.id,
                     names.join(", ")
                 );
-                warnings.push(Warning::at("setting-not-sent", &node.id, message));
+                let warning = Warning::at("setting-not-sent", &node.id, message);
+                // A node may ask in more than one place.
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
             }
         }
         warnings
@@ -104,6 +113,7 @@ pub(crate) async fn prepare(
     } else if let Some(base_url) = chosen.base_url.clone() {
         endpoint(&base_url, chosen, !roles.is_empty(), limits, http).await?
     } else {
+        names::check(chosen, config)?;
         configured(&Table::new(chosen, config), roles, limits, http)?
     };
     models.secrets = crate::secrets::known(config);
@@ -117,10 +127,7 @@ fn identity(role: &str, chosen: &Chosen, config: &Config) -> Arc<str> {
         return "scripted".into();
     }
     let (model, url) = match &chosen.base_url {
-        Some(url) => {
-            let model = [role, DEFAULT_ROLE, EVERY_ROLE].iter().find_map(|role| chosen.models.get(*role));
-            (model.cloned().unwrap_or_default(), url.clone())
-        }
+        Some(url) => (endpoint_model(role, chosen).unwrap_or_default(), url.clone()),
         None => {
             let table = Table::new(chosen, config);
             let spec = table.model_for(role).map(|(_, spec)| (spec.model.clone(), spec.base_url.clone()));
@@ -151,6 +158,7 @@ async fn endpoint(
     }
     let options = Url::parse(base_url).map(|url| format!(" --base-url {}", shown(&url))).unwrap_or_default();
     let mut router = Router::new();
+    let mut endpoints = BTreeMap::new();
     for (role, model) in &chosen.models {
         let config = ProviderConfig {
             key: key.secret.clone(),
@@ -158,15 +166,13 @@ async fn endpoint(
             limits,
             ..ProviderConfig::new(Provider::OpenAi, model.as_str()).at(base_url)
         };
-        let advised = Advised {
-            model: Arc::new(reachable(config, http)?),
-            context_tokens: None,
-            options: options.clone(),
-        };
+        let model_at = reachable(config, http)?;
+        endpoints.insert(Arc::from(role.as_str()), model_at.clone());
+        let advised = Advised { model: Arc::new(model_at), context_tokens: None, options: options.clone() };
         router.add(model, Arc::new(advised), None);
         router.assign(role, model);
     }
-    Ok(Models::of(router))
+    Ok(Models { endpoints, ..Models::of(router) })
 }
 
 fn reachable(config: ProviderConfig, http: &Http) -> Result<Endpoint, Failure> {
@@ -191,14 +197,16 @@ fn configured(
         let (name, _) = table.model_for(role).ok_or_else(|| unknown_role(role, table))?;
         wanted.entry(name).or_default().push(role);
     }
-    let mut plain = BTreeSet::new();
+    let mut endpoints = BTreeMap::new();
     let mut router = Router::new();
     for (name, spec) in &table.specs {
         let key = spec.key();
         if key.secret.is_none() && spec.needs_key() && wanted.contains_key(name.as_str()) {
             let message = format!("the model `{name}` needs a key, and ${} is not set", key.variable);
-            return Err(Failure::environment("C-06", "no-key", &message)
-                .help(&format!("set {}, or choose another model with --model", key.variable)));
+            let help = format!("set {}, or choose another model with --model", key.variable);
+            let meant =
+                if spec.configured { String::new() } else { format!("; {}", names::taken_for(name, table)) };
+            return Err(Failure::environment("C-06", "no-key", &message).help(&format!("{help}{meant}")));
         }
         let model = ProviderConfig {
             key: key.secret,
@@ -216,9 +224,8 @@ fn configured(
             // Nobody asks it.
             Err(_) => continue,
         };
-        if !model.sends_extras() {
-            plain.extend(wanted.get(name.as_str()).into_iter().flatten().map(|role| Arc::clone(role)));
-        }
+        let roles = wanted.get(name.as_str()).into_iter().flatten();
+        endpoints.extend(roles.map(|role| (Arc::clone(role), model.clone())));
         let context_tokens = spec.context_tokens;
         let advised = Advised { model: Arc::new(model), context_tokens, options: String::new() };
         router.add(name, Arc::new(advised), context_tokens);
@@ -226,14 +233,76 @@ fn configured(
     for (role, name) in &table.roles {
         router.assign(role, name);
     }
-    Ok(Models { plain, ..Models::of(router) })
+    Ok(Models { endpoints, ..Models::of(router) })
 }
 
 fn unknown_role(role: &str, table: &Table) -> Failure {
-    let names: Vec<&str> = table.specs.keys().chain(table.roles.keys()).map(String::as_str).collect();
-    let message = format!("no model plays `{role}`; configured are {}", names.join(", "));
-    Failure::environment("C-08", "no-model-for-role", &message)
-        .help(&format!("name one with --model {role}=NAME, or in [roles] of selvedge.toml"))
+    let (message, help) = nobody_plays(role, table);
+    Failure::environment("C-08", "no-model-for-role", &message).help(&help)
+}
+
+/// What is said about a role or a model's name that no model goes by, and what to do.
+fn nobody_plays(role: &str, table: &Table) -> (String, String) {
+    let names: Vec<&str> = table.specs.keys().map(String::as_str).collect();
+    let roles: Vec<&str> =
+        table.roles.keys().map(String::as_str).filter(|role| *role != EVERY_ROLE).collect();
+    let known: Vec<&str> = names.iter().chain(&roles).copied().collect();
+    let mut message = format!("no model plays `{role}`; configured: {}", names.join(", "));
+    if !roles.is_empty() {
+        message.push_str(&format!("; roles: {}", roles.join(", ")));
+    }
+    let way = format!("name one with --model {role}=NAME, or in [roles] of selvedge.toml");
+    let help = misspelt(role, &known).map(|meant| format!("did you mean \"{meant}\"? Else {way}"));
+    (message, help.unwrap_or(way))
+}
+
+/// The first of `roles` that no model plays, where models are configured and are to answer (C-08).
+pub(crate) fn unplayed(chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Option<Arc<str>> {
+    let table = configured_table(chosen, config)?;
+    roles.iter().find(|role| table.model_for(role).is_none()).cloned()
+}
+
+/// What is said about a role of [`unplayed`], and what to do.
+pub(crate) fn unplayed_words(role: &str, chosen: &Chosen, config: &Config) -> (String, String) {
+    nobody_plays(role, &Table::new(chosen, config))
+}
+
+/// The models by role; `None` where none is configured, or a script or one endpoint answers for all.
+fn configured_table(chosen: &Chosen, config: &Config) -> Option<Table> {
+    let table = Table::new(chosen, config);
+    (chosen.script.is_none() && chosen.base_url.is_none() && !table.specs.is_empty()).then_some(table)
+}
+
+/// The models that requests of these roles go to and that have no price: what they cost is not counted (E-20). A
+/// script costs nothing.
+pub(crate) fn unpriced(chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Vec<Warning> {
+    let told = |name: &str, help: &str| {
+        let message =
+            format!("the budget's cost is not counted for the model `{name}`, which has no price: {help}");
+        Warning { code: "no-price".into(), message, node: None }
+    };
+    if chosen.script.is_some() || roles.is_empty() {
+        return Vec::new();
+    }
+    if chosen.base_url.is_some() {
+        let names = roles.iter().filter_map(|role| endpoint_model(role, chosen));
+        let names: BTreeSet<String> = names.collect();
+        let help = "configure it in [models.NAME], with base_url and price, in place of --base-url";
+        return names.iter().map(|name| told(name, help)).collect();
+    }
+    let table = Table::new(chosen, config);
+    let used: BTreeMap<&str, &table::Spec> = roles.iter().filter_map(|role| table.model_for(role)).collect();
+    let unpriced = used.into_iter().filter(|(_, spec)| spec.price.is_none());
+    let help = |name: &str, configured: bool| match configured {
+        true => format!("set price in [models.{name}]"),
+        false => "configure it in [models.NAME], with a price".to_owned(),
+    };
+    unpriced.map(|(name, spec)| told(name, &help(name, spec.configured))).collect()
+}
+
+/// The model of `--base-url` that answers for a role.
+fn endpoint_model(role: &str, chosen: &Chosen) -> Option<String> {
+    [role, DEFAULT_ROLE, EVERY_ROLE].iter().find_map(|role| chosen.models.get(*role)).cloned()
 }
 
 /// The three shortest ways to a model, with what was found here (C-08).

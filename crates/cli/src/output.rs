@@ -204,7 +204,7 @@ pub(crate) fn ask_kind(kind: AskKind) -> &'static str {
     }
 }
 
-/// Tools that a resume took in a version other than the one the run began with (P-21).
+/// Tools that a resume or a fork took in a version other than the one the run began with (P-21).
 fn changed_tools(before: &Graph, now: &Graph) -> Vec<Warning> {
     let changed = before.tools.iter().filter_map(|(name, old)| {
         let new = now.tools.get(name).filter(|new| new.version != old.version)?;
@@ -213,10 +213,15 @@ fn changed_tools(before: &Graph, now: &Graph) -> Vec<Warning> {
     changed.collect()
 }
 
-/// The warning about a tool that changed; it names both versions (P-21).
+/// The warning about a tool that changed; it names both versions (P-21), hashes by their first digits.
 pub(crate) fn tool_changed(name: &str, old: &str, new: &str) -> Warning {
-    let message =
-        format!("the tool `{name}` has changed: version {old} up to the resume, version {new} from there on");
+    const DIGITS: usize = 12;
+    let short = |version: &str| -> String {
+        let hash = version.len() > 2 * DIGITS && version.chars().all(|c| c.is_ascii_hexdigit());
+        version.chars().take(if hash { DIGITS } else { usize::MAX }).collect()
+    };
+    let (old, new) = (short(old), short(new));
+    let message = format!("the tool `{name}` has changed: from version {old} to version {new}");
     Warning { code: "tool-changed".into(), message, node: None }
 }
 

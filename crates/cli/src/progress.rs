@@ -1,5 +1,6 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
+use crate::live::text::{cut, width};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::{Body, EffectId, Event, Fault, Graph, NodeIx, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::Watcher;
@@ -12,6 +13,9 @@ mod waits;
 
 /// Characters of a value that a line shows.
 const SHOWN: usize = 160;
+/// Characters of a line in all, and columns that it takes in the narrowest terminal.
+const LONGEST: usize = 400;
+const SHORTEST: usize = 12;
 
 /// In larger documents `-v` leaves the metadata out: finding what is new takes time in proportion to all of it.
 const MANY_NODES: usize = 2_000;
@@ -58,7 +62,6 @@ impl Progress {
             let title = seen.title(state, &node);
             progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
             let name = what.split(' ').next().unwrap_or_default().to_owned();
-            seen.nodes.entry(node.clone()).or_default().started = now;
             seen.effects.insert(effect.clone(), (node, name, now));
         }
         if ui.verbose > 0 {
@@ -69,9 +72,21 @@ impl Progress {
     }
 
     fn line(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str) {
-        let since = seconds(at.saturating_sub(seen.begun.unwrap_or(at)));
+        self.line_to(seen, at, mark, text, "");
+    }
+
+    /// A line whose end stays when it is cut. On a terminal one line takes one row, except for what somebody has
+    /// to read to its end; a pipe gets all of it.
+    fn line_to(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str, end: &str) {
+        let since = format!("{:>8}", seconds(at.saturating_sub(seen.begun.unwrap_or(at))));
+        let urgent = ["fail ", "retry", "deny ", "ask  "].contains(&mark.1);
+        let mut text = one_line(text, LONGEST);
+        if let Some(columns) = self.ui.columns().filter(|_| !urgent) {
+            let before = since.len() + mark.1.len() + 3;
+            text = cut(&text, columns.saturating_sub(before + width(end)).max(SHORTEST));
+        }
         let mark = self.ui.paint(mark.0, mark.1);
-        self.ui.error_text(&format!("{since:>8}  {mark} {}\n", one_line(text, 400)));
+        self.ui.error_text(&format!("{since}  {mark} {text}{end}\n"));
     }
 }
 
@@ -147,8 +162,11 @@ impl Progress {
     }
 
     fn finished(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
-        let mut text = seen.title(state, node);
-        if let Some(known) = seen.nodes.get(node) {
+        let title = seen.title(state, node);
+        let mut text = String::new();
+        // A node that is reported only here failed before it started, and took no time.
+        if fault.is_none() || seen.nodes.contains_key(node) {
+            let known = seen.node(node, at);
             let _ = write!(text, "  {}", seconds(at.saturating_sub(known.started)));
             if known.tokens.input > 0 || known.tokens.output > 0 {
                 let _ = write!(text, ", {}+{} tokens", known.tokens.input, known.tokens.output);
@@ -160,9 +178,9 @@ impl Progress {
             }
         }
         match fault {
-            None => self.line(seen, at, ("32", "done "), &text),
+            None => self.line_to(seen, at, ("32", "done "), &title, &text),
             Some(fault) => {
-                let text = format!("{text}  {}: {}", fault.kind.name(), fault.message);
+                let text = format!("{title}{text}  {}: {}", fault.kind.name(), fault.message);
                 self.line(seen, at, ("31", "fail "), &text);
             }
         }
@@ -170,7 +188,7 @@ impl Progress {
 
     fn completed(&self, seen: &mut Seen, at: i64, effect: &EffectId, outcome: &Outcome, more: bool) {
         let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
-        let known = seen.nodes.entry(node.clone()).or_default();
+        let known = seen.node(&node, at);
         let told = match outcome {
             Outcome::Reply(reply) => {
                 known.tokens.input = known.tokens.input.saturating_add(reply.tokens.input);
@@ -209,6 +227,12 @@ impl Progress {
 }
 
 impl Seen {
+    /// What is known of a node. For one that an earlier process started, time counts from when this one began.
+    fn node(&mut self, node: &Arc<str>, at: i64) -> &mut Node {
+        let started = self.begun.unwrap_or(at);
+        self.nodes.entry(node.clone()).or_insert_with(|| Node { started, ..Node::default() })
+    }
+
     /// A node's id and, where it says more, its name.
     fn title(&mut self, state: &State, node: &str) -> String {
         let named = |graph: &Graph| {

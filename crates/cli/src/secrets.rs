@@ -1,7 +1,14 @@
-//! Keys never reach the journal, whoever says them (C-06): what models and tools answer is cleaned on its way in.
+//! Keys never reach the journal, whoever says them (C-06): what models and tools answer is cleaned on its way in, and
+//! what a person hands in with a key in it is refused ([`handed`]).
+
+mod handed;
+
+pub(crate) use handed::{in_document, refuse_document, refuse_inputs, refuse_text};
 
 use crate::config::Config;
 use crate::environment::variable;
+use crate::places;
+use crate::ui::Ui;
 use selvedge_adapters::http::Secret;
 use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
@@ -9,17 +16,65 @@ use selvedge_runtime::{CallContext, Model, Pending, Tools};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use url::Url;
 
+/// A key that this process can see, and where from.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// Where it is from, for people: "the value of $OPENAI_API_KEY".
+    origin: String,
+    /// The key.
+    secret: Secret,
+}
+
+impl Known {
+    /// Whether a text holds it. Short dummies such as `none` are no keys.
+    fn is_in(&self, text: &str) -> bool {
+        matches!(self.secret.redact(text), Cow::Owned(_))
+    }
+}
+
 /// Every key that this process can see, whether or not a model of this run uses it: a tool may come upon any of
-/// them (C-06). Passwords of proxies are among them.
-pub(crate) fn known(config: &Config) -> Vec<Secret> {
+/// them (C-06). Passwords of proxies are among them. Each once, whatever variables hold it.
+pub(crate) fn named(config: &Config) -> Vec<Known> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
     let names: BTreeSet<&str> = ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).collect();
-    let keys = names.into_iter().filter_map(|name| Some(Secret::new(&variable(name)?)));
-    keys.chain(proxies().into_iter().filter_map(|(_, url)| Some(Secret::new(url.password()?)))).collect()
+    let keys = names.into_iter().filter_map(|name| Some((format!("the value of ${name}"), variable(name)?)));
+    let passwords = proxies()
+        .into_iter()
+        .filter_map(|(name, url)| Some((format!("the password in ${name}"), url.password()?.to_owned())));
+    let mut all: Vec<Known> = Vec::new();
+    for (origin, value) in keys.chain(passwords) {
+        let secret = Secret::new(&value);
+        if !all.iter().any(|known| known.secret == secret) {
+            all.push(Known { origin, secret });
+        }
+    }
+    all
+}
+
+/// The keys of [`named`], to be redacted.
+pub(crate) fn known(config: &Config) -> Vec<Secret> {
+    named(config).into_iter().map(|known| known.secret).collect()
+}
+
+/// A talker that knows the keys of this environment, whatever it is made to say (C-06).
+pub(crate) fn guarded(ui: &Ui) -> Ui {
+    let mut config = Config::default();
+    for file in places::config_files(&crate::environment::absolute(Path::new("."))) {
+        // What is wrong with it is told by the commands that use it.
+        let _ = config.add(&file);
+    }
+    let mut ui = ui.clone();
+    for secret in known(&config) {
+        if !ui.secrets.contains(&secret) {
+            ui.secrets.push(secret);
+        }
+    }
+    ui
 }
 
 /// The proxies that requests to other machines go through: the variable and the address, credentials included.

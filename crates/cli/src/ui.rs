@@ -3,14 +3,14 @@
 use selvedge_adapters::http::Secret;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Whether a result could not be written, to a full disk for example.
-static RESULT_LOST: AtomicBool = AtomicBool::new(false);
+/// Why a result could not be written, a full disk for example.
+static RESULT_LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
-/// Whether a result was lost on its way out: then a command has not done what it was asked to.
-pub(crate) fn result_lost() -> bool {
-    RESULT_LOST.load(Ordering::Relaxed)
+/// Why a result was lost on its way out, if one was: then a command has not done what it was asked to.
+pub(crate) fn result_lost() -> Option<std::io::Error> {
+    RESULT_LOST.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// How a command talks.
@@ -34,7 +34,8 @@ impl Ui {
     /// A talker for these options; colours only on a terminal, and never with `NO_COLOR`.
     pub(crate) fn new(json: bool, quiet: bool, verbose: u8) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        // An empty one counts as not set elsewhere; here it says that nothing is known of the terminal.
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty());
         let terminal = !dumb && std::io::stderr().is_terminal();
         let colour = !plain && terminal;
         Self { json, quiet, verbose, colour, live: terminal && !quiet, secrets: Vec::new() }
@@ -65,16 +66,21 @@ impl Ui {
         stderr(&self.redacted(text));
     }
 
-    /// A result on stdout. A reader that went away is no error: whoever closed the pipe has what it wanted.
+    /// A result on stdout; one that is lost is reported when the command ends. A reader that went away is no error: whoever closed the pipe has what it wanted.
     pub(crate) fn result(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let written = out.write_all(self.redacted(text).as_bytes()).and_then(|()| out.flush());
         if let Err(error) = written
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
-            RESULT_LOST.store(true, Ordering::Relaxed);
-            stderr(&format!("selvedge: the result can't be written to stdout: {error}\n"));
+            *RESULT_LOST.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
+    }
+
+    /// The columns of the terminal that stderr is; `None` for a pipe or a file.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        size.map(|(columns, _)| columns.0.into()).filter(|columns| *columns > 0)
     }
 
     /// A piece of text in a colour, if colours are on: an SGR code such as `1;31`.

@@ -110,6 +110,8 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools offered; empty means that the request has no tools at all (P-15).
     pub tools: Vec<Arc<ToolDef>>,
+    /// Without `tools`: those of the whole graph, for providers that want calls in the history defined (E-30).
+    pub known: Vec<Arc<ToolDef>>,
     /// The shape the reply must have.
     pub schema: Option<ReplySchema>,
     /// Sampling settings.
@@ -172,6 +174,12 @@ impl Tokens {
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
         self.cost += other.cost;
     }
+
+    /// The cost as it is shown (C-02): to 12 significant digits, so that neither binary fractions nor the order in
+    /// which calls were added up show in it.
+    pub fn shown_cost(&self) -> f64 {
+        format!("{:.11e}", self.cost).parse().unwrap_or(self.cost)
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
@@ -194,6 +202,33 @@ pub struct ModelReply {
     /// The provider's word for why it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
+    /// Why it is not all that the model had to say; `None`: it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+impl ModelReply {
+    /// How a cut reply ended and what to do about it, for warnings and faults (E-27); `None` for a whole one.
+    pub fn cut_words(&self) -> Option<String> {
+        let stop = self.stop.as_deref().unwrap_or("unknown");
+        Some(match self.cut? {
+            Cut::Limit => format!(
+                "the reply ended at the limit of tokens (stop reason `{stop}`): raise max_tokens, or let the model \
+                 say less"
+            ),
+            Cut::Withheld => format!("the provider held back the rest of the reply (stop reason `{stop}`)"),
+        })
+    }
+}
+
+/// Why a reply ended before the model did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cut {
+    /// A limit of tokens: of the reply, or of the model's context.
+    Limit,
+    /// A filter of the provider.
+    Withheld,
 }
 
 /// Why an effect failed, as the adapter saw it.

@@ -142,9 +142,13 @@ impl Slice {
         let end = self.1.map_or(len, clamp);
         (start, end.max(start))
     }
-    /// How many first messages decide the slice, if a prefix does: `[a, b)` with `a, b >= 0` (P-20).
+    /// How many first messages decide the slice, if a prefix does: `[a, b)` with `a, b >= 0`, and none at all when
+    /// it is empty whatever the thread holds (P-20).
     pub fn prefix(self) -> Option<usize> {
         match self {
+            Slice(start, Some(end)) if end <= start.unwrap_or(0) && (end < 0) == (start.unwrap_or(0) < 0) => {
+                Some(0)
+            }
             Slice(start, Some(end)) if end >= 0 && start.unwrap_or(0) >= 0 => usize::try_from(end).ok(),
             _ => None,
         }

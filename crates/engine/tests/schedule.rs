@@ -56,3 +56,16 @@ fn no_wait_can_be_spared() {
     assert!(spared >= 3, "only {spared} waits");
     assert!(whole.waits.values().flatten().any(|wait| matches!(wait.until, Until::Finished(_))));
 }
+
+/// P-20: a slice that is empty whatever its source holds waits for nobody.
+#[test]
+fn an_empty_slice_waits_for_nobody() {
+    for (slice, waits) in [(json!([2, 1]), 0), (json!([-1, -1]), 0), (json!([0, 0]), 0), (json!([-2, -1]), 1)] {
+        let mut value = serde_json::to_value(graph()).unwrap();
+        value["nodes"][2]["body"]["leaves"][0]["act"]["open"]["slice"] = slice.clone();
+        let graph: Graph = serde_json::from_value(value).unwrap();
+        let schedule = Schedule::derive(&graph, false);
+        assert_eq!(schedule.waits.values().nth(2).unwrap().len(), waits, "{slice}");
+        assert_eq!(schedule.prove(&graph), Ok(()));
+    }
+}

@@ -79,7 +79,7 @@ pub fn usage(state: &State) -> Value {
         "tool_calls": usage.tool_calls,
         "input_tokens": usage.tokens.input,
         "output_tokens": usage.tokens.output,
-        "cost": usage.tokens.cost,
+        "cost": usage.tokens.shown_cost(),
     });
     let parts = [("cached_tokens", usage.tokens.cached), ("reasoning_tokens", usage.tokens.reasoning)];
     for (name, count) in parts.into_iter().filter(|(_, count)| *count > 0) {

@@ -12,10 +12,9 @@
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension};
@@ -30,9 +29,6 @@ const QUEUE: usize = 4096;
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Pages of the log (1 MiB) from which on it is moved into the database.
 const LOG_PAGES: u32 = 256;
-/// How long the writer looks for the next request before it sleeps: a run whose effects take microseconds hands
-/// it in sooner than a thread falls asleep and wakes up.
-const LINGER: Duration = Duration::from_micros(30);
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -207,7 +203,7 @@ fn serve(
     commits: &AtomicU64,
 ) {
     let (mut limit, mut before) = (LOG_PAGES, 0);
-    while let Some(first) = next(requests) {
+    while let Ok(first) = requests.recv() {
         let mut bytes = first.0.bytes();
         let mut group = vec![first];
         while bytes < GROUP_BYTES && group.len() < QUEUE {
@@ -238,19 +234,6 @@ fn serve(
             limit = pages + LOG_PAGES;
         }
         before = pages;
-    }
-}
-
-/// The next request, `None` when there will be no more.
-fn next(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
-    let until = Instant::now() + LINGER;
-    loop {
-        match requests.try_recv() {
-            Ok(request) => return Some(request),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) if Instant::now() < until => std::hint::spin_loop(),
-            Err(TryRecvError::Empty) => return requests.recv().ok(),
-        }
     }
 }
 

@@ -9,10 +9,10 @@ mod request;
 mod schema;
 
 use super::endpoint::Place;
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, refusal_words};
+use super::protocol::{Assembler, Form, ModelPage, Protocol, below, extras, refusal_words};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelRequest};
+use selvedge_engine::{Failure, ModelRequest, ModelSettings};
 use serde::Deserialize;
 
 /// The version of the protocol that is spoken here.
@@ -99,6 +99,11 @@ impl Protocol for Messages {
         let models: Models = serde_json::from_slice(body)?;
         let next = models.last_id.filter(|_| models.has_more);
         Ok(ModelPage { names: models.data.into_iter().map(|entry| entry.id).collect(), next })
+    }
+
+    fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
+        let seed = settings.seed.map(|_| "seed".to_owned());
+        seed.into_iter().chain(extras(settings)).collect()
     }
 }
 

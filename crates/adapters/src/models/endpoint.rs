@@ -8,6 +8,7 @@
 
 mod fault;
 mod list;
+mod names;
 mod stream;
 
 pub(crate) use fault::Place;
@@ -17,9 +18,10 @@ use super::protocol::{Form, Protocol};
 use super::provider::ProviderConfig;
 use super::{CallLimits, Price};
 use crate::http::{Http, shown};
+use names::Names;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
-use selvedge_engine::{Failure, ModelReply, ModelRequest};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings};
 use selvedge_runtime::ports::{CallContext, Model, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -62,6 +64,7 @@ impl Endpoint {
         let protocol = config.provider.protocol(&base, config.extras);
         let place = Place {
             url: protocol.url(&base, &config.model, Form::default()),
+            base: base.clone(),
             model: config.model,
             key: config.key,
             key_variable: config.key_variable,
@@ -71,9 +74,10 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(Inner { base, protocol, place, price, limits, form, http }) })
     }
 
-    /// Whether provider-specific settings are sent; if not, a document that uses them deserves a warning (P-26).
-    pub fn sends_extras(&self) -> bool {
-        self.inner.protocol.sends_extras()
+    /// Those of `settings` that are not sent, since the provider has no word for them, by their names in documents:
+    /// a document that uses them deserves a warning (P-26).
+    pub fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
+        self.inner.protocol.unsent(settings)
     }
 }
 
@@ -98,6 +102,9 @@ impl Inner {
         let mut form = *self.form.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tried = 1;
         loop {
+            let names = Names::of(request, self.protocol.names(form));
+            let sent = names.sent(request);
+            let request = &*sent;
             let place = self.place.at(self.protocol.url(&self.base, &self.place.model, form));
             let wait = self.limits.first_token_timeout;
             let first = (Instant::now() + wait, wait);
@@ -112,7 +119,8 @@ impl Inner {
                     watch: context.watch.as_ref(),
                 };
                 let empty = self.protocol.assembler(request, self.limits.message_bytes);
-                return Ok(self.settle(reading.read(response, empty).await?));
+                let reply = reading.read(response, empty).await?;
+                return Ok(self.settle(names.received(reply)));
             }
             let headers = response.headers().clone();
             let body = error_body(response).await;
@@ -168,6 +176,7 @@ impl Inner {
         if let Some(price) = self.price {
             reply.tokens = price.charge(reply.tokens);
         }
+        reply.cut = reply.stop.as_deref().and_then(super::cut_by);
         reply.text = self.place.clean(reply.text);
         for call in &mut reply.calls {
             self.place.clean_value(&mut call.arguments);

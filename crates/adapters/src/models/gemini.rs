@@ -9,10 +9,12 @@ mod reply;
 mod request;
 
 use super::endpoint::Place;
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, refusal_words};
+pub(super) use reply::is_withheld;
+
+use super::protocol::{Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words};
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelRequest, Role};
+use selvedge_engine::{Failure, ModelRequest, ModelSettings, Role};
 use serde::Deserialize;
 
 /// The model gives no JSON reply when it is offered tools.
@@ -110,6 +112,14 @@ impl Protocol for Gemini {
         let names = page.models.into_iter().filter(generates);
         let names = names.map(|entry| entry.name.strip_prefix("models/").unwrap_or(&entry.name).to_owned());
         Ok(ModelPage { names: names.collect(), next: page.next_page_token.filter(|token| !token.is_empty()) })
+    }
+
+    fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
+        extras(settings)
+    }
+
+    fn names(&self, _form: Form) -> Option<NameRule> {
+        Some(NameRule::Word)
     }
 }
 

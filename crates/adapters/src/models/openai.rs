@@ -1,17 +1,18 @@
 //! OpenAI-compatible chat completions at any base URL: OpenAI, vLLM, llama.cpp, Ollama, OpenRouter and others.
 //!
-//! A refusal (400 or 422) that names `stream_options`, `stream`, `max_tokens` or the ids of calls is followed by a
-//! request without it, or with short ids.
+//! A refusal (400 or 422) that names `stream_options`, `stream`, `max_tokens`, a setting that only some servers know,
+//! or the ids, names or arguments of calls is followed by a request without it, or with others in their place.
 
 mod reply;
 mod request;
 
 use super::endpoint::Place;
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, refusal_words};
+use super::protocol::{Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelRequest};
+use selvedge_engine::{Failure, ModelRequest, ModelSettings};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The endpoint does not take `stream_options`.
 const NO_STREAM_OPTIONS: u16 = 1;
@@ -22,18 +23,32 @@ const COMPLETION_TOKENS: u16 = 4;
 
 /// The endpoint wants ids of calls to be short: OpenAI takes 40 characters, Mistral just nine letters and digits.
 const SHORT_IDS: u16 = 8;
+/// The endpoint wants names of tools to be plain ([`NameRule::Plain`]).
+const PLAIN_NAMES: u16 = 16;
+/// The endpoint wants the arguments of every call to be an object.
+const OBJECT_ARGUMENTS: u16 = 32;
+/// The first of the bits that say that one of [`EXTRAS`] is not taken.
+const NO_EXTRA: u16 = 64;
+/// The settings that only some servers know (P-26).
+const EXTRAS: [&str; 2] = ["enable_search", "enable_thinking"];
+
+/// The bit of a setting that the endpoint does not take; 0 for one that is not known here.
+fn no_extra(name: &str) -> u16 {
+    EXTRAS.iter().position(|known| *known == name).map_or(0, |at| NO_EXTRA << at)
+}
 
 /// Chat completions.
 #[derive(Debug)]
 pub(crate) struct Chat {
     extras: bool,
+    own: bool,
 }
 
 impl Chat {
     /// The protocol at an address; OpenAI's own gets no settings that it does not know, unless `extras` says so.
     pub(crate) fn new(base: &Url, extras: Option<bool>) -> Self {
         let own = base.host_str() == Some("api.openai.com");
-        Self { extras: extras.unwrap_or(!own) }
+        Self { extras: extras.unwrap_or(!own), own }
     }
 }
 
@@ -59,6 +74,14 @@ impl Protocol for Chat {
         let too_long = text.contains("too long") && (text.contains("].id") || text.contains("tool_call_id"));
         if !form.has(SHORT_IDS) && (text.contains("tool call id") || too_long) {
             return Some(form.with(SHORT_IDS));
+        }
+        if let Some(form) = self.after_calls(form, &text, request) {
+            return Some(form);
+        }
+        let named = |name: &&String| !form.has(no_extra(name)) && text.contains(name.as_str());
+        let extra = request.settings.extra.keys().filter(|_| self.extras).find(named);
+        if let Some(bit) = extra.map(|name| no_extra(name)).filter(|bit| *bit != 0) {
+            return Some(form.with(bit));
         }
         if form.has(NO_STREAM) {
             return None;
@@ -86,8 +109,31 @@ impl Protocol for Chat {
         listed(body)
     }
 
-    fn sends_extras(&self) -> bool {
-        self.extras
+    fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
+        if self.extras { Vec::new() } else { extras(settings) }
+    }
+
+    /// Most servers take any name, and models know their tools by it.
+    fn names(&self, form: Form) -> Option<NameRule> {
+        (self.own || form.has(PLAIN_NAMES)).then_some(NameRule::Plain)
+    }
+}
+
+impl Chat {
+    /// The next form when a refusal is about what calls in the history say.
+    fn after_calls(&self, form: Form, text: &str, request: &ModelRequest) -> Option<Form> {
+        let calls = || request.messages.iter().flat_map(|message| &message.tool_calls);
+        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if self.names(form).is_none() {
+            let mut names = calls().map(|call| &call.name).chain(request.tools.iter().map(|tool| &tool.name));
+            let words = ["function.name", "function name", "tool name", "name of the tool", "a-za-z0-9"];
+            if names.any(|name| !NameRule::Plain.fits(name)) && says(&words) {
+                return Some(form.with(PLAIN_NAMES));
+            }
+        }
+        let unparsed = || calls().any(|call| matches!(call.arguments, Value::String(_)));
+        (!form.has(OBJECT_ARGUMENTS) && text.contains("arguments") && unparsed())
+            .then(|| form.with(OBJECT_ARGUMENTS))
     }
 }
 

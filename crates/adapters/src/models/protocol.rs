@@ -6,7 +6,7 @@
 use super::endpoint::Place;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelReply, ModelRequest};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -78,10 +78,35 @@ pub(crate) trait Protocol: Send + Sync + fmt::Debug {
     /// Reads a page of that list.
     fn models(&self, body: &[u8]) -> Result<ModelPage, serde_json::Error>;
 
-    /// Whether `settings.extra` is sent (P-26).
-    fn sends_extras(&self) -> bool {
-        false
+    /// The settings, by their names in documents, that the protocol has no word for: they are not sent (P-26).
+    fn unsent(&self, settings: &ModelSettings) -> Vec<String>;
+
+    /// What names of tools the endpoint takes; `None`: any (E-23).
+    fn names(&self, _form: Form) -> Option<NameRule> {
+        Some(NameRule::Plain)
     }
+}
+
+/// Which names of tools an endpoint takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    /// `^[a-zA-Z0-9_-]{1,64}$`.
+    Plain,
+    /// The same, and no digit or hyphen at the beginning.
+    Word,
+}
+
+impl NameRule {
+    /// Whether `name` may go out as it is.
+    pub(crate) fn fits(self, name: &str) -> bool {
+        let begins = |byte: u8| self == Self::Plain || byte.is_ascii_alphabetic() || byte == b'_';
+        is_plain(name) && name.bytes().next().is_some_and(begins)
+    }
+}
+
+/// The settings of [`ModelSettings::extra`], by name.
+pub(crate) fn extras(settings: &ModelSettings) -> Vec<String> {
+    settings.extra.keys().cloned().collect()
 }
 
 /// How far a reply has come.
@@ -105,6 +130,30 @@ pub(crate) enum Flaw {
     /// The provider says that it failed, inside a reply that began well (E-14): its error object, in which
     /// `endpoint/fault.rs` looks for a status, a wait and words.
     Provider(Value),
+    /// It was refused or held back before a word of it came. The same request is refused again: a fault that names
+    /// the reason, where an empty reply would be asked for twice more (E-27).
+    Refused(Refusal),
+}
+
+/// Why there is no reply.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refusal {
+    /// What happened: `the model refused to answer`.
+    pub(crate) what: &'static str,
+    /// The provider's field that says so, as faults call it: `stop reason`, `blockReason`.
+    pub(crate) field: &'static str,
+    /// What the field holds.
+    pub(crate) reason: String,
+    /// What the provider says about it, possibly empty.
+    pub(crate) detail: String,
+}
+
+impl Refusal {
+    /// A reply that its provider held back.
+    pub(crate) fn withheld(field: &'static str, reason: &str, detail: &str) -> Flaw {
+        let what = "the provider withheld the reply";
+        Flaw::Refused(Self { what, field, reason: reason.to_owned(), detail: detail.to_owned() })
+    }
 }
 
 /// Puts one reply together, from the events of a stream or from one body.
@@ -185,6 +234,12 @@ pub(crate) fn count(usage: &Value, names: &[&str]) -> Option<u64> {
 /// The longest name of a schema that providers take.
 const NAME_LENGTH: usize = 64;
 
+/// Whether a name is `^[a-zA-Z0-9_-]{1,64}$`.
+fn is_plain(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=NAME_LENGTH).contains(&name.len()) && name.bytes().all(fits)
+}
+
 /// A schema's name as providers take it, `^[a-zA-Z0-9_-]{1,64}$`: node ids may be anything (E-33).
 pub(crate) fn schema_name(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
@@ -195,8 +250,7 @@ pub(crate) fn schema_name(name: &str) -> String {
 /// A call's id as every provider takes it, `^[a-zA-Z0-9_-]{1,64}$`: as it is if it fits, else a name made of its
 /// hash, the same for the call and for its result. Structural ids (E-10) have slashes.
 pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if (1..=NAME_LENGTH).contains(&id.len()) && id.bytes().all(fits) {
+    if is_plain(id) {
         return Cow::Borrowed(id);
     }
     let hash = Sha256::digest(id.as_bytes());

@@ -78,7 +78,9 @@ impl Provider {
     /// Its protocol at an address. `extras` is [`ProviderConfig::extras`].
     pub(crate) fn protocol(self, base: &Url, extras: Option<bool>) -> Box<dyn Protocol> {
         match self {
-            Self::OpenAi | Self::Ollama => Box::new(Chat::new(base, extras)),
+            Self::OpenAi => Box::new(Chat::new(base, extras)),
+            // It knows none of them.
+            Self::Ollama => Box::new(Chat::new(base, extras.or(Some(false)))),
             Self::OpenAiResponses => Box::new(Responses),
             Self::Gemini => Box::new(Gemini),
             Self::Anthropic => Box::new(Messages),
@@ -105,7 +107,8 @@ pub struct ProviderConfig {
     /// Time and size limits of a call.
     pub limits: CallLimits,
     /// Whether `enable_search`, `enable_thinking` and the like are sent (P-26). `None`: to chat completions, except
-    /// to OpenAI itself, which refuses fields it does not know. Other protocols never send them.
+    /// to OpenAI itself, which refuses fields it does not know, and to Ollama, which ignores them. Other protocols
+    /// never send them.
     pub extras: Option<bool>,
 }
 

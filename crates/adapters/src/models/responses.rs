@@ -7,10 +7,10 @@ mod request;
 
 use super::endpoint::Place;
 use super::openai::{bearer, listed};
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, refusal_words};
+use super::protocol::{Assembler, Form, ModelPage, Protocol, below, extras, refusal_words};
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelRequest};
+use selvedge_engine::{Failure, ModelRequest, ModelSettings};
 
 /// The endpoint does not stream.
 const NO_STREAM: u16 = 1;
@@ -32,7 +32,7 @@ impl Protocol for Responses {
         serde_json::to_vec(&request::Body::new(model, request, !form.has(NO_STREAM)))
     }
 
-    /// Settings that a model does not take (`temperature`, `seed`, `stop`) are not left out: the refusal names them.
+    /// Settings that a model does not take (`temperature`) are not left out: the refusal names them.
     fn after(&self, form: Form, status: StatusCode, body: &[u8], _request: &ModelRequest) -> Option<Form> {
         let text = refusal_words(status, body)?;
         let streaming = ["streaming", "\"stream\"", "'stream'"].iter().any(|word| text.contains(word));
@@ -52,6 +52,12 @@ impl Protocol for Responses {
 
     fn models(&self, body: &[u8]) -> Result<ModelPage, serde_json::Error> {
         listed(body)
+    }
+
+    fn unsent(&self, settings: &ModelSettings) -> Vec<String> {
+        let seed = settings.seed.map(|_| "seed".to_owned());
+        let stop = (!settings.stop.is_empty()).then(|| "stop".to_owned());
+        seed.into_iter().chain(stop).chain(extras(settings)).collect()
     }
 }
 

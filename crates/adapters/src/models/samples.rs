@@ -14,6 +14,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         role: "basic".into(),
         messages: messages.into_iter().map(Arc::new).collect::<Vec<_>>().into(),
         tools: Vec::new(),
+        known: Vec::new(),
         schema: None,
         settings: ModelSettings::default(),
         timeout_s: None,

@@ -95,12 +95,17 @@ impl Scripted {
 
     fn answer(&self, reply: &Reply) -> Result<ModelReply, Failure> {
         match reply {
-            Reply::Says { text, calls, tokens } => Ok(ModelReply {
-                text: text.clone(),
-                calls: calls.iter().map(call).collect(),
-                tokens: *tokens,
-                stop: Some(if calls.is_empty() { "stop" } else { "tool_calls" }.to_owned()),
-            }),
+            Reply::Says { text, calls, tokens, stop } => {
+                let usual = if calls.is_empty() { "stop" } else { "tool_calls" };
+                let stop = stop.as_deref().unwrap_or(usual);
+                Ok(ModelReply {
+                    text: text.clone(),
+                    calls: calls.iter().map(call).collect(),
+                    tokens: *tokens,
+                    stop: Some(stop.to_owned()),
+                    cut: super::cut_by(stop),
+                })
+            }
             Reply::Status { status, message } => {
                 let words = format!("{} answered {status}: {message}", self.file);
                 let cause = json!({"status": status, "body": message, "url": self.file});

@@ -1,10 +1,15 @@
 //! `selvedge answer`: what a person says to a waiting run (C-13, E-21).
 
 use crate::args::{AnswerArgs, Common};
+use crate::chosen::Chosen;
 use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
+use crate::config::Config;
 use crate::failure::{Exit, Failure};
 use crate::output::ask_kind;
+use crate::places;
+use crate::secrets;
+use crate::setup;
 use crate::ui::Ui;
 use selvedge_engine::{AskKind, Input, Record, State};
 use selvedge_runtime::load;
@@ -13,10 +18,20 @@ use serde_json::Value;
 
 /// Records an answer and goes on with the run.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
+    no_key(args, common, &ui)?;
     if args.no_continue {
         return record(args, common, &ui);
     }
     go_on(&args.run, &args.exec, common, ui, |state| Ok(vec![input(args, state)?]))
+}
+
+/// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
+fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
+    let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+    let info = store.run(&store.find_run(&args.run)?)?;
+    let files = places::config_files(&Chosen::stored(&info.options).cwd);
+    let config = Config::load(&files, &Ui { quiet: true, ..ui.clone() })?;
+    secrets::refuse_text(&secrets::named(&config), "the answer", &args.value)
 }
 
 /// The answer as an input of the run.

@@ -4,14 +4,18 @@ use crate::args::{CheckArgs, Common};
 use crate::chosen::Chosen;
 use crate::config::Config;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
+use crate::models;
 use crate::places;
+use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::compile::{self, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Severity};
+use selvedge_dialects::{
+    Diagnostic, Diagnostics, Dialect, DocumentLimits, Finding, Node, Severity, Source, Span,
+};
 use selvedge_engine::{Graph, ToolDef, Warning};
 use serde_json::Map;
 use std::path::Path;
@@ -56,12 +60,24 @@ pub(crate) async fn one(
         Ok(source) => source,
         Err(diagnostic) => return Ok((vec![*diagnostic], None)),
     };
+    // Nothing else is said about it: any line that is shown might hold the key (C-06).
+    let secrets = secrets::in_document(&secrets::named(config), &source, &limits);
+    if !secrets.is_empty() {
+        return Ok((secrets, None));
+    }
     let mut diagnostics = Diagnostics::new();
     if let Some(document) = compile::read(&source, choice, &limits, &mut diagnostics) {
         let catalogue = setup::catalogue(chosen, config, state_dir, &setup::workspace(file), ui).await?;
         // Values of inputs come with a run; that some are missing here is no finding.
         let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
         let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+        if let Some(role) = models::unplayed(chosen, config, &document.models()) {
+            let (message, help) = models::unplayed_words(&role, chosen, config);
+            for span in naming(&source, &limits, &role) {
+                let finding = Finding::warning("C-08", "no-model-for-role", span, message.clone());
+                diagnostics.push(finding.help(help.clone()));
+            }
+        }
         let findings = with_broken(diagnostics.report(&source), &document.tools(), &catalogue);
         let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
         return Ok((findings, graph));
@@ -82,6 +98,24 @@ fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Ca
         findings.push(finding);
     }
     findings
+}
+
+/// Where a document names a model or a role of one (P-26).
+pub(super) fn naming(source: &Source, limits: &DocumentLimits, name: &str) -> Vec<Span> {
+    fn look(node: &Node<'_>, name: &str, found: &mut Vec<Span>) {
+        node.as_array().unwrap_or_default().iter().for_each(|element| look(element, name, found));
+        for member in node.as_object().unwrap_or_default() {
+            match member.value.as_str() {
+                Some(text) if member.key == "model" && text == name => found.push(member.value.span),
+                _ => look(&member.value, name, found),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    if let Some(root) = selvedge_dialects::json::parse(source, limits, &mut Diagnostics::new()) {
+        look(&root, name, &mut found);
+    }
+    found
 }
 
 fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {

@@ -8,9 +8,11 @@ use crate::commands::resume::{changed_tools, roles, tell_script};
 use crate::commands::run::{self, checked_id, fresh_id, now_ms};
 use crate::config::Config;
 use crate::drive::Drive;
+use crate::look::of_fork;
 use crate::failure::{Exit, Failure};
 use crate::models::{self, Models};
 use crate::places;
+use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -68,6 +70,11 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     };
     let edits = Edits::of(&source, args)?;
     let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let known = secrets::named(&config);
+    secrets::refuse_inputs(&known, &given)?;
+    for text in &args.set_message {
+        secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
+    }
     let read = match &args.document {
         Some(file) => Some(document(file, args, &mut chosen, &config)?),
         None => None,
@@ -197,7 +204,10 @@ impl Source {
             cost: over.cost.or(caps.cost),
         };
         let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
-        let warnings = chosen.warnings.clone();
+        let mut warnings = chosen.warnings.clone();
+        if over.cost.is_some() {
+            warnings.extend(models::unpriced(chosen, config, &roles(self.state.graph())));
+        }
         Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect })
     }
 
@@ -234,6 +244,7 @@ impl Source {
         let then = state.start();
         let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
         let models = prepared.models.names.iter().filter(other);
+        let fork_models = models.clone().next().is_some();
         let fork = Fork {
             source: self.run().into(),
             events: self.events,
@@ -265,9 +276,17 @@ impl Source {
             fork: Some(ForkPoint { run: self.run().to_owned(), events: shared }),
         };
         self.store.create_run(run, vec![Entry { n: shared + 1, at_ms: time, json }]).await?;
-        ui.note(&format!("run {id}: a fork of {} at event {shared}", self.run()));
+        let words = of_fork(self.run(), shared, self.events);
+        ui.note(&format!("run {id}: a fork of {words}"));
         // Folded from its own journal, as every later command will.
         let state = load(&self.store, id, None, Some(prepared.models.model.as_ref()))?.state;
+        if state.ended().is_some() {
+            let asked = match fork_models {
+                true => ": use --at 1 to ask the new model everything, --at N to ask it what comes after event N",
+                false => "; an earlier event (--at) or an edit leaves something to do",
+            };
+            ui.note(&format!("note: nothing is left to run after event {shared}{asked}"));
+        }
         Ok((state, graph, lock))
     }
 

@@ -16,43 +16,55 @@ use clap::error::ErrorKind;
 
 /// Reads the command line, does what it says, and returns the exit code.
 pub(crate) fn main() -> Exit {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return refused(&error),
+    let (exit, ui) = match Cli::try_parse() {
+        Ok(cli) => {
+            let Common { json, quiet, verbose, .. } = cli.common;
+            let ui = Ui::new(json, quiet, verbose);
+            (done(cli, &ui), ui)
+        }
+        Err(error) => {
+            let json = std::env::args_os().any(|arg| arg == "--json");
+            // An argument that is repeated may hold a key (C-06).
+            let ui = crate::secrets::guarded(&Ui::new(json, false, 0));
+            (refused(&error, &ui), ui)
+        }
     };
-    let Common { json, quiet, verbose, .. } = cli.common;
-    let ui = Ui::new(json, quiet, verbose);
+    let Some(error) = crate::ui::result_lost() else { return exit };
+    Failure::lost(&error).print(&ui);
+    // A result that nobody can read is no success.
+    if exit == Exit::Completed { Exit::Environment } else { exit }
+}
+
+fn done(cli: Cli, ui: &Ui) -> Exit {
     let done = match cli.command {
         Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
-        Command::Check(args) => check::check(&args, &cli.common, &ui),
+        Command::Check(args) => check::check(&args, &cli.common, ui),
         Command::Resume(args) => resume::resume(&args, &cli.common, ui.clone()),
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
         Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
-        Command::Cancel(args) => cancel::cancel(&args, &cli.common, &ui),
-        Command::Runs(args) => look::runs(&args, &cli.common, &ui),
-        Command::Show(args) => look::show(&args, &cli.common, &ui),
-        Command::Explain(args) => look::explain::explain(&args, &cli.common, &ui),
-        Command::Replay(args) => look::replay(&args, &cli.common, &ui),
-        Command::Export(args) => look::export(&args, &cli.common, &ui),
-        Command::Graph(args) => look::graph::graph(&args, &cli.common, &ui),
-        Command::Schema(args) => look::schema::schema(&args, &ui),
-        Command::Init(args) => look::init::init(&args, &ui),
-        Command::Completions(args) => look::completions::completions(&args, &ui),
-        Command::Complete(args) => Ok(look::completions::complete(&args, &cli.common, &ui)),
-        Command::Models(args) => look::models(&args, &ui),
-        Command::Doctor(args) => look::doctor(&args, &cli.common, &ui),
-        Command::Help(args) => look::help(&args, &ui),
+        Command::Cancel(args) => cancel::cancel(&args, &cli.common, ui),
+        Command::Runs(args) => look::runs(&args, &cli.common, ui),
+        Command::Show(args) => look::show(&args, &cli.common, ui),
+        Command::Explain(args) => look::explain::explain(&args, &cli.common, ui),
+        Command::Replay(args) => look::replay(&args, &cli.common, ui),
+        Command::Export(args) => look::export(&args, &cli.common, ui),
+        Command::Graph(args) => look::graph::graph(&args, &cli.common, ui),
+        Command::Schema(args) => look::schema::schema(&args, ui),
+        Command::Init(args) => look::init::init(&args, ui),
+        Command::Completions(args) => look::completions::completions(&args, ui),
+        Command::Complete(args) => Ok(look::completions::complete(&args, &cli.common, ui)),
+        Command::Models(args) => look::models(&args, ui),
+        Command::Doctor(args) => look::doctor(&args, &cli.common, ui),
+        Command::Help(args) => look::help(&args, ui),
     };
     done.unwrap_or_else(|failure| {
-        failure.print(&ui);
+        failure.print(ui);
         failure.exit
     })
 }
 
 /// A command line that can't be read (C-12), or one that asks for help.
-fn refused(error: &clap::Error) -> Exit {
-    let json = std::env::args_os().any(|arg| arg == "--json");
-    let ui = Ui::new(json, false, 0);
+fn refused(error: &clap::Error, ui: &Ui) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         ui.result(&error.to_string());
         return Exit::Completed;
@@ -60,11 +72,16 @@ fn refused(error: &clap::Error) -> Exit {
     // An argument may hold anything, and is repeated here.
     let text = harmless(&error.to_string());
     ui.error_text(&text);
-    if json {
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let failure =
-            Failure::usage("C-12", "usage", &message).help("selvedge --help lists commands and options");
-        failure.print_json(&ui);
+    if ui.json {
+        let failure = Failure::usage("C-12", "usage", &first_paragraph(&text))
+            .help("selvedge --help lists commands and options");
+        failure.print_json(ui);
     }
     Exit::Usage
+}
+
+/// What was wrong, in one line: the error's first paragraph, which names what is missing line by line.
+fn first_paragraph(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }

@@ -129,6 +129,14 @@ pub(crate) fn go_on(
         };
         ui.secrets = models.secrets.iter().map(Secret::clone).collect();
         tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);
+        if let Some(text) = &exec.budget
+            && crate::chosen::budget(text, "--budget")?.cost.is_some()
+        {
+            for warning in models::unpriced(&chosen, &config, &roles(state.graph())) {
+                ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+                chosen.warnings.push(warning);
+            }
+        }
         // Folded once more, so that a model that counts requests knows those that were answered (C-07).
         let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
         let graph = graph_of(&held.store, &info)?;
@@ -180,7 +188,7 @@ pub(super) fn roles(graph: &Graph) -> Vec<Arc<str>> {
     roles.into_iter().collect()
 }
 
-/// The tools that are not what a graph has pinned (P-21).
+/// The tools that are not what a graph has pinned, at a `resume` or a `fork` (P-21).
 pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Vec<ToolDef> {
     let mut changed: Vec<ToolDef> = Vec::new();
     for (name, old) in &graph.tools {

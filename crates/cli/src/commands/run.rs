@@ -11,16 +11,19 @@ use crate::drive::Drive;
 use crate::failure::{Exit, Failure, text};
 use crate::models::{self, Models};
 use crate::places;
+use crate::secrets;
 use crate::setup::{self, Known, block_on};
 use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::Http;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::compile::{self, Document, ToolSource};
-use selvedge_dialects::{Diagnostics, Severity, Source};
+use selvedge_dialects::diagnostic::shown;
+use selvedge_dialects::{Diagnostics, Finding, Severity, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
 use selvedge_store::{BlobHash, DriverLock, Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +70,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         None => fresh_id(),
     };
     let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    secrets::refuse_inputs(&secrets::named(&config), &chosen.inputs)?;
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;
     block_on(read.source.text().len(), async {
@@ -103,6 +107,7 @@ pub(super) fn read(
     let limits = config.limits.document();
     let source = selvedge_dialects::document::read_file(file, &limits)
         .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
+    secrets::refuse_document(&secrets::named(config), &source, &limits)?;
     let mut diagnostics = Diagnostics::new();
     let choice = check::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;
     let document = compile::read(&source, choice, &limits, &mut diagnostics);
@@ -140,7 +145,11 @@ pub(super) async fn prepare(
     let lacking = names.iter().any(|name| !catalogue.contains(name));
     let compiled = compiled
         .map_err(|failure| if lacking { failure.and(setup::broken(&catalogue, None)) } else { failure })?;
-    let models = models::prepare(chosen, config, &read.document.models(), &Http::new()).await?;
+    let roles = read.document.models();
+    let models = match models::prepare(chosen, config, &roles, &Http::new()).await {
+        Ok(models) => models,
+        Err(failure) => return Err(read.placed(failure, chosen, config, &roles)),
+    };
     catalogue.prepare(&names).await?;
     let (graph, diagnostics) = match compiled {
         Some(done) => done,
@@ -148,9 +157,13 @@ pub(super) async fn prepare(
     };
     setup::denied_calls(&graph, &catalogue)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
-    let mut others = catalogue.warnings().to_vec();
+    let mut others = concerning(&names, catalogue.warnings());
     others.extend(catalogue.isolation_warnings(&names).await);
     others.extend(models.unsent(&graph));
+    if budget(read.document.budget(), chosen, config).cost.is_some() {
+        others.extend(models::unpriced(chosen, config, &roles));
+    }
+    once(&mut others);
     tell(&diagnostics, &read.source, &others, ui);
     warnings.extend(others);
     let document = &read.document;
@@ -159,6 +172,41 @@ pub(super) async fn prepare(
     let (dialect, budget) = (document.dialect().name(), document.budget());
     let initial = read.initial;
     Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
+}
+
+/// What is said about tool files; about names that providers refuse only where the document uses them.
+fn concerning(names: &[&str], said: &[Warning]) -> Vec<Warning> {
+    let used = |warning: &&Warning| {
+        &*warning.code != "tool-name"
+            || names.iter().any(|name| warning.message.contains(&format!("`{name}`")))
+    };
+    said.iter().filter(used).cloned().collect()
+}
+
+/// Leaves out what has been said about a node before; a model node may hold the same request several times.
+fn once(warnings: &mut Vec<Warning>) {
+    let mut seen = BTreeSet::new();
+    warnings.retain(|warning| {
+        let about = warning.node.as_deref().unwrap_or(&warning.message);
+        seen.insert((warning.code.to_string(), warning.node.is_some(), about.to_owned()))
+    });
+}
+
+impl Read {
+    /// A failure about a model that nobody plays, at the place in the document that names it (C-08).
+    fn placed(&self, failure: Failure, chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Failure {
+        let of_role = failure.diagnostics.first().is_some_and(|first| first.code == "no-model-for-role");
+        let Some(role) = models::unplayed(chosen, config, roles).filter(|_| of_role) else { return failure };
+        match check::naming(&self.source, &config.limits.document(), &role).first() {
+            Some(span) => {
+                let (message, help) = models::unplayed_words(&role, chosen, config);
+                let mut found = Diagnostics::new();
+                found.push(Finding::error("C-08", "no-model-for-role", *span, message).help(help));
+                Failure::findings(failure.exit, found.report(&self.source))
+            }
+            None => failure,
+        }
+    }
 }
 
 /// Tools whose files are wrong (A-08), and those that declare more than is allowed (A-20). Built-ins declare nothing:
@@ -246,8 +294,11 @@ pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
     const LONGEST: usize = 200;
     let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
-        let message = format!("`--run-id` must be 1 to {LONGEST} characters without spaces, not {id:?}");
-        return Err(Failure::usage("C-12", "bad-run-id", &message));
+        let message = format!("`--run-id` can't be {}", shown(id));
+        return Err(Failure::usage("C-12", "bad-run-id", &message).help(&format!(
+            "an id has 1 to {LONGEST} bytes of any characters but spaces and control characters, and does not \
+             begin with `-`"
+        )));
     }
     Ok(id.to_owned())
 }
@@ -283,6 +334,26 @@ mod tests {
         assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
         std::thread::sleep(std::time::Duration::from_millis(3));
         assert!(fresh_id() > ids[0]);
+    }
+
+    #[test]
+    fn warnings_are_said_once_to_whom_they_concern() {
+        let of = |code: &str, message: &str| Warning {
+            code: code.into(),
+            message: message.to_owned(),
+            node: None,
+        };
+        let said = [
+            of("tool-name", "providers refuse the name `a.b`"),
+            of("tool-left-out", "x"),
+            of("tool-left-out", "y"),
+        ];
+        assert_eq!(concerning(&["c"], &said), said[1..]);
+        assert_eq!(concerning(&["c", "a.b"], &said), said);
+        let at = |node: &str| Warning::at("setting-not-sent", &node.into(), "m".to_owned());
+        let mut all = [&said[..], &[at("n"), at("m"), at("n")]].concat();
+        once(&mut all);
+        assert_eq!(all, [&said[..], &[at("n"), at("m")]].concat());
     }
 
     #[test]

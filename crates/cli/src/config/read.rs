@@ -1,9 +1,10 @@
 //! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
 
-use super::{Config, ModelConfig};
+use super::{Config, ModelConfig, hidden};
 use selvedge_adapters::models::{Price, Provider};
 use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
+use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node};
 use selvedge_dialects::{Diagnostics, Finding};
 use selvedge_engine::Effects;
@@ -70,10 +71,17 @@ struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
 }
 
-/// Puts what a file says over what `config` has; relative paths start at `folder`.
-pub(super) fn read(root: &Node<'_>, folder: &Path, config: &mut Config, diagnostics: &mut Diagnostics) {
+/// Puts what a file says over what `config` has; relative paths start at `folder`. Returns the roles that it gives
+/// away, each with the place of the model's name.
+pub(super) fn read(
+    root: &Node<'_>,
+    folder: &Path,
+    config: &mut Config,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(String, Span)> {
+    let mut roles = Vec::new();
     let mut reader = Reader { folder, diagnostics };
-    let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return };
+    let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return roles };
     for model in reader.members(&fields, "models") {
         if let Some(value) = reader.model(&model.value) {
             config.models.insert(model.key.to_string(), value);
@@ -81,7 +89,10 @@ pub(super) fn read(root: &Node<'_>, folder: &Path, config: &mut Config, diagnost
     }
     for role in reader.members(&fields, "roles") {
         match role.value.as_str() {
-            Some(name) => drop(config.roles.insert(role.key.to_string(), name.to_owned())),
+            Some(name) => {
+                config.roles.insert(role.key.to_string(), name.to_owned());
+                roles.push((role.key.to_string(), role.value.span));
+            }
             None => reader.wrong(&role.value, "roles", "the name of a model", "write role = \"NAME\""),
         }
     }
@@ -105,6 +116,7 @@ pub(super) fn read(root: &Node<'_>, folder: &Path, config: &mut Config, diagnost
             .help("the servers are ignored"),
         );
     }
+    roles
 }
 
 impl Reader<'_> {
@@ -123,6 +135,7 @@ impl Reader<'_> {
     }
 
     fn model(&mut self, node: &Node<'_>) -> Option<ModelConfig> {
+        let node = &self.without_keys(node);
         let fields = Fields::open(node, &MODEL, "C-14", self.diagnostics)?;
         // Names that the message need not offer are taken as well.
         let known = fields.given("provider").and_then(|node| Provider::parse(node.as_str()?));
@@ -143,6 +156,24 @@ impl Reader<'_> {
             context_tokens: self.count(&fields, "context_tokens", "C-14"),
             price,
         })
+    }
+
+    /// A model without the keys that stand in it: each is an error, as a file is no place for them (C-06).
+    fn without_keys<'n>(&mut self, node: &Node<'n>) -> Node<'n> {
+        let mut node = node.clone();
+        let Kind::Object(members) = &mut node.kind else { return node };
+        members.retain(|member| {
+            let secret = hidden::is_secret(&member.key);
+            if secret {
+                let message = format!("`{}`: keys don't stand in configuration files", member.key);
+                let help =
+                    "put the key into a variable of the environment, and name that: api_key_env = \"NAME\"";
+                self.diagnostics
+                    .push(Finding::error("C-06", "key-in-config", member.key_span, message).help(help));
+            }
+            !secret
+        });
+        node
     }
 
     fn price(&mut self, node: &Node<'_>) -> Option<Price> {

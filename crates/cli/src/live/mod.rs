@@ -9,7 +9,7 @@
 
 mod frame;
 mod screen;
-mod text;
+pub(crate) mod text;
 pub(crate) mod track;
 mod view;
 

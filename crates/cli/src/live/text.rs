@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthChar;
 const MARKS: usize = 4;
 
 /// Columns of a text that went through [`calm`].
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn calm(text: &str) -> String {
 }
 
 /// The beginning of a calm line that fits into `most` columns, with `…` if something was cut.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
     }

@@ -9,7 +9,7 @@ Examples:
   selvedge runs --waiting
   selvedge runs --status failed --json
 
-Newest first. `running (not driven)` is a run whose process has gone: `selvedge resume RUN` goes on with it.
+Newest first. `running (not driven)` is a run whose process has gone: `selvedge resume RUN` goes on with it. \
 Times are UTC.";
 
 /// `selvedge runs`.
@@ -58,7 +58,7 @@ Examples:
   selvedge replay 1kq3
   selvedge replay 1kq3 --json
 
-Feeds the recorded inputs (answers of models and tools, times, what people did) to the engine, which derives every
+Feeds the recorded inputs (answers of models and tools, times, what people did) to the engine, which derives every \
 other event again. Nothing is called. Exits with 1 if an event comes out different from the recorded one.";
 
 /// `selvedge replay`.
@@ -88,7 +88,7 @@ Examples:
   selvedge doctor
   selvedge doctor --online --json
 
-ok: works; warning: works with a catch; missing: not here and not needed by what is configured; broken: what is
+ok: works; warning: works with a catch; missing: not here and not needed by what is configured; broken: what is \
 configured can't work. Exits with 4 if something is broken.";
 
 /// `selvedge doctor`.

@@ -122,12 +122,18 @@ impl Row {
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let event: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (node, text) = told(&event);
+        let (node, text) = told(entry.n, &event);
         let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));
         // Only the beginning of a text fits into a line.
         let text: String = text.chars().take(400).collect();
         Ok(Self { n: entry.n, since, kind, style: style(&event), node, text })
     }
+}
+
+/// What a fork has of its source: the first events, and of all that were there what can be reused.
+pub(crate) fn of_fork(source: &str, shared: u64, all: u64) -> String {
+    let events = if shared == 1 { "event 1".to_owned() } else { format!("events 1–{shared}") };
+    format!("{source}: shares {events}, reuses from all its {all}")
 }
 
 fn style(event: &Event) -> &'static str {
@@ -145,7 +151,7 @@ fn style(event: &Event) -> &'static str {
 }
 
 /// The node of an event, and what it says in a line.
-fn told(event: &Event) -> (String, String) {
+fn told(n: u64, event: &Event) -> (String, String) {
     let of = |effect: &EffectId| node_of(&effect.0);
     match event {
         Event::Started(start) => {
@@ -160,8 +166,8 @@ fn told(event: &Event) -> (String, String) {
         Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
         Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
         Event::Forked(fork) => {
-            let anew = if fork.graph.is_some() { ", from the beginning" } else { "" };
-            (String::new(), format!("from {} after its {} events{anew}", fork.source, fork.events))
+            let anew = if fork.graph.is_some() { "; begins its document anew" } else { "" };
+            (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
         }
         Event::Poisoned { message } => (String::new(), message.clone()),
         Event::NodeStarted { node } => (node.to_string(), String::new()),

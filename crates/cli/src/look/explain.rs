@@ -51,12 +51,19 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
     let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
-    let explained = Explained { graph, story, waits };
+    let mut explained = Explained { graph, story, waits };
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     match (ui.json, only) {
         (true, only) => explained.print_json(&schedule, only, ui)?,
-        (false, Some(node)) => page::one(&explained, &schedule, node, ui),
-        (false, None) => page::all(&explained, &found, state.status(), ui),
+        (false, Some(node)) => {
+            let started = explained.story.nodes.get(node.get()).and_then(|told| told.started);
+            explained.story.close_gaps();
+            page::one(&explained, &found, &schedule, node, started, ui);
+        }
+        (false, None) => {
+            explained.story.close_gaps();
+            page::all(&explained, &found, state.status(), ui);
+        }
     }
     Ok(Exit::Completed)
 }

@@ -21,6 +21,7 @@ mod time;
 mod waits;
 
 pub(crate) use doctor::doctor;
+pub(crate) use events::of_fork;
 pub(crate) use export::export;
 pub(crate) use help::help;
 pub(crate) use models::models;
@@ -29,7 +30,6 @@ pub(crate) use runs::runs;
 pub(crate) use show::show;
 
 use crate::args::Common;
-use crate::config::Config;
 use crate::environment::absolute;
 use crate::failure::Failure;
 use crate::places;
@@ -92,18 +92,7 @@ fn is_driven(store: &Store, run: &str) -> bool {
 
 /// A talker that knows the keys of this environment: should one have got into a journal, it is not shown (C-06).
 fn guarded(ui: &Ui) -> Ui {
-    let mut config = Config::default();
-    for file in config_files() {
-        // What is wrong with it is told by the commands that use it.
-        let _ = config.add(&file);
-    }
-    let mut ui = ui.clone();
-    for secret in crate::secrets::known(&config) {
-        if !ui.secrets.contains(&secret) {
-            ui.secrets.push(secret);
-        }
-    }
-    ui
+    crate::secrets::guarded(ui)
 }
 
 fn config_files() -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
 use crate::setup::block_on;
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use selvedge_adapters::http::{Http, shown};
 use selvedge_adapters::models::{Price, Provider};
 use selvedge_engine::Failure as CallFailure;
@@ -44,14 +44,6 @@ pub(crate) fn models(args: &ModelsArgs, ui: &Ui) -> Result<Exit, Failure> {
     let models = survey(&chosen, &config);
     if let Some(script) = &chosen.script {
         ui.note(&format!("note: SELVEDGE_SCRIPT is set: {} plays every role", script.display()));
-    }
-    if chosen.base_url.is_none() && chosen.script.is_none() {
-        for (role, name) in
-            config.roles.iter().filter(|(_, name)| !models.iter().any(|one| one.name == **name))
-        {
-            let told = format!("[roles] gives {role} to `{name}`, and there is no [models.{name}]");
-            ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&told, 400)));
-        }
     }
     let lists = if args.check || args.available {
         let others = if args.available && chosen.base_url.is_none() { at_hand(&models) } else { Vec::new() };
@@ -125,7 +117,8 @@ fn status(model: &Surveyed, lists: &Lists) -> Status {
 }
 
 fn code(failure: &CallFailure) -> Option<u64> {
-    failure.fault.cause.as_ref()?.get("status")?.as_u64()
+    let field = |name: &str| failure.fault.cause.as_ref()?.get(name)?.as_u64();
+    field("means").or_else(|| field("status"))
 }
 
 /// An address without credentials (C-06).
@@ -172,7 +165,8 @@ fn print_json(models: &[Surveyed], statuses: &[Option<Status>], lists: Option<&L
 }
 
 fn print(models: &[Surveyed], statuses: &[Option<Status>], lists: Option<&Lists>, ui: &Ui) {
-    let mut page = Page::new();
+    // Addresses stay whole where they are taken on from here.
+    let mut page = Page::whole();
     if models.is_empty() {
         page.line("no model is configured; documents that need none run");
         page.labelled("  to use one:", DIM, 14, &ways(), 12);
@@ -221,7 +215,7 @@ fn table(models: &[Surveyed]) -> Table {
             (None, true) => (format!("{} not set", model.key.variable), RED),
             (None, false) => ("none".to_owned(), DIM),
         };
-        let own = model.model.as_deref().unwrap_or("(the first)");
+        let own = model.model.as_deref().unwrap_or("(the first it lists)");
         table.row([
             (model.name.clone(), BOLD),
             (format!("{}/{own}", model.provider.name()), ""),
@@ -235,7 +229,8 @@ fn table(models: &[Surveyed]) -> Table {
     table
 }
 
-/// What a million tokens of prompt and of reply cost.
+/// What a million tokens of prompt and of reply cost, and of prompt from a cache where that is another price.
 fn price(price: Price) -> String {
-    format!("{}+{}", price.input_per_mtok, price.output_per_mtok)
+    let cached = price.cached_input_per_mtok.map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
+    format!("{}+{}{cached}", price.input_per_mtok, price.output_per_mtok)
 }

@@ -44,8 +44,7 @@ impl<'a> Out<'a> {
             }
             Err(error) => {
                 self.open = false;
-                let message = format!("the result can't be written to stdout: {error}");
-                Err(Failure::environment("C-02", "output", &message).help("check where the output goes"))
+                Err(Failure::lost(&error))
             }
         }
     }

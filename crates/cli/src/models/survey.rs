@@ -4,6 +4,7 @@ use super::keys::{Key, of_endpoint};
 use super::table::Table;
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
+use selvedge_adapters::models::router::ROLES;
 use selvedge_adapters::models::{Price, Provider};
 
 /// A model, whom it plays, and how it is reached.
@@ -33,7 +34,7 @@ pub(crate) struct Surveyed {
 pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
     if let Some(base_url) = &chosen.base_url {
         let one = |role: &str, model: Option<&String>| Surveyed {
-            name: model.cloned().unwrap_or_else(|| "the endpoint's first model".to_owned()),
+            name: model.cloned().unwrap_or_else(|| "(any)".to_owned()),
             provider: Provider::OpenAi,
             roles: vec![role.to_owned()],
             model: model.cloned(),
@@ -51,8 +52,10 @@ pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
     }
     let table = Table::new(chosen, config);
     let played = |name: &String| {
-        let roles = table.roles.iter().filter(move |(_, model)| *model == name);
-        roles.map(|(role, _)| role.clone()).collect()
+        let given = table.roles.iter().filter(|(_, model)| *model == name).map(|(role, _)| role.clone());
+        // A model that is called like a role plays it, unless another was given the role.
+        let own = ROLES.contains(&name.as_str()) && !table.roles.contains_key(name);
+        given.chain(own.then(|| name.clone())).collect()
     };
     let one = |(name, spec): (&String, &super::table::Spec)| Surveyed {
         name: name.clone(),

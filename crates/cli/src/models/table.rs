@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 /// A model and how to reach it, keys still unread.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
+    /// Whether a configuration has it; else it is a provider's model by its name alone.
+    pub(super) configured: bool,
     pub(super) provider: Provider,
     pub(super) base_url: String,
     pub(super) model: String,
@@ -21,6 +23,7 @@ pub(super) struct Spec {
 impl Spec {
     fn configured(model: &ModelConfig) -> Self {
         Self {
+            configured: true,
             provider: model.provider,
             base_url: model.base_url.clone().unwrap_or_else(|| usual_place(model.provider)),
             model: model.model.clone(),
@@ -41,6 +44,7 @@ impl Spec {
             None => (Provider::OpenAi, name),
         };
         Self {
+            configured: false,
             provider,
             base_url: usual_place(provider),
             model: model.to_owned(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::ModelConfig;
 
-fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
+pub(super) fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
     let model = |name: &&str| {
         let model = ModelConfig {
             provider: Provider::OpenAi,
@@ -37,8 +37,6 @@ fn an_unknown_name_chooses_its_provider() {
         ("openai/gpt-5", Provider::OpenAi, "gpt-5"),
         ("openai-responses/gpt-5", Provider::OpenAiResponses, "gpt-5"),
         ("ollama/qwen3:8b", Provider::Ollama, "qwen3:8b"),
-        ("meta-llama/claude-like", Provider::OpenAi, "meta-llama/claude-like"),
-        ("anthropic/", Provider::OpenAi, "anthropic/"),
     ] {
         let mut chosen = Chosen::default();
         chosen.add_model(name, "--model").unwrap();
@@ -88,6 +86,19 @@ fn roles_fall_back_to_basic_and_options_go_over_the_configuration() {
     assert_eq!(played(&config, &["big"], "other").as_deref(), Some("big"));
 }
 
+/// Who names a model that is not there hears of the models, roles apart, and of the one that may be meant (C-08).
+#[test]
+fn a_role_that_nobody_plays_has_neighbours() {
+    let config = config(&["anthropic", "small"], &[("judge", "small")]);
+    let chosen = Chosen::default();
+    assert_eq!(unplayed(&chosen, &config, &["judge".into(), "antropic".into()]).as_deref(), Some("antropic"));
+    assert_eq!(unplayed(&chosen, &config, &["judge".into()]), None);
+    let failure = unknown_role("antropic", &Table::new(&chosen, &config));
+    let first = &failure.diagnostics[0];
+    assert_eq!(first.message, "no model plays `antropic`; configured: anthropic, small; roles: judge");
+    assert!(first.help.starts_with("did you mean \"anthropic\"?"), "{}", first.help);
+}
+
 #[test]
 fn one_model_plays_every_role() {
     let config = config(&["only"], &[]);
@@ -103,4 +114,35 @@ fn nothing_configured_says_three_ways() {
     for part in ["OPENAI_API_KEY", "--base-url http://127.0.0.1:11434/v1", "--script"] {
         assert!(help.contains(part), "{part} is not in {help}");
     }
+}
+
+/// P-26: a warning names the node, the model, and what is not sent; each node is told once.
+#[test]
+fn settings_that_are_not_sent_are_warned_of() {
+    let graph: Graph = serde_json::from_value(serde_json::json!({
+        "threads": [{"name": "main", "first": "t"}],
+        "nodes": [
+            {"id": "n1", "name": "a", "body": {"thread": 0, "leaves": [
+                {"name": "model", "act": {"infer": {"settings": {"seed": 1, "temperature": 0.5}}}},
+                {"name": "end", "act": {"infer": {"settings": {"seed": 1, "temperature": 0.5}}}}]}},
+            {"id": "n2", "name": "b", "body": {"thread": 0, "leaves": [
+                {"name": "model", "act": {"infer": {"settings": {"temperature": 0.5}}}}]}}],
+        "tools": {}}))
+    .unwrap();
+    let endpoint = |provider| Endpoint::new(ProviderConfig::new(provider, "m"), &Http::new()).unwrap();
+    let mut models = Models::of(Router::new());
+    assert!(models.unsent(&graph).is_empty());
+    for role in [EVERY_ROLE, DEFAULT_ROLE] {
+        models.endpoints = [(role.into(), endpoint(Provider::Anthropic))].into_iter().collect();
+        models.names = [("basic".into(), "claude-x at https://h".into())].into_iter().collect();
+        let warnings = models.unsent(&graph);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert_eq!((&*warnings[0].code, warnings[0].node.as_deref()), ("setting-not-sent", Some("n1")));
+        assert!(
+            warnings[0].message.contains("seed") && warnings[0].message.contains("claude-x"),
+            "{warnings:?}"
+        );
+    }
+    models.endpoints = [(EVERY_ROLE.into(), endpoint(Provider::OpenAi))].into_iter().collect();
+    assert!(models.unsent(&graph).is_empty());
 }

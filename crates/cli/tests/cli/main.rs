@@ -15,6 +15,10 @@ mod endpoint;
 #[cfg(test)]
 mod fork;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
 mod net;
 #[cfg(test)]
 mod network;

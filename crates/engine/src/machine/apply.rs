@@ -259,6 +259,9 @@ impl State {
                 frame.last_text = Some(ix);
             }
             frame.reply_calls = calls;
+            if reply.cut.is_some() {
+                frame.cut.get_or_insert(reply);
+            }
         }
         self.move_on(node);
     }

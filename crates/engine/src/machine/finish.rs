@@ -44,7 +44,9 @@ impl State {
         }
         let id = &self.graph.nodes[node].id;
         let result = self.result(node, frame);
-        let mut warnings = Vec::new();
+        let cut = frame.cut.as_ref().and_then(|reply| reply.cut_words());
+        let mut warnings: Vec<Warning> =
+            cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
         if let (Sync::Declared(names), Value::Object(object)) = (&result.sync, &result.value) {
             for name in names.iter().filter(|name| !object.contains_key(name.as_ref())) {
                 let message = format!("the output has no field `{name}`, which it declares");

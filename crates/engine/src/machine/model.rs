@@ -59,16 +59,21 @@ impl State {
             if phase.empties < EMPTY_AGAIN {
                 return self.ask_model(node, frame, leaf, phase.attempt + 1);
             }
-            let message =
-                format!("the model answered {} times with neither text nor calls", phase.empties + 1);
+            let message = format!(
+                "the model answered {} times with neither text nor calls{}",
+                phase.empties + 1,
+                also(reply)
+            );
             return self.failed(node, Fault::new(FaultKind::EmptyResponse, message));
         }
         if let Some(error) = self.schema_refusal(node, leaf, infer, reply) {
             if phase.refused.is_none() {
                 return self.ask_model(node, frame, leaf, phase.attempt + 1);
             }
-            let message =
-                format!("the reply does not fit the node's output_schema, also when asked again: {error}");
+            let message = format!(
+                "the reply does not fit the node's output_schema, also when asked again: {error}{}",
+                also(reply)
+            );
             let cause = serde_json::json!({ "reply": reply.text });
             return self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause));
         }
@@ -126,8 +131,9 @@ impl State {
         let used = &self.usage;
         let flying = self.pending_models;
         let over = |what: &str, cap: String, now: String| {
+            let said = if cap == "1" { what.trim_end_matches('s') } else { what };
             let message = format!(
-                "the run's budget of {cap} {what} is used up ({now} used); raise --budget {what}=… and resume"
+                "the run's budget of {cap} {said} is used up ({now} used); raise --budget {what}=… and resume"
             );
             Some(Fault::new(FaultKind::BudgetExceeded, message))
         };
@@ -138,7 +144,7 @@ impl State {
             }
             (_, Some(cap), _) if tokens >= cap => over("tokens", cap.to_string(), tokens.to_string()),
             (_, _, Some(cap)) if used.tokens.cost >= cap => {
-                over("cost", cap.to_string(), used.tokens.cost.to_string())
+                over("cost", cap.to_string(), used.tokens.shown_cost().to_string())
             }
             _ => None,
         }
@@ -209,6 +215,11 @@ impl State {
         }
         warnings
     }
+}
+
+/// What a fault says more of a reply that is not whole (E-27).
+fn also(reply: &ModelReply) -> String {
+    reply.cut_words().map(|words| format!("; {words}")).unwrap_or_default()
 }
 
 /// No text and no calls (E-27).

@@ -59,9 +59,11 @@ impl Past {
 /// An outcome that says something else: a reply keeps its calls, a tool's output becomes the text.
 fn with_text(outcome: &Outcome, text: &Arc<str>) -> Outcome {
     match outcome {
-        Outcome::Reply(reply) => {
-            Outcome::Reply(Arc::new(ModelReply { text: text.to_string(), ..ModelReply::clone(reply) }))
-        }
+        Outcome::Reply(reply) => Outcome::Reply(Arc::new(ModelReply {
+            text: text.to_string(),
+            cut: None,
+            ..ModelReply::clone(reply)
+        })),
         Outcome::Output(_) | Outcome::Failed(_) => Outcome::Output(Arc::new(Value::from(&**text))),
     }
 }

@@ -72,13 +72,16 @@ impl State {
             Messages::of(&self.messages, system, &frame.thread, again)
         };
         let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
+        let tools: Vec<_> = tools.filter_map(|name| self.graph.tools.get(name).cloned()).collect();
+        let known = self.graph.tools.values().filter(|_| tools.is_empty());
         Some(ModelRequest {
             effect,
             node: def.id.clone(),
             thread: def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone()),
             role: infer.model.clone().unwrap_or_else(|| Arc::from(DEFAULT_ROLE)),
             messages,
-            tools: tools.filter_map(|name| self.graph.tools.get(name).cloned()).collect(),
+            known: known.cloned().collect(),
+            tools,
             schema: infer.schema.clone(),
             settings: infer.settings.clone(),
             timeout_s: infer.timeout_s,

@@ -168,6 +168,8 @@ pub(crate) struct Frame {
     /// The calls of the last reply, with the ids they have on the thread.
     pub(crate) reply_calls: Vec<ToolCall>,
     pub(crate) last_text: Option<MessageIx>,
+    /// The first reply that was not whole (E-27).
+    pub(crate) cut: Option<Arc<ModelReply>>,
     /// Outputs of tools, with the tool (P-17).
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
     pub(crate) fault: Option<Fault>,
@@ -367,6 +369,7 @@ impl Frame {
             calls: BTreeMap::new(),
             reply_calls: Vec::new(),
             last_text: None,
+            cut: None,
             outputs: Vec::new(),
             fault: None,
             published: None,

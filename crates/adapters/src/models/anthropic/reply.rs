@@ -1,13 +1,12 @@
 //! Putting a reply together, from the events of a stream or from one body. No I/O here.
 
 use super::schema::ReplyTool;
-use crate::models::protocol::{Assembler, Flaw, Phase, Room, arguments_in, arguments_of, count, parse};
+use crate::models::protocol::{
+    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, parse,
+};
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// What a reply says that was refused without a word.
-const REFUSED: &str = "The model refused to answer.";
 
 /// One event of a stream. Events of kinds that are not known have none of these fields.
 #[derive(Deserialize)]
@@ -176,6 +175,21 @@ impl Reply {
         }
     }
 
+    /// A refusal without a word before it. Words are a reply, whatever they say.
+    fn refused(&self) -> Result<(), Flaw> {
+        let silent = self.text.is_empty() && self.calls.is_empty();
+        let Some(reason) = self.stop.as_ref().filter(|stop| silent && *stop == "refusal") else {
+            return Ok(());
+        };
+        let why = self.details.as_ref().and_then(|details| details.get("explanation")?.as_str());
+        Err(Flaw::Refused(Refusal {
+            what: "the model refused to answer",
+            field: "stop reason",
+            reason: reason.clone(),
+            detail: why.unwrap_or_default().to_owned(),
+        }))
+    }
+
     fn tokens(&self) -> Tokens {
         let [fresh, written, read, output, thoughts] = self.usage.map(Option::unwrap_or_default);
         Tokens {
@@ -206,6 +220,7 @@ impl Assembler for Reply {
             ("content_block_delta", .., Some(delta)) => self.delta(event.index, delta),
             ("message_delta", .., Some(delta)) => {
                 self.stopped(delta.stop_reason, delta.stop_details);
+                self.refused()?;
                 Ok(String::new())
             }
             ("message_stop", ..) => {
@@ -224,7 +239,9 @@ impl Assembler for Reply {
         if body.kind == "error" || body.content.is_none() {
             return Err(Flaw::Unparsable("it has no content".to_owned()));
         }
-        self.body(Body { error: None, ..body })
+        let text = self.body(Body { error: None, ..body })?;
+        self.refused()?;
+        Ok(text)
     }
 
     fn phase(&self) -> Phase {
@@ -245,11 +262,7 @@ impl Assembler for Reply {
         if let (true, Some(tool), Some(reply)) = (calls.is_empty(), &self.tool, replies.into_iter().next()) {
             text = tool.reply(reply.arguments);
         }
-        if text.is_empty() && calls.is_empty() && self.stop.as_deref() == Some("refusal") {
-            let why = self.details.as_ref().and_then(|details| details.get("explanation")?.as_str());
-            text = why.unwrap_or(REFUSED).to_owned();
-        }
-        ModelReply { text, calls, tokens, stop: self.stop }
+        ModelReply { text, calls, tokens, stop: self.stop, cut: None }
     }
 }
 

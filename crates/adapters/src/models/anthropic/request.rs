@@ -3,7 +3,7 @@
 use super::schema::{ReplyTool, native};
 use super::{NO_FORCED_TOOL, NO_PREFILL, SCHEMA_AS_TOOL, max_tokens};
 use crate::models::protocol::{Form, wire_id};
-use selvedge_engine::{Message, ModelRequest, Role};
+use selvedge_engine::{Message, ModelRequest, Role, ToolDef};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -177,23 +177,17 @@ fn output_config(request: &ModelRequest, form: Form) -> Option<Value> {
 /// The tools, and which of them the model may call.
 ///
 /// A request without tools over a history with calls still defines the tools of that history and forbids their use
-/// (E-30): their names are all that is known of them here, and all that is asked.
+/// (E-30), as the graph knows them. Of one that it does not know there is a name, which is all that is asked.
 fn tools<'r>(request: &'r ModelRequest, form: Form, schema_as_tool: bool) -> (Vec<Tool<'r>>, Option<Value>) {
-    let mut tools: Vec<Tool<'_>> = request
-        .tools
-        .iter()
-        .map(|tool| Tool {
-            name: Cow::Borrowed(&tool.name),
-            description: &tool.description,
-            input_schema: object_schema(&tool.input_schema),
-        })
-        .collect();
+    let mut tools: Vec<Tool<'_>> = request.tools.iter().map(|tool| defined(tool)).collect();
     let offered = !tools.is_empty();
     if !offered {
         for call in request.messages.iter().flat_map(|message| &message.tool_calls) {
             if !tools.iter().any(|tool| *tool.name == *call.name) {
+                let known = request.known.iter().find(|tool| tool.name == call.name);
                 let input_schema = Cow::Owned(json!({"type": "object"}));
-                tools.push(Tool { name: Cow::Borrowed(&call.name), description: "", input_schema });
+                let stub = || Tool { name: Cow::Borrowed(&call.name), description: "", input_schema };
+                tools.push(known.map(|tool| defined(tool)).unwrap_or_else(stub));
             }
         }
     }
@@ -208,6 +202,14 @@ fn tools<'r>(request: &'r ModelRequest, form: Form, schema_as_tool: bool) -> (Ve
     let input_schema = Cow::Owned(reply.input_schema(&schema.schema));
     tools.push(Tool { name: reply.name.into(), description: REPLY_TOOL, input_schema });
     (tools, Some(choice))
+}
+
+fn defined(tool: &ToolDef) -> Tool<'_> {
+    Tool {
+        name: Cow::Borrowed(&tool.name),
+        description: &tool.description,
+        input_schema: object_schema(&tool.input_schema),
+    }
 }
 
 /// A tool's schema, which has to say that it is one of an object.

@@ -132,7 +132,10 @@ impl ReplyTool {
     pub(super) fn of(request: &ModelRequest) -> Option<Self> {
         let schema = request.schema.as_ref()?;
         let mut name = schema_name(&schema.name);
-        while request.tools.iter().any(|tool| *tool.name == *name) {
+        let called =
+            || request.messages.iter().flat_map(|message| &message.tool_calls).map(|call| &call.name);
+        let defined = || request.tools.iter().map(|tool| &tool.name).chain(called());
+        while defined().any(|taken| **taken == *name) {
             name.push('_');
         }
         let plain = schema.schema.get("type").is_some_and(|name| name == "object")

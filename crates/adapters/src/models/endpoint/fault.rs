@@ -1,18 +1,20 @@
 //! What can go wrong at an endpoint, as E-14's faults.
 
+mod words;
+
 use crate::http::{Secret, Trouble, chain, shown};
 use crate::models::bounded;
+use crate::models::protocol::Refusal;
 use reqwest::header::{HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
+use words::{page, plain, sentence, told};
 
 /// Bytes of a provider's body that a fault's cause keeps.
 const BODY_KEPT: usize = 4096;
-/// Bytes of a provider's own words that a fault's message repeats.
-const WORDS_KEPT: usize = 400;
 /// The longest Retry-After that is worth waiting for (E-14).
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -21,6 +23,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct Place {
     /// The endpoint.
     pub(crate) url: Url,
+    /// The configured address that it is below.
+    pub(crate) base: Url,
     /// The model's name there.
     pub(crate) model: String,
     /// The key that is sent.
@@ -85,25 +89,65 @@ impl Place {
         let text = String::from_utf8_lossy(body);
         let parsed: Option<Value> = serde_json::from_slice(body).ok().map(first);
         let error = parsed.as_ref().map(|body| body.get("error").unwrap_or(body));
-        let words = parsed.as_ref().and_then(words_of).unwrap_or_else(|| plain(&text));
+        let words = parsed.as_ref().and_then(words_of).unwrap_or_else(|| told(&text));
         // Google answers a wrong key with 400.
-        let meaning = if error.is_some_and(is_wrong_key) { 401 } else { status.as_u16() };
-        let title = status.canonical_reason().unwrap_or_default();
-        let head = format!("{} answered {} {title}", shown(&self.url), status.as_u16());
+        let meaning = error.filter(|error| is_wrong_key(error)).map(|_| 401);
+        let title = status.canonical_reason().map(|title| format!(" {title}")).unwrap_or_default();
+        let head = format!("{} answered {}{title}", shown(&self.url), status.as_u16());
         let moved = headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|_| status.is_redirection());
         let help = match moved {
-            Some(to) => format!("it redirects to {to}: put the final address into base_url"),
-            None => self.help(meaning),
+            Some(to) => self.moved(to),
+            None if matches!(status.as_u16(), 401 | 403) && page(&text).is_some() => format!(
+                "the answer is a web page, which a proxy or gateway on the way may have sent instead of the provider; \
+                 check base_url and the network, and the key in {}",
+                self.key_variable
+            ),
+            None => self.help(meaning.unwrap_or(status.as_u16())),
         };
         let wait = retry_after(headers, SystemTime::now()).or_else(|| error.and_then(wait_in));
-        self.failure(meaning, &head, &words, &help, wait, &text)
+        let mut failure = self.failure(status.as_u16(), &head, &words, &help, wait, &text);
+        if let (Some(meaning), Some(Value::Object(cause))) = (meaning, &mut failure.fault.cause) {
+            cause.insert("means".to_owned(), meaning.into());
+        }
+        failure
+    }
+
+    /// What to do about a redirect: the configured address is that of the provider, not of one kind of request.
+    fn moved(&self, to: &str) -> String {
+        let target = self.url.join(to).ok();
+        let below = self.url.path().strip_prefix(self.base.path().trim_end_matches('/'));
+        let base = target.as_ref().zip(below).and_then(|(target, below)| {
+            let mut base = target.clone();
+            base.set_path(target.path().strip_suffix(below)?);
+            base.set_query(self.base.query());
+            Some(base)
+        });
+        let to = target.map_or_else(|| to.to_owned(), |target| shown(&target));
+        match base {
+            Some(base) => {
+                format!("it redirects to {to}: put {} into base_url", shown(&base).trim_end_matches('/'))
+            }
+            None => format!("it redirects to {to}: put the final address into base_url"),
+        }
+    }
+
+    /// A reply that was refused before a word of it came: asked again it is refused again.
+    pub(crate) fn withheld(&self, refusal: &Refusal) -> Failure {
+        let Refusal { what, field, reason, detail } = refusal;
+        let message = sentence(&format!("{what} ({field} `{reason}`)"), &plain(detail), "");
+        let mut failure = self.hopeless(message);
+        let key = if *field == "stop reason" { "stop" } else { field };
+        if let Some(Value::Object(cause)) = &mut failure.fault.cause {
+            cause.insert(key.to_owned(), self.redact(reason).into());
+        }
+        failure
     }
 
     /// An error object inside a reply that began with 200 (E-14). Without a recognisable status it counts as a
     /// connection fault.
     pub(crate) fn in_reply(&self, error: &Value, headers: &HeaderMap) -> Failure {
         let text = error.to_string();
-        let words = words_of(error).unwrap_or_else(|| plain(&text));
+        let words = words_of(error).unwrap_or_else(|| told(&text));
         let wait = wait_in(error).or_else(|| retry_after(headers, SystemTime::now()));
         match status_in(error) {
             Some(status) => {
@@ -182,7 +226,7 @@ impl Place {
     /// A reply that is not what it should be: counts as a connection fault (E-14).
     pub(crate) fn unparsable(&self, status: StatusCode, why: &str, body: &str) -> Failure {
         let head = format!("{} sent a reply that can't be parsed ({why})", shown(&self.url));
-        let message = self.redact(&sentence(&head, &plain(body), ""));
+        let message = self.redact(&sentence(&head, &told(body), ""));
         let mut failure = Failure::transient(FaultKind::ProviderError, message);
         failure.fault.cause = Some(self.cause(Some(status.as_u16()), Some(body)));
         failure
@@ -232,21 +276,6 @@ fn hold(failure: &mut Failure, wait: Option<Duration>) {
             LONGEST_WAIT.as_secs()
         ));
     }
-}
-
-fn sentence(head: &str, words: &str, help: &str) -> String {
-    let mut text = head.to_owned();
-    for part in [words, help].into_iter().filter(|part| !part.is_empty()) {
-        text.push_str(": ");
-        text.push_str(part);
-    }
-    text
-}
-
-/// A body in one line, for a message.
-fn plain(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().take(200).collect();
-    bounded(&words.join(" "), WORDS_KEPT)
 }
 
 /// The error of a body that is a list of one, as Google sends it where a stream was asked for.

@@ -30,7 +30,8 @@ pub async fn list_models(
         .map_err(|error| Failure::permanent(FaultKind::ProviderError, error))?;
     let protocol = provider.protocol(&base, None);
     let url = protocol.models_url(&base, None);
-    let place = Place { url, model: String::new(), key, key_variable: key_variable.to_owned() };
+    let (model, key_variable) = (String::new(), key_variable.to_owned());
+    let place = Place { url, base: base.clone(), model, key, key_variable };
     let client = http.client(&base).map_err(|error| place.hopeless(error))?;
     let ask = pages(&*protocol, &base, &place, &client);
     let names =

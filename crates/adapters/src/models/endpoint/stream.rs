@@ -142,6 +142,7 @@ impl Reading<'_> {
         match flaw {
             Flaw::TooLong => self.place.too_long(self.limit),
             Flaw::Provider(error) => self.place.in_reply(&error, headers),
+            Flaw::Refused(refusal) => self.place.withheld(&refusal),
             Flaw::Unparsable(why) => self.place.unparsable(status, &why, &body()),
         }
     }
@@ -185,7 +186,7 @@ impl Reading<'_> {
             };
             pending.store(0, Ordering::Relaxed);
             let Some(data) = next.data.filter(|data| !data.trim().is_empty()) else { continue };
-            begun = true;
+            begun = begun || !is_ping(next.event.as_deref(), &data);
             let text = reply
                 .event(next.event.as_deref(), &data)
                 .map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?;
@@ -224,6 +225,13 @@ fn decode(
     // A last line without the empty line after it still counts: some servers end that way after their last event.
     let closed = bytes.chain(stream::iter([Ok(Bytes::from_static(b"\n\n"))]));
     (SseByteStream::new(closed.boxed()), pending)
+}
+
+/// Whether an event only keeps the connection open: it is no beginning of a reply.
+fn is_ping(name: Option<&str>, data: &str) -> bool {
+    const LONGEST: usize = 64;
+    let kind = || serde_json::from_str::<serde_json::Value>(data).ok()?.get("type").cloned();
+    name == Some("ping") || (data.len() <= LONGEST && kind().is_some_and(|kind| kind == "ping"))
 }
 
 /// Reads what is left after the last event, without keeping the reply waiting for it: only a connection that was read

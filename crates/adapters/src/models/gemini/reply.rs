@@ -1,6 +1,6 @@
 //! Putting a reply together from the chunks of `streamGenerateContent`. No I/O here.
 
-use crate::models::protocol::{Assembler, Flaw, Phase, Room, arguments_in, count, parse};
+use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, parse};
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ impl Reply {
             let detail = candidate.finish_message.unwrap_or_default();
             match verdict(&reason) {
                 Verdict::Withheld if self.is_empty() => {
-                    return Err(withheld("the reply was withheld", &reason, &detail));
+                    return Err(Refusal::withheld("finishReason", &reason, &detail));
                 }
                 // What the model did not get to call is no reply: it is asked again, as for an unreadable body (E-14).
                 Verdict::Lost => return Err(Flaw::Provider(json!({"message": said(&reason, &detail)}))),
@@ -192,7 +192,8 @@ impl Reply {
         };
         if self.is_empty() {
             let detail = feedback.block_reason_message.unwrap_or_default();
-            return Err(withheld("the prompt was blocked", &reason, &detail));
+            let (what, field) = ("the provider blocked the prompt", "blockReason");
+            return Err(Flaw::Refused(Refusal { what, field, reason, detail }));
         }
         self.stop.get_or_insert(reason);
         Ok(())
@@ -253,7 +254,13 @@ impl Assembler for Reply {
     }
 
     fn finish(self: Box<Self>) -> ModelReply {
-        ModelReply { text: self.text, calls: self.calls, tokens: self.counts.tokens(), stop: self.stop }
+        ModelReply {
+            text: self.text,
+            calls: self.calls,
+            tokens: self.counts.tokens(),
+            stop: self.stop,
+            cut: None,
+        }
     }
 }
 
@@ -261,20 +268,27 @@ fn is_unspecified(reason: &str) -> bool {
     reason.is_empty() || reason.ends_with("_UNSPECIFIED")
 }
 
+/// Whether a reply that stopped with this reason was held back, or the rest of it.
+pub(in crate::models) fn is_withheld(reason: &str) -> bool {
+    let names = [
+        "SAFETY",
+        "RECITATION",
+        "LANGUAGE",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "MODEL_ARMOR",
+        "MISSING_THOUGHT_SIGNATURE",
+    ];
+    names.contains(&reason) || reason.starts_with("IMAGE_")
+}
+
 fn verdict(reason: &str) -> Verdict {
     match reason {
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
             Verdict::Lost
         }
-        "SAFETY"
-        | "RECITATION"
-        | "LANGUAGE"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "MODEL_ARMOR"
-        | "MISSING_THOUGHT_SIGNATURE" => Verdict::Withheld,
-        image if image.starts_with("IMAGE_") => Verdict::Withheld,
+        reason if is_withheld(reason) => Verdict::Withheld,
         // Of the end of its text, its limit, and what is not known the reply says enough.
         _ => Verdict::Whole,
     }
@@ -286,11 +300,4 @@ fn said(reason: &str, detail: &str) -> String {
     } else {
         format!("it stopped with {reason}: {detail}")
     }
-}
-
-/// A reply of which nothing came. The same request is blocked again, so that it counts as a refused one: a fault that
-/// names the reason, where an empty reply would be asked for twice more (E-27).
-fn withheld(what: &str, reason: &str, detail: &str) -> Flaw {
-    let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-    Flaw::Provider(json!({"code": 400, "status": reason, "message": format!("{what} ({reason}){detail}")}))
 }

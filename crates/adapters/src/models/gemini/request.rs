@@ -5,13 +5,16 @@ use crate::models::protocol::Form;
 use selvedge_engine::{Message, ModelRequest, Role, ToolCall, ToolDef};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The signature that Google documents for calls that its model did not make, or whose signature is gone.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// The text of a turn that says nothing; an empty one is refused in some places.
+/// The text of a turn that says nothing: an empty one is refused.
 const NOTHING: &str = " ";
+/// What a model that takes no schema beside tools is told instead, before the schema.
+const SHAPE: &str = "When no more tools are needed, answer with JSON only, which fits this JSON Schema: ";
 /// Up to here every integer is a number of protobuf's `Struct`, which are doubles.
 const EXACT: u64 = 1 << 53;
 
@@ -39,7 +42,7 @@ struct Content<'r> {
 #[serde(untagged, rename_all_fields = "camelCase")]
 enum Part<'r> {
     Text {
-        text: &'r str,
+        text: Cow<'r, str>,
     },
     Call {
         function_call: Call<'r>,
@@ -139,12 +142,15 @@ impl<'r> Body<'r> {
         // offers no tool, and refuses a tool choice there (E-30, P-15).
         let tools = (!request.tools.is_empty()).then(|| [Tools::of(&request.tools)]);
         let alone = !(tools.is_some() && form.has(NO_SCHEMA_WITH_TOOLS));
-        let schema = request.schema.as_ref().filter(|_| alone).map(|schema| &schema.schema);
+        let schema = request.schema.as_ref().map(|schema| &schema.schema);
+        let told = schema.filter(|_| !alone).map(|schema| format!("{SHAPE}{schema}"));
+        let schema = schema.filter(|_| alone);
+        let system =
+            system.iter().filter(|message| !message.content.is_empty()).map(|message| text(&message.content));
+        let parts: Vec<Part<'_>> =
+            system.chain(told.map(|told| Part::Text { text: Cow::Owned(told) })).collect();
         Self {
-            system_instruction: (!system.is_empty()).then(|| Content {
-                role: None,
-                parts: system.iter().map(|message| Part::Text { text: &message.content }).collect(),
-            }),
+            system_instruction: (!parts.is_empty()).then_some(Content { role: None, parts }),
             contents: turns(contents(rest, signed), form),
             tools,
             generation_config: Settings {
@@ -158,6 +164,11 @@ impl<'r> Body<'r> {
             },
         }
     }
+}
+
+/// A text as a part; an empty one is refused.
+fn text(text: &str) -> Part<'_> {
+    Part::Text { text: Cow::Borrowed(if text.is_empty() { NOTHING } else { text }) }
 }
 
 /// Whether calls go with a signature: since Gemini 3 a call without one is refused.
@@ -186,7 +197,7 @@ fn contents(messages: &[Arc<Message>], signed: bool) -> Vec<Content<'_>> {
         match message.role {
             // A system message within the conversation stays where it is (E-23); there is no role for it.
             Role::System | Role::User => {
-                all.push(Content { role: Some("user"), parts: vec![Part::Text { text: &message.content }] });
+                all.push(Content { role: Some("user"), parts: vec![text(&message.content)] });
             }
             Role::Assistant => {
                 names.extend(message.tool_calls.iter().map(|call| (&*call.id, &*call.name)));
@@ -211,7 +222,7 @@ fn contents(messages: &[Arc<Message>], signed: bool) -> Vec<Content<'_>> {
 /// The contents as turns that the model takes.
 fn turns(mut all: Vec<Content<'_>>, form: Form) -> Vec<Content<'_>> {
     let is_users = |content: &Content<'_>| content.role == Some("user");
-    let nothing = || Content { role: Some("user"), parts: vec![Part::Text { text: NOTHING }] };
+    let nothing = || Content { role: Some("user"), parts: vec![text(NOTHING)] };
     // Every model wants a conversation to begin with the user's turn, and newer ones that it ends so.
     if !all.first().is_some_and(is_users) {
         all.insert(0, nothing());
@@ -247,7 +258,7 @@ impl Content<'_> {
 fn spoken(message: &Message, signed: bool) -> Vec<Part<'_>> {
     let mut parts = Vec::with_capacity(1 + message.tool_calls.len());
     if !message.content.is_empty() || message.tool_calls.is_empty() {
-        parts.push(Part::Text { text: &message.content });
+        parts.push(text(&message.content));
     }
     for (number, call) in message.tool_calls.iter().enumerate() {
         let thought_signature = (signed && number == 0).then_some(NO_SIGNATURE);

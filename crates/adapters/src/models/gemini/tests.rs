@@ -32,7 +32,7 @@ fn every_message_is_a_content_of_its_own_in_order() {
         said(Role::User, ""),
     ]);
     let model = |text: &str| json!({"role": "model", "parts": [{"text": text}]});
-    assert_eq!(sent, json!([user("a"), user("a"), model("b"), model(""), user("c"), user("")]));
+    assert_eq!(sent, json!([user("a"), user("a"), model("b"), model(" "), user("c"), user(" ")]));
 }
 
 #[test]
@@ -319,13 +319,17 @@ fn blocks_without_text_are_refusals_and_lost_calls_may_pass() {
         Err(Flaw::Provider(error)) => error,
         other => panic!("{other:?}"),
     };
-    let blocked = flaw(&[
+    let refused = |events: &[Value]| match read(events) {
+        Err(Flaw::Refused(refusal)) => (refusal.field, refusal.reason),
+        other => panic!("{other:?}"),
+    };
+    let blocked = refused(&[
         json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 3}}),
     ]);
-    assert_eq!(blocked["code"], 400);
-    assert_eq!(blocked["message"], "the prompt was blocked (PROHIBITED_CONTENT)");
+    assert_eq!(blocked, ("blockReason", "PROHIBITED_CONTENT".to_owned()));
     for reason in ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII", "BLOCKLIST", "IMAGE_SAFETY"] {
-        assert_eq!(flaw(&[chunk(&json!([{"text": ""}])), stopped(reason)])["code"], 400, "{reason}");
+        let refused = refused(&[chunk(&json!([{"text": ""}])), stopped(reason)]);
+        assert_eq!(refused, ("finishReason", reason.to_owned()));
     }
     let lost = json!({"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "call:f{"}]});
     let lost = flaw(&[chunk(&json!([{"text": "I call"}])), lost]);

@@ -1,11 +1,11 @@
 //! The body of a chat completion request, written straight from the shared messages (E-23).
 
-use super::{COMPLETION_TOKENS, NO_STREAM, NO_STREAM_OPTIONS, SHORT_IDS};
+use super::{COMPLETION_TOKENS, NO_STREAM, NO_STREAM_OPTIONS, OBJECT_ARGUMENTS, SHORT_IDS, no_extra};
 use crate::models::protocol::{Form, schema_name, short_id};
 use selvedge_engine::{Message, ModelRequest, ReplySchema, Role, ToolCall, ToolDef};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Serialize for Body<'_> {
             map.serialize_entry("stream_options", &Pairs(&[("include_usage", &true)]))?;
         }
         if self.extras {
-            for (key, value) in &settings.extra {
+            for (key, value) in settings.extra.iter().filter(|(key, _)| !self.form.has(no_extra(key))) {
                 map.serialize_entry(key, value)?;
             }
         }
@@ -132,19 +132,22 @@ impl Serialize for Call<'_> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("id", &call_id(&self.0.id, self.1))?;
         map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &Function(self.0))?;
+        map.serialize_entry("function", &Function(self.0, self.1))?;
         map.end()
     }
 }
 
-struct Function<'r>(&'r ToolCall);
+struct Function<'r>(&'r ToolCall, Form);
 
 impl Serialize for Function<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("name", &*self.0.name)?;
         match &self.0.arguments {
-            // What never parsed goes back as the model wrote it (E-10).
+            // What never parsed goes back as the model wrote it (E-10), or under a name where it must be an object.
+            text @ Value::String(_) if self.1.has(OBJECT_ARGUMENTS) => {
+                map.serialize_entry("arguments", &AsText(&json!({"arguments": text})))?
+            }
             Value::String(text) => map.serialize_entry("arguments", text)?,
             value => map.serialize_entry("arguments", &AsText(value))?,
         }

@@ -10,6 +10,7 @@ fn request(max_tokens: Option<u64>) -> ModelRequest {
         role: "basic".into(),
         messages: Vec::new().into(),
         tools: Vec::new(),
+        known: Vec::new(),
         schema: None,
         settings: selvedge_engine::ModelSettings { max_tokens, ..Default::default() },
         timeout_s: None,
@@ -18,7 +19,7 @@ fn request(max_tokens: Option<u64>) -> ModelRequest {
 
 #[test]
 fn a_form_is_given_up_only_when_the_refusal_names_it() {
-    let chat = Chat { extras: false };
+    let chat = Chat { extras: false, own: false };
     let bad = StatusCode::BAD_REQUEST;
     let now = Form::default();
     let after = |form, status, body: &[u8], most| chat.after(form, status, body, &request(most));

@@ -6,7 +6,7 @@
 
 mod items;
 
-use crate::models::protocol::{Assembler, Flaw, Phase, Room, count, parse};
+use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, parse};
 use items::{Items, Kind};
 use selvedge_engine::{ModelReply, Tokens};
 use serde_json::{Value, json};
@@ -76,10 +76,7 @@ impl Reply {
         let added = self.items.replace(&mut self.room, response.get("output"))?;
         let reason = field(field(response, "incomplete_details"), "reason").as_str();
         if reason == Some("content_filter") && self.items.is_empty() {
-            // The same request is held back again: a fault that says so, where an empty reply would be asked for
-            // twice more (E-27).
-            let message = "the reply was withheld (content_filter)";
-            return Err(Flaw::Provider(json!({"code": "content_filter", "message": message})));
+            return Err(Refusal::withheld("stop reason", "content_filter", ""));
         }
         let incomplete = kind == "response.incomplete" || ending == Some("incomplete");
         let word = reason.unwrap_or(if incomplete { "incomplete" } else { "completed" });
@@ -140,7 +137,7 @@ impl Assembler for Reply {
 
     fn finish(self: Box<Self>) -> ModelReply {
         let (text, calls) = self.items.finish();
-        ModelReply { text, calls, tokens: self.tokens, stop: self.stop }
+        ModelReply { text, calls, tokens: self.tokens, stop: self.stop, cut: None }
     }
 }
 

@@ -28,10 +28,6 @@ pub(super) struct Body<'r> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'r [String],
     store: bool,
     stream: bool,
 }
@@ -95,8 +91,6 @@ impl<'r> Body<'r> {
             temperature: settings.temperature,
             top_p: settings.top_p,
             max_output_tokens: settings.max_tokens,
-            seed: settings.seed,
-            stop: &settings.stop,
             store: false,
             stream,
         }

@@ -85,7 +85,7 @@ fn settings_tools_and_schema_go_as_they_are() {
                 "parameters": {"type": "object", "properties": {"q": {}}}, "strict": false}],
             "text": {"format": {"type": "json_schema", "name": "node_1__",
                 "schema": {"type": "object", "$defs": {"x": {}}}, "strict": false}},
-            "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 77, "seed": -3, "stop": ["END"],
+            "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 77,
             "store": false, "stream": false,
         })
     );
@@ -199,6 +199,7 @@ fn expected() -> ModelReply {
         calls: vec![call("c1", "a", json!({"x": 1})), call("c2", "b", json!({}))],
         tokens: Tokens { input: 30, output: 20, cached: 10, reasoning: 15, ..Tokens::default() },
         stop: Some("completed".to_owned()),
+        cut: None,
     }
 }
 
@@ -362,7 +363,10 @@ fn refusals_are_text_and_reasons_are_the_stop() {
     let (reply, ..) = read(&[cut("content_filter", json!([message("m", "half")]))]).unwrap();
     assert_eq!(reply.stop.as_deref(), Some("content_filter"));
     let withheld = read(&[cut("content_filter", json!([]))]).unwrap_err();
-    assert!(matches!(&withheld, Flaw::Provider(error) if error["code"] == "content_filter"), "{withheld:?}");
+    assert!(
+        matches!(&withheld, Flaw::Refused(refusal) if refusal.reason == "content_filter"),
+        "{withheld:?}"
+    );
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl When {
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     /// A reply, possibly empty.
-    Says { text: String, calls: Vec<Call>, tokens: Tokens },
+    Says { text: String, calls: Vec<Call>, tokens: Tokens, stop: Option<String> },
     /// The failure that this HTTP status is.
     Status { status: u16, message: String },
     /// A failure of this kind.
@@ -122,6 +122,9 @@ struct RawReply {
     empty: Option<bool>,
     #[serde(default)]
     error: Option<Spanned<RawError>>,
+    /// Why the model stopped, in any provider's words: `length`.
+    #[serde(default)]
+    stop: Option<String>,
     #[serde(default)]
     usage: Option<RawUsage>,
     #[serde(default)]
@@ -249,7 +252,8 @@ fn reply(raw: Spanned<RawReply>) -> Result<Reply, Misplaced> {
         None => raw.text.unwrap_or_default(),
     };
     let calls = raw.tool_calls.unwrap_or_default();
-    Ok(Reply::Says { text, calls, tokens: Tokens { input, output, cost, cached, reasoning } })
+    let tokens = Tokens { input, output, cost, cached, reasoning };
+    Ok(Reply::Says { text, calls, tokens, stop: raw.stop })
 }
 
 fn failure(error: Spanned<RawError>) -> Result<Reply, Misplaced> {

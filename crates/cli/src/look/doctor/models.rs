@@ -4,8 +4,9 @@ use super::{Report, Verdict};
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
 use crate::environment::variable;
-use crate::models::{Lists, Surveyed, ask, has, near, ollama, place, survey, ways};
+use crate::models::{Lists, Surveyed, ask, has, near, ollama, place, survey, unplayed, ways};
 use selvedge_adapters::http::{Http, is_loopback, shown};
+use selvedge_adapters::models::router::DEFAULT_ROLE;
 use selvedge_adapters::models::{Provider, list_models};
 use std::time::Duration;
 use url::Url;
@@ -36,13 +37,14 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, online: bool, report:
     for model in &models {
         one(model, &lists, report);
     }
-    for (role, name) in
-        config.roles.iter().filter(|(_, name)| !models.iter().any(|model| model.name == **name))
-    {
-        if chosen.base_url.is_none() && chosen.script.is_none() {
-            let message = format!("[roles] gives {role} to `{name}`, and there is no [models.{name}]");
-            report.add("model", Verdict::Broken, message);
-            report.help(format!("add [models.{name}], or give the role to another model"));
+    if chosen.base_url.is_none() && chosen.script.is_none() {
+        for wrong in config.nobodys_roles() {
+            super::settings::finding(&wrong, "model", report);
+        }
+        if unplayed(chosen, config, &[DEFAULT_ROLE.into()]).is_some() {
+            let message = format!("no model plays `{DEFAULT_ROLE}`, the role of whatever names none");
+            report.add("model", Verdict::Warning, message);
+            report.help(format!("give it away: [roles] {DEFAULT_ROLE} = \"NAME\""));
         }
     }
     keys(report);
@@ -59,7 +61,10 @@ fn one(model: &Surveyed, lists: &Lists, report: &mut Report) {
     let shown = url.as_ref().map_or_else(|| model.base_url.clone(), shown);
     let roles: Vec<&str> =
         model.roles.iter().map(|role| if role == EVERY_ROLE { "every other role" } else { role }).collect();
-    let plays = if roles.is_empty() { "no role".to_owned() } else { roles.join(", ") };
+    let plays = match roles.is_empty() {
+        true => "is there for documents that name it".to_owned(),
+        false => format!("plays {}", roles.join(", ")),
+    };
     let own = model.model.as_ref().filter(|own| **own != model.name);
     let own = own.map(|own| format!(" ({own})")).unwrap_or_default();
     let variable = &model.key.variable;
@@ -68,7 +73,7 @@ fn one(model: &Surveyed, lists: &Lists, report: &mut Report) {
         (None, true) => format!("{variable} is not set"),
         (None, false) => "no key".to_owned(),
     };
-    let what = format!("{}{own} plays {plays}; {}, {shown}; {key}", model.name, model.provider.name());
+    let what = format!("{}{own} {plays}; {}, {shown}; {key}", model.name, model.provider.name());
     if url.is_none() {
         report.add("model", Verdict::Broken, format!("{what}; that is no address"));
         return report.help("for example base_url = \"http://127.0.0.1:8000/v1\"");

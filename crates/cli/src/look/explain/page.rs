@@ -1,5 +1,6 @@
 //! `explain` for people: a line of time for each node, or one node in full.
 
+use super::story::Moment;
 use super::{Explained, Schedule};
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
@@ -51,8 +52,10 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
     if started < nodes {
         counts.push_str(&format!(", {} not started", nodes - started));
     }
-    let took = explained.story.from_to.map(|(from, to)| format!(", {}", seconds(to.saturating_sub(from))));
-    let took = took.filter(|_| found.info.ended_ms.is_some()).unwrap_or_default();
+    // As in `show`: a fork's time is its own.
+    let ended = found.info.ended_ms;
+    let took = ended.map(|to| format!(", {}", seconds(to.saturating_sub(found.info.started_ms))));
+    let took = took.unwrap_or_default();
     page.line(&format!("  {}, {counts}{took}", page.paint(style, status)));
 }
 
@@ -200,18 +203,30 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) 
     }
 }
 
-/// Prints one node.
-pub(super) fn one(explained: &Explained, schedule: &Schedule, node: NodeIx, ui: &Ui) {
+/// Prints one node, with the journal's own time of its start.
+pub(super) fn one(
+    explained: &Explained,
+    found: &Found,
+    schedule: &Schedule,
+    node: NodeIx,
+    began: Option<Moment>,
+    ui: &Ui,
+) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.graph.nodes.get(node).map_or("", |node| &node.name);
     let heading = format!("node {}", clean(explained.id(node)));
     page.line(&format!("{}  {}", page.paint(BOLD, &heading), clean(name)));
     let told = explained.story.nodes.get(node.get());
-    let began = explained.story.from_to.map_or(0, |(from, _)| from);
-    let after = |at: i64| format!("{} UTC, {} after the run began", time::plain(at), seconds(at - began));
+    let after = |Moment { n, at }: Moment| match &found.info.fork {
+        Some(fork) if n <= fork.events => format!("{} UTC, in run {}", time::plain(at), fork.run),
+        _ => {
+            let since = seconds(at.saturating_sub(found.info.started_ms));
+            format!("{} UTC, {since} after the run began", time::plain(at))
+        }
+    };
     let (started, ended) = (told.and_then(|told| told.started), told.and_then(|told| told.ended));
-    let text = started.map_or_else(|| "not yet".to_owned(), |started| after(started.at));
+    let text = began.map_or_else(|| "not yet".to_owned(), after);
     page.labelled("  started", DIM, INDENT, &text, 3);
     if let (Some(started), Some(ended)) = (started, ended) {
         let failed = if told.is_some_and(|told| told.failed) { ", and failed" } else { "" };

@@ -54,6 +54,9 @@ pub(super) struct Story {
     pub(super) nodes: Vec<Told>,
     /// The times of the first and the last event.
     pub(super) from_to: Option<(i64, i64)>,
+    /// Forks: the event of each, and the time between the last event that it shares and that one, in which the run
+    /// did not exist.
+    gaps: Vec<(u64, i64)>,
     /// For each node, whether all nodes before it had finished, and the last event of that.
     finished_before: Vec<Option<u64>>,
 }
@@ -100,7 +103,10 @@ impl Reader {
 
     /// `state` is the state after the event.
     fn event(&mut self, state: &State, event: &Event, moment: Moment) {
-        let (from, _) = self.story.from_to.unwrap_or((moment.at, moment.at));
+        let (from, last) = self.story.from_to.unwrap_or((moment.at, moment.at));
+        if matches!(event, Event::Forked(_)) {
+            self.story.gaps.push((moment.n, moment.at.saturating_sub(last).max(0)));
+        }
         self.story.from_to = Some((from, moment.at));
         match event {
             Event::NodeStarted { node } => {
@@ -190,6 +196,17 @@ fn asks_model(graph: &Graph, node: NodeIx, effect: &EffectId) -> bool {
 }
 
 impl Story {
+    /// Moves what forks share with their sources up to them, so that times between moments are times of work: a
+    /// fork may be made long after its source ended.
+    pub(super) fn close_gaps(&mut self) {
+        let gaps = std::mem::take(&mut self.gaps);
+        let moments = self.nodes.iter_mut().flat_map(|told| [&mut told.started, &mut told.ended]);
+        for moment in moments.flatten() {
+            let closed = gaps.iter().filter(|(n, _)| moment.n < *n).map(|(_, gap)| gap);
+            moment.at = moment.at.saturating_add(closed.sum());
+        }
+    }
+
     /// Whether a node started before an earlier one had finished.
     pub(super) fn ran_ahead(&self, node: NodeIx) -> bool {
         let started = self.nodes.get(node.get()).and_then(|told| told.started);

@@ -2,11 +2,12 @@
 
 use super::{Moment, advice::advice, threads};
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
+use crate::look::events::of_fork;
 use crate::look::{Found, runs, time};
 use crate::output::Report;
 use crate::progress::seconds;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, RunStatus, StepResult, View};
+use selvedge_engine::{AskKind, Event, RunStatus, StepResult, View};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 
@@ -59,14 +60,21 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
         used.tokens.output
     );
     if used.tokens.cost > 0.0 {
-        usage.push_str(&format!(", cost {}", used.tokens.cost));
+        usage.push_str(&format!(", cost {}", used.tokens.shown_cost()));
     }
     page.labelled("  usage", DIM, INDENT, &usage, 3);
     if report.scripted {
         page.labelled("  model", DIM, INDENT, "scripted: the replies come from a file of rules", 2);
     }
     if let Some(fork) = &info.fork {
-        page.labelled("  fork of", DIM, INDENT, &format!("{} at event {}", fork.run, fork.events), 2);
+        // Its own first event knows how long the source was.
+        let first = found.store.journal(found.run(), fork.events + 1).ok();
+        let first = first.and_then(|mut own| own.next()?.ok());
+        let text = match first.and_then(|entry| serde_json::from_str(&entry.json).ok()) {
+            Some(Event::Forked(own)) => of_fork(&fork.run, fork.events, own.events),
+            _ => format!("{} at event {}", fork.run, fork.events),
+        };
+        page.labelled("  fork of", DIM, INDENT, &text, 2);
     }
 }
 

@@ -1,0 +1,101 @@
+//! Keys that stand in a configuration file, where they don't belong: found by name, and never shown (C-06).
+
+/// Whether a field of this name would hold a key itself: `api_key`, `token`; not `api_key_env`, which names a variable.
+pub(super) fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 6] = ["key", "token", "secret", "password", "passwd", "passphrase"];
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    !name.ends_with("_env") && WORDS.iter().any(|word| name.ends_with(word))
+}
+
+/// The same text, byte for byte as long, with `*` in place of values behind such names. By its signs and not by its
+/// tree, so that a file that is no TOML is shown without them as well.
+pub(super) fn masked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('=') {
+        let end = if is_secret(name_before(before)) { value_end(behind) } else { 0 };
+        let (value, after) = behind.split_at(behind.floor_char_boundary(end));
+        shown.push_str(before);
+        shown.push('=');
+        shown.push_str(&stars(value));
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// The last word in front of a `=`, without quotes and what a dotted name has before it.
+fn name_before(text: &str) -> &str {
+    let text = text.trim_end().trim_end_matches(['"', '\'']);
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    text.rfind(|c| !word(c)).and_then(|at| text.get(at..)).unwrap_or(text).trim_start_matches(|c| !word(c))
+}
+
+/// Where the value behind a `=` ends: at its closing quotes, else with the line. Tables and lists hold values of other
+/// names.
+fn value_end(text: &str) -> usize {
+    let value = text.trim_start_matches([' ', '\t']);
+    let start = text.len() - value.len();
+    let line = text.find('\n').unwrap_or(text.len());
+    for quotes in ["\"\"\"", "'''"] {
+        if let Some(inside) = value.strip_prefix(quotes) {
+            return inside.find(quotes).map_or(text.len(), |end| start + 3 + end);
+        }
+    }
+    match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            let mut escaped = false;
+            let closing = value.char_indices().skip(1).find(|(_, c)| {
+                let closes = *c == quote && !escaped;
+                escaped = quote == '"' && *c == '\\' && !escaped;
+                closes
+            });
+            closing.map_or(line, |(end, _)| (start + end).min(line))
+        }
+        Some('{' | '[') => start,
+        _ => line,
+    }
+}
+
+/// As many bytes of `*`; white space and quotes stay, so that the rest of the line is where it was.
+fn stars(value: &str) -> String {
+    let kept = |c: char| c.is_ascii_whitespace() || c == '"' || c == '\'';
+    value.chars().flat_map(|c| std::iter::repeat_n(if kept(c) { c } else { '*' }, c.len_utf8())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_keys() {
+        for name in ["api_key", "apikey", "token", "API-KEY", "client_secret", "password"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["api_key_env", "context_tokens", "tokens", "input_per_mtok", "model"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    /// C-06: whatever the line looks like, the value is gone and everything else is where it was.
+    #[test]
+    fn values_are_masked_in_place() {
+        for (line, shown) in [
+            ("api_key = \"sk-1\" # x = 1", "api_key = \"****\" # x = 1"),
+            (
+                "models.a = { provder = \"x\", 'token' = 'é1' }",
+                "models.a = { provder = \"x\", 'token' = '***' }",
+            ),
+            ("api_key = sk-1, more", "api_key = ***** ****"),
+            ("api_key = \"sk 1", "api_key = \"** *"),
+            ("a.b.secret=1", "a.b.secret=*"),
+            (r#"token = "a\"b" # c"#, r#"token = "**"*" # c"#),
+            ("token = \"\"\"a\nb\"\"\"\nx = 1", "token = \"\"\"*\n*\"\"\"\nx = 1"),
+            ("api_key_env = \"NAME\"", "api_key_env = \"NAME\""),
+            ("token = { type = \"string\" }", "token = { type = \"string\" }"),
+        ] {
+            assert_eq!(masked(line), shown);
+            assert_eq!(masked(&format!("{line}\n{line}\r\n")).len(), 2 * line.len() + 3);
+        }
+    }
+}

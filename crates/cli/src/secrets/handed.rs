@@ -1,0 +1,177 @@
+//! Keys in what a person hands in: a run keeps its inputs, so it is refused before anything is recorded (C-06).
+
+use super::Known;
+use crate::failure::{Exit, Failure};
+use selvedge_dialects::diagnostic::Excerpt;
+use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source, Span};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// How many places of one key in a document are told.
+const PLACES: usize = 10;
+
+const HELP: &str = "leave it out: a run keeps what it is given. Models take their keys from the environment; a tool \
+                    can read one from a file that --allow-read names";
+
+/// Refuses a text of an option or an argument that holds a key; `what` names it: "the answer".
+///
+/// # Errors
+/// Exit 2, without the key.
+pub(crate) fn refuse_text(known: &[Known], what: &str, text: &str) -> Result<(), Failure> {
+    match known.iter().find(|key| key.is_in(text)) {
+        Some(key) => Err(refused(what, key)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses `--input` values that hold a key, in a name, a text or a number, however they were written.
+///
+/// # Errors
+/// Exit 2, without the key.
+pub(crate) fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Result<(), Failure> {
+    for (name, value) in given {
+        refuse_text(known, "the name of an `--input`", name)?;
+        if let Some(key) = known.iter().find(|key| holds(value, key)) {
+            return Err(refused(&format!("the input {name:?}"), key));
+        }
+    }
+    Ok(())
+}
+
+fn refused(what: &str, key: &Known) -> Failure {
+    let message = format!("{what} holds {}, which must not be recorded", key.origin);
+    Failure::usage("C-06", "secret-in-input", &message).help(HELP)
+}
+
+fn holds(value: &Value, key: &Known) -> bool {
+    match value {
+        Value::String(text) => key.is_in(text),
+        Value::Number(number) => key.is_in(&number.to_string()),
+        Value::Array(items) => items.iter().any(|item| holds(item, key)),
+        Value::Object(fields) => fields.iter().any(|(name, field)| key.is_in(name) || holds(field, key)),
+        Value::Null | Value::Bool(_) => false,
+    }
+}
+
+/// The places of a document where a key stands; the lines that are shown of it don't have it.
+pub(crate) fn in_document(known: &[Known], source: &Source, limits: &DocumentLimits) -> Vec<Diagnostic> {
+    let mut found = Diagnostics::new();
+    for key in known {
+        let places = source.text().match_indices(key.secret.expose()).take(PLACES);
+        for (at, text) in places.filter(|_| key.is_in(source.text())) {
+            found.push(finding(key, Span::new(at, at + text.len())));
+        }
+    }
+    let escaped = found.findings().is_empty();
+    // Written with escapes it is the same text to whoever reads the document.
+    if escaped && may_escape(known, source.text()) {
+        let mut ignored = Diagnostics::new();
+        if let Some(root) = selvedge_dialects::json::parse(source, limits, &mut ignored) {
+            root.each_string(&mut |text, span| {
+                known.iter().filter(|key| key.is_in(text)).for_each(|key| found.push(finding(key, span)));
+            });
+        }
+    }
+    let mut report = found.report(source);
+    for diagnostic in &mut report {
+        diagnostic.excerpt = diagnostic.span.filter(|_| !escaped).map(|span| masked(known, source, span));
+    }
+    report
+}
+
+/// Whether a text has escapes that could stand for a part of a key; most have none, and are not parsed once more.
+fn may_escape(known: &[Known], text: &str) -> bool {
+    let quoted = |key: &Known| key.secret.expose().contains(['"', '\\']);
+    let hiding = known.iter().any(|key| !key.secret.expose().is_ascii() || quoted(key));
+    !known.is_empty() && ["\\u00", "\\/"].iter().any(|escape| text.contains(escape))
+        || hiding && text.contains('\\')
+}
+
+/// Refuses a document in which a key stands.
+///
+/// # Errors
+/// Exit 2 with its places.
+pub(crate) fn refuse_document(
+    known: &[Known],
+    source: &Source,
+    limits: &DocumentLimits,
+) -> Result<(), Failure> {
+    let found = in_document(known, source, limits);
+    if found.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, found)) }
+}
+
+fn finding(key: &Known, span: Span) -> Finding {
+    let message = format!("the document holds {}, which must not be recorded", key.origin);
+    Finding::error("C-06", "secret-in-document", span, message).help(HELP)
+}
+
+/// The line around a place with [`selvedge_adapters::http::REDACTED`] in place of every key. Masked before it is
+/// cut: half a key is no longer found.
+fn masked(known: &[Known], source: &Source, span: Span) -> Excerpt {
+    let clean = |text: &str| {
+        known.iter().fold(text.to_owned(), |text, key| match key.secret.redact(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        })
+    };
+    let text = source.text();
+    // Only the lines themselves: a document may be large.
+    let at = (span.start as usize).min(text.len());
+    let begin = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
+    let end = text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline);
+    let before = clean(text.get(begin..at).unwrap_or_default());
+    let line = clean(text.get(begin..end).unwrap_or_default());
+    let place = Span::new(before.len(), before.len() + selvedge_adapters::http::REDACTED.len());
+    Excerpt::around(&Source::new("", &line), place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_adapters::http::Secret;
+
+    fn known() -> Vec<Known> {
+        [("$A_KEY", "sk-0123456789"), ("$B_KEY", "90909090"), ("$DUMMY", "none")]
+            .map(|(origin, key)| Known { origin: origin.to_owned(), secret: Secret::new(key) })
+            .to_vec()
+    }
+
+    /// C-06: in names, texts and numbers, at any depth; short dummies are no keys.
+    #[test]
+    fn inputs_with_keys_are_refused() {
+        let refused = |json: &str| {
+            let given: Map<String, Value> = serde_json::from_str(json).unwrap();
+            refuse_inputs(&known(), &given).err().map(|failure| failure.diagnostics[0].message.clone())
+        };
+        for input in [
+            r#"{"a": "Bearer sk-0123456789"}"#,
+            r#"{"a": {"b": [1, {"sk-0123456789": 2}]}}"#,
+            r#"{"a": 90909090}"#,
+            r#"{"sk-0123456789": 1}"#,
+        ] {
+            let message = refused(input).unwrap();
+            assert!(!message.contains("0123456789") && message.contains("_KEY"), "{message}");
+        }
+        assert_eq!(refused(r#"{"a": "none", "b": "sk-012345678", "c": 9090909}"#), None);
+    }
+
+    /// C-06: the place is told, the key is not, in no part and however the line is cut.
+    #[test]
+    fn documents_with_keys_have_their_places_and_no_key() {
+        let places = |text: &str| {
+            let source = Source::new("p.json", text);
+            let found = in_document(&known(), &source, &DocumentLimits::default());
+            for one in &found {
+                let shown = crate::failure::text(one, false);
+                assert!(!shown.contains("sk-01") && !shown.contains("9090"), "{shown}");
+            }
+            found.iter().map(|d| (d.line.unwrap(), d.column.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(places("{\"a\": \"x\",\n \"b\": \"sk-0123456789\"}"), [(2, 8)]);
+        assert_eq!(places("[\"sk-0123456789 90909090\", \"sk-0123456789\"]"), [(1, 3), (1, 17), (1, 29)]);
+        assert_eq!(places(r#"{"a": "sk\u002d0123456789"}"#), [(1, 7)]);
+        let long = format!("[\"{}sk-0123456789 {}\"]", "é".repeat(90), "y".repeat(90));
+        assert_eq!(places(&long), [(1, 93)]);
+        assert_eq!(places(r#"{"a": "none"}"#), []);
+    }
+}

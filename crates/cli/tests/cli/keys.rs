@@ -1,0 +1,121 @@
+//! Keys in what a person hands in: nothing of it is recorded, nothing of it is shown (C-06).
+
+use crate::net::holds;
+use crate::support::{Done, Place, finish, says};
+use serde_json::json;
+
+const KEY: &str = "sk-handed-4711-key";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Go"), says("b", "Go on")]));
+    place.write("s.yaml", "- reply: {text: done}\n");
+    place
+}
+
+fn with_key(place: &Place, args: &[&str]) -> Done {
+    let mut command = place.command(args);
+    finish(command.env("ANTHROPIC_API_KEY", KEY).spawn().unwrap())
+}
+
+/// The refusal has its code, and the key is in no output and in no file of the state folder.
+#[track_caller]
+fn refused(place: &Place, args: &[&str], code: &str) -> serde_json::Value {
+    let done = with_key(place, args).exits(2);
+    let error = done.error();
+    assert_eq!((&error["rule"], &error["code"]), (&json!("C-06"), &json!(code)), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("$ANTHROPIC_API_KEY"), "{error}");
+    assert!(!done.stdout.contains("4711") && !done.stderr.contains("4711"), "{done:#?}");
+    assert!(!holds(&place.state(), KEY));
+    error
+}
+
+#[test]
+fn inputs_with_a_key_are_refused_before_a_run_is_there() {
+    let place = place();
+    for input in
+        [&format!("token={KEY}"), &format!("t={{\"a\": [\"x {KEY}\"]}}"), r#"t="sk\u002dhanded-4711-key""#]
+    {
+        refused(
+            &place,
+            &["run", "plan.json", "--script", "s.yaml", "--json", "--input", input],
+            "secret-in-input",
+        );
+    }
+    assert!(!place.state().exists());
+    // Without a `=` it is no input, and not repeated.
+    let done = with_key(&place, &["run", "plan.json", "--input", KEY]).exits(2);
+    assert!(!done.stderr.contains("4711"), "{}", done.stderr);
+    let done = with_key(&place, &["run", "plan.json", KEY]).exits(2);
+    assert!(!done.stderr.contains("4711"), "{}", done.stderr);
+}
+
+#[test]
+fn documents_with_a_key_are_refused_with_their_place() {
+    let place = place();
+    let node = format!(
+        "{{\"node_type\": \"llm-first\", \"node_name\": \"A\", \"thread_id\": \"main\", \"task_prompt\": \"Use {KEY}\"}}"
+    );
+    place.write("bad.json", &format!("{{\"task\": \"t\",\n \"nodes\": [{node}]}}"));
+    for args in [
+        &["run", "bad.json", "--script", "s.yaml", "--json"][..],
+        &["graph", "bad.json", "--json"],
+        &["run", "bad.json", "--json"],
+    ] {
+        let error = refused(&place, args, "secret-in-document");
+        assert_eq!((&error["file"], &error["line"]), (&json!("bad.json"), &json!(2)), "{error}");
+        assert!(error["help"].as_str().unwrap().contains("--allow-read"), "{error}");
+    }
+    let done = with_key(&place, &["check", "bad.json"]).exits(2);
+    assert!(done.stderr.contains("[redacted]") && !done.stderr.contains("4711"), "{}", done.stderr);
+    let run = with_key(&place, &["run", "plan.json", "--script", "s.yaml", "--json"]).exits(0).json();
+    let id = run["run_id"].as_str().unwrap();
+    refused(&place, &["fork", id, "--document", "bad.json", "--json"], "secret-in-document");
+    refused(&place, &["fork", id, "--input", &format!("a={KEY}"), "--json"], "secret-in-input");
+    let edit = format!("2=say {KEY}");
+    refused(&place, &["fork", id, "--set-message", &edit, "--json"], "secret-in-input");
+    // Without the variable it is a text like any other.
+    place.run(&["run", "bad.json", "--script", "s.yaml"]).exits(0);
+}
+
+#[test]
+fn an_answer_is_no_key() {
+    let place = place();
+    let mut node = says("b", "Send it");
+    node["require_approval"] = json!(true);
+    place.plan("asks.json", json!([node]));
+    let run = with_key(&place, &["run", "asks.json", "--script", "s.yaml", "--json"]).exits(3).json();
+    let (id, ask) = (run["run_id"].as_str().unwrap(), run["asks"][0]["ask"].as_str().unwrap());
+    for more in [&[][..], &["--no-continue"]] {
+        refused(&place, &[&["answer", id, ask, KEY, "--json"], more].concat(), "secret-in-input");
+    }
+    with_key(&place, &["answer", id, ask, "yes", "--json"]).exits(0);
+}
+
+#[test]
+fn a_key_in_the_configuration_is_an_error_and_not_shown() {
+    let place = place();
+    for text in [
+        "[models.m]\nmodel = \"x\"\napi_key = \"sk-inline-0815\"\n",
+        "[models.m]\napi_key = \"sk-inline-0815\"\nmodel = \"x\"\nprovidr = 1\n",
+        "[models]\nm = { modle = \"x\", token = \"sk-inline-0815\" }\n",
+        "[models.m]\napi_key = sk-inline-0815\n",
+        "[models.m]\nclient-secret = \"\"\"\nsk-inline-0815\n\"\"\"\n",
+    ] {
+        place.write("selvedge.toml", text);
+        for args in [
+            &["run", "plan.json", "--script", "s.yaml"][..],
+            &["run", "plan.json", "--script", "s.yaml", "--json"],
+            &["models"],
+            &["doctor"],
+        ] {
+            let done = place.run(args).exits(4);
+            assert!(!done.stdout.contains("0815") && !done.stderr.contains("0815"), "{done:#?}");
+        }
+    }
+    place.write("selvedge.toml", "[models.m]\nmodel = \"x\"\napi_key = \"sk-inline-0815\"\n");
+    let error = place.run(&["models", "--json"]).exits(4).error();
+    let place = (&error["rule"], &error["code"], &error["line"], &error["column"]);
+    assert_eq!(place, (&json!("C-06"), &json!("key-in-config"), &json!(3), &json!(1)));
+    assert!(error["help"].as_str().unwrap().contains("api_key_env"), "{error}");
+}
