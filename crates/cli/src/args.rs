@@ -246,10 +246,10 @@ pub(crate) struct AnswerArgs {
 
 const FORK_HELP: &str = "\
 Examples:
-  selvedge fork 1kq3                                 # its end once more, from what was recorded
-  selvedge fork 1kq3 --at 24 --model qwen3           # another model from event 24 on
-  selvedge fork 1kq3 --set-message 31='Thursday.'    # as if that message had said so
-  selvedge fork 1kq3 --document edited.json --json   # another document
+  selvedge fork 1kq3                               # its end once more
+  selvedge fork 1kq3 --at 24 --model qwen3         # another model from there on
+  selvedge fork 1kq3 --set-message 31='Thursday.'  # as if that had been said
+  selvedge fork 1kq3 --document edited.json        # another document
 
 Events are those of `selvedge show RUN --events`. The run itself is not changed, and may still go on. Whatever the \
 edits leave as it was is taken from the run; only the rest is asked again. A node that had finished by event N \

@@ -1,6 +1,7 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
 use selvedge_adapters::http::Secret;
+use selvedge_dialects::diagnostic::is_hidden;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -97,7 +98,7 @@ pub(crate) fn stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Text that can't steer a terminal: control characters are escaped, line breaks become spaces, the end is cut.
+/// Text that can't steer a terminal or hide anything: control characters are escaped, line breaks become spaces, the end is cut.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for (count, character) in text.chars().enumerate() {
@@ -107,7 +108,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
         }
         match character {
             '\n' | '\t' | '\r' => line.push(' '),
-            other if steers(other) => line.extend(other.escape_default()),
+            other if is_hidden(other) => line.extend(other.escape_unicode()),
             other => line.push(other),
         }
     }
@@ -144,5 +145,11 @@ mod tests {
             assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
         }
         assert!(harmless(wild).ends_with("\n\tb"));
+    }
+
+    /// As in findings about a document: one function says what is an escape.
+    #[test]
+    fn nothing_hides_in_a_line_and_pictures_stay_whole() {
+        assert_eq!(one_line("a\u{200b}b 👩\u{200d}💻", 100), "a\\u{200b}b 👩\u{200d}💻");
     }
 }

@@ -257,12 +257,24 @@ pub fn shown(text: &str) -> String {
             break;
         }
         match character {
-            '\'' => quoted.push('\''),
-            other => quoted.extend(other.escape_debug()),
+            '"' | '\\' | '\n' | '\r' | '\t' | '\0' => quoted.extend(character.escape_debug()),
+            other if is_hidden(other) => quoted.extend(other.escape_unicode()),
+            other => quoted.push(other),
         }
     }
     quoted.push('"');
     quoted
+}
+
+/// Whether a character is written as an escape where text of others is shown in a line: control characters, which
+/// steer a terminal, marks of direction, which reorder what is around them, and what takes no room and so could hide
+/// in a name. Joiners stay: pictures of several parts and letters of several scripts need them.
+pub fn is_hidden(character: char) -> bool {
+    let unseen =
+        matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}');
+    let turning = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    let special = matches!(character, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    character.is_control() || unseen || turning || special
 }
 
 #[cfg(test)]

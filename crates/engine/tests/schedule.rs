@@ -60,7 +60,8 @@ fn no_wait_can_be_spared() {
 /// P-20: a slice that is empty whatever its source holds waits for nobody.
 #[test]
 fn an_empty_slice_waits_for_nobody() {
-    for (slice, waits) in [(json!([2, 1]), 0), (json!([-1, -1]), 0), (json!([0, 0]), 0), (json!([-2, -1]), 1)] {
+    for (slice, waits) in [(json!([2, 1]), 0), (json!([-1, -1]), 0), (json!([0, 0]), 0), (json!([-2, -1]), 1)]
+    {
         let mut value = serde_json::to_value(graph()).unwrap();
         value["nodes"][2]["body"]["leaves"][0]["act"]["open"]["slice"] = slice.clone();
         let graph: Graph = serde_json::from_value(value).unwrap();

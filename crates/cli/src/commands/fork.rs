@@ -8,8 +8,8 @@ use crate::commands::resume::{changed_tools, roles, tell_script};
 use crate::commands::run::{self, checked_id, fresh_id, now_ms};
 use crate::config::Config;
 use crate::drive::Drive;
-use crate::look::of_fork;
 use crate::failure::{Exit, Failure};
+use crate::look::of_fork;
 use crate::models::{self, Models};
 use crate::places;
 use crate::secrets;
@@ -98,6 +98,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         tell_script(&chosen, script.as_deref(), hash.as_deref(), prepared.models.scripted, &ui);
         chosen.warnings.clone_from(&prepared.warnings);
         let (state, graph, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
+        tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
         let driver =
             models.driver(Arc::new(catalogue), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
@@ -244,7 +245,6 @@ impl Source {
         let then = state.start();
         let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
         let models = prepared.models.names.iter().filter(other);
-        let fork_models = models.clone().next().is_some();
         let fork = Fork {
             source: self.run().into(),
             events: self.events,
@@ -280,13 +280,6 @@ impl Source {
         ui.note(&format!("run {id}: a fork of {words}"));
         // Folded from its own journal, as every later command will.
         let state = load(&self.store, id, None, Some(prepared.models.model.as_ref()))?.state;
-        if state.ended().is_some() {
-            let asked = match fork_models {
-                true => ": use --at 1 to ask the new model everything, --at N to ask it what comes after event N",
-                false => "; an earlier event (--at) or an edit leaves something to do",
-            };
-            ui.note(&format!("note: nothing is left to run after event {shared}{asked}"));
-        }
         Ok((state, graph, lock))
     }
 
@@ -297,6 +290,19 @@ impl Source {
         stored.await?;
         Ok(Some(hash.to_string().into()))
     }
+}
+
+/// Says why nobody is asked anything, where every node has ended well in what the fork shares (C-13).
+fn tell_if_done(state: &State, at: u64, args: &ForkArgs, ui: &Ui) {
+    let (done, nodes) = state.progress();
+    if done < nodes {
+        return;
+    }
+    let help = match args.exec.model.is_empty() {
+        false => "use --at 1 to ask the new model everything, or the event after which it is to be asked",
+        true => "use --at with an earlier event, or edit something",
+    };
+    ui.note(&format!("note: nothing is left to run after event {at}: {help}"));
 }
 
 fn then_graph(state: &State) -> Arc<str> {

@@ -62,7 +62,7 @@ pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Result<Exit, Failu
 }
 
 /// Prints what may stand at the cursor: a line each, with what it is behind a tab. Nothing where the shell knows
-/// better, which is with files.
+/// better, which is with files, and an empty word where nothing fits.
 pub(crate) fn complete(args: &CompleteArgs, common: &Common, ui: &Ui) -> Exit {
     let mut cli = Cli::command();
     cli.build();
@@ -70,7 +70,12 @@ pub(crate) fn complete(args: &CompleteArgs, common: &Common, ui: &Ui) -> Exit {
     let place = words::place(&cli, &words);
     let state_dir = place.state_dir.clone().or_else(|| common.state_dir.clone());
     let mut lines = String::new();
-    for candidate in candidates::of(&place, state_dir.as_deref()) {
+    let candidates = candidates::of(&place, state_dir.as_deref());
+    if candidates.is_empty() && !candidates::is_file(&place) {
+        // A word that is none: the shell is not to offer its files.
+        lines.push_str("\t\n");
+    }
+    for candidate in candidates {
         let about = candidate.about.lines().next().unwrap_or_default();
         lines.push_str(&match about.is_empty() {
             true => format!("{}\n", candidate.value),

@@ -1,6 +1,7 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
-use crate::ui::{Ui, steers};
+use crate::ui::Ui;
+use selvedge_dialects::diagnostic::is_hidden;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -157,7 +158,7 @@ pub(super) fn clean(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\n' | '\t' | '\r' => line.push(' '),
-            other if steers(other) => line.extend(other.escape_default()),
+            other if is_hidden(other) => line.extend(other.escape_unicode()),
             other => line.push(other),
         }
     }

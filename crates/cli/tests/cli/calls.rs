@@ -126,4 +126,28 @@ fn a_result_that_can_t_be_written_is_no_success() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let child = place.command(&["run", "plan.json", "--script", "s.yaml"]).stdout(full).spawn().unwrap();
     crate::support::finish(child).exits(4);
+    // One rule for all commands: with --json the error is stderr's last line (C-04).
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(0);
+    for command in [&["show", "r"][..], &["export", "r"], &["explain", "r"], &["runs"], &["schema", "plan"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let child = place.command(&[command, &["--json"]].concat()).stdout(full).spawn().unwrap();
+        let done = crate::support::finish(child).exits(4);
+        let message = done.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.starts_with("the result can't be written to stdout: "), "{command:?}: {message}");
+        assert_eq!(done.stderr.matches("can't be written").count(), 2, "text and object: {done:?}");
+    }
+}
+
+#[test]
+fn a_wrong_call_is_told_in_full_and_briefly() {
+    let place = place();
+    let error = place.run(&["--json", "run"]).exits(2).error();
+    assert!(error["message"].as_str().unwrap().contains("<FILE>"), "{error}");
+    let error = place.run(&["run", "plan.json", "--json", "--timeout", "1e300"]).exits(2).error();
+    assert!(error["message"].as_str().unwrap().ends_with("not \"1e300\""), "{error}");
+    for id in ["a b", &"x".repeat(300), "-x=", ""] {
+        let error = place.run(&["run", "plan.json", "--json", &format!("--run-id={id}")]).exits(2).error();
+        let (message, help) = (error["message"].as_str().unwrap(), error["help"].as_str().unwrap());
+        assert!(message.len() < 120 && help.contains("1 to 200"), "{error}");
+    }
 }

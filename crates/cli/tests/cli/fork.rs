@@ -68,6 +68,41 @@ fn a_fork_at_any_event_without_edits_asks_nobody() {
 }
 
 #[test]
+fn a_fork_of_what_has_ended_says_that_nothing_is_left() {
+    let place = recorded();
+    let last = events(&place, "r").len();
+    let told = place.run(&["fork", "r", "--model", "other", "--script", "s.yaml"]).exits(0).stderr;
+    let note =
+        format!("nothing is left to run after event {last}: use --at 1 to ask the new model everything");
+    assert!(told.contains(&note), "{told}");
+    assert!(!place.run(&["fork", "r", "--at", "1"]).exits(0).stderr.contains("nothing is left"));
+}
+
+/// A fork's times are its own; the shared nodes keep theirs in JSON.
+#[test]
+fn times_and_words_of_a_fork_agree_wherever_they_stand() {
+    let place = recorded();
+    let last = events(&place, "r").len();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let at = event(&place, "r", "node_finished", "a").to_string();
+    let told = place.run(&["fork", "r", "--at", &at, "--run-id", "f"]).exits(0).stderr;
+    let words = format!("r: shares events 1–{at}, reuses from all its {last}");
+    let shown = place.run(&["show", "f"]).exits(0).stdout;
+    let journal = place.run(&["show", "f", "--events"]).exits(0).stdout;
+    for text in [&told, &shown, &journal] {
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&words), "{words}: {text}");
+    }
+    let took = shown.split("took ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let explained = place.run(&["explain", "f"]).exits(0).stdout;
+    assert!(explained.contains(&format!("nodes done, {took}\n")), "{took}: {explained}");
+    assert!(!explained.contains("leave out"), "the time before the fork is none of its own: {explained}");
+    let node = |run: &str| place.run(&["explain", run, "--json"]).exits(0).json()["nodes"][0].clone();
+    assert_eq!(node("f")["started"], node("r")["started"]);
+    let page = place.run(&["explain", "f", "--node", "a"]).exits(0).stdout;
+    assert!(page.contains("in run r"), "{page}");
+}
+
+#[test]
 fn a_fork_of_a_fork_of_a_fork_is_a_run_like_any_other() {
     let place = recorded();
     let source = place.run(&["show", "r", "--json"]).exits(0).json();
@@ -87,7 +122,7 @@ fn a_fork_of_a_fork_of_a_fork_is_a_run_like_any_other() {
     let lines = place.run(&["export", &of]).exits(0).stdout.lines().count();
     assert_eq!(lines, events(&place, &of).len());
     let page = place.run(&["show", &of]).exits(0).stdout;
-    assert!(page.contains("fork of   g14 at event"), "{page}");
+    assert!(page.contains("fork of   g14: shares event"), "{page}");
 }
 
 #[test]

@@ -36,6 +36,15 @@ fn yes_goes_on_and_no_is_denied() {
     assert_eq!((&run["fault"]["kind"], &run["fault"]["node"]), (&json!("denied"), &json!("b")));
 }
 
+/// A node that an earlier process started has run, for this one, since this one began.
+#[test]
+fn times_of_what_goes_on_count_from_when_the_process_began() {
+    let (place, ask) = waiting();
+    let told = place.run(&["answer", "r", &ask, "yes"]).exits(0).stderr;
+    let done = told.lines().find(|line| line.contains(" done  b")).unwrap_or_else(|| panic!("{told}"));
+    assert!(!done.contains('m') && done.contains(" s"), "not minutes: {done}");
+}
+
 #[test]
 fn a_wrong_answer_changes_nothing_and_names_what_is_open() {
     let (place, ask) = waiting();

@@ -121,6 +121,8 @@ fn a_tool_that_changed_is_used_from_the_resume_on_with_a_warning() {
     assert_eq!(run["output"], "mended\n");
     let warning = &run["warnings"][0];
     assert_eq!(warning["code"], "tool-changed", "{run}");
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.len() < 90 && message.contains(" from version "), "hashes in short: {message}");
     // The warning stays with the run.
     let again = place.run(&["resume", "r", "--json"]).exits(0).json();
     assert_eq!(again["warnings"], run["warnings"]);

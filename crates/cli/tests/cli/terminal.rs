@@ -134,6 +134,31 @@ fn a_terminal_that_can_t_or_shall_not_shows_lines_or_nothing() {
     assert!(seen.contains('▸') && !seen.contains("\u{1b}[36m"), "{seen:?}");
 }
 
+/// A line of progress takes one row of a terminal, with its times; a pipe gets it whole.
+#[test]
+fn lines_are_cut_to_the_terminal() {
+    let place = place();
+    let name = format!("long {}", "name ".repeat(30));
+    let mut node = says("a", "A");
+    node["node_name"] = json!(name);
+    place.plan("long.json", json!([node]));
+    for term in ["dumb", "", "xterm"] {
+        let args = ["run", "long.json", "--script", "s.yaml"];
+        let (child, master) =
+            Terminal::new(60, 24).start(&place, &args, &[("TERM", term), ("NO_COLOR", "1")]);
+        let (seen, reader) = watch(master);
+        finish(child).exits(0);
+        reader.join().unwrap();
+        let seen = seen.lock().unwrap();
+        let done = seen.lines().find(|line| line.contains(" done  a")).unwrap_or_else(|| panic!("{seen:?}"));
+        let done = done.trim_end().rsplit('\u{1b}').next().unwrap();
+        assert!(done.chars().count() <= 70 && done.contains('…') && done.ends_with(" s"), "{term}: {done:?}");
+        assert_eq!(seen.contains('▸'), term == "xterm", "nothing is known of a terminal without a name");
+    }
+    let told = place.run(&["run", "long.json", "--script", "s.yaml"]).exits(0).stderr;
+    assert!(told.contains(&format!("done  a {name}")), "{told}");
+}
+
 #[test]
 fn a_run_goes_on_when_its_terminal_is_gone_or_takes_nothing() {
     for close in [true, false] {

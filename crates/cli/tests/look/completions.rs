@@ -54,6 +54,36 @@ fn bash_completes_commands_options_values_and_runs() {
     assert_eq!(bash(&place, &["selvedge", "--state-dir", &elsewhere, "show", ""]), [] as [&str; 0]);
 }
 
+/// What fits nowhere is not offered: no files where none are meant, and only words that are taken.
+#[test]
+fn only_what_fits_is_offered() {
+    let place = place();
+    waiting(&place, "waits");
+    let offered = |words: &[&str]| place.run(&[&["__complete", "--"], words].concat()).exits(0).stdout;
+    for words in [
+        &["fork", "waits", "--at", ""][..],
+        &["run", "sums.json", "--budget", ""],
+        &["run", "sums.json", "--run-id", ""],
+        &["run", "sums.json", "--plan", ""],
+        &["show", "waits", "--thread", ""],
+        &["answer", "waits", "nothing", ""],
+    ] {
+        assert_eq!(offered(words), "\t\n", "{words:?}");
+    }
+    for words in
+        [&["run", ""][..], &["run", "x.json", "--script", ""], &["run", "--script="], &["--state-dir", ""]]
+    {
+        assert_eq!(offered(words), "", "files fit: {words:?}");
+    }
+    assert_eq!(offered(&["answer", "waits", "a/approve", ""]), "yes\nno\n");
+    assert_eq!(offered(&["schema", ""]), "plan\n");
+    place.write("many.json", r#"{"one": {"nodes": []}, "two": {"nodes": []}}"#);
+    assert_eq!(offered(&["run", "many.json", "--plan", "t"]), "two\n");
+    // In bash: an empty word turns the completion of files off, and is not offered.
+    assert_eq!(bash(&place, &["selvedge", "fork", "waits", "--at", ""]), [] as [&str; 0]);
+    assert_eq!(bash(&place, &["selvedge", "answer", "waits", "a/approve", ""]), ["yes", "no"]);
+}
+
 /// In the shell as people use it: the tab key itself, so that registering is tested too.
 #[test]
 fn bash_registers_the_completion() {
@@ -87,11 +117,11 @@ fn errors_are_silent_and_answers_quick() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     place.write("state-file", "");
     let odd = place.run(&["__complete", "--", "--state-dir", "state-file", "show", ""]).exits(0);
-    assert_eq!((odd.stdout.as_str(), odd.stderr.as_str()), ("", ""));
+    assert_eq!((odd.stdout.as_str(), odd.stderr.as_str()), ("\t\n", ""));
     let missing = place.work().join("missing");
     let done =
         place.run(&["__complete", "--", "--state-dir", missing.to_str().unwrap(), "show", ""]).exits(0);
-    assert_eq!((done.stdout.as_str(), missing.exists()), ("", false));
+    assert_eq!((done.stdout.as_str(), missing.exists()), ("\t\n", false));
 }
 
 #[test]

@@ -69,6 +69,8 @@ fn a_document_cannot_steer_the_terminal() {
     assert!(!lines.concat().contains(['\u{1b}', '\u{202e}']));
     assert_eq!(shown("a\u{1b}[0m\n\"'数"), "\"a\\u{1b}[0m\\n\\\"'数\"");
     assert_eq!(shown(&"x".repeat(100)).chars().count(), 63);
+    // What takes no room is an escape; what joins the parts of a picture or carries an accent is not.
+    assert_eq!(shown("a\u{200b}👩\u{200d}💻e\u{301}\\"), "\"a\\u{200b}👩\u{200d}💻e\u{301}\\\\\"");
     let about = Diagnostic::about_file("a\u{1b}b", "C-12", "file-not-found", "m");
     assert!(!render(&about, RenderOptions::default()).contains('\u{1b}'));
 }

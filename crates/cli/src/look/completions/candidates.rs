@@ -5,6 +5,7 @@ use crate::look::{is_driven, open, time};
 use crate::places;
 use clap::Arg;
 use selvedge_dialects::Dialect;
+use selvedge_engine::AskKind;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use std::path::Path;
 const RUNS: usize = 200;
 /// Journals of more events are not read for the asks in them: that would take too long.
 const EVENTS: u64 = 5_000;
+/// Bytes of a document at most that is read for the names in it.
+const FILE: u64 = 1 << 22;
 
 /// Something that may stand at the cursor.
 pub(super) struct Candidate {
@@ -44,6 +47,12 @@ pub(super) fn of(place: &Place<'_>, state_dir: Option<&Path>) -> Vec<Candidate> 
     found
 }
 
+/// Whether the name of a file or folder may stand at the place.
+pub(super) fn is_file(place: &Place<'_>) -> bool {
+    let option = place.options && place.written.starts_with('-');
+    !option && place.argument.is_some_and(|argument| argument.get_value_hint() == clap::ValueHint::AnyPath)
+}
+
 fn commands(place: &Place<'_>) -> Vec<Candidate> {
     let commands = place.command.get_subcommands().filter(|command| !command.is_hide_set());
     let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -69,6 +78,11 @@ fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Ca
         "run" | "run_a" | "run_b" => runs(place, state_dir).unwrap_or_default(),
         "ask" => asks(place, state_dir).unwrap_or_default(),
         "node" => nodes(place, state_dir).unwrap_or_default(),
+        "value" if place.command.get_name() == "answer" => words(place, state_dir).unwrap_or_default(),
+        "plan" => plans(place).unwrap_or_default(),
+        "dialect" if place.command.get_name() == "schema" => {
+            selvedge_dialects::schema::available().map(|dialect| Candidate::new(dialect.name(), "")).collect()
+        }
         "dialect" => names(&Dialect::ALL.map(Dialect::name)),
         "status" => names(&["running", "waiting", "completed", "failed", "cancelled"]),
         "topic" => topics(),
@@ -136,6 +150,25 @@ fn asks(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let asks = loaded.state.asks().iter();
     Some(asks.map(|(id, ask)| Candidate::new(id.to_string(), ask.prompt.clone())).collect())
+}
+
+/// What an ask takes, where only certain words do.
+fn words(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(state_dir)?;
+    let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
+    let (_, ask) = place.given.iter().find(|(id, _)| id == "ask")?;
+    let approve = loaded.state.asks().get(ask.as_str())?.kind == AskKind::Approve;
+    Some(if approve { ["yes", "no"].map(|word| Candidate::new(word, "")).into() } else { Vec::new() })
+}
+
+/// The plans of a file of several.
+fn plans(place: &Place<'_>) -> Option<Vec<Candidate>> {
+    let (_, file) = place.given.iter().find(|(id, _)| id == "file" || id == "files")?;
+    std::fs::metadata(file).ok().filter(|about| about.is_file() && about.len() <= FILE)?;
+    let text = std::fs::read(file).ok()?;
+    let plans: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&text).ok()?;
+    let all = plans.iter().all(|(_, plan)| plan.get("nodes").is_some());
+    Some(plans.keys().filter(|_| all).map(|name| Candidate::new(name, "")).collect())
 }
 
 fn nodes(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {

@@ -4,6 +4,11 @@ _selvedge() {
     COMPREPLY=()
     while IFS= read -r line; do
         line=${line%%$'\t'*}
+        if [[ -z $line ]]; then
+            # Nothing fits here, files neither.
+            compopt +o default +o bashdefault 2>/dev/null || :
+            continue
+        fi
         # Bash took a word with `=` apart, and completes what is behind it.
         [[ $2 != *=* && $line == --*=* ]] && line=${line#*=}
         COMPREPLY+=("$(printf '%q' "$line")")

@@ -5,7 +5,10 @@ function __selvedge_complete
     set -l program $words[1]
     set -e words[1]
     set -l found ($program __complete -- $words "$current" 2>/dev/null)
-    if set -q found[1]
+    if test "$found" = \t
+        # Nothing fits here, files neither.
+        return
+    else if set -q found[1]
         printf '%s\n' $found
     else
         __fish_complete_path "$current"

@@ -1,8 +1,8 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
 use crate::look::events::of_fork;
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
 use crate::look::{Found, runs, time};
 use crate::output::Report;
 use crate::progress::seconds;
