@@ -2,7 +2,7 @@
 //!
 //! - [`table`]: models by name, roles by model. [`keys`]: whose key goes where. [`ollama`]: where that is.
 //! - [`names`]: names that mean nothing. [`script`]: the file of a scripted model. [`advice`]: what is said behind a provider's refusal.
-//! - [`survey`] and [`ask`]: what is configured and what endpoints have, for `models` and `doctor`.
+//! - [`mod@survey`] and [`mod@ask`]: what is configured and what endpoints have, for `models` and `doctor`.
 
 mod advice;
 mod ask;

@@ -1,7 +1,7 @@
 //! The program that starts a confined program: what has to be set by a process for itself, between the
 //! sandbox's start and the tool's, is set here, and then this process becomes the tool.
 //!
-//! It is started as `LAUNCHER ORDER -- PROGRAM ARG…` with an [`Order`] as JSON, usually inside bubblewrap. It has one
+//! It is started as `LAUNCHER ORDER -- PROGRAM ARG…` with an order as JSON, usually inside bubblewrap. It has one
 //! thread, and everything that fails ends it: a layer that was found to work (`probe`) is never left out silently.
 
 mod files;
