@@ -6,7 +6,7 @@
 mod support;
 
 use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig};
-use selvedge_engine::{Message, ModelRequest, ModelSettings, ReplySchema, Role};
+use selvedge_engine::{Message, ModelRequest, ReplySchema, Role};
 use selvedge_runtime::ports::Model;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -74,14 +74,7 @@ async fn a_whole_request() {
         user("and now?"),
     ]);
     asked.tools = vec![tool("search")];
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: Some(-3),
-        stop: vec!["END".to_owned()],
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = settings();
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     asked.schema = shaped("n1", schema);
     let server = Server::start(vec![ok()]).await;

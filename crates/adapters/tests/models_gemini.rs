@@ -6,7 +6,7 @@
 mod support;
 
 use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig};
-use selvedge_engine::{Failure, Message, ModelReply, ModelSettings, ReplySchema, Role, Tokens, ToolCall};
+use selvedge_engine::{Failure, Message, ModelReply, ReplySchema, Role, Tokens, ToolCall};
 use selvedge_runtime::ports::Model;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -54,14 +54,7 @@ async fn a_request_has_the_thread_the_tools_and_nothing_else() {
         says(Role::Assistant, "done"),
     ]);
     asked.tools = vec![tool("search")];
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: Some(-3),
-        stop: vec!["END".to_owned()],
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = settings();
     asked.schema =
         Some(ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object", "$id": "x"}) });
     let model = gemini(&server, "gemini-3-pro");

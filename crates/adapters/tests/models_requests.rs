@@ -38,14 +38,7 @@ async fn messages_go_out_role_by_role_and_content_by_content() {
         Arc::new(Message::text(Role::Assistant, "done")),
     ]);
     asked.tools = vec![tool("search")];
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: Some(-3),
-        stop: vec!["END".to_owned()],
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = settings();
     asked.schema = Some(ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object"}) });
     model(&server).call(asked, context()).await.unwrap();
 

@@ -53,14 +53,7 @@ async fn a_request_has_the_thread_the_tools_and_nothing_else() {
         Arc::new(Message::text(Role::Assistant, "done")),
     ]);
     asked.tools = vec![tool("search")];
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: None,
-        stop: Vec::new(),
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = ModelSettings { seed: None, stop: Vec::new(), ..settings() };
     asked.schema = Some(ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object"}) });
     let model = responses(&server);
     model.call(asked, context()).await.unwrap();

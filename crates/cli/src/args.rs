@@ -185,13 +185,21 @@ pub(crate) struct CheckArgs {
     /// The documents
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// How it is read.
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// The options of commands that compile a document without running it (C-10).
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Reading {
     /// A folder of Python tools
     #[arg(long, value_name = "DIR")]
     pub(crate) tools: Vec<PathBuf>,
     /// MCP servers
     #[arg(long, value_name = "CONFIG", hide = true)]
     pub(crate) mcp: Option<PathBuf>,
-    /// Which plan, if a file holds several
+    /// Which plan, if the file holds several
     #[arg(long, value_name = "NAME")]
     pub(crate) plan: Option<String>,
     /// The dialect, instead of finding out: plan, steps, workflow or agent

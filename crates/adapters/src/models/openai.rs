@@ -7,7 +7,9 @@ mod reply;
 mod request;
 
 use super::endpoint::Place;
-use super::protocol::{Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words};
+use super::protocol::{
+    Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words, refuses_streaming,
+};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings};
@@ -89,12 +91,7 @@ impl Protocol for Chat {
         if !form.has(NO_STREAM_OPTIONS) && text.contains("stream_options") {
             return Some(form.with(NO_STREAM_OPTIONS));
         }
-        let refused =
-            ["not support", "n't support", "unsupported", "unknown", "unrecognized", "not permitted"];
-        let streaming =
-            text.contains("streaming") || text.contains("\"stream\"") || text.contains("'stream'");
-        let no_stream = streaming && refused.iter().any(|word| text.contains(word));
-        no_stream.then_some(form.with(NO_STREAM))
+        refuses_streaming(&text).then_some(form.with(NO_STREAM))
     }
 
     fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {

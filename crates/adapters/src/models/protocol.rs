@@ -120,6 +120,17 @@ pub(crate) enum Phase {
     Ended,
 }
 
+impl Phase {
+    /// Of a reply that has ended, or said why it stopped.
+    pub(crate) fn of(ended: bool, stopped: bool) -> Self {
+        match (ended, stopped) {
+            (true, _) => Self::Ended,
+            (false, true) => Self::Stopped,
+            (false, false) => Self::Open,
+        }
+    }
+}
+
 /// Why a piece of a reply can't be used.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Flaw {
@@ -278,4 +289,11 @@ pub(crate) fn short_id(id: &str) -> Cow<'_, str> {
 pub(crate) fn refusal_words(status: StatusCode, body: &[u8]) -> Option<String> {
     let about_form = matches!(status.as_u16(), 400 | 422);
     about_form.then(|| String::from_utf8_lossy(body).to_ascii_lowercase())
+}
+
+/// Whether the words of a refusal say that the endpoint can't stream.
+pub(crate) fn refuses_streaming(text: &str) -> bool {
+    let refused = ["not support", "n't support", "unsupported", "unknown", "unrecognized", "not permitted"];
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    says(&["streaming", "\"stream\"", "'stream'"]) && says(&refused)
 }

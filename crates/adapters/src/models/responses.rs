@@ -7,7 +7,9 @@ mod request;
 
 use super::endpoint::Place;
 use super::openai::{bearer, listed};
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, extras, refusal_words};
+use super::protocol::{
+    Assembler, Form, ModelPage, Protocol, below, extras, refusal_words, refuses_streaming,
+};
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings};
@@ -35,11 +37,7 @@ impl Protocol for Responses {
     /// Settings that a model does not take (`temperature`) are not left out: the refusal names them.
     fn after(&self, form: Form, status: StatusCode, body: &[u8], _request: &ModelRequest) -> Option<Form> {
         let text = refusal_words(status, body)?;
-        let streaming = ["streaming", "\"stream\"", "'stream'"].iter().any(|word| text.contains(word));
-        let refused =
-            ["not support", "n't support", "unsupported", "unknown", "unrecognized", "not permitted"];
-        let no_stream = streaming && refused.iter().any(|word| text.contains(word));
-        (no_stream && !form.has(NO_STREAM)).then(|| form.with(NO_STREAM))
+        (!form.has(NO_STREAM) && refuses_streaming(&text)).then(|| form.with(NO_STREAM))
     }
 
     fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {

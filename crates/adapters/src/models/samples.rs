@@ -49,6 +49,18 @@ pub(super) fn tool(name: &str, input_schema: Value) -> Arc<ToolDef> {
     })
 }
 
+/// Every setting there is, one that only some providers know among them.
+pub(super) fn settings() -> ModelSettings {
+    ModelSettings {
+        temperature: Some(0.5),
+        top_p: Some(0.9),
+        max_tokens: Some(77),
+        seed: Some(-3),
+        stop: vec!["END".to_owned()],
+        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
+    }
+}
+
 /// A schema for replies.
 pub(super) fn schema() -> ReplySchema {
     ReplySchema { name: "node 1/ü".into(), schema: json!({"type": "object", "$defs": {"x": {}}}) }

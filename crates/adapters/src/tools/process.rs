@@ -105,6 +105,26 @@ pub struct Launch {
     pub watch: Option<Watch>,
 }
 
+impl Launch {
+    /// A program of ours, which runs no tool's code: the lightest policy, nobody watches, no input, in `cwd`.
+    pub(crate) fn own(program: PathBuf, args: Vec<OsString>, environment: Environment, cwd: PathBuf) -> Self {
+        Self {
+            program,
+            args,
+            environment,
+            cwd,
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(60),
+            output_bytes: 64 << 20,
+            stderr_is_output: false,
+            ends_with_stdout: false,
+            policy: Policy::default(),
+            confined: None,
+            watch: None,
+        }
+    }
+}
+
 /// Enforces a policy on a process and all that it starts.
 #[derive(Clone, Debug)]
 pub struct Confined {

@@ -252,6 +252,18 @@ pub fn tool(name: &str) -> Arc<ToolDef> {
     })
 }
 
+/// Every setting there is, one that only some providers know among them.
+pub fn settings() -> ModelSettings {
+    ModelSettings {
+        temperature: Some(0.5),
+        top_p: Some(0.9),
+        max_tokens: Some(77),
+        seed: Some(-3),
+        stop: vec!["END".to_owned()],
+        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
+    }
+}
+
 pub fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
     ModelRequest {
         effect: EffectId("main/n1/1/1".into()),

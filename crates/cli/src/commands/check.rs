@@ -1,6 +1,6 @@
 //! `selvedge check`: diagnostics only (C-04). Tools are known by their metadata: nothing is installed or run.
 
-use crate::args::{CheckArgs, Common};
+use crate::args::{CheckArgs, Common, Reading};
 use crate::chosen::Chosen;
 use crate::config::Config;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
@@ -18,26 +18,16 @@ use selvedge_dialects::{
 };
 use selvedge_engine::{Graph, ToolDef, Warning};
 use serde_json::Map;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Checks documents.
 pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    if args.mcp.is_some() {
-        return Err(crate::chosen::no_mcp());
-    }
-    let choice = choice(args.plan.as_deref(), args.dialect.as_deref())?;
-    let cwd = crate::environment::absolute(Path::new("."));
-    let config = Config::load(&places::config_files(&cwd), ui)?;
-    let mut chosen = crate::environment::chosen()?;
-    if !args.tools.is_empty() {
-        chosen.tools = args.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
-    }
-    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    let check = Check::new(&args.reading, common, ui)?;
     let mut findings = Vec::new();
     block_on(0, async {
         for file in &args.files {
-            findings.extend(one(file, choice, &chosen, &config, &state_dir, ui).await?.0);
+            findings.extend(check.one(file).await?.0);
         }
         Ok::<(), Failure>(())
     })??;
@@ -46,43 +36,65 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     Ok(if errors > 0 { Exit::Usage } else { Exit::Completed })
 }
 
-/// What is found about one document, and its graph unless there are errors.
-pub(crate) async fn one(
-    file: &Path,
-    choice: Choice<'_>,
-    chosen: &Chosen,
-    config: &Config,
-    state_dir: &Path,
-    ui: &Ui,
-) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
-    let limits = config.limits.document();
-    let source = match selvedge_dialects::document::read_file(file, &limits) {
-        Ok(source) => source,
-        Err(diagnostic) => return Ok((vec![*diagnostic], None)),
-    };
-    // Nothing else is said about it: any line that is shown might hold the key (C-06).
-    let secrets = secrets::in_document(&secrets::named(config), &source, &limits);
-    if !secrets.is_empty() {
-        return Ok((secrets, None));
-    }
-    let mut diagnostics = Diagnostics::new();
-    if let Some(document) = compile::read(&source, choice, &limits, &mut diagnostics) {
-        let catalogue = setup::catalogue(chosen, config, state_dir, &setup::workspace(file), ui).await?;
-        // Values of inputs come with a run; that some are missing here is no finding.
-        let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
-        let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
-        if let Some(role) = models::unplayed(chosen, config, &document.models()) {
-            let (message, help) = models::unplayed_words(&role, chosen, config);
-            for span in naming(&source, &limits, &role) {
-                let finding = Finding::warning("C-08", "no-model-for-role", span, message.clone());
-                diagnostics.push(finding.help(help.clone()));
-            }
+/// Compiles documents without running them, with one configuration.
+pub(crate) struct Check<'c> {
+    choice: Choice<'c>,
+    chosen: Chosen,
+    config: Config,
+    state_dir: PathBuf,
+    ui: &'c Ui,
+}
+
+impl<'c> Check<'c> {
+    /// Reads what is configured here.
+    pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
+        if reading.mcp.is_some() {
+            return Err(crate::chosen::no_mcp());
         }
-        let findings = with_broken(diagnostics.report(&source), &document.tools(), &catalogue);
-        let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
-        return Ok((findings, graph));
+        let choice = choice(reading.plan.as_deref(), reading.dialect.as_deref())?;
+        let cwd = crate::environment::absolute(Path::new("."));
+        let config = Config::load(&places::config_files(&cwd), ui)?;
+        let mut chosen = crate::environment::chosen()?;
+        if !reading.tools.is_empty() {
+            chosen.tools = reading.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
+        }
+        let state_dir = places::state_dir(common.state_dir.as_deref())?;
+        Ok(Self { choice, chosen, config, state_dir, ui })
     }
-    Ok((diagnostics.report(&source), None))
+
+    /// What is found about one document, and its graph unless there are errors.
+    pub(crate) async fn one(&self, file: &Path) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
+        let (chosen, config) = (&self.chosen, &self.config);
+        let limits = config.limits.document();
+        let source = match selvedge_dialects::document::read_file(file, &limits) {
+            Ok(source) => source,
+            Err(diagnostic) => return Ok((vec![*diagnostic], None)),
+        };
+        // Nothing else is said about it: any line that is shown might hold the key (C-06).
+        let secrets = secrets::in_document(&secrets::named(config), &source, &limits);
+        if !secrets.is_empty() {
+            return Ok((secrets, None));
+        }
+        let mut diagnostics = Diagnostics::new();
+        if let Some(document) = compile::read(&source, self.choice, &limits, &mut diagnostics) {
+            let catalogue =
+                setup::catalogue(chosen, config, &self.state_dir, &setup::workspace(file), self.ui).await?;
+            // Values of inputs come with a run; that some are missing here is no finding.
+            let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
+            let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+            if let Some(role) = models::unplayed(chosen, config, &document.models()) {
+                let (message, help) = models::unplayed_words(&role, chosen, config);
+                for span in naming(&source, &limits, &role) {
+                    let finding = Finding::warning("C-08", "no-model-for-role", span, message.clone());
+                    diagnostics.push(finding.help(help.clone()));
+                }
+            }
+            let findings = with_broken(diagnostics.report(&source), &document.tools(), &catalogue);
+            let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
+            return Ok((findings, graph));
+        }
+        Ok((diagnostics.report(&source), None))
+    }
 }
 
 /// The findings with those about tool files that are wrong: errors if the document may mean them, which it does

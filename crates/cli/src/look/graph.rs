@@ -6,11 +6,9 @@ mod drawing;
 mod mermaid;
 mod shapes;
 
-use crate::args::Common;
-use crate::commands::check;
-use crate::config::Config;
+use crate::args::{Common, Reading};
+use crate::commands::check::Check;
 use crate::failure::{Exit, Failure, text};
-use crate::places;
 use crate::setup::block_on;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
@@ -18,7 +16,7 @@ use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::Graph;
 use serde_json::json;
 use shapes::Drawing;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const GRAPH_HELP: &str = "\
 Examples:
@@ -39,18 +37,9 @@ pub(crate) struct GraphArgs {
     /// In which language
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// A folder of Python tools
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers
-    #[arg(long, value_name = "CONFIG", hide = true)]
-    pub(crate) mcp: Option<PathBuf>,
-    /// Which plan, if the file holds several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) plan: Option<String>,
-    /// The dialect, instead of finding out: plan, steps, workflow or agent
-    #[arg(long, value_name = "DIALECT")]
-    pub(crate) dialect: Option<String>,
+    /// How it is read.
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 /// The languages of drawings. (Doc comments on them would make a long help of their own.)
@@ -103,17 +92,8 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
 
 /// The findings about the document, and its graph unless there are errors. Tools are known by their metadata.
 fn compiled(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
-    if args.mcp.is_some() {
-        return Err(crate::chosen::no_mcp());
-    }
-    let choice = check::choice(args.plan.as_deref(), args.dialect.as_deref())?;
-    let config = Config::load(&places::config_files(&crate::environment::absolute(Path::new("."))), ui)?;
-    let mut chosen = crate::environment::chosen()?;
-    if !args.tools.is_empty() {
-        chosen.tools = args.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
-    }
-    let state_dir = places::state_dir(common.state_dir.as_deref())?;
-    block_on(0, check::one(&args.file, choice, &chosen, &config, &state_dir, ui))?
+    let check = Check::new(&args.reading, common, ui)?;
+    block_on(0, check.one(&args.file))?
 }
 
 #[cfg(test)]

@@ -122,6 +122,17 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
+/// A folded run's status as the index has it.
+pub(super) fn stored(status: selvedge_engine::RunStatus) -> RunStatus {
+    match status {
+        selvedge_engine::RunStatus::Running => RunStatus::Running,
+        selvedge_engine::RunStatus::Waiting => RunStatus::Waiting,
+        selvedge_engine::RunStatus::Completed => RunStatus::Completed,
+        selvedge_engine::RunStatus::Failed => RunStatus::Failed,
+        selvedge_engine::RunStatus::Cancelled => RunStatus::Cancelled,
+    }
+}
+
 /// A status for people, and its style.
 pub(super) fn status(status: RunStatus, driven: bool) -> (&'static str, &'static str) {
     match status {

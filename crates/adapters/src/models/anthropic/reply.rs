@@ -245,11 +245,7 @@ impl Assembler for Reply {
     }
 
     fn phase(&self) -> Phase {
-        match (self.ended, &self.stop) {
-            (true, _) => Phase::Ended,
-            (false, Some(_)) => Phase::Stopped,
-            (false, None) => Phase::Open,
-        }
+        Phase::of(self.ended, self.stop.is_some())
     }
 
     /// A call of the reply's own tool is the text, unless other tools are called too: then the reply is yet to come.

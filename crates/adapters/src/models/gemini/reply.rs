@@ -246,11 +246,7 @@ impl Assembler for Reply {
     }
 
     fn phase(&self) -> Phase {
-        match (self.ended, &self.stop) {
-            (true, _) => Phase::Ended,
-            (false, Some(_)) => Phase::Stopped,
-            (false, None) => Phase::Open,
-        }
+        Phase::of(self.ended, self.stop.is_some())
     }
 
     fn finish(self: Box<Self>) -> ModelReply {

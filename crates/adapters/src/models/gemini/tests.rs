@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::models::protocol::{Flaw, Phase};
-use crate::models::samples::{any_json, call, calling, pieces, request, said, schema, tool};
+use crate::models::samples::{any_json, call, calling, pieces, request, said, schema, settings, tool};
 use proptest::prelude::*;
-use selvedge_engine::{Message, ModelReply, ModelSettings, Role, Tokens};
+use selvedge_engine::{Message, ModelReply, Role, Tokens};
 use serde_json::{Value, json};
 
 const MODEL: &str = "gemini-3-pro";
@@ -211,14 +211,7 @@ fn settings_tools_and_schema_go_as_they_are() {
     let mut asked = request(vec![said(Role::User, "hi")]);
     asked.tools = vec![tool("search", parameters.clone()), tool("none", json!({"type": "object"}))];
     asked.schema = Some(schema());
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: Some(-3),
-        stop: vec!["END".to_owned()],
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = settings();
     let whole = body_of(MODEL, &asked, Form::default());
     assert_eq!(
         whole,

@@ -276,11 +276,7 @@ impl Assembler for Reply {
     }
 
     fn phase(&self) -> Phase {
-        match (self.done, &self.stop) {
-            (true, _) => Phase::Ended,
-            (false, Some(_)) => Phase::Stopped,
-            (false, None) => Phase::Open,
-        }
+        Phase::of(self.done, self.stop.is_some())
     }
 
     /// A refusal is text like any other: the run shows it instead of an empty reply.

@@ -4,8 +4,8 @@ mod properties;
 
 use super::*;
 use crate::models::protocol::{Flaw, Phase};
-use crate::models::samples::{call, calling, request, said, schema, tool};
-use selvedge_engine::{Message, ModelReply, ModelSettings, Role, Tokens};
+use crate::models::samples::{call, calling, request, said, schema, settings, tool};
+use selvedge_engine::{Message, ModelReply, Role, Tokens};
 use serde_json::{Value, json};
 
 fn body_of(request: &ModelRequest, form: Form) -> Value {
@@ -69,14 +69,7 @@ fn settings_tools_and_schema_go_as_they_are() {
     let mut asked = request(vec![]);
     asked.tools = vec![tool("search", json!({"type": "object", "properties": {"q": {}}}))];
     asked.schema = Some(schema());
-    asked.settings = ModelSettings {
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        max_tokens: Some(77),
-        seed: Some(-3),
-        stop: vec!["END".to_owned()],
-        extra: [("enable_thinking".to_owned(), Value::Bool(true))].into_iter().collect(),
-    };
+    asked.settings = settings();
     assert_eq!(
         body_of(&asked, Form::default().with(NO_STREAM)),
         json!({

@@ -2,7 +2,7 @@
 
 use crate::tools::isolation::confine::{COMPLAINT, Tried};
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Missing, Start, USERS};
-use crate::tools::process::{End, Environment, Finished, Launch, Policy, run};
+use crate::tools::process::{End, Environment, Finished, Launch, run};
 use crate::tools::store::write_whole;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -136,18 +136,9 @@ async fn attempt(
     let Start { program, args, .. } =
         Isolation::trial(launcher, bubblewrap, users).ok_or("its folder has a name that is not UTF-8")?;
     let finished = run(Launch {
-        program,
-        args,
-        environment: Environment::Clean(Vec::new()),
-        cwd: "/".into(),
-        stdin: Vec::new(),
         timeout: Duration::from_secs(10),
         output_bytes: 64 << 10,
-        stderr_is_output: false,
-        ends_with_stdout: false,
-        policy: Policy::default(),
-        confined: None,
-        watch: None,
+        ..Launch::own(program, args, Environment::Clean(Vec::new()), "/".into())
     })
     .await
     .map_err(|e| e.to_string())?;

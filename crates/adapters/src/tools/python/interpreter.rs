@@ -1,7 +1,7 @@
 //! Finding a Python that is there: none is ever downloaded.
 
 use crate::tools::diag::ToolError;
-use crate::tools::process::{End, Environment, Launch, Policy, run};
+use crate::tools::process::{End, Environment, Launch, run};
 use crate::tools::store::write_whole;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -115,20 +115,13 @@ fn candidates(asked_for: Option<&Path>) -> Vec<PathBuf> {
 }
 
 async fn probe(path: &Path) -> Result<Interpreter, String> {
+    let args = ["-I", "-S", "-c", PROBE].map(Into::into).into();
+    // Launchers of version managers need their own variables.
+    let environment = Environment::Inherited(Vec::new());
     let launch = Launch {
-        program: path.to_owned(),
-        args: ["-I", "-S", "-c", PROBE].map(Into::into).into(),
-        // Launchers of version managers need their own variables.
-        environment: Environment::Inherited(Vec::new()),
-        cwd: std::env::temp_dir(),
-        stdin: Vec::new(),
         timeout: Duration::from_secs(20),
         output_bytes: 64 << 10,
-        stderr_is_output: false,
-        ends_with_stdout: false,
-        policy: Policy::default(),
-        confined: None,
-        watch: None,
+        ..Launch::own(path.to_owned(), args, environment, std::env::temp_dir())
     };
     let finished = run(launch).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {

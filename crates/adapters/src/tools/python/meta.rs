@@ -2,7 +2,7 @@
 
 use crate::tools::diag::ToolError;
 use crate::tools::permissions::Declared;
-use crate::tools::process::{End, Environment, Launch, Policy, run};
+use crate::tools::process::{End, Environment, Launch, run};
 use crate::tools::python::environment::Dependencies;
 use crate::tools::python::interpreter::Interpreter;
 use selvedge_engine::{Effects, Warning};
@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 const READER: &str = include_str!("read_meta.py");
 /// The largest tool file that is looked at.
@@ -154,20 +153,12 @@ async fn read_batch(
     files: &[(PathBuf, PathBuf)],
 ) -> Result<Vec<Result<Metadata, ToolError>>, String> {
     let paths: Vec<_> = files.iter().map(|(copy, _)| copy).collect();
+    // No site packages, no user folder, no variables: the reader is ours and runs nothing of the tool's.
+    let args = ["-I", "-S", "-B", "-X", "utf8", "-c", READER].map(Into::into).into();
+    let environment = Environment::Clean(Vec::new());
     let launch = Launch {
-        program: python.path.clone(),
-        // No site packages, no user folder, no variables: the reader is ours and runs nothing of the tool's.
-        args: ["-I", "-S", "-B", "-X", "utf8", "-c", READER].map(Into::into).into(),
-        environment: Environment::Clean(Vec::new()),
-        cwd: std::env::temp_dir(),
         stdin: serde_json::to_vec(&paths).map_err(|e| e.to_string())?,
-        timeout: Duration::from_secs(60),
-        output_bytes: 64 << 20,
-        stderr_is_output: false,
-        ends_with_stdout: false,
-        policy: Policy::default(),
-        confined: None,
-        watch: None,
+        ..Launch::own(python.path.clone(), args, environment, std::env::temp_dir())
     };
     let finished = run(launch).await.map_err(|e| format!("{}: {e}", python.path.display()))?;
     if finished.end != End::Exited(0) {

@@ -2,7 +2,7 @@
 
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
-use crate::tools::process::{End, Environment, Finished, Launch, Policy, run};
+use crate::tools::process::{End, Environment, Finished, Launch, run};
 use crate::tools::python::interpreter::Interpreter;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -56,18 +56,9 @@ pub(super) async fn helper(
         changes.push((name.into(), None));
     }
     run(Launch {
-        program: program.to_owned(),
-        args,
-        environment: Environment::Inherited(changes),
-        cwd: cwd.to_owned(),
         stdin,
         timeout: PATIENCE,
-        output_bytes: 64 << 20,
-        stderr_is_output: false,
-        ends_with_stdout: false,
-        policy: Policy::default(),
-        confined: None,
-        watch: None,
+        ..Launch::own(program.to_owned(), args, Environment::Inherited(changes), cwd.to_owned())
     })
     .await
 }

@@ -7,7 +7,6 @@ use crate::look::{Found, runs, time};
 use crate::progress::seconds;
 use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
-use selvedge_store::RunStatus as Stored;
 
 /// Columns of a node's id at most, and of its line of time.
 const NODE: usize = 20;
@@ -40,7 +39,7 @@ pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &
 }
 
 fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus) {
-    let (status, style) = runs::status(stored(status), found.driven);
+    let (status, style) = runs::status(runs::stored(status), found.driven);
     let nodes = explained.story.nodes.len();
     let started = explained.story.nodes.iter().filter(|told| told.started.is_some()).count();
     let ended = explained.story.nodes.iter().filter(|told| told.ended.is_some() && !told.failed).count();
@@ -57,16 +56,6 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
     let took = ended.map(|to| format!(", {}", seconds(to.saturating_sub(found.info.started_ms))));
     let took = took.unwrap_or_default();
     page.line(&format!("  {}, {counts}{took}", page.paint(style, status)));
-}
-
-fn stored(status: RunStatus) -> Stored {
-    match status {
-        RunStatus::Running => Stored::Running,
-        RunStatus::Waiting => Stored::Waiting,
-        RunStatus::Completed => Stored::Completed,
-        RunStatus::Failed => Stored::Failed,
-        RunStatus::Cancelled => Stored::Cancelled,
-    }
 }
 
 /// Columns of the lines of time: a third of the page, less of a narrow one.

@@ -38,7 +38,7 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
     let room = page.width.saturating_sub(info.id.len() + 6).max(20);
     let name = cut(&clean(&info.name), room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", info.id))));
-    let (status, style) = runs::status(stored(view.status), report.driven);
+    let (status, style) = runs::status(runs::stored(view.status), report.driven);
     page.line(&format!("  {}{}", page.paint(DIM, "status    "), page.paint(style, status)));
     if moment.at < moment.of {
         page.labelled("  as of", DIM, INDENT, &format!("event {} of {}", moment.at, moment.of), 1);
@@ -75,16 +75,6 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
             _ => format!("{} at event {}", fork.run, fork.events),
         };
         page.labelled("  fork of", DIM, INDENT, &text, 2);
-    }
-}
-
-fn stored(status: RunStatus) -> Stored {
-    match status {
-        RunStatus::Running => Stored::Running,
-        RunStatus::Waiting => Stored::Waiting,
-        RunStatus::Completed => Stored::Completed,
-        RunStatus::Failed => Stored::Failed,
-        RunStatus::Cancelled => Stored::Cancelled,
     }
 }
 
