@@ -308,5 +308,9 @@ async fn http_get_fetches_within_limits() {
     let hang = call_within(&tools, "http_get", json!({"url": format!("{base}/hang")}), 0.4).await;
     fault(hang, Timeout, "tool_execution_timeout");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert!(get(format!("http://{nobody}/")).await.unwrap_err().transient);
+    let refused = get(format!("http://{nobody}/")).await.unwrap_err();
+    assert!(refused.transient);
+    // The words of model endpoints (C-04).
+    let words = "can't be reached: nothing listens there (connection refused); start the server, or check the address";
+    assert!(refused.fault.message.contains(words), "{}", refused.fault.message);
 }

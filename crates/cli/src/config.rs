@@ -2,6 +2,7 @@
 
 mod hidden;
 mod read;
+mod recovery;
 mod toml;
 
 use crate::failure::{Exit, Failure, text};
@@ -38,6 +39,34 @@ pub(crate) struct Limits {
     values: BTreeMap<&'static str, f64>,
 }
 
+/// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23). What is not set has its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    /// `model`: whether a model may decide what is done about a failed step.
+    pub(crate) model: Option<bool>,
+    /// `siblings`: what happens to the later steps when recovery gives up.
+    pub(crate) siblings: Option<Siblings>,
+    /// `retries` a step.
+    pub(crate) retries: Option<u32>,
+    /// `repairs` a step.
+    pub(crate) repairs: Option<u32>,
+    /// `replans` a run.
+    pub(crate) replans: Option<u32>,
+    /// `consecutive_failures` of a run.
+    pub(crate) consecutive_failures: Option<u32>,
+    /// `reflections` a step.
+    pub(crate) reflections: Option<u32>,
+}
+
+/// What happens to the steps after one that failed for good (D-16).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Siblings {
+    /// Those that can't depend on it run.
+    Finish,
+    /// None runs.
+    Hold,
+}
+
 /// Everything that is configured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
@@ -65,6 +94,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// `[budget]`.
     pub(crate) budget: Budget,
+    /// `[recovery]`.
+    pub(crate) recovery: Recovery,
 }
 
 impl Config {

@@ -168,6 +168,7 @@ impl From<StoreError> for Failure {
             StoreError::Full { .. } => (Exit::Environment, "C-14", "state-full"),
             StoreError::Locked { .. } => (Exit::Environment, "C-14", "state-locked"),
             StoreError::Io { .. } => (Exit::Environment, "C-14", "state-unusable"),
+            StoreError::LibraryChanged { .. } => (Exit::Environment, "C-14", "library-changed"),
             StoreError::OutOfOrder { .. } | StoreError::Closed => (Exit::Internal, "E-17", "internal-error"),
         };
         Self::new(exit, rule, code, &error.what()).help(error.help())

@@ -1,18 +1,21 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
 use crate::live::text::{cut, width};
+use crate::nodes::Nodes;
 use crate::ui::{Ui, one_line};
-use selvedge_engine::{Body, EffectId, Event, Fault, Graph, NodeIx, Outcome, Record, Request, State, Tokens};
+use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::Watcher;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use waits::Waits;
 
+mod data;
 mod waits;
 
 /// Characters of a value that a line shows.
 const SHOWN: usize = 160;
+const SHOWN_FIELD: usize = 60;
 /// Characters of a line in all, and columns that it takes in the narrowest terminal.
 const LONGEST: usize = 400;
 const SHORTEST: usize = 12;
@@ -32,12 +35,10 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct Seen {
     begun: Option<i64>,
-    /// Names of nodes, where they say more than the ids.
-    names: Option<HashMap<Arc<str>, Arc<str>>>,
+    known: Nodes,
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
-    values: HashSet<Arc<str>>,
     waits: Option<Waits>,
 }
 
@@ -57,9 +58,10 @@ impl Progress {
         }
         let progress = Self { ui: ui.clone(), live, seen: Mutex::default() };
         let mut seen = Seen { begun: Some(now), ..Seen::default() };
+        seen.known.follow(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
-            let title = seen.title(state, &node);
+            let title = seen.title(&node);
             progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
             let name = what.split(' ').next().unwrap_or_default().to_owned();
             seen.effects.insert(effect.clone(), (node, name, now));
@@ -79,7 +81,7 @@ impl Progress {
     /// to read to its end; a pipe gets all of it.
     fn line_to(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str, end: &str) {
         let since = format!("{:>8}", seconds(at.saturating_sub(seen.begun.unwrap_or(at))));
-        let urgent = ["fail ", "retry", "deny ", "ask  "].contains(&mark.1);
+        let urgent = ["fail ", "retry", "deny ", "ask  ", "param", "sync "].contains(&mark.1);
         let mut text = one_line(text, LONGEST);
         if let Some(columns) = self.ui.columns().filter(|_| !urgent) {
             let before = since.len() + mark.1.len() + 3;
@@ -93,6 +95,7 @@ impl Progress {
 impl Watcher for Progress {
     fn events(&self, state: &State, records: &[Record]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.known.follow(state);
         for record in records {
             self.event(&mut seen, state, record);
         }
@@ -109,20 +112,23 @@ impl Progress {
     fn event(&self, seen: &mut Seen, state: &State, record: &Record) {
         let at = record.at;
         let more = self.ui.verbose > 0;
+        if more {
+            self.resolved(seen, at, &record.event);
+        }
         match &record.event {
             Event::NodeStarted { node } => {
                 // What follows from an input of an earlier process has that one's time.
                 let started = at.max(seen.begun.unwrap_or(at));
                 seen.nodes.insert(node.clone(), Node { started, ..Node::default() });
                 if more || !self.live {
-                    let title = seen.title(state, node);
+                    let title = seen.title(node);
                     self.line(seen, at, ("36", "start"), &title);
                 }
             }
             Event::NodeFinished { node, fault, .. } => {
-                self.finished(seen, state, at, node, fault.as_ref());
-                if more && state.graph().nodes.len() <= MANY_NODES {
-                    self.values(seen, state, at, node);
+                self.finished(seen, at, node, fault.as_ref());
+                if more && fault.is_none() && state.graph().nodes.len() <= MANY_NODES {
+                    self.synced(seen, state, at, node);
                 }
             }
             Event::Requested { effect, .. } => {
@@ -151,7 +157,7 @@ impl Progress {
                 self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
             }
             Event::Asked { node, prompt, .. } => {
-                let text = format!("{} waits for a person: {prompt}", seen.title(state, node));
+                let text = format!("{} waits for a person: {prompt}", seen.title(node));
                 self.line(seen, at, ("35", "ask  "), &text);
             }
             Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {
@@ -161,8 +167,8 @@ impl Progress {
         }
     }
 
-    fn finished(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
-        let title = seen.title(state, node);
+    fn finished(&self, seen: &mut Seen, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
+        let title = seen.title(node);
         let mut text = String::new();
         // A node that is reported only here failed before it started, and took no time.
         if fault.is_none() || seen.nodes.contains_key(node) {
@@ -214,15 +220,29 @@ impl Progress {
         }
     }
 
-    /// Metadata that a node's result brought.
-    fn values(&self, seen: &mut Seen, state: &State, at: i64, node: &Arc<str>) {
-        let runtime = state.live_view().runtime;
-        for (name, (value, origin)) in runtime {
-            if origin == *node && seen.values.insert(format!("{node}\0{name}").into()) {
-                let text = format!("{node}: {name} = {}", one_line(&value.to_string(), SHOWN));
-                self.line(seen, at, ("2", "set  "), &text);
-            }
-        }
+    /// What became of placeholders: as written, and as used.
+    fn resolved(&self, seen: &Seen, at: i64, event: &Event) {
+        let Some(resolved) = data::resolved(&seen.known, event) else { return };
+        let data::Resolved { node, what, source, value } = resolved;
+        let node = if node.is_empty() { String::new() } else { format!("{node}: ") };
+        let (source, value) = (self.short(&source, SHOWN), self.short(&value, SHOWN));
+        self.line(seen, at, ("2", "param"), &format!("{node}{what} {source} → {value}"));
+    }
+
+    /// Metadata that a node's result brought (D-05).
+    fn synced(&self, seen: &Seen, state: &State, at: i64, node: &Arc<str>) {
+        let Some(fields) = data::synced(state, node) else { return };
+        let told: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name} = {}", self.short(&value.to_string(), SHOWN_FIELD)))
+            .collect();
+        let count = if fields.len() == 1 { "1 field".to_owned() } else { format!("{} fields", fields.len()) };
+        self.line(seen, at, ("2", "sync "), &format!("{node}: {count}: {}", told.join(", ")));
+    }
+
+    /// The beginning of a value. Keys are taken out before it is cut: half of one would be shown as it is (C-06).
+    fn short(&self, text: &str, most: usize) -> String {
+        one_line(&self.ui.redacted(text), most)
     }
 }
 
@@ -234,13 +254,11 @@ impl Seen {
     }
 
     /// A node's id and, where it says more, its name.
-    fn title(&mut self, state: &State, node: &str) -> String {
-        let named = |graph: &Graph| {
-            let nodes = graph.nodes.values().filter(|node| node.name != node.id);
-            nodes.map(|node| (node.id.clone(), node.name.clone())).collect()
-        };
-        let names = self.names.get_or_insert_with(|| named(state.graph()));
-        names.get(node).map_or_else(|| node.to_owned(), |name| format!("{node} {name}"))
+    fn title(&self, node: &str) -> String {
+        match self.known.get(node) {
+            Some(known) if *known.name != *node => format!("{node} {}", known.name),
+            _ => node.to_owned(),
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use crate::config::Config;
 use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::places;
 use crate::ui::Ui;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, Isolation, Launcher, Permissions};
+use selvedge_adapters::tools::{
+    Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Permissions, ToolError,
+};
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::ToolSource;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{
-    Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest,
+    Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest, Warning,
 };
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
 use selvedge_store::{DB_FILE, Mode, Store, StoreError};
@@ -102,8 +104,13 @@ pub(crate) fn broken(catalogue: &Catalogue, names: Option<&[&str]>) -> Vec<Diagn
     broken.map(|(_, error)| tool_diagnostic(error.clone())).collect()
 }
 
-/// Fixed calls of tools that can only be denied: known before anything runs.
-pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Result<(), Failure> {
+/// Whether a name means a built-in tool, which declares nothing: its calls are allowed or denied one by one.
+pub(crate) fn is_builtin(catalogue: &Catalogue, name: &str) -> bool {
+    catalogue.def(name).is_some_and(|def| &*def.source == "built-in")
+}
+
+/// The tools that fixed calls of a graph name and that can only deny them: known before anything runs.
+pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Vec<(Arc<str>, ToolError)> {
     let offered: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
     let mut fixed: BTreeSet<&Arc<str>> = BTreeSet::new();
     for leaf in graph.nodes.values().flat_map(|node| node.body.leaves.values()) {
@@ -111,11 +118,27 @@ pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Result<(), F
             fixed.insert(&call.tool);
         }
     }
-    let refused: Vec<_> = fixed.difference(&offered).filter_map(|tool| catalogue.refusal(tool)).collect();
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),
+    let refusal = |tool: &&Arc<str>| Some((Arc::clone(tool), catalogue.refusal(tool)?));
+    fixed.difference(&offered).filter_map(refusal).collect()
+}
+
+/// Goes on with a run's tools only where isolation is as required, and says which of its layers are missing now:
+/// `warnings` has what was missing when the run began.
+pub(crate) async fn confinement(
+    graph: &Graph,
+    catalogue: &Catalogue,
+    warnings: &mut Vec<Warning>,
+    ui: &Ui,
+) -> Result<(), Failure> {
+    let names: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
+    catalogue.require_isolation(&names).await?;
+    let missing = catalogue.isolation_warnings(&names).await;
+    for warning in &missing {
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
     }
+    warnings.retain(|warning| &*warning.code != ISOLATION_MISSING);
+    warnings.extend(missing);
+    Ok(())
 }
 
 /// A catalogue as the compiler sees it.

@@ -6,12 +6,12 @@
 
 mod check;
 mod doc;
-mod inputs;
+pub(crate) mod inputs;
 mod lower;
 mod names;
 mod read;
 mod read_node;
-mod shapes;
+pub(crate) mod shapes;
 mod slice;
 mod unused;
 

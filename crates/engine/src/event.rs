@@ -5,7 +5,7 @@
 
 use crate::effect::{EffectId, Outcome, ToolDef};
 use crate::fault::{Fault, Warning};
-use crate::graph::{AskKind, Graph};
+use crate::graph::{Action, AskKind, Graph};
 use crate::machine::Past;
 use crate::message::Role;
 use serde::{Deserialize, Serialize};
@@ -309,6 +309,53 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<Warning>,
     },
+    /// A leaf ended in a fault, and an edge of it says how to go on.
+    Caught {
+        /// Which node.
+        node: Arc<str>,
+        /// The fault.
+        fault: Fault,
+    },
+    /// What is done about the node's last fault (D-17, D-22).
+    Recovered {
+        /// Which node.
+        node: Arc<str>,
+        /// The action.
+        action: Action,
+        /// Who chose it.
+        by: Chooser,
+        /// Why, for people.
+        reason: String,
+        /// The tool to call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Arc<str>>,
+        /// Its parameters, as a template; absent: as the node has them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parameters: Option<Value>,
+        /// The repaired definition.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Value>,
+        /// What a replan is meant to do, for people (D-20).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        strategy: Option<Arc<str>>,
+        /// The steps of a replan, if they came along.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        steps: Option<Value>,
+    },
+    /// The compiled nodes of an effect's output take the place of a node and all later ones (D-20).
+    Spliced {
+        /// The node that is replaced.
+        node: Arc<str>,
+        /// The effect that compiled them.
+        effect: EffectId,
+    },
+    /// A node does not run, because it may depend on one that failed or was skipped (D-16).
+    NodeSkipped {
+        /// Which node.
+        node: Arc<str>,
+        /// The first node it may depend on that has no result.
+        because: Arc<str>,
+    },
     /// The run came to an end.
     Ended {
         /// How.
@@ -317,6 +364,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Fault>,
     },
+}
+
+/// Who chose what to do about a fault (D-22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Chooser {
+    /// A model.
+    Model,
+    /// The ladder of alternatives (D-18).
+    Ladder,
+    /// What counts when a model's answer does not parse (D-17).
+    Default,
 }
 
 /// What an appended message says (E-09's provenance): text is stated once in a journal.
@@ -379,6 +438,10 @@ impl Input {
             | Event::Asked { .. }
             | Event::Published { .. }
             | Event::NodeFinished { .. }
+            | Event::Caught { .. }
+            | Event::Recovered { .. }
+            | Event::Spliced { .. }
+            | Event::NodeSkipped { .. }
             | Event::Ended { .. } => return None,
         })
     }

@@ -10,6 +10,7 @@ use crate::ids::{LeafIx, NodeIx, Table, ThreadIx};
 use crate::message::Slice;
 use crate::template::{JsonTemplate, OnMissing, Template};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +60,12 @@ pub struct Node {
     /// The tool that gives the node its result, for `results.*.tool_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Arc<str>>,
+    /// Earlier nodes that it waits for whatever it observes (D-14); ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Arc<str>>,
+    /// How its flow may recover, and how often (D-17 … D-19).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Arc<Recovery>>,
 }
 
 /// What a node's failure means (P-16).
@@ -70,12 +77,16 @@ pub enum OnError {
     Fail,
     /// The run goes on without its result.
     Continue,
+    /// Later nodes that can't depend on it still run; those that can are skipped, and the run fails (D-16).
+    Finish,
 }
 
 /// The body of a node: leaves, of which one is live at a time; the first is the entry. Empty: does nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// The thread it owns while it runs: it sees all earlier writers, and no later one starts before it ends.
+    /// A flow without one has a scratch thread of its own, which nobody else sees and whose texts are no result;
+    /// its fixed calls appear on none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadIx>,
     /// The leaves.
@@ -89,6 +100,9 @@ pub struct Flow {
     /// Rounds of tool calls before the model has to conclude (P-14).
     #[serde(default)]
     pub max_rounds: u32,
+    /// The pure tool of the graph that turns steps into nodes, for [`Act::Compile`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<Arc<str>>,
 }
 
 /// One act of a flow and where it leads.
@@ -113,6 +127,9 @@ pub struct Edge {
 }
 
 /// A condition on the state of a flow: total and without effects.
+///
+/// A fault of a leaf that has a [`Guard::Fault`] edge is caught: the edges are then tried in order like after a
+/// success, so that one that is to be taken only after a fault stands before `Always`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guard {
@@ -120,8 +137,119 @@ pub enum Guard {
     Always,
     /// The last reply has tool calls.
     Calls,
-    /// `max_rounds` is reached, or every offered tool has a limit and none is left (P-14).
+    /// A limit of the leaf is reached. At [`Act::Turn`]: the rounds of reflection (D-19). At [`Act::Compile`]: it was
+    /// refused for the last time. Elsewhere: `max_rounds`, or every offered tool has a limit and none is left (P-14).
     Exhausted,
+    /// The leaf ended in a fault.
+    Fault,
+    /// The last decision is this one (D-17).
+    Act(Action),
+    /// The last decision is a replan and brought the steps along.
+    Steps,
+}
+
+/// What a recovery may do (D-17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The same tool, with other parameters, or again with the same.
+    RetryWithParams,
+    /// Another tool.
+    RetryWithTool,
+    /// A changed definition of the same step.
+    RepairStep,
+    /// Other steps from here on.
+    Replan,
+    /// The fault stands.
+    GiveUp,
+}
+
+impl Action {
+    /// The name in the journal and in the schema `reflection`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RetryWithParams => "retry_with_params",
+            Self::RetryWithTool => "retry_with_tool",
+            Self::RepairStep => "repair_step",
+            Self::Replan => "replan",
+            Self::GiveUp => "give_up",
+        }
+    }
+}
+
+/// How a node may recover from a fault, and how often (D-18, D-19).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recovery {
+    /// Whether a model decides.
+    pub model: bool,
+    /// Calls with other parameters or another tool that a model may ask for, per visit of the node.
+    pub retries: u32,
+    /// Repairs of the node's definition, per visit.
+    pub repairs: u32,
+    /// Replans of the run.
+    pub replans: u32,
+    /// Nodes in a row, in list order, that may fail for good before the run ends at once.
+    pub consecutive_failures: u32,
+    /// Times that a model is asked what to do, per visit.
+    pub reflections: u32,
+    /// What else may do the node's work, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            model: false,
+            retries: 3,
+            repairs: 1,
+            replans: 1,
+            consecutive_failures: 3,
+            reflections: 5,
+            alternatives: Vec::new(),
+        }
+    }
+}
+
+/// Another tool for a node (D-23).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// Its bound name.
+    pub tool: Arc<str>,
+    /// Its arguments; absent: those of the node's own call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<JsonTemplate>,
+}
+
+/// What a [`Act::Brief`] tells a model; each is one member of its JSON object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// `task`: this text.
+    Task(Arc<str>),
+    /// `step`: its definition.
+    Step(Value),
+    /// `parameters` of the call that failed, as resolved, or as written if they did not resolve.
+    Parameters,
+    /// `fault`: what went wrong.
+    Fault,
+    /// `tool`: the one that failed, with its schema.
+    Tool,
+    /// `tools`: all of the graph, with their schemas, outputs and effects.
+    Tools,
+    /// `tools`: all of the graph, by name and description only.
+    ToolNames,
+    /// `tools`: those that the latest reply with a list `tools` named; all if it named none that exists.
+    Chosen,
+    /// `metadata`: the merged view at the node (D-04).
+    Metadata,
+    /// `results`: which earlier nodes ran, and whether with success.
+    Results,
+    /// `diagnostics` of the last compile that was refused.
+    Diagnostics,
+    /// `left`: what the limits leave (D-19).
+    Left,
 }
 
 /// What a leaf does.
@@ -162,7 +290,50 @@ pub enum Act {
         /// A label of the publishing node that reports show.
         label: Arc<str>,
     },
+    /// Waits until the node stands first in line: all earlier ones have retired (D-16).
+    Turn,
+    /// Appends a user message to the flow's thread: the text, and the facts as one JSON object.
+    Brief {
+        /// Stands before the facts, with an empty line between.
+        text: Template,
+        /// In this order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<Fact>,
+    },
+    /// Reads the last reply, in the schema `reflection`, applies the limits and says what happens (D-17 … D-19).
+    Decide,
+    /// Runs the call that was decided on; its result is the node's.
+    Try {
+        /// How often a transient fault is tried again.
+        #[serde(default)]
+        retry: Retry,
+        /// Seconds the call may take, unless a repaired definition says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_s: Option<f64>,
+    },
+    /// Turns the `steps` of the last reply into nodes by the flow's compiler (D-20, D-21). Its arguments are
+    /// `{"steps", "strategy"?, "earlier": [{"id", "tool", "success"}]}` and the context; its output is
+    /// `{"nodes": [Node], "tools": {name: ToolDef}}` or `{"diagnostics": […]}`, which is a fault.
+    Compile {
+        /// Constant members of the arguments.
+        #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+        context: serde_json::Map<String, Value>,
+        /// How often it may be refused before [`Guard::Exhausted`] holds.
+        tries: u32,
+    },
+    /// Puts the compiled nodes in the place of this node and all later ones (D-20).
+    Splice,
 }
+
+impl Act {
+    /// Whether it is one call that the graph, and not a model's reply, names.
+    pub(crate) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Call(_) | Self::Try { .. } | Self::Compile { .. })
+    }
+}
+
+/// Names of tools that only the engine calls begin so; no model is told of them.
+pub const INTERNAL: &str = "selvedge__";
 
 /// A model call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -234,9 +405,12 @@ impl Graph {
         let bytes = serde_json::to_vec(self)?;
         Ok(hex(&Sha256::digest(bytes)))
     }
-    /// The effects that a call of `tool` has at `node` (E-22).
+    /// The effects that a call of `tool` has at `node` (E-22): what the node says of its own tool says nothing of
+    /// those that stand in for it.
     pub fn effects(&self, node: &Node, tool: &str) -> Effects {
-        node.effects.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
+        let own = node.recovery.is_none() || node.tool.as_deref() == Some(tool);
+        let says = node.effects.filter(|_| own);
+        says.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
     }
 }
 

@@ -50,6 +50,7 @@ pub mod event;
 pub mod fault;
 pub mod graph;
 pub mod ids;
+pub mod library;
 mod machine;
 pub mod message;
 mod messages;
@@ -58,9 +59,9 @@ mod schema;
 pub mod template;
 
 pub use effect::*;
-pub use event::{Body, Budget, End, Event, Fork, Input, Limits, Record, Start};
+pub use event::{Body, Budget, Chooser, End, Event, Fork, Input, Limits, Record, Start};
 pub use fault::{Fault, FaultKind, Warning};
-pub use graph::{AskKind, Graph};
+pub use graph::{Action, AskKind, Graph};
 pub use ids::*;
 pub use machine::{
     Asking, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage, View,

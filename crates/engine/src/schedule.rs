@@ -104,7 +104,14 @@ pub fn paths(flow: &Flow) -> Vec<&Path> {
             Act::Infer(infer) => {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
-            Act::Open { .. } | Act::Answer { .. } => {}
+            Act::Brief { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
+            Act::Open { .. }
+            | Act::Answer { .. }
+            | Act::Turn
+            | Act::Decide
+            | Act::Try { .. }
+            | Act::Compile { .. }
+            | Act::Splice => {}
         }
     }
     paths

@@ -33,6 +33,8 @@ mod support {
             effects: None,
             on_missing: OnMissing::default(),
             tool: None,
+            after: Vec::new(),
+            recovery: None,
         }
     }
 

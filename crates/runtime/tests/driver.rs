@@ -62,6 +62,8 @@ fn node(id: &str, leaves: Vec<Leaf>) -> Node {
         effects: None,
         on_missing: OnMissing::Fault,
         tool: None,
+            after: Vec::new(),
+            recovery: None,
     }
 }
 

@@ -101,6 +101,13 @@ pub enum StoreError {
         /// Number that was given.
         got: u64,
     },
+    /// Events for the library's journal were decided on by an older state of it.
+    LibraryChanged {
+        /// Number the next event must have.
+        expected: u64,
+        /// Number that was given.
+        got: u64,
+    },
     /// The store was closed, or its writer thread is gone.
     Closed,
 }
@@ -130,6 +137,9 @@ impl StoreError {
             Self::OutOfOrder { run, expected, got } => {
                 format!("event {got} cannot be appended to run \"{run}\": its next event is {expected}")
             }
+            Self::LibraryChanged { expected, got } => {
+                format!("the tool library has changed meanwhile: its next event is {expected}, not {got}")
+            }
             Self::Closed => "the store is closed".to_owned(),
         }
     }
@@ -158,6 +168,7 @@ impl StoreError {
             Self::UnknownBlob { .. } => "the state folder may be incomplete: restore it from a backup",
             Self::Driven { .. } => "wait for that process to end, or `selvedge cancel` the run there",
             Self::OutOfOrder { .. } => "read the run's journal again and continue from its last event",
+            Self::LibraryChanged { .. } => "try again",
             Self::Closed => "open the store again",
         }
     }
@@ -170,6 +181,7 @@ impl StoreError {
                 | Self::UnknownRun { .. }
                 | Self::UnknownBlob { .. }
                 | Self::OutOfOrder { .. }
+                | Self::LibraryChanged { .. }
         )
     }
 

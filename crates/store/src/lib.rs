@@ -19,6 +19,7 @@
 //! # Where things are
 //! - `schema.rs`: tables and migrations; `open.rs`: opening connections
 //! - `writer.rs`: the writer thread and its transactions; `reader.rs`: reading journals
+//! - `library.rs`: the tool library's journal
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
 //! - `lock.rs`: the driver's lock; `error.rs`: what can go wrong, and what to do then
 //!
@@ -44,6 +45,7 @@ mod commit;
 mod encode;
 mod error;
 mod index;
+mod library;
 mod lock;
 mod open;
 mod reader;

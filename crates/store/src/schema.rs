@@ -26,6 +26,11 @@
 //! is no fork) and have no gaps. Every referenced blob is there: it is written in the same transaction or earlier.
 //!
 //! **`blobs`**: contents by SHA-256. `hash` is the hash of `data`. Never changed or deleted.
+//!
+//! # Format 2
+//!
+//! **`library`**: the tool library's journal (A-17), one row an event; `n` from 1 without gaps, `at_ms` and `body` as in
+//! `journal`. Rows are inserted, never changed or deleted. Every version and call that an event names is in `blobs`.
 
 use std::path::Path;
 
@@ -64,6 +69,12 @@ pub(crate) const MIGRATIONS: &[&str] = &["
         key INTEGER PRIMARY KEY,
         hash BLOB NOT NULL UNIQUE,
         data BLOB NOT NULL
+    ) STRICT;
+", "
+    CREATE TABLE library (
+        n INTEGER PRIMARY KEY,
+        at_ms INTEGER NOT NULL,
+        body ANY NOT NULL
     ) STRICT;
 "];
 

@@ -210,7 +210,12 @@ impl Store {
         self.inner.writer.commits()
     }
 
-    fn send(&self, request: Request) -> Commit {
+    /// What the clones share.
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(crate) fn send(&self, request: Request) -> Commit {
         self.inner.writer.send(request, &self.inner.db)
     }
 }

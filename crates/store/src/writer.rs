@@ -21,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::commit::Done;
 use crate::schema::{self, MAX_NUMBER, journal_key, number_of};
-use crate::{BlobHash, Commit, Entry, NewRun, RunUpdate, StoreError, blobs, encode, index};
+use crate::{BlobHash, Commit, Entry, NewRun, RunUpdate, StoreError, blobs, encode, index, library};
 
 /// Requests that may be queued; a sender beyond that waits (E-12).
 const QUEUE: usize = 4096;
@@ -42,6 +42,7 @@ pub(crate) struct Request {
 enum Op {
     Create(NewRun),
     Append(String, Option<RunUpdate>),
+    Library,
     Blobs,
 }
 
@@ -75,6 +76,12 @@ impl Request {
 
     pub(crate) fn blob(hash: BlobHash, bytes: Vec<u8>) -> Self {
         Self { op: Op::Blobs, rows: Vec::new(), blobs: vec![(hash, bytes)] }
+    }
+
+    /// Events of the library, with the contents that they name.
+    pub(crate) fn library(entries: Vec<Entry>, contents: Vec<Vec<u8>>) -> Self {
+        let request = Self::new(Op::Library, entries);
+        contents.into_iter().fold(request, |request, bytes| request.with(BlobHash::of(&bytes), bytes))
     }
 
     fn new(op: Op, entries: Vec<Entry>) -> Self {
@@ -278,6 +285,15 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     let sql = |error| StoreError::from_sqlite(db, &error);
     let key = match &request.op {
         Op::Blobs => None,
+        Op::Library => {
+            let next = library::last(conn).map_err(sql)? + 1;
+            for (expected, row) in (next..).zip(&request.rows) {
+                if row.n != expected || i64::try_from(row.n).is_err() {
+                    return Err(StoreError::LibraryChanged { expected, got: row.n });
+                }
+            }
+            None
+        }
         Op::Append(id, update) => {
             let (key, shared) = index::key(conn, id)
                 .map_err(sql)?
@@ -296,6 +312,9 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
     }
+    if matches!(request.op, Op::Library) {
+        return insert_library(conn, &request.rows).map_err(sql);
+    }
     let Some(key) = key else { return Ok(()) };
     let mut insert =
         conn.prepare_cached("INSERT INTO journal (key, at_ms, body) VALUES (?1, ?2, ?3)").map_err(sql)?;
@@ -307,6 +326,19 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
             Body::Encoded(body) => insert.execute((key, row.at_ms, body.as_bytes())),
         }
         .map_err(sql)?;
+    }
+    Ok(())
+}
+
+/// Writes rows of the library's journal, whose numbers were checked.
+fn insert_library(conn: &Connection, rows: &[Row]) -> rusqlite::Result<()> {
+    let mut insert = conn.prepare_cached("INSERT INTO library (n, at_ms, body) VALUES (?1, ?2, ?3)")?;
+    for row in rows {
+        let n = row.n.cast_signed();
+        match &row.body {
+            Body::Plain(json) => insert.execute((n, row.at_ms, json))?,
+            Body::Encoded(body) => insert.execute((n, row.at_ms, body.as_bytes()))?,
+        };
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
 mod confined;
+mod shelved;
+
+pub use confined::ISOLATION_MISSING;
 
 use crate::http::Http;
 use crate::tools::Progress;
@@ -8,11 +11,12 @@ use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
 use crate::tools::diag::{CatalogueErrors, ErrorClass, ToolError};
 use crate::tools::isolation::Isolation;
+use crate::tools::library::Shelf;
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::{Permissions, Reach};
 use crate::tools::process::Policy;
 use crate::tools::python::tool::{Workshop, files_of, load};
-use crate::tools::python::{Environments, PythonTool};
+use crate::tools::python::PythonTool;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
@@ -32,7 +36,12 @@ pub struct CatalogueConfig {
     pub tool_dirs: Vec<PathBuf>,
     /// Folders of Python tools of the configuration: the second rank.
     pub config_dirs: Vec<PathBuf>,
-    /// Command tools of the configuration: the third rank, before the built-ins.
+    /// The library: the third rank, and the texts of versions that are in use nowhere else.
+    pub shelf: Option<Arc<dyn Shelf>>,
+    /// Whether calls are repeated to test tools: the network is off whatever a tool declares, which then needs no
+    /// permission.
+    pub replay: bool,
+    /// Command tools of the configuration: the fourth rank, before the built-ins.
     pub commands: Vec<CommandTool>,
     /// What the user allowed.
     pub permissions: Permissions,
@@ -71,6 +80,8 @@ impl CatalogueConfig {
             tool_dirs: Vec::new(),
             config_dirs: Vec::new(),
             commands: Vec::new(),
+            shelf: None,
+            replay: false,
             permissions: Permissions::default(),
             workspace: workspace.into(),
             tool_cache: tool_cache.into(),
@@ -141,23 +152,12 @@ impl Catalogue {
         let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
         let reach = Reach::new(&workspace, &config.permissions);
         let bench = Bench::new(reach, &config, workspace.clone(), Http::new());
-        let workshop = Workshop {
-            environments: Environments::new(&config.shared_cache, config.python.clone()),
-            cache: config.tool_cache.clone(),
-            workspace,
-            permissions: config.permissions.clone(),
-            limits: config.limits.clone(),
-            scratch_root: config.scratch_root.clone(),
-            isolation: config.isolation.clone(),
-            hidden: config.hidden.clone(),
-            #[cfg(target_os = "linux")]
-            warm: Default::default(),
-            progress: config.progress.clone(),
-        };
+        let workshop = Workshop::new(&config, workspace);
         let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
         gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
+        gathered.library(&workshop, config.shelf.as_ref()).await;
         gathered.commands(config.commands);
         gathered.builtins(config.shell_approval);
         if !gathered.errors.is_empty() {

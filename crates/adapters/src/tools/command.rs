@@ -147,7 +147,7 @@ impl CommandTool {
 }
 
 /// `./x` and `a/x` start at the declaration's folder, as a shell there would have it; `x` is looked up on PATH.
-fn dir_relative(dir: &Path, program: &str) -> PathBuf {
+pub(crate) fn dir_relative(dir: &Path, program: &str) -> PathBuf {
     if program.contains('/') { dir.join(program) } else { PathBuf::from(program) }
 }
 

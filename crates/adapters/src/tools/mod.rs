@@ -11,13 +11,14 @@ pub mod command;
 pub mod diag;
 mod failures;
 pub mod isolation;
+pub mod library;
 pub mod limits;
 pub mod permissions;
 pub mod process;
 pub mod python;
 mod store;
 
-pub use catalogue::{Catalogue, CatalogueConfig};
+pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING};
 pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};

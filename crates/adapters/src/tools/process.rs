@@ -6,12 +6,16 @@
 
 mod attend;
 mod collect;
+#[cfg(target_os = "linux")]
+mod owner;
 mod scratch;
 mod victim;
 
 use crate::tools::isolation::{Isolation, Start};
 use crate::tools::limits::ToolLimits;
 pub(crate) use attend::{Pipes, Talk, attend};
+#[cfg(target_os = "linux")]
+pub(crate) use owner::give_back;
 use rustix::process::Pid;
 pub use scratch::Scratch;
 pub(crate) use scratch::scratch_root;
@@ -48,6 +52,8 @@ pub struct Policy {
     pub processes: Option<u64>,
     /// Address space in bytes.
     pub memory_bytes: Option<u64>,
+    /// Memory in bytes of all processes together; needs control groups.
+    pub total_bytes: Option<u64>,
     /// The largest file in bytes.
     pub file_bytes: Option<u64>,
     /// Open files.
@@ -60,6 +66,7 @@ impl Policy {
         Self {
             processes: limits.processes,
             memory_bytes: limits.memory_bytes,
+            total_bytes: limits.memory_bytes,
             file_bytes: limits.file_bytes,
             open_files: limits.open_files,
             ..Self::default()
@@ -173,7 +180,7 @@ impl Finished {
 /// # Errors
 /// Only when the program cannot be started.
 pub async fn run(launch: Launch) -> io::Result<Finished> {
-    let (mut child, victim) = spawn(&launch).await?;
+    let (mut child, victim, start) = spawn(&launch).await?;
     let mut guard = Guard(Some(victim));
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
@@ -188,7 +195,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         watch: launch.watch,
     };
     let waiting = async { child.wait().await.map_or(End::Exited(-1), ended) };
-    let finished = attend(talk, pipes, waiting, || victim.kill()).await;
+    let finished = attend(talk, pipes, waiting, || start.kill(victim)).await;
     #[cfg(target_os = "linux")]
     if let Some(Confined { isolation, .. }) = &launch.confined {
         isolation.heed(&finished);
@@ -202,10 +209,12 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         }
     }
     guard.0 = None;
+    #[cfg(target_os = "linux")]
+    give_back(&launch.policy.write, start.user).await;
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch) -> io::Result<(Child, Victim)> {
+async fn spawn(launch: &Launch) -> io::Result<(Child, Victim, Start)> {
     let start = start(launch).await?;
     let mut command = Command::new(&start.program);
     command.args(&start.args);
@@ -227,7 +236,18 @@ async fn spawn(launch: &Launch) -> io::Result<(Child, Victim)> {
     }
     let child = started(command).await?;
     let victim = Victim::of(&child, start.sandbox);
-    Ok((child, victim))
+    Ok((child, victim, start))
+}
+
+impl Start {
+    /// Ends the process that was started and all that it started.
+    fn kill(&self, victim: Victim) {
+        victim.kill();
+        #[cfg(target_os = "linux")]
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+    }
 }
 
 /// The program as it is, or with what confines it around it.
@@ -235,7 +255,7 @@ async fn spawn(launch: &Launch) -> io::Result<(Child, Victim)> {
 async fn start(launch: &Launch) -> io::Result<Start> {
     use crate::tools::isolation::{bubblewrap::Inside, view::make_writable};
     let Some(Confined { isolation, scratch }) = &launch.confined else {
-        return Ok(Start { program: launch.program.clone(), args: launch.args.clone(), sandbox: false });
+        return Ok(plain(launch));
     };
     let found = isolation.found().await;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
@@ -257,7 +277,11 @@ async fn start(launch: &Launch) -> io::Result<Start> {
 
 #[cfg(not(target_os = "linux"))]
 async fn start(launch: &Launch) -> io::Result<Start> {
-    Ok(Start { program: launch.program.clone(), args: launch.args.clone(), sandbox: false })
+    Ok(plain(launch))
+}
+
+fn plain(launch: &Launch) -> Start {
+    Start::plain(launch.program.clone(), launch.args.clone())
 }
 
 /// Sets the child's limits from outside, before it has been given any input.

@@ -9,7 +9,7 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
-use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::{Catalogue, ToolError};
 use selvedge_dialects::compile::{self, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
@@ -84,12 +84,18 @@ impl<'c> Check<'c> {
             let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
-                for span in naming(&source, &limits, &role) {
+                for span in naming(&source, &limits, &["model"], &role) {
                     let finding = Finding::warning("C-08", "no-model-for-role", span, message.clone());
                     diagnostics.push(finding.help(help.clone()));
                 }
             }
-            let findings = with_broken(diagnostics.report(&source), &document.tools(), &catalogue);
+            // A run may be given permissions that a check is not: only a warning.
+            for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &source, &limits).0) {
+                diagnostics.push(Finding { severity: Severity::Warning, ..finding });
+            }
+            let names = document.tools();
+            let mut findings = with_broken(diagnostics.report(&source), &names, &catalogue);
+            findings.extend(undeclared(&names, &catalogue));
             let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
             return Ok((findings, graph));
         }
@@ -112,20 +118,54 @@ fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Ca
     findings
 }
 
-/// Where a document names a model or a role of one (P-26).
-pub(super) fn naming(source: &Source, limits: &DocumentLimits, name: &str) -> Vec<Span> {
-    fn look(node: &Node<'_>, name: &str, found: &mut Vec<Span>) {
-        node.as_array().unwrap_or_default().iter().for_each(|element| look(element, name, found));
+/// Warnings about the named tools that declare more than is allowed here: with the same permissions, a run refuses
+/// them with exit 2.
+fn undeclared(names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
+    let refused = names.iter().filter(|name| !setup::is_builtin(catalogue, name));
+    let refused = refused.filter_map(|name| catalogue.refusal(name)).map(tool_diagnostic);
+    refused.map(|finding| Diagnostic { severity: Severity::Warning, ..finding }).collect()
+}
+
+/// Fixed calls of built-ins that can only be denied: where the document names them, and those that it names in no
+/// place that is known.
+pub(super) fn not_allowed(
+    graph: &Graph,
+    catalogue: &Catalogue,
+    source: &Source,
+    limits: &DocumentLimits,
+) -> (Vec<Finding>, Vec<ToolError>) {
+    let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
+    for (tool, error) in setup::denied_calls(graph, catalogue) {
+        // What a Python tool declares is said about its file.
+        if error.file.is_some() {
+            continue;
+        }
+        let spans = naming(source, limits, &["initial_tool_name", "tool", "tool_name"], &tool);
+        for span in &spans {
+            let finding = Finding::error(error.rule, "tool-not-allowed", *span, error.message.as_str());
+            placed.push(finding.help(error.help.as_str()));
+        }
+        if spans.is_empty() {
+            unplaced.push(error);
+        }
+    }
+    (placed, unplaced)
+}
+
+/// Where a document names something under one of these keys: a model or a role of one (P-26), a tool.
+pub(super) fn naming(source: &Source, limits: &DocumentLimits, keys: &[&str], name: &str) -> Vec<Span> {
+    fn look(node: &Node<'_>, keys: &[&str], name: &str, found: &mut Vec<Span>) {
+        node.as_array().unwrap_or_default().iter().for_each(|element| look(element, keys, name, found));
         for member in node.as_object().unwrap_or_default() {
             match member.value.as_str() {
-                Some(text) if member.key == "model" && text == name => found.push(member.value.span),
-                _ => look(&member.value, name, found),
+                Some(text) if keys.contains(&&*member.key) && text == name => found.push(member.value.span),
+                _ => look(&member.value, keys, name, found),
             }
         }
     }
     let mut found = Vec::new();
     if let Some(root) = selvedge_dialects::json::parse(source, limits, &mut Diagnostics::new()) {
-        look(&root, name, &mut found);
+        look(&root, keys, name, &mut found);
     }
     found
 }

@@ -206,6 +206,7 @@ impl Source {
         };
         let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
         let mut warnings = chosen.warnings.clone();
+        setup::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
         if over.cost.is_some() {
             warnings.extend(models::unpriced(chosen, config, &roles(self.state.graph())));
         }

@@ -118,6 +118,7 @@ pub(crate) fn go_on(
             let roles = roles(state.graph());
             let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
             let mut inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
+            setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, &ui).await?;
             // After a resume, which compares with what the old models said (E-29).
             inputs.push(Input::Models(models.names.clone()));
             Ok::<_, Failure>((catalogue, models, inputs))

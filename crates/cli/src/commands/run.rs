@@ -8,7 +8,7 @@ use crate::chosen::{self, Chosen};
 use crate::commands::check::{self, Sketch};
 use crate::config::Config;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure, text};
+use crate::failure::{Exit, Failure, text, tool_diagnostic};
 use crate::models::{self, Models};
 use crate::places;
 use crate::secrets;
@@ -155,7 +155,7 @@ pub(super) async fn prepare(
         Some(done) => done,
         None => self::compiled(&read, &Known(&catalogue))?,
     };
-    setup::denied_calls(&graph, &catalogue)?;
+    read.allowed(&graph, &catalogue, config)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
     let mut others = concerning(&names, catalogue.warnings());
     others.extend(catalogue.isolation_warnings(&names).await);
@@ -193,11 +193,22 @@ fn once(warnings: &mut Vec<Warning>) {
 }
 
 impl Read {
+    /// Refuses fixed calls of built-ins that can only be denied, with the places of their names.
+    fn allowed(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Result<(), Failure> {
+        let (placed, unplaced) =
+            check::not_allowed(graph, catalogue, &self.source, &config.limits.document());
+        let mut found = Diagnostics::new();
+        placed.into_iter().for_each(|finding| found.push(finding));
+        let mut refused = found.report(&self.source);
+        refused.extend(unplaced.into_iter().map(tool_diagnostic));
+        if refused.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, refused)) }
+    }
+
     /// A failure about a model that nobody plays, at the place in the document that names it (C-08).
     fn placed(&self, failure: Failure, chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Failure {
         let of_role = failure.diagnostics.first().is_some_and(|first| first.code == "no-model-for-role");
         let Some(role) = models::unplayed(chosen, config, roles).filter(|_| of_role) else { return failure };
-        match check::naming(&self.source, &config.limits.document(), &role).first() {
+        match check::naming(&self.source, &config.limits.document(), &["model"], &role).first() {
             Some(span) => {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 let mut found = Diagnostics::new();
@@ -216,9 +227,8 @@ fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
     if !broken.is_empty() {
         return Err(Failure::findings(Exit::Usage, broken));
     }
-    let built_in = |name: &str| catalogue.def(name).is_some_and(|def| &*def.source == "built-in");
-    let refused: Vec<_> =
-        names.iter().filter(|name| !built_in(name)).filter_map(|name| catalogue.refusal(name)).collect();
+    let declared = names.iter().filter(|name| !setup::is_builtin(catalogue, name));
+    let refused: Vec<_> = declared.filter_map(|name| catalogue.refusal(name)).collect();
     match refused.is_empty() {
         true => Ok(()),
         false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),

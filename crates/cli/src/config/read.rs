@@ -66,9 +66,9 @@ const EFFECTS: [(&str, Effects); 4] = [
 ];
 
 /// One file being read.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     folder: &'a Path,
-    diagnostics: &'a mut Diagnostics,
+    pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 /// Puts what a file says over what `config` has; relative paths start at `folder`. Returns the roles that it gives
@@ -104,6 +104,9 @@ pub(super) fn read(
     }
     if let Some(budget) = fields.given("budget") {
         reader.budget(budget, config);
+    }
+    if let Some(recovery) = fields.given("recovery") {
+        reader.recovery(recovery, config);
     }
     if let Some(mcp) = fields.member("mcp") {
         reader.diagnostics.push(

@@ -116,3 +116,38 @@ fn a_later_file_goes_over_an_earlier_one_key_by_key() {
     assert_eq!((config.roles["a"].as_str(), config.roles["b"].as_str()), ("1", "2"));
     assert_eq!((config.budget.calls, config.budget.cost), (Some(1), Some(3.0)));
 }
+
+/// C-14, D-19, D-23: every key is read; what is wrong is an error at its place.
+#[test]
+fn recovery_is_read_strictly() {
+    let (config, findings) = read(
+        "[recovery]\nmodel = false\nsiblings = \"hold\"\nretries = 0\nrepairs = 2\nreplans = 3\n\
+         consecutive_failures = 4\nreflections = 6\n",
+    );
+    assert_eq!(findings, [""; 0]);
+    let expected = Recovery {
+        model: Some(false),
+        siblings: Some(Siblings::Hold),
+        retries: Some(0),
+        repairs: Some(2),
+        replans: Some(3),
+        consecutive_failures: Some(4),
+        reflections: Some(6),
+    };
+    assert_eq!(config.recovery, expected);
+    assert_eq!(read("").0.recovery, Recovery::default());
+    let (_, findings) = read(
+        "[recovery]\nmodel = 1\nsiblings = \"holds\"\nretries = -1\nreplans = 1.5\nconsecutive_failures = 0\n\
+         reflexions = 1\nother = 1\n",
+    );
+    let expected = [
+        "2:9 error wrong-type",
+        "3:12 error unknown-value",
+        "4:11 error bad-limit",
+        "5:11 error bad-limit",
+        "6:24 error bad-limit",
+        "7:1 error unknown-field",
+        "8:1 warning unknown-field",
+    ];
+    assert_eq!(findings, expected);
+}

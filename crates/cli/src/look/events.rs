@@ -26,7 +26,7 @@ pub(super) fn with_head(entry: &Entry) -> String {
 
 /// The node that an effect belongs to: the first part of its id, in which `%`, `/` and `~` of a node's id are
 /// escaped, and which ends with the visit (E-06).
-pub(super) fn node_of(effect: &str) -> String {
+pub(crate) fn node_of(effect: &str) -> String {
     let path = effect.split('/').next().unwrap_or_default();
     let id = path.split('~').next().unwrap_or_default();
     id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%")
@@ -145,6 +145,7 @@ fn style(event: &Event) -> &'static str {
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
         Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
+        Event::Caught { .. } | Event::Recovered { .. } | Event::NodeSkipped { .. } => YELLOW,
         _ if event.is_input() => CYAN,
         _ => "",
     }
@@ -192,6 +193,13 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::Asked { ask, node, prompt, .. } => (node.to_string(), format!("{ask}: {prompt}")),
         Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
         Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_ref())),
+        Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
+        Event::Recovered { node, action, tool, reason, .. } => {
+            let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
+            (node.to_string(), format!("{}{tool}: {reason}", action.name()))
+        }
+        Event::Spliced { node, effect } => (node.to_string(), format!("new steps from {effect}")),
+        Event::NodeSkipped { node, because } => (node.to_string(), format!("may depend on {because}")),
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
             let fault = fault_text(fault.as_ref());

@@ -4,7 +4,7 @@
 pub(crate) mod args;
 pub(crate) mod completions;
 mod doctor;
-mod events;
+pub(crate) mod events;
 pub(crate) mod explain;
 mod export;
 pub(crate) mod graph;
@@ -17,7 +17,7 @@ mod replay;
 mod runs;
 pub(crate) mod schema;
 mod show;
-mod time;
+pub(crate) mod time;
 mod waits;
 
 pub(crate) use doctor::doctor;

@@ -77,13 +77,16 @@ fn metadata_is_merged_and_names_its_origin() {
     let view = shown(&place, &["one", "--metadata"]);
     assert_eq!(view["topic"], json!({"value": 7, "origin": "initial"}));
     assert_eq!(view["sum"]["value"], json!(5));
-    assert_eq!((&view["sum"]["origin"], &view["a_sum"]["origin"]), (&json!("a"), &json!("a")));
+    assert_eq!((&view["sum"]["origin"], &view["a_sum"]["origin"]), (&json!("a.sum"), &json!("a.sum")));
     // D-02: what a node brought goes over what the run was started with.
-    assert_eq!(view["by"], json!({"value": "add", "origin": "a"}));
+    assert_eq!(view["by"], json!({"value": "add", "origin": "a.by"}));
     let before = shown(&place, &["one", "--metadata", "--at", "1"]);
     assert_eq!(before["by"], json!({"value": "hand", "origin": "initial"}));
     let table = page(&place, &["one", "--metadata"]);
-    assert!(table.contains("initial") && table.contains("a_sum"), "{table}");
+    assert!(table.contains("initial") && table.contains("a.by, over initial"), "{table}");
+    let at = table.find("ORIGIN").unwrap();
+    let lines_up = |line: &str| line.as_bytes()[at - 1] == b' ' && line.as_bytes()[at] != b' ';
+    assert!(table.lines().all(lines_up), "{table}");
 }
 
 #[test]

@@ -129,3 +129,20 @@ fn unit_at(inside: &str, at: usize) -> Option<Unit> {
     let plain = Unit { written: character.len_utf8(), character };
     if character == '\\' { Some(read_escape(rest).unwrap_or(plain)) } else { Some(plain) }
 }
+
+/// Where each byte of the string that a literal stands for is written: an offset into the document's `text` for
+/// every offset into the string, its end included. `literal` is the literal's place, quotes included.
+pub fn offsets_in_string(text: &str, literal: Span) -> Vec<u32> {
+    let inside_start = literal.start as usize + 1;
+    let inside_end = (literal.end as usize).saturating_sub(1).max(inside_start);
+    let inside = text.get(inside_start..inside_end).unwrap_or_default();
+    let mut offsets = Vec::with_capacity(inside.len() + 1);
+    let mut written = 0;
+    while let Some(unit) = unit_at(inside, written) {
+        let place = Span::new(inside_start + written, inside_start + written).start;
+        offsets.extend(std::iter::repeat_n(place, unit.character.len_utf8()));
+        written += unit.written;
+    }
+    offsets.push(Span::new(inside_start + written, inside_start + written).start);
+    offsets
+}

@@ -10,10 +10,10 @@ use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 
-pub(super) const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
+pub(crate) const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
 
 /// Reads `inputs`: `{name: {description?, type?, default?}}`.
-pub(super) fn read(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Input> {
+pub(crate) fn read(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Input> {
     let Some(members) = node.as_object() else {
         let help = "write {\"name\": {\"description\": …, \"type\": …, \"default\": …}}";
         let error = TypeError { field: "inputs", expected: "an object", rule: "P-23", help };
@@ -69,10 +69,20 @@ pub fn initial_metadata(
     given: &Map<String, Value>,
     diagnostics: &mut Diagnostics,
 ) -> Map<String, Value> {
+    layer(&plan.inputs, &plan.metadata, given, diagnostics)
+}
+
+/// The same of the declared inputs and the metadata of a document of any dialect.
+pub(crate) fn layer(
+    inputs: &[Input],
+    metadata: &Map<String, Value>,
+    given: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) -> Map<String, Value> {
     let mut values = Map::new();
-    for input in &plan.inputs {
+    for input in inputs {
         let name = input.name.value.as_ref();
-        let (value, which) = match (given.get(name), plan.metadata.get(name)) {
+        let (value, which) = match (given.get(name), metadata.get(name)) {
             (Some(value), _) => (value, "the given value"),
             (None, Some(value)) => (value, "its value in `metadata`"),
             (None, None) => match &input.default {
@@ -92,7 +102,7 @@ pub fn initial_metadata(
         };
         check_type(input, value, input.name.span, which, diagnostics);
     }
-    values.extend(plan.metadata.clone());
+    values.extend(metadata.clone());
     values.extend(given.clone());
     values
 }

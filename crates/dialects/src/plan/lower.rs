@@ -131,6 +131,8 @@ impl NodeLowering<'_> {
                 NodeKind::ToolFirst { tool, .. } => Some(tool.value.clone()),
                 NodeKind::LlmFirst => None,
             },
+            after: Vec::new(),
+            recovery: None,
         })
     }
 
@@ -238,6 +240,7 @@ impl NodeLowering<'_> {
             tools: self.node.tools.iter().map(|tool| tool.value.clone()).collect(),
             call_limits,
             max_rounds: self.node.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
+            compiler: None,
         })
     }
 }

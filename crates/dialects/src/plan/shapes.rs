@@ -11,11 +11,11 @@ use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Spanned};
 use crate::{Diagnostics, Finding, Source};
 
-pub(super) const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
-pub(super) const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };
+pub(crate) const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
+pub(crate) const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };
 
 /// `retry`: an integer, or `{"max", "backoff_s"}` (`P-24`).
-pub(super) fn retry(
+pub(crate) fn retry(
     node: &Node<'_>,
     source: &Source,
     diagnostics: &mut Diagnostics,
@@ -41,7 +41,7 @@ pub(super) fn retry(
 }
 
 /// `budget`: `{"calls", "tokens", "cost"}` (`P-24`). Whole numbers may be written as `1e6`.
-pub(super) fn budget(node: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Budget {
+pub(crate) fn budget(node: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Budget {
     let Some(fields) = Fields::open(node, &BUDGET, "P-24", diagnostics) else {
         return Budget::default();
     };
@@ -81,7 +81,7 @@ fn whole(
 }
 
 /// `output_schema`: a JSON Schema, which is an object or a boolean (`E-33`).
-pub(super) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Spanned<Arc<Value>>> {
+pub(crate) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Spanned<Arc<Value>>> {
     if !matches!(node.kind, Kind::Object(_) | Kind::Bool(_)) {
         let help = "write a JSON Schema, such as {\"type\": \"object\", \"properties\": {…}}";
         let expected = "a JSON Schema (an object)";
@@ -121,7 +121,7 @@ fn descend<'n, 's>(node: &'n Node<'s>, pointer: &str) -> Option<&'n Node<'s>> {
 }
 
 /// A list of names, each once: a repetition is a warning. `null` elements and empty names are errors.
-pub(super) fn names(
+pub(crate) fn names(
     node: &Node<'_>,
     field: &'static str,
     rule: &'static str,
@@ -157,7 +157,7 @@ pub(super) fn names(
 }
 
 /// `stop`: a text or a list of texts.
-pub(super) fn stop(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+pub(crate) fn stop(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
     match node.as_str() {
         Some(text) => vec![Spanned::new(text.into(), node.span)],
         None => names(node, "stop", "P-10", diagnostics),

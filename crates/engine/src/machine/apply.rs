@@ -69,6 +69,10 @@ impl State {
                 self.warnings.extend(warnings.iter().cloned());
                 self.at_node(node, |state, ix| state.apply_finished(ix, fault.clone()));
             }
+            Event::Caught { .. }
+            | Event::Recovered { .. }
+            | Event::Spliced { .. }
+            | Event::NodeSkipped { .. } => {}
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }
     }
@@ -157,6 +161,7 @@ impl State {
         let holds = |guard: Guard| match guard {
             Guard::Always => true,
             Guard::Calls => !frame.reply_calls.is_empty(),
+            Guard::Fault | Guard::Act(_) | Guard::Steps => false,
             Guard::Exhausted => {
                 let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
                     Some(limit) => frame.calls.get(tool).copied().unwrap_or(0) >= *limit,

@@ -34,6 +34,15 @@ impl State {
             }
             (Act::Call(_), LeafPhase::Ask(answer)) => answer.is_some(),
             (Act::Call(_) | Act::Answer { .. } | Act::Ask(..), _) => false,
+            (
+                Act::Turn
+                | Act::Brief { .. }
+                | Act::Decide
+                | Act::Try { .. }
+                | Act::Compile { .. }
+                | Act::Splice,
+                _,
+            ) => false,
         }
     }
 
@@ -79,6 +88,12 @@ impl State {
                 LeafPhase::Calls(phase) => Some(self.derive_calls(node, frame, phase)),
                 _ => None,
             },
+            Act::Turn
+            | Act::Brief { .. }
+            | Act::Decide
+            | Act::Try { .. }
+            | Act::Compile { .. }
+            | Act::Splice => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `http_get`: one document, with its redirects, within limits. A refusal by the site is an output.
 
 use super::{Bench, passing};
-use crate::http::{chain, is_loopback, shown};
+use crate::http::{Trouble, chain, is_loopback, shown};
 use crate::tools::failures::{denied, input_error, over_limit, tool_failure};
 use reqwest::{Response, Url};
 use selvedge_engine::Failure;
@@ -53,8 +53,20 @@ fn redirect(url: &Url, response: &Response) -> Option<Url> {
     url.join(place).ok()
 }
 
+/// No connection: in the words that model endpoints have for it (C-04).
 fn unreachable(url: &Url, error: reqwest::Error) -> Failure {
-    passing(format!("{} cannot be fetched: {}", shown(url), chain(&error.without_url())))
+    let Trouble { words, help, lasting } = Trouble::of(&error.without_url(), url);
+    let mut message = format!("{} can't be reached: {words}", shown(url));
+    if !help.is_empty() {
+        // What a model's endpoint is configured with is an argument here.
+        message.push_str(&format!("; {}", help.replace("base_url", "the address")));
+    }
+    Failure { transient: !lasting, ..passing(message) }
+}
+
+/// A connection that broke before the reply was whole.
+fn broken(url: &Url, error: reqwest::Error) -> Failure {
+    passing(format!("{} broke the connection off: {}", shown(url), chain(&error.without_url())))
 }
 
 async fn document(bench: &Bench, url: &Url, mut response: Response) -> Result<Value, Failure> {
@@ -69,7 +81,7 @@ async fn document(bench: &Bench, url: &Url, mut response: Response) -> Result<Va
         }
     }
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|e| unreachable(url, e))? {
+    while let Some(piece) = response.chunk().await.map_err(|e| broken(url, e))? {
         body.extend_from_slice(&piece);
         if body.len() as u64 > bench.limits.tool_output_bytes {
             return Err(over_limit("http_get", &bench.limits));

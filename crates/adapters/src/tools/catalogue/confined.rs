@@ -2,11 +2,14 @@
 
 use super::{Catalogue, Kind};
 use crate::tools::builtin::Builtin;
-use crate::tools::diag::ToolError;
+use crate::tools::diag::{CatalogueErrors, ToolError};
 use crate::tools::isolation::Isolation;
 use selvedge_engine::Warning;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The code of the warning about a layer that is missing.
+pub const ISOLATION_MISSING: &str = "isolation-layer-missing";
 
 impl Kind {
     /// Whether it runs code that is not the user's own: the user's commands are not isolated, and what other built-ins
@@ -29,7 +32,7 @@ impl Catalogue {
         }
         let missing = &self.isolation().found().await.missing;
         let warning = |missing: &crate::tools::isolation::Missing| Warning {
-            code: "isolation-layer-missing".into(),
+            code: ISOLATION_MISSING.into(),
             message: format!(
                 "tools run without the isolation layer `{}` ({}): {}",
                 missing.layer,
@@ -39,6 +42,18 @@ impl Catalogue {
             node: None,
         };
         missing.iter().map(warning).collect()
+    }
+
+    /// Refuses the named tools where isolation is required and a layer of it is missing: what
+    /// [`Self::prepare`] does too, for runs that go on without preparing anything.
+    ///
+    /// # Errors
+    /// Exit 4, with each missing layer and why.
+    pub async fn require_isolation(&self, names: &[&str]) -> Result<(), CatalogueErrors> {
+        match self.unconfined(names).await {
+            None => Ok(()),
+            Some(error) => Err(error.into()),
+        }
     }
 
     /// Why none of the named tools is to run, where isolation is required and a layer of it is missing.

@@ -5,6 +5,7 @@ use crate::tools::isolation::view::{SHARED_MEMORY, Seen, View, system};
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Start};
 use crate::tools::process::Policy;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
@@ -31,13 +32,9 @@ pub(crate) struct Inside<'a> {
 
 impl Isolation {
     /// How to start a program with the layers that were found to work; without a launcher, it is started as it is.
-    pub(crate) fn start(&self, found: &Found, inside: &Inside<'_>) -> std::io::Result<Start> {
+    pub(crate) fn start(&self, found: &Found, inside: &Inside<'_>) -> io::Result<Start> {
         let Some(launcher) = &self.0.launcher else {
-            return Ok(Start {
-                program: inside.program.to_owned(),
-                args: inside.args.to_vec(),
-                sandbox: false,
-            });
+            return Ok(Start::plain(inside.program.to_owned(), inside.args.to_vec()));
         };
         let user = self.user(found);
         if let Some(user) = user {
@@ -49,14 +46,22 @@ impl Isolation {
         let mut tail =
             vec![OsString::from(serde_json::to_string(&order)?), "--".into(), inside.program.into()];
         tail.extend_from_slice(inside.args);
-        Ok(match &found.bubblewrap {
-            Some(bubblewrap) => wrapped(bubblewrap, launcher, inside, user.is_some(), &view, tail),
+        let start = match &found.bubblewrap {
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, inside, user, &view, tail),
             None => {
                 let mut args: Vec<OsString> = launcher.args.iter().map(Into::into).collect();
                 args.append(&mut tail);
-                Start { program: launcher.program.clone(), args, sandbox: false }
+                Start { user, ..Start::plain(launcher.program.clone(), args) }
             }
-        })
+        };
+        let group = match &found.groups {
+            // Each of its calls has one.
+            Some(groups) if inside.server => groups.empty(),
+            Some(groups) => groups.limited(inside.policy),
+            None => return Ok(start),
+        };
+        let group = group.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", Layer::Cgroups)))?;
+        Ok(start.in_group(launcher, group))
     }
 
     /// How to try all layers: the program says how each of them went.
@@ -77,10 +82,10 @@ impl Isolation {
         order.probe = true;
         let tail = vec![OsString::from(serde_json::to_string(&order).ok()?)];
         Some(match bubblewrap {
-            Some(bubblewrap) => wrapped(bubblewrap, launcher, &inside, user.is_some(), &view, tail),
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, &inside, user, &view, tail),
             None => {
                 let args = launcher.args.iter().map(OsString::from).chain(tail).collect();
-                Start { program: launcher.program.clone(), args, sandbox: false }
+                Start { user, ..Start::plain(launcher.program.clone(), args) }
             }
         })
     }
@@ -103,7 +108,7 @@ fn order(launcher: &Launcher, found: &Found, inside: &Inside<'_>, user: Option<u
         server: inside.server,
         limits: found.holds(Layer::Limits).then_some(limits),
         // A server restricts each of its calls to the call's own scratch folder, and has mounts to make before.
-        files: (found.holds(Layer::Landlock) && !inside.server).then(|| view.files()),
+        files: (found.holds(Layer::Landlock) && !inside.server).then(|| view.files(found.holds(Layer::Namespaces))),
         seccomp: found.holds(Layer::Seccomp),
         network: policy.network,
         keep_rights: false,
@@ -116,7 +121,7 @@ fn wrapped(
     bubblewrap: &Path,
     launcher: &Launcher,
     inside: &Inside<'_>,
-    changes_user: bool,
+    user: Option<u32>,
     view: &View,
     tail: Vec<OsString>,
 ) -> Start {
@@ -129,7 +134,7 @@ fn wrapped(
     args.add(["--die-with-parent", "--new-session", "--as-pid-1"]);
     if rustix::process::geteuid().is_root() {
         args.add(["--cap-drop", "ALL"]);
-        for right in RIGHTS.iter().filter(|_| changes_user) {
+        for right in RIGHTS.iter().filter(|_| user.is_some()) {
             args.add(["--cap-add", right]);
         }
     }
@@ -164,7 +169,7 @@ fn wrapped(
     args.add([OsString::from("--chdir"), inside.cwd.into(), "--".into(), LAUNCHER.into()]);
     args.add(launcher.args.iter().map(String::as_str));
     args.0.extend(tail);
-    Start { program: PathBuf::from(bubblewrap), args: args.0, sandbox: true }
+    Start { sandbox: true, user, ..Start::plain(PathBuf::from(bubblewrap), args.0) }
 }
 
 struct Arguments(Vec<OsString>);

@@ -10,6 +10,8 @@ pub(crate) mod bubblewrap;
 #[cfg(target_os = "linux")]
 pub mod confine;
 #[cfg(target_os = "linux")]
+pub(crate) mod groups;
+#[cfg(target_os = "linux")]
 mod probe;
 #[cfg(target_os = "linux")]
 pub(crate) mod view;
@@ -36,10 +38,12 @@ pub enum Layer {
     Landlock,
     /// Dangerous system calls.
     Seccomp,
+    /// All processes of a call as one: control groups. Optional: where it is missing, nothing is refused or warned of.
+    Cgroups,
 }
 
 impl Layer {
-    /// All of them, outermost first.
+    /// All that isolation takes, outermost first; [`Self::Cgroups`] is a further one.
     pub const ALL: [Self; 5] =
         [Self::Namespaces, Self::Identity, Self::Limits, Self::Landlock, Self::Seccomp];
 
@@ -51,6 +55,7 @@ impl Layer {
             Self::Limits => "limits",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
+            Self::Cgroups => "cgroups",
         }
     }
 
@@ -62,6 +67,7 @@ impl Layer {
             Self::Limits => "more memory, processes and disk than a tool may have",
             Self::Landlock => "files outside of what was granted, and other calls' files",
             Self::Seccomp => "system calls that attacks on the kernel use, and sockets without permission",
+            Self::Cgroups => "more memory and processes for all processes of a call together than one may have",
         }
     }
 }
@@ -100,6 +106,13 @@ pub struct Found {
     pub held: Vec<Layer>,
     /// The layers that do not.
     pub missing: Vec<Missing>,
+    /// Those of them that are optional: not in `missing`, and without effect on [`Self::enforced`].
+    #[serde(skip)]
+    pub optional: Vec<Missing>,
+    /// Where calls get a control group each.
+    #[cfg(target_os = "linux")]
+    #[serde(skip)]
+    pub(crate) groups: Option<groups::Groups>,
     /// The first of the numbers that tools' users get, where Selvedge runs as root.
     pub(crate) users: Option<u32>,
     /// Why interpreters cannot be kept warm, if they cannot: each call then starts one.
@@ -112,7 +125,7 @@ impl Found {
         self.held.contains(&layer)
     }
 
-    /// Whether all of them work.
+    /// Whether all of them work that isolation takes.
     pub fn enforced(&self) -> bool {
         self.missing.is_empty()
     }
@@ -132,6 +145,8 @@ const USERS: u32 = 1 << 15;
 struct Inner {
     launcher: Option<Launcher>,
     off: Vec<Layer>,
+    #[cfg(target_os = "linux")]
+    grouped: bool,
     kept: Option<PathBuf>,
     found: OnceCell<Found>,
     users: AtomicU32,
@@ -164,10 +179,28 @@ impl Isolation {
         Self::made(self.0.launcher.clone(), None, off.to_vec())
     }
 
+    /// The same with control groups also where they hold nothing that other layers do not: for tests of them.
+    #[must_use]
+    #[cfg(target_os = "linux")]
+    pub fn grouped(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.grouped = true;
+        }
+        self
+    }
+
     fn made(launcher: Option<Launcher>, kept: Option<PathBuf>, off: Vec<Layer>) -> Self {
         // Processes that run at the same time start at different numbers.
         let users = AtomicU32::new(std::process::id().wrapping_mul(2_654_435_761));
-        Self(Arc::new(Inner { launcher, off, kept, found: OnceCell::new(), users }))
+        Self(Arc::new(Inner {
+            launcher,
+            off,
+            #[cfg(target_os = "linux")]
+            grouped: false,
+            kept,
+            found: OnceCell::new(),
+            users,
+        }))
     }
 
     /// What works here: tried when first asked for.
@@ -201,10 +234,38 @@ impl Isolation {
 }
 
 /// A program with its arguments.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     /// Whether it is bubblewrap with a sandbox.
     pub(crate) sandbox: bool,
+    /// The number of its user, where that is another than the caller's.
+    pub(crate) user: Option<u32>,
+    /// The control group that it starts in: ended with this.
+    #[cfg(target_os = "linux")]
+    pub(crate) group: Option<groups::Group>,
+}
+
+impl Start {
+    /// A program as it is.
+    pub(crate) fn plain(program: PathBuf, args: Vec<OsString>) -> Self {
+        Self {
+            program,
+            args,
+            sandbox: false,
+            user: None,
+            #[cfg(target_os = "linux")]
+            group: None,
+        }
+    }
+
+    /// The same as a member of a control group from its first moment on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn in_group(mut self, launcher: &Launcher, group: groups::Group) -> Self {
+        let mut args: Vec<OsString> = launcher.args.iter().map(Into::into).collect();
+        args.extend([confine::JOIN.into(), group.dir().into(), "--".into(), self.program.into()]);
+        args.append(&mut self.args);
+        Self { program: launcher.program.clone(), args, group: Some(group), ..self }
+    }
 }

@@ -1,6 +1,7 @@
 //! Which layers work here: tried by starting a launcher that sets all of them and says how it went.
 
 use crate::tools::isolation::confine::{COMPLAINT, Tried};
+use crate::tools::isolation::groups::Groups;
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Missing, Start, USERS};
 use crate::tools::process::{End, Environment, Finished, Launch, run};
 use crate::tools::store::write_whole;
@@ -29,6 +30,33 @@ impl Isolation {
     }
 
     async fn looked(&self) -> Found {
+        let mut found = self.layers().await;
+        if self.0.launcher.is_some() {
+            self.look_for_groups(&mut found);
+        }
+        found
+    }
+
+    /// Control groups are looked for by each process: what it may make of them depends on where it is.
+    fn look_for_groups(&self, found: &mut Found) {
+        let groups = match self.0.off.contains(&Layer::Cgroups) {
+            true => Err("switched off".to_owned()),
+            false => Groups::find(),
+        };
+        let (groups, why) = match groups {
+            Ok(groups) => (Some(groups.clone()), groups.lack()),
+            Err(why) => (None, Some(why)),
+        };
+        match why {
+            None => found.held.push(Layer::Cgroups),
+            Some(why) => found.optional.push(Missing { layer: Layer::Cgroups, why }),
+        }
+        // Without limits, a group ends what it holds, as a namespace of processes does at less cost.
+        let ends_more = !found.holds(Layer::Namespaces) || self.0.grouped;
+        found.groups = groups.filter(|groups| groups.limits || ends_more);
+    }
+
+    async fn layers(&self) -> Found {
         let Some(launcher) = &self.0.launcher else {
             let why = "this program does not know its launcher".to_owned();
             let missing = Layer::ALL.map(|layer| Missing { layer, why: why.clone() });
@@ -118,7 +146,8 @@ impl Isolation {
             None => Some("a layer of isolation is missing".to_owned()),
             why => why,
         };
-        Found { bubblewrap: bubblewrap.filter(|_| namespaces), held, missing, users, warm }
+        let bubblewrap = bubblewrap.filter(|_| namespaces);
+        Found { bubblewrap, held, missing, users, warm, ..Found::default() }
     }
 }
 

@@ -114,16 +114,43 @@ impl View {
         }
     }
 
-    /// The same as rules of Landlock.
-    pub(crate) fn files(&self) -> Files {
+    /// The same as rules of Landlock. Its rules only ever add to what is allowed below a folder, so that where no mount
+    /// hides a folder, what lies around it is allowed piece by piece (`mounted: false`).
+    pub(crate) fn files(&self, mounted: bool) -> Files {
         let of = |seen| self.0.iter().filter(move |p| p.seen == seen).map(|place| place.place.clone());
         let system = SYSTEM.iter().map(PathBuf::from).chain(["/proc".into()]);
+        let hidden: Vec<PathBuf> = if mounted { Vec::new() } else { of(Seen::Hidden).collect() };
+        let (mut read, mut listed) = (system.collect(), Vec::new());
+        of(Seen::Read).for_each(|place| around(place, &hidden, &mut read, &mut listed));
         Files {
-            read: system.chain(of(Seen::Read)).collect(),
+            read,
+            listed,
             write: of(Seen::Write).chain([SHARED_MEMORY.into()]).collect(),
             devices: DEVICES.iter().map(PathBuf::from).collect(),
         }
     }
+}
+
+/// A place as it is, or what is in it but for what is hidden; names in such a folder can be listed.
+fn around(place: PathBuf, hidden: &[PathBuf], read: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>) {
+    if hidden.contains(&place) {
+        return;
+    }
+    // What is hidden is known by its real name, and a place may go through links.
+    let real = place.canonicalize().unwrap_or_else(|_| place.clone());
+    if hidden.contains(&real) {
+        return;
+    }
+    if !hidden.iter().any(|other| other.starts_with(&real)) {
+        return read.push(place);
+    }
+    for entry in std::fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
+        // A link has no content of its own: what it leads to is allowed where that lies, or not at all.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            around(entry.path(), hidden, read, listed);
+        }
+    }
+    listed.push(place);
 }
 
 /// The folders of the system as they are: links stay links.

@@ -1,11 +1,13 @@
 //! One version of a Python tool: its copy in the cache, its metadata and its schema.
 
 use crate::tools::Progress;
+use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::failure;
 use crate::tools::isolation::{Found, Isolation};
+use crate::tools::library::{LIBRARY, Shelf, restore};
 use crate::tools::limits::ToolLimits;
-use crate::tools::permissions::Permissions;
+use crate::tools::permissions::{Declared, Permissions};
 use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
 use crate::tools::python::meta::{self, MAX_FILE, Metadata};
@@ -44,9 +46,32 @@ pub(crate) struct Workshop {
     pub(crate) scratch_root: Option<PathBuf>,
     pub(crate) isolation: Isolation,
     pub(crate) hidden: Vec<PathBuf>,
+    pub(crate) shelf: Option<Arc<dyn Shelf>>,
+    pub(crate) replay: bool,
     #[cfg(target_os = "linux")]
     pub(crate) warm: Warm,
     pub(crate) progress: Progress,
+}
+
+impl Workshop {
+    /// What a configuration says of them.
+    pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf) -> Self {
+        Self {
+            environments: Environments::new(&config.shared_cache, config.python.clone()),
+            cache: config.tool_cache.clone(),
+            workspace,
+            permissions: config.permissions.clone(),
+            limits: config.limits.clone(),
+            scratch_root: config.scratch_root.clone(),
+            isolation: config.isolation.clone(),
+            hidden: config.hidden.clone(),
+            shelf: config.shelf.clone(),
+            replay: config.replay,
+            #[cfg(target_os = "linux")]
+            warm: Default::default(),
+            progress: config.progress.clone(),
+        }
+    }
 }
 
 /// One version of a Python tool.
@@ -58,6 +83,8 @@ pub struct PythonTool {
     pub version: Arc<str>,
     /// Where it was found, for people.
     pub source: PathBuf,
+    /// The name that documents and models call it by: that of its metadata, or the one that the library gives it.
+    bound: Arc<str>,
     schema: OnceLock<Value>,
     isolation: Isolation,
 }
@@ -160,7 +187,8 @@ impl PythonTool {
     fn new(kept: Kept, version: String, source: PathBuf, workshop: &Workshop) -> Self {
         let schema = kept.schema.map(OnceLock::from).unwrap_or_default();
         let isolation = workshop.isolation.clone();
-        Self { meta: kept.meta, version: version.into(), source, schema, isolation }
+        let bound = kept.meta.name.as_str().into();
+        Self { meta: kept.meta, version: version.into(), source, bound, schema, isolation }
     }
 
     /// E-22: a tool that can reach nothing but what it reads does no more than read.
@@ -178,14 +206,26 @@ impl PythonTool {
         }
         let copy = workshop.cache.join(format!("{version}.py"));
         // The cache is trusted only as far as its content fits its name.
-        if sha256(&tokio::fs::read(&copy).await.ok()?) != version {
-            return None;
+        if sha256(&tokio::fs::read(&copy).await.unwrap_or_default()) != version {
+            restore(workshop, version).await?;
         }
         if let Some(kept) = recall(&workshop.cache, version) {
             return Some(Self::new(kept, version.to_owned(), copy, workshop));
         }
         let (mut tools, _) = load(workshop, vec![copy]).await;
         tools.pop()
+    }
+
+    /// The same as a tool of the library, which may give it another name.
+    pub(crate) fn shelved(mut self, name: &Arc<str>) -> Self {
+        (self.bound, self.source) = (Arc::clone(name), LIBRARY.into());
+        self
+    }
+
+    /// What it declares to reach; in a replay nothing reaches the network.
+    fn declared(&self, workshop: &Workshop) -> Declared {
+        let declared = self.meta.declared();
+        Declared { network: declared.network && !workshop.replay, ..declared }
     }
 
     /// Its definition, once its schema is known.
@@ -201,7 +241,7 @@ impl PythonTool {
 
     fn with_schema(&self, input_schema: Value) -> ToolDef {
         ToolDef {
-            name: self.meta.name.as_str().into(),
+            name: self.bound.clone(),
             description: self.meta.description.as_str().into(),
             input_schema,
             output_params: self.meta.output_params.clone(),
@@ -256,7 +296,7 @@ impl PythonTool {
     ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
         if let Err(error) =
-            workshop.permissions.check(&self.meta.name, &self.meta.declared(), &workshop.workspace)
+            workshop.permissions.check(&self.meta.name, &self.declared(workshop), &workshop.workspace)
         {
             return Err(Failure::permanent(FaultKind::Denied, format!("{} ({})", error.message, error.help)));
         }
@@ -274,7 +314,10 @@ impl PythonTool {
         let runtime = workshop.environments.runtime(&python).await.map_err(unbuilt)?;
         let copy = self.copy(workshop);
         // What runs is what was pinned, to the last byte.
-        let source = tokio::fs::read(&copy).await.unwrap_or_default();
+        let mut source = tokio::fs::read(&copy).await.unwrap_or_default();
+        if sha256(&source) != *self.version && restore(workshop, &self.version).await.is_some() {
+            source = tokio::fs::read(&copy).await.unwrap_or_default();
+        }
         if sha256(&source) != *self.version {
             let message = format!(
                 "version {} of `{}` is not in the cache any more, or was changed there",
@@ -309,7 +352,7 @@ impl PythonTool {
         policy.read.extend(rooted(&self.meta.read_paths));
         policy.write = rooted(&self.meta.write_paths);
         policy.hidden.clone_from(&workshop.hidden);
-        policy.network = self.meta.network;
+        policy.network = self.meta.network && !workshop.replay;
         Job {
             name: &self.meta.name,
             file: copy,

@@ -2,13 +2,16 @@
 
 use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::ui::Ui;
-use selvedge_engine::State;
+use selvedge_engine::{State, View};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// The origin of values that the run was started with (D-01).
 const INITIAL: &str = "initial";
+/// Characters of a value in the table: more would fit into no line.
+const SHOWN: usize = 400;
 
-/// Prints `{name: {value, origin}}`, or a table.
+/// Prints `{name: {value, origin}}`, or a table. The table cuts long values; the object has them whole.
 pub(super) fn print(state: &State, ui: &Ui) {
     let merged = merged(state);
     if ui.json {
@@ -22,9 +25,14 @@ pub(super) fn print(state: &State, ui: &Ui) {
     let mut table = Table::new(&["NAME", "ORIGIN", "VALUE"], 2);
     for (name, entry) in &merged {
         let origin = entry.get("origin").and_then(Value::as_str).unwrap_or_default();
-        let value = entry.get("value").cloned().unwrap_or_default();
+        let value = entry.get("value").map(ToString::to_string).unwrap_or_default();
         let style = if origin == INITIAL { DIM } else { "" };
-        table.row([(name.clone(), BOLD), (origin.to_owned(), style), (value.to_string(), "")]);
+        // D-02: what a step brought hides what the run was started with.
+        let hides = origin != INITIAL && state.initial().contains_key(name);
+        let origin = format!("{origin}{}", if hides { ", over initial" } else { "" });
+        // Before it is cut: half a key would be shown as it is (C-06).
+        let value: String = ui.redacted(&value).chars().take(SHOWN).collect();
+        table.row([(name.clone(), BOLD), (origin, style), (value, "")]);
     }
     let mut page = Page::new();
     page.table(&table);
@@ -36,8 +44,43 @@ fn merged(state: &State) -> Map<String, Value> {
     let entry = |value: &Value, origin: &str| json!({"value": value, "origin": origin});
     let mut merged: Map<String, Value> =
         state.initial().iter().map(|(name, value)| (name.clone(), entry(value, INITIAL))).collect();
-    for (name, (value, origin)) in state.view().runtime {
-        merged.insert(name.to_string(), entry(&value, &origin));
+    let view = state.view();
+    let outputs: HashMap<&str, &Value> = outputs(&view);
+    for (name, (value, node)) in &view.runtime {
+        let origin = origin(name, node, outputs.get(&**node).copied());
+        merged.insert(name.to_string(), entry(value, &origin));
     }
     merged
+}
+
+/// What each node gave.
+fn outputs(view: &View) -> HashMap<&str, &Value> {
+    view.results.iter().map(|result| (&*result.step_id, &result.output)).collect()
+}
+
+/// Where a value of the second layer comes from: the node and the field of its output, `step_2.datasource_id`. A name is
+/// that of the field, or has the node's id before it (D-05).
+fn origin(name: &str, node: &str, output: Option<&Value>) -> String {
+    let prefixed = name.strip_prefix(node).and_then(|rest| rest.strip_prefix('_'));
+    let has = |field: &str| output.and_then(|output| output.get(field)).is_some();
+    let field = match prefixed {
+        Some(field) if !has(name) || has(field) => field,
+        _ => name,
+    };
+    format!("{node}.{field}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_node_and_a_field() {
+        let output = json!({"id": 7, "s_odd": 1});
+        for (name, shown) in
+            [("id", "s.id"), ("s_id", "s.id"), ("s_odd", "s.s_odd"), ("s_s_odd", "s.s_odd")]
+        {
+            assert_eq!(origin(name, "s", Some(&output)), shown);
+        }
+    }
 }

@@ -21,6 +21,7 @@ pub(super) fn restrict(files: &Files, network: bool) -> io::Result<()> {
         ruleset
             .create()?
             .add_rules(path_beneath_rules(&files.read, read))?
+            .add_rules(path_beneath_rules(&files.listed, AccessFs::ReadDir))?
             .add_rules(path_beneath_rules(&files.write, all))?
             .add_rules(path_beneath_rules(&files.devices, device))?
             .restrict_self()

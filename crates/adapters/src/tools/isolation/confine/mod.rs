@@ -22,6 +22,9 @@ use std::process::{Command, ExitCode};
 pub const REFUSED: u8 = 126;
 /// What a launcher writes before the reason, so that it can be told from a tool's own words.
 pub(crate) const COMPLAINT: &str = "the sandbox cannot be set up: ";
+/// The first argument of a launcher that makes itself a member of a control group and then starts a program:
+/// `--join FOLDER -- PROGRAM ARG…`.
+pub(crate) const JOIN: &str = "--join";
 /// The first argument of the helper that writes the maps of a user namespace.
 const MAP: &str = "--map";
 
@@ -65,6 +68,9 @@ pub(crate) struct Order {
 pub(crate) struct Files {
     /// Read and execute.
     pub(crate) read: Vec<PathBuf>,
+    /// List the names below, and no more.
+    #[serde(default)]
+    pub(crate) listed: Vec<PathBuf>,
     /// Everything.
     pub(crate) write: Vec<PathBuf>,
     /// Read and write what is there: devices.
@@ -102,6 +108,14 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
         return identity::write_maps(rest.first().and_then(|pid| pid.to_str()).ok_or_else(wrong)?)
             .map(|()| 0);
     }
+    if first == JOIN {
+        let (folder, program) = rest.split_first().ok_or_else(wrong)?;
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("cgroups: {error}"));
+        std::fs::write(PathBuf::from(folder).join("cgroup.procs"), "0").map_err(failed)?;
+        let (program, args) = program.get(1..).and_then(<[_]>::split_first).ok_or_else(wrong)?;
+        let error = Command::new(program).args(args).exec();
+        return Err(io::Error::new(error.kind(), format!("{}: {error}", PathBuf::from(program).display())));
+    }
     let order: Order = serde_json::from_str(first.to_str().ok_or_else(wrong)?)?;
     if order.probe {
         let tried = serde_json::to_vec(&probe(&order))?;
@@ -113,6 +127,10 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
     };
     let layer = |name: &str, done: io::Result<()>| done.map_err(|e| io::Error::other(format!("{name}: {e}")));
     close_inherited();
+    if order.limits.is_some() {
+        // Where memory runs out, the kernel ends tools before anything else. Who has become another user can't say so.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    }
     layer("identity", identity::enter(&order))?;
     if let Some(limits) = &order.limits {
         layer("limits", limits::set(limits))?;

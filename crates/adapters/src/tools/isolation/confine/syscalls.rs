@@ -66,6 +66,26 @@ const NEVER_HERE: &[libc::c_long] =
     &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[libc::c_long] = &[];
+/// Calls that set the mode of a file: which argument it is, and which one says whether it counts. What a tool leaves in a
+/// folder that it may write must not run as its owner, who may be root.
+const MODES: &[(libc::c_long, u8, Option<u8>)] = &[
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (SYS_FCHMODAT2, 2, None),
+    (libc::SYS_openat, 3, Some(2)),
+    (libc::SYS_mknodat, 2, None),
+];
+#[cfg(target_arch = "x86_64")]
+const MODES_HERE: &[(libc::c_long, u8, Option<u8>)] = &[
+    (libc::SYS_chmod, 1, None),
+    (libc::SYS_open, 2, Some(1)),
+    (libc::SYS_creat, 1, None),
+    (libc::SYS_mknod, 1, None),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES_HERE: &[(libc::c_long, u8, Option<u8>)] = &[];
+/// The same number on all machines that filters are made for.
+const SYS_FCHMODAT2: libc::c_long = 452;
 /// Refused to tools, and what the server of warm interpreters lives on.
 const NAMESPACES: &[libc::c_long] = &[libc::SYS_unshare, libc::SYS_setns];
 /// What the server does besides: the folder for shared memory of a call.
@@ -111,6 +131,9 @@ pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram
         });
         rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
     }
+    for (call, mode, flags) in MODES.iter().chain(MODES_HERE) {
+        rules.insert(*call, vec![set_user_id(*mode, *flags)?]);
+    }
     let ioctls = [TIOCSTI, TIOCLINUX];
     let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
     rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
@@ -122,11 +145,22 @@ pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram
     }
     let mut all = vec![compile(rules, libc::EPERM)?];
     if !server {
-        // Its flags lie in memory, out of a filter's sight; C libraries go on with `clone`.
-        let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        // Their flags lie in memory, out of a filter's sight; C libraries go on with `clone`, programs with `openat`.
+        let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
         all.push(compile(newer, libc::ENOSYS)?);
     }
     Ok(all)
+}
+
+/// A mode that makes a program run as its owner, and flags that say that there is a mode at all.
+fn set_user_id(mode: u8, flags: Option<u8>) -> io::Result<Rule> {
+    let bit = u64::from(libc::S_ISUID);
+    let mut all = vec![condition(mode, Len::Dword, Op::MaskedEq(bit), bit)?];
+    if let Some(flags) = flags {
+        let creates = u64::from(libc::O_CREAT.unsigned_abs());
+        all.push(condition(flags, Len::Dword, Op::MaskedEq(creates), creates)?);
+    }
+    rule(all)
 }
 
 /// Any family of sockets but those that may be used: without the network, only those between processes.

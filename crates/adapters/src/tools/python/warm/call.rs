@@ -2,7 +2,7 @@
 
 use super::server::Server;
 use crate::tools::isolation::Isolation;
-use crate::tools::process::{End, Environment, Finished, Pipes, Scratch, Talk, attend};
+use crate::tools::process::{End, Environment, Finished, Pipes, Scratch, Talk, attend, give_back};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -96,6 +96,7 @@ impl Call {
             // Whoever ended it, it was not the tool.
             finished.end = End::Signalled(9);
         }
+        give_back(self.server.writable(), self.user).await;
         Ok(finished)
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Server {
     sending: tokio::sync::Mutex<()>,
     /// Where its calls' scratch folders are made: the only folder of ours that it sees.
     base: tempfile::TempDir,
+    /// What its calls may write besides.
+    writable: Vec<PathBuf>,
     busy: AtomicUsize,
     last: Mutex<Instant>,
     ended: AtomicBool,
@@ -90,7 +92,7 @@ impl Server {
             cpu_seconds: None,
             server: true,
         };
-        let Start { program, args, sandbox } = isolation.start(found, &inside)?;
+        let Start { program, args, sandbox, .. } = isolation.start(found, &inside)?;
         let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new(program);
         command.args(args).current_dir("/").env_clear();
@@ -105,6 +107,7 @@ impl Server {
             control: UnixStream::from_std(control)?,
             sending: tokio::sync::Mutex::default(),
             base,
+            writable: key.policy.write.clone(),
             busy: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
             ended: AtomicBool::new(false),
@@ -159,6 +162,10 @@ impl Server {
         self.base.path()
     }
 
+    pub(super) fn writable(&self) -> &[PathBuf] {
+        &self.writable
+    }
+
     /// Marks a call as begun, until the result is dropped.
     pub(super) fn busy(&self) -> Busy<'_> {
         self.busy.fetch_add(1, Ordering::AcqRel);
@@ -199,7 +206,7 @@ impl Drop for Busy<'_> {
 }
 
 fn setup(policy: &Policy, base: &Path) -> io::Result<Setup> {
-    let mut files = View::new(policy, &[]).files();
+    let mut files = View::new(policy, &[]).files(true);
     // Shared memory and scratch are each call's own: rules for them come with the call.
     files
         .write

@@ -1,0 +1,57 @@
+//! The library's tools in a catalogue: a rank of their own, and texts that pins go back to.
+
+use super::{Catalogue, Gathered, Kind};
+use crate::tools::diag::ToolError;
+use crate::tools::library::{LIBRARY, Shelf, restore, text_of};
+use crate::tools::python::tool::Workshop;
+use crate::tools::python::{Metadata, PythonTool};
+use selvedge_engine::Warning;
+use std::sync::Arc;
+
+impl Gathered {
+    /// Adds the library's tools, behind all that a user names by folder. One whose text is lost is left out.
+    pub(super) async fn library(&mut self, workshop: &Workshop, shelf: Option<&Arc<dyn Shelf>>) {
+        let mut tools = Vec::new();
+        for (name, version) in shelf.map(|shelf| shelf.offered()).unwrap_or_default() {
+            match PythonTool::at_version(workshop, &version).await {
+                Some(tool) => tools.push((Arc::clone(&name), Kind::Python(Arc::new(tool.shelved(&name))))),
+                None => {
+                    let message = format!("version {version} of the library's tool `{name}` can't be read");
+                    let said = format!("the library's tool is left out: {message}");
+                    self.warnings.push(Warning { code: "tool-left-out".into(), message: said, node: None });
+                    if !self.by_name.contains_key(&name) {
+                        let error = ToolError::environment("A-23", message)
+                            .help("import its file again with `selvedge tools import`");
+                        self.broken.entry(name).or_insert(error);
+                    }
+                }
+            }
+        }
+        self.rank("the library", tools);
+    }
+}
+
+impl Catalogue {
+    /// The text of a Python tool's version, from the cache or wherever it is kept; `None` for other tools.
+    pub async fn text(&self, version: &str) -> Option<Vec<u8>> {
+        let workshop = &self.0.workshop;
+        if let Some(text) = text_of(&workshop.cache, version).await {
+            return Some(text);
+        }
+        restore(workshop, version).await?;
+        text_of(&workshop.cache, version).await
+    }
+
+    /// What the file of the Python tool that a name means says about itself; `None` for other tools.
+    pub fn metadata(&self, name: &str) -> Option<&Metadata> {
+        match self.0.by_name.get(name)? {
+            Kind::Python(tool) => Some(&tool.meta),
+            _ => None,
+        }
+    }
+
+    /// Whether a name means a tool of the library.
+    pub fn is_shelved(&self, name: &str) -> bool {
+        matches!(self.0.by_name.get(name), Some(Kind::Python(tool)) if tool.source.as_os_str() == LIBRARY)
+    }
+}

@@ -1,0 +1,79 @@
+//! What is configured about a server (C-14).
+
+use selvedge_engine::Effects;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A value that may hold a key: it does not print (C-06).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// A program that is started here and speaks on its stdin and stdout.
+    Command {
+        /// The program: a name on PATH, or a path; one with a `/` starts at `dir`.
+        program: String,
+        /// Its arguments.
+        args: Vec<Hidden>,
+        /// Variables it gets besides the few of a clean environment, by name.
+        env: BTreeMap<String, Hidden>,
+        /// Where it runs.
+        dir: PathBuf,
+    },
+    /// An address that speaks streamable HTTP.
+    Url {
+        /// The address, `https://host/mcp`.
+        url: Hidden,
+        /// Headers that every request has, by name.
+        headers: BTreeMap<String, Hidden>,
+    },
+}
+
+/// Effects that the user declares in place of what a server says of its tools (E-22).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EffectsRule {
+    /// Of all tools.
+    pub all: Option<Effects>,
+    /// Of single tools, by the server's names; before `all`.
+    pub by_tool: BTreeMap<String, Effects>,
+}
+
+impl EffectsRule {
+    /// What the user says about a tool.
+    pub fn of(&self, tool: &str) -> Option<Effects> {
+        self.by_tool.get(tool).copied().or(self.all)
+    }
+}
+
+/// One `[mcp.servers.NAME]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpServer {
+    /// The table's name: what the names of its tools begin with.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub reached: Reached,
+    /// What the user says about the effects of its tools.
+    pub effects: EffectsRule,
+    /// Seconds a call may take.
+    pub timeout_s: Option<f64>,
+    /// How long it may take from its start until it has said what tools it has.
+    pub start_timeout: Duration,
+    /// Variables that the configuration names and that are not set: the server can't be started.
+    pub unset: Vec<String>,
+}
+
+impl McpServer {
+    /// The time limit of starts when the configuration sets none: programs are often fetched when they are first run.
+    pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+}

@@ -1,0 +1,93 @@
+//! What a server says without being asked: progress of calls, and that its tools have changed.
+
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RoleClient};
+use selvedge_runtime::ports::{Delta, Watch};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest line of progress, in characters, and the most lines of one call: no more than a person would read.
+const LONGEST: usize = 2000;
+const MOST: usize = 10_000;
+
+struct Watched {
+    watch: Watch,
+    left: usize,
+}
+
+/// Who watches which call.
+#[derive(Clone, Default)]
+pub(super) struct Progress(Arc<Mutex<HashMap<ProgressToken, Watched>>>);
+
+/// A call that is watched; dropped, nobody hears of it any more.
+pub(super) struct Watching {
+    progress: Progress,
+    token: ProgressToken,
+}
+
+impl Progress {
+    /// Hands progress with this token to a watcher.
+    pub(super) fn watch(&self, token: &ProgressToken, watch: Watch) -> Watching {
+        let watched = Watched { watch, left: MOST };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watched);
+        Watching { progress: self.clone(), token: token.clone() }
+    }
+
+    fn tell(&self, said: &ProgressNotificationParam) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watched) = all.get_mut(&said.progress_token).filter(|watched| watched.left > 0) else { return };
+        watched.left -= 1;
+        let share = match said.total {
+            Some(total) => format!("{}/{total}", said.progress),
+            None => said.progress.to_string(),
+        };
+        let line = match said.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
+            Some(message) => format!("{share} {message}"),
+            None => share,
+        };
+        let line: String = line.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let watch = Arc::clone(&watched.watch);
+        drop(all);
+        watch(Delta::Progress(line));
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.progress.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
+    }
+}
+
+/// The client's side of a connection. It offers nothing: servers that ask for models, files or people are refused.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) progress: Progress,
+    /// Set when the server says that its tools are others now.
+    pub(super) changed: Arc<AtomicBool>,
+}
+
+/// Who we are, in the words of the protocol.
+pub(super) fn config() -> ClientConfig {
+    let us = Implementation::new("selvedge", env!("CARGO_PKG_VERSION"));
+    // The newest generation that has a handshake; the one without takes its version from the discovery.
+    ClientConfig::new(ClientCapabilities::default(), us)
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+}
+
+impl ClientHandler for Handler {
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.tell(&said);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.store(true, Ordering::Relaxed);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        config()
+    }
+}

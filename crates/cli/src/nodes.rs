@@ -1,0 +1,43 @@
+//! The nodes of a run's graph by id, followed from one graph to the next.
+
+use selvedge_engine::graph::Node;
+use selvedge_engine::{Graph, NodeIx, State};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The nodes of the graph that a run has at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    graph: Arc<Graph>,
+    by_id: HashMap<Arc<str>, NodeIx>,
+}
+
+impl Nodes {
+    /// Takes over the graph of a run, if it is another one than before: a fork, a replan or other tools bring one.
+    pub(crate) fn follow(&mut self, state: &State) {
+        if !Arc::ptr_eq(&self.graph, state.graph()) {
+            *self = Self::of(state.graph());
+        }
+    }
+
+    /// The nodes of a graph.
+    pub(crate) fn of(graph: &Arc<Graph>) -> Self {
+        let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
+        Self { graph: Arc::clone(graph), by_id }
+    }
+
+    /// The graph.
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Where a node stands in it.
+    pub(crate) fn position(&self, id: &str) -> Option<NodeIx> {
+        self.by_id.get(id).copied()
+    }
+
+    /// A node.
+    pub(crate) fn get(&self, id: &str) -> Option<&Node> {
+        self.graph.nodes.get(self.position(id)?)
+    }
+}

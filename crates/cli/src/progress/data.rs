@@ -1,0 +1,92 @@
+//! With `-v`, what placeholders became and what a result brought to the metadata (D-05, D-06): a line for each
+//! resolution, with the text as it was written, and one for each sync. Read off events and the state after them.
+
+use crate::look::events::node_of;
+use crate::nodes::Nodes;
+use crate::recovery::names;
+use selvedge_engine::graph::Act;
+use selvedge_engine::template::Template;
+use selvedge_engine::{Body, EffectId, Event, State};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A text of the document with placeholders, and what came of it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Resolved {
+    /// Where it stands; empty for the task, which no node says.
+    pub(super) node: Arc<str>,
+    /// What it is: `parameters`, `prompt`.
+    pub(super) what: &'static str,
+    /// As it was written.
+    pub(super) source: String,
+    /// As it was used.
+    pub(super) value: String,
+}
+
+/// What an event resolved, if it resolved anything.
+pub(super) fn resolved(nodes: &Nodes, event: &Event) -> Option<Resolved> {
+    match event {
+        Event::Requested { effect, args: Some(args), .. }
+        | Event::Reused { effect, args: Some(args), .. }
+        | Event::Refused { effect, args: Some(args), .. } => parameters(nodes, effect, args),
+        Event::Appended { node, thread, body: Body::Text(_, text) } if node.is_empty() => {
+            let def = nodes.graph().threads.values().find(|def| def.name == *thread)?;
+            of_text(node, "task", def.first.as_ref()?, text)
+        }
+        Event::Appended { node, body: Body::Text(_, text), .. } => {
+            let said = template(nodes, node, |act| if let Act::Say(text) = act { Some(text) } else { None })?;
+            of_text(node, "prompt", said, text)
+        }
+        Event::Published { node, description, .. } => {
+            let said = template(nodes, node, |act| match act {
+                Act::Publish { description, .. } => Some(description),
+                _ => None,
+            })?;
+            of_text(node, "description", said, description)
+        }
+        Event::Asked { node, prompt, .. } => {
+            let said =
+                template(nodes, node, |act| if let Act::Ask(_, text) = act { Some(text) } else { None })?;
+            of_text(node, "question", said, prompt)
+        }
+        _ => None,
+    }
+}
+
+/// The fields that a node's result brought to the second data layer, with their values.
+pub(super) fn synced(state: &State, node: &str) -> Option<Vec<(String, Value)>> {
+    // A later node of the list that was faster hides a plain name; the one with the node's id before it is its own.
+    let own = state.live_view().runtime.into_iter().filter(|(_, (_, origin))| **origin == *node);
+    let field = |name: &str| Some(name.strip_prefix(node)?.strip_prefix('_')?.to_owned());
+    let fields: Vec<_> = own.filter_map(|(name, (value, _))| Some((field(&name)?, value))).collect();
+    (!fields.is_empty()).then_some(fields)
+}
+
+fn parameters(nodes: &Nodes, effect: &EffectId, args: &Value) -> Option<Resolved> {
+    let node = nodes.get(&node_of(&effect.0))?;
+    // A fixed call's id names the leaf and the call's place in it (E-06).
+    let leaf = effect.0.split('/').nth(1)?;
+    let leaf = node.body.leaves.values().find(|known| names(leaf, &known.name))?;
+    let Act::Call(call) = &leaf.act else { return None };
+    (!call.args.is_literal()).then(|| Resolved {
+        node: node.id.clone(),
+        what: "parameters",
+        source: call.args.source().to_string(),
+        value: args.to_string(),
+    })
+}
+
+fn of_text(node: &Arc<str>, what: &'static str, source: &Template, text: &str) -> Option<Resolved> {
+    source.literal().is_none().then(|| Resolved {
+        node: node.clone(),
+        what,
+        source: source.source().to_owned(),
+        value: text.to_owned(),
+    })
+}
+
+/// The text of a kind that a node has, if it has one of them.
+fn template<'n>(nodes: &'n Nodes, node: &str, of: impl Fn(&Act) -> Option<&Template>) -> Option<&'n Template> {
+    let mut texts = nodes.get(node)?.body.leaves.values().filter_map(|leaf| of(&leaf.act));
+    texts.next().filter(|_| texts.next().is_none())
+}

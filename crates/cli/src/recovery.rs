@@ -1,0 +1,233 @@
+//! The ladder of recovery, as it was climbed (D-22): what failed, what was decided and by whom, what it cost, and what
+//! came of it. A fold of events, for `explain`, progress and the report of a run.
+
+mod words;
+
+use crate::nodes::Nodes;
+use selvedge_engine::graph::{Act, Leaf};
+use selvedge_engine::{Action, Chooser, EffectId, Event, Fault, Outcome, Tokens};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One step of the ladder.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rung {
+    /// The event that tells it; the last of them, where several do.
+    pub(crate) n: u64,
+    /// When, in milliseconds since 1970.
+    pub(crate) at: i64,
+    /// The node it is about.
+    pub(crate) node: Arc<str>,
+    /// What happened.
+    pub(crate) what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    /// A transient fault, tried again as it was (D-17).
+    Retry {
+        /// Why.
+        reason: String,
+        /// After so many milliseconds.
+        after_ms: u64,
+    },
+    /// A call, or what a model said about it, ended in a fault that does not end the node.
+    Fault {
+        /// Of which tool; nothing for a model's answer.
+        tool: Option<Arc<str>>,
+        /// The fault.
+        fault: Fault,
+    },
+    /// What is done about it.
+    Action {
+        /// The action.
+        action: Action,
+        /// Who chose it.
+        by: Chooser,
+        /// Why.
+        reason: String,
+        /// The tool to call.
+        tool: Option<Arc<str>>,
+        /// The intent of a replan (D-20).
+        strategy: Option<Arc<str>>,
+        /// What was asked of models for it.
+        spent: Spent,
+    },
+    /// Other steps took the place of this one and those after it (D-20, D-21).
+    Planned {
+        /// Their ids, in list order.
+        steps: Vec<Arc<str>>,
+        /// What was asked of models for it, beyond the decision.
+        spent: Spent,
+    },
+    /// It does not run (D-16).
+    Skipped {
+        /// The node that it may depend on.
+        because: Arc<str>,
+    },
+    /// The node ended; after something above.
+    Ended {
+        /// Why it failed, if it did.
+        fault: Option<Fault>,
+    },
+}
+
+/// What models used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Requests that were answered.
+    pub(crate) calls: u64,
+    /// Tokens and money.
+    pub(crate) tokens: Tokens,
+}
+
+impl Spent {
+    /// Both together.
+    pub(crate) fn add(&mut self, more: &Spent) {
+        self.calls = self.calls.saturating_add(more.calls);
+        self.tokens.input = self.tokens.input.saturating_add(more.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(more.tokens.output);
+        self.tokens.cost += more.tokens.cost;
+    }
+}
+
+/// The fold.
+#[derive(Debug, Default)]
+pub(crate) struct Ladder {
+    rungs: Vec<Rung>,
+    nodes: HashMap<Arc<str>, Climber>,
+    /// What compilers gave, until it takes a node's place.
+    compiled: HashMap<EffectId, Arc<Value>>,
+}
+
+/// A node that may have to recover.
+#[derive(Debug, Default)]
+struct Climber {
+    /// Whether it has a rung in this visit.
+    climbs: bool,
+    /// The tool that was called last; nothing if a model was asked since.
+    tool: Option<Arc<str>>,
+    /// The tool of the last decision.
+    chosen: Option<Arc<str>>,
+    spent: Spent,
+}
+
+impl Ladder {
+    /// All rungs, in the order of the journal.
+    pub(crate) fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    /// Takes an event in; `nodes` are those of the run after it, or later. The new rung, if there is one.
+    pub(crate) fn event(&mut self, nodes: &Nodes, n: u64, at: i64, event: &Event) -> Option<&Rung> {
+        let (node, what) = self.rung(nodes, event)?;
+        if !matches!(what, What::Ended { .. }) {
+            self.climber(&node).climbs = true;
+        }
+        self.rungs.push(Rung { n, at, node, what });
+        self.rungs.last()
+    }
+
+    fn climber(&mut self, node: &Arc<str>) -> &mut Climber {
+        self.nodes.entry(node.clone()).or_default()
+    }
+
+    fn rung(&mut self, nodes: &Nodes, event: &Event) -> Option<(Arc<str>, What)> {
+        match event {
+            Event::NodeStarted { node } => {
+                self.nodes.remove(node);
+                None
+            }
+            Event::Requested { effect, .. } | Event::Reused { effect, .. } | Event::Refused { effect, .. } => {
+                self.called(nodes, effect);
+                None
+            }
+            Event::Completed { effect, outcome, .. } => {
+                self.completed(nodes, effect, outcome);
+                None
+            }
+            Event::Retried { effect, after_ms, reason } => {
+                let (node, leaf) = step_of(nodes, effect)?;
+                let calls = leaf.is_some_and(|leaf| matches!(leaf.act, Act::Call(_) | Act::Try { .. }));
+                calls.then(|| (node, What::Retry { reason: reason.clone(), after_ms: *after_ms }))
+            }
+            Event::Caught { node, fault } => {
+                let tool = self.climber(node).tool.clone();
+                Some((node.clone(), What::Fault { tool, fault: fault.clone() }))
+            }
+            Event::Recovered { node, action, by, reason, tool, strategy, .. } => {
+                let climber = self.climber(node);
+                climber.chosen = tool.clone().or(climber.chosen.take());
+                let spent = std::mem::take(&mut climber.spent);
+                let (tool, strategy, reason) = (tool.clone(), strategy.clone(), reason.clone());
+                let what = What::Action { action: *action, by: *by, reason, tool, strategy, spent };
+                Some((node.clone(), what))
+            }
+            Event::Spliced { node, effect } => {
+                let spent = self.nodes.remove(node).unwrap_or_default().spent;
+                let steps = self.compiled.remove(effect).map(|output| steps(&output)).unwrap_or_default();
+                Some((node.clone(), What::Planned { steps, spent }))
+            }
+            Event::NodeSkipped { node, because } => {
+                Some((node.clone(), What::Skipped { because: because.clone() }))
+            }
+            Event::NodeFinished { node, fault, .. } => {
+                let climbed = self.nodes.remove(node).is_some_and(|climber| climber.climbs);
+                climbed.then(|| (node.clone(), What::Ended { fault: fault.clone() }))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a node calls now.
+    fn called(&mut self, nodes: &Nodes, effect: &EffectId) {
+        let Some((node, leaf)) = step_of(nodes, effect) else { return };
+        let own = nodes.get(&node).and_then(|known| known.tool.clone());
+        let climber = self.climber(&node);
+        climber.tool = match leaf.map(|leaf| &leaf.act) {
+            Some(Act::Call(call)) => Some(call.tool.clone()),
+            Some(Act::Try { .. }) => climber.chosen.clone().or(own),
+            _ => None,
+        };
+    }
+
+    fn completed(&mut self, nodes: &Nodes, effect: &EffectId, outcome: &Outcome) {
+        let Some((node, _)) = step_of(nodes, effect) else { return };
+        match outcome {
+            Outcome::Reply(reply) => {
+                let spent = Spent { calls: 1, tokens: reply.tokens };
+                self.climber(&node).spent.add(&spent);
+            }
+            Outcome::Output(output) if output.get("nodes").is_some_and(Value::is_array) => {
+                self.compiled.insert(effect.clone(), Arc::clone(output));
+            }
+            Outcome::Output(_) | Outcome::Failed(_) => {}
+        }
+    }
+}
+
+/// The ids of compiled nodes.
+fn steps(output: &Value) -> Vec<Arc<str>> {
+    let nodes = output.get("nodes").and_then(Value::as_array).into_iter().flatten();
+    nodes.filter_map(|node| node.get("id")?.as_str().map(Arc::from)).collect()
+}
+
+/// The node of an effect and its leaf, if the node may recover: it works on no thread. One that another has taken the
+/// place of is not in the graph any more.
+fn step_of<'g>(nodes: &'g Nodes, effect: &EffectId) -> Option<(Arc<str>, Option<&'g Leaf>)> {
+    let id = crate::look::events::node_of(&effect.0);
+    let Some(node) = nodes.get(&id) else { return Some((id.into(), None)) };
+    if node.body.thread.is_some() {
+        return None;
+    }
+    let leaf = effect.0.split('/').nth(1).unwrap_or_default();
+    let leaf = node.body.leaves.values().find(|known| names(leaf, &known.name));
+    Some((node.id.clone(), leaf))
+}
+
+/// Whether a part of an effect's id names a leaf: the call's place follows behind a dot (E-06).
+pub(crate) fn names(part: &str, leaf: &str) -> bool {
+    part.strip_prefix(leaf).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

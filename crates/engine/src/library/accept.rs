@@ -1,0 +1,427 @@
+//! What may be done to the library, and why not. Nothing changes here: a command that is right becomes events.
+
+use super::{Author, CALL_BYTES, Call, Event, FAILING_CALLS, Facts, GOOD_CALLS, Library, Place, Report, Stage};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What somebody wants of the library.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// A version was written.
+    Draft {
+        /// For whom.
+        place: Place,
+        /// SHA-256 of its text, in lower-case hex.
+        version: Arc<str>,
+        /// Its metadata name.
+        name: Arc<str>,
+        /// By whom.
+        author: Author,
+        /// What it was made of.
+        parents: Vec<Arc<str>>,
+        /// What caused it.
+        request: Value,
+    },
+    /// A draft was found to be a tool.
+    Validate {
+        /// Where it was drafted.
+        place: Place,
+        /// Which.
+        version: Arc<str>,
+        /// What it says about itself.
+        facts: Facts,
+    },
+    /// A task begins to use a new tool.
+    Keep {
+        /// The task's id.
+        task: Arc<str>,
+        /// A validated version.
+        version: Arc<str>,
+    },
+    /// A task replaces a tool that it uses, its own or a public one, by a better version.
+    Enhance {
+        /// The task's id.
+        task: Arc<str>,
+        /// The name that means the old version.
+        name: Arc<str>,
+        /// A validated version.
+        by: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+    /// An execution of a task's own tool succeeded.
+    Prove {
+        /// The task's id.
+        task: Arc<str>,
+        /// Which.
+        version: Arc<str>,
+    },
+    /// Everybody may use a version: a proven one of a task, or a validated one that was drafted for everybody.
+    Publish {
+        /// Where it is.
+        place: Place,
+        /// Which.
+        version: Arc<str>,
+        /// The name; `None` for its own.
+        name: Option<Arc<str>>,
+    },
+    /// A version does the work of several public tools from here on (V-09).
+    Merge {
+        /// Validated for everybody, or public already.
+        version: Arc<str>,
+        /// Its name; it may be that of a member.
+        name: Arc<str>,
+        /// Public names.
+        members: Vec<Arc<str>>,
+    },
+    /// A version is not to be used any more.
+    Retire {
+        /// Where.
+        place: Place,
+        /// Which.
+        version: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+    /// A public name is to mean an earlier version again.
+    Rollback {
+        /// The name.
+        name: Arc<str>,
+        /// Which of those that it has meant.
+        to: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+    /// A call is to be kept for tests; one too many, too large or known already is left out without an error.
+    Record {
+        /// Which version was called.
+        version: Arc<str>,
+        /// The call.
+        call: Call,
+        /// The size of its sample, in bytes of JSON.
+        bytes: usize,
+    },
+    /// The calls of a version were replayed.
+    Test {
+        /// Which.
+        version: Arc<str>,
+        /// What came of it.
+        report: Report,
+    },
+    /// Another name for a public tool.
+    Alias {
+        /// A name that no tool has.
+        alias: Arc<str>,
+        /// A public name.
+        name: Arc<str>,
+    },
+    /// A task is over: what is not proven is retired; what is proven becomes public, or stays the task's own.
+    EndTask {
+        /// The task's id.
+        task: Arc<str>,
+        /// Whether the proven ones become public.
+        publish: bool,
+    },
+}
+
+/// Why a command is refused. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Stable name of the reason, in kebab case.
+    pub code: &'static str,
+    /// What is wrong and why.
+    pub message: String,
+}
+
+fn refused<T>(code: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { code, message: message.into() })
+}
+
+/// The first digits of a hash, for people.
+fn short(version: &str) -> &str {
+    version.get(..12).unwrap_or(version)
+}
+
+impl Library {
+    /// The events that a command leads to; none if it asks for what is so already.
+    ///
+    /// # Errors
+    /// What the library does not allow, with the reason.
+    pub fn accept(&self, command: Command) -> Result<Vec<Event>, Refusal> {
+        match command {
+            Command::Draft { place, version, name, author, parents, request } => {
+                self.draft(place, version, name, author, parents, request)
+            }
+            Command::Validate { place, version, facts } => {
+                self.expect(&place, &version, &[Stage::Drafted], "validated")?;
+                Ok(vec![Event::Validated { place, version, facts: Box::new(facts) }])
+            }
+            Command::Keep { task, version } => {
+                let place = Place::Task(task);
+                self.expect(&place, &version, &[Stage::Validated], "used")?;
+                let name = self.version(&version).map(|known| Arc::clone(&known.name)).unwrap_or_default();
+                if let Some(head) = self.head(&place, &name) {
+                    let message = format!(
+                        "the task has a tool `{name}` already, version {}: a better one replaces it",
+                        short(head)
+                    );
+                    return refused("name-taken", message);
+                }
+                Ok(vec![Event::Kept { place, version }])
+            }
+            Command::Enhance { task, name, by, reason } => self.enhance(task, name, by, reason),
+            Command::Prove { task, version } => {
+                let place = Place::Task(task);
+                self.expect(&place, &version, &[Stage::Private], "proven")?;
+                let life = self.version(&version).and_then(|known| known.lives.get(&place));
+                let proven = life.is_some_and(|life| life.proven);
+                Ok(if proven { Vec::new() } else { vec![Event::Proven { place, version }] })
+            }
+            Command::Publish { place, version, name } => self.publishing(place, version, name),
+            Command::Merge { version, name, members } => self.merge(version, name, members),
+            Command::Retire { place, version, reason } => {
+                let from = [Stage::Drafted, Stage::Validated, Stage::Private, Stage::Public];
+                self.expect(&place, &version, &from, "retired")?;
+                Ok(vec![Event::Retired { place, version, reason }])
+            }
+            Command::Rollback { name, to, reason } => self.rollback(name, to, reason),
+            Command::Record { version, call, bytes } => self.record(version, call, bytes),
+            Command::Test { version, report } => {
+                self.validated(&version)?;
+                Ok(vec![Event::Tested { version, report }])
+            }
+            Command::Alias { alias, name } => self.alias(alias, name),
+            Command::EndTask { task, publish } => Ok(self.end_task(task, publish)),
+        }
+    }
+
+    /// The events of several commands, each after those before it: all of them, or none.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn accept_all(
+        &self,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<Vec<Event>, Refusal> {
+        let mut after = self.clone();
+        let mut events = Vec::new();
+        for command in commands {
+            for event in after.accept(command)? {
+                after.apply(0, &event);
+                events.push(event);
+            }
+        }
+        Ok(events)
+    }
+
+    fn draft(
+        &self,
+        place: Place,
+        version: Arc<str>,
+        name: Arc<str>,
+        author: Author,
+        parents: Vec<Arc<str>>,
+        request: Value,
+    ) -> Result<Vec<Event>, Refusal> {
+        let hash = version.len() == 64 && version.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if !hash {
+            return refused("bad-version", format!("`{version}` is no content hash"));
+        }
+        if name.trim().is_empty() {
+            return refused("bad-name", "a tool has a name");
+        }
+        if let Some(unknown) = parents.iter().find(|parent| self.version(parent).is_none()) {
+            return refused("unknown-version", format!("there is no version {} to come from", short(unknown)));
+        }
+        // Content has one name: the one in its metadata.
+        if let Some(known) = self.version(&version).filter(|known| known.name != name) {
+            let message = format!("version {} is a tool `{}`, not `{name}`", short(&version), known.name);
+            return refused("bad-name", message);
+        }
+        match self.version(&version).and_then(|known| known.stage(&place)) {
+            // What was given up may be taken up again.
+            None | Some(Stage::Retired) => {
+                Ok(vec![Event::Drafted { place, version, name, author, parents, request }])
+            }
+            Some(stage) => {
+                let message = format!("version {} of `{name}` is there already, {}", short(&version), stage.name());
+                refused("version-known", message)
+            }
+        }
+    }
+
+    fn enhance(
+        &self,
+        task: Arc<str>,
+        name: Arc<str>,
+        by: Arc<str>,
+        reason: String,
+    ) -> Result<Vec<Event>, Refusal> {
+        let Some(old) = self.for_task(&task, &name).map(|known| Arc::clone(&known.hash)) else {
+            return refused("unknown-tool", format!("there is no tool `{name}` that could be replaced"));
+        };
+        let place = Place::Task(task);
+        self.expect(&place, &by, &[Stage::Validated], "used")?;
+        let is_child = self.lineage(&by).iter().any(|known| known.hash == old);
+        if !is_child {
+            let message = format!("version {} does not come from version {} of `{name}`", short(&by), short(&old));
+            return refused("not-a-child", message);
+        }
+        Ok(vec![Event::Enhanced { place, name, version: old, by, reason }])
+    }
+
+    fn publishing(
+        &self,
+        place: Place,
+        version: Arc<str>,
+        name: Option<Arc<str>>,
+    ) -> Result<Vec<Event>, Refusal> {
+        let from: &[Stage] = match place {
+            Place::Library => &[Stage::Validated],
+            Place::Task(_) => &[Stage::Private],
+        };
+        self.expect(&place, &version, from, "published")?;
+        let Some(known) = self.version(&version) else { return Ok(Vec::new()) };
+        if place != Place::Library && !known.lives.get(&place).is_some_and(|life| life.proven) {
+            let message = format!("version {} of `{}` is not proven", short(&version), known.name);
+            return refused("not-proven", message);
+        }
+        let name = name.unwrap_or_else(|| Arc::clone(&known.name));
+        if let Some(leads) = self.aliases.get(&name).filter(|_| self.head(&Place::Library, &name).is_none()) {
+            let message = format!("the name `{name}` leads to the tool `{leads}`");
+            return refused("name-taken", message);
+        }
+        Ok(vec![Event::Published { place, version, name }])
+    }
+
+    fn merge(&self, version: Arc<str>, name: Arc<str>, members: Vec<Arc<str>>) -> Result<Vec<Event>, Refusal> {
+        self.expect(&Place::Library, &version, &[Stage::Validated, Stage::Public], "published")?;
+        if members.is_empty() {
+            return refused("bad-merge", "a merge has members");
+        }
+        let distinct: BTreeSet<&Arc<str>> = members.iter().collect();
+        if distinct.len() != members.len() {
+            return refused("bad-merge", "a member is named twice");
+        }
+        if let Some(unknown) = members.iter().find(|name| self.head(&Place::Library, name).is_none()) {
+            return refused("unknown-tool", format!("there is no public tool `{unknown}`"));
+        }
+        let other = |head: &Arc<str>| *head != version && !members.contains(&name);
+        if self.head(&Place::Library, &name).is_some_and(other) {
+            return refused("name-taken", format!("`{name}` is a tool that is no member"));
+        }
+        // Of a version that is public, the name it has stays.
+        let elsewhere = |known: &Arc<str>| self.head(&Place::Library, known) == Some(&version) && *known != name;
+        if self.names(&Place::Library).any(|known| elsewhere(known) && !members.contains(known)) {
+            return refused("bad-merge", format!("version {} is public by another name", short(&version)));
+        }
+        Ok(vec![Event::Merged { version, name, members }])
+    }
+
+    fn rollback(&self, name: Arc<str>, to: Arc<str>, reason: String) -> Result<Vec<Event>, Refusal> {
+        let past = self.past(&Place::Library, &name);
+        if past.is_empty() {
+            return refused("unknown-tool", format!("no public tool was ever named `{name}`"));
+        }
+        if !past.contains(&to) {
+            return refused("unknown-version", format!("`{name}` has never meant version {}", short(&to)));
+        }
+        let from = self.head(&Place::Library, &name).cloned();
+        if from.as_ref() == Some(&to) {
+            return refused("same-version", format!("`{name}` means version {} already", short(&to)));
+        }
+        // One content is one tool: under two names it would be in two stages at once.
+        let elsewhere = self.names(&Place::Library).find(|other| self.head(&Place::Library, other) == Some(&to));
+        if let Some(other) = elsewhere {
+            return refused("name-taken", format!("version {} is the tool `{other}` now", short(&to)));
+        }
+        Ok(vec![Event::RolledBack { name, from, to, reason }])
+    }
+
+    fn record(&self, version: Arc<str>, call: Call, bytes: usize) -> Result<Vec<Event>, Refusal> {
+        let known = self.validated(&version)?;
+        let origin = call.origin.as_ref();
+        let told = origin.is_some_and(|origin| self.has_call(&origin.run, &origin.effect));
+        let same = known.calls.iter().any(|other| other.sample == call.sample);
+        let like = known.calls.iter().filter(|other| other.ok == call.ok).count();
+        let full = like >= if call.ok { GOOD_CALLS } else { FAILING_CALLS };
+        let left_out = told || same || full || bytes > CALL_BYTES;
+        Ok(if left_out { Vec::new() } else { vec![Event::CallRecorded { version, call }] })
+    }
+
+    fn alias(&self, alias: Arc<str>, name: Arc<str>) -> Result<Vec<Event>, Refusal> {
+        if self.head(&Place::Library, &alias).is_some() {
+            return refused("name-taken", format!("`{alias}` is a tool itself"));
+        }
+        if self.head(&Place::Library, &name).is_none() {
+            return refused("unknown-tool", format!("there is no public tool `{name}`"));
+        }
+        let same = self.aliases.get(&alias) == Some(&name);
+        Ok(if same { Vec::new() } else { vec![Event::Aliased { alias, name }] })
+    }
+
+    /// A name that a tool of other origin has gets a number; nothing is dropped.
+    fn end_task(&self, task: Arc<str>, publish: bool) -> Vec<Event> {
+        let place = Place::Task(task);
+        let mut after = self.clone();
+        let mut events = Vec::new();
+        for known in self.versions() {
+            let Some(life) = known.lives.get(&place) else { continue };
+            let (place, version) = (place.clone(), Arc::clone(&known.hash));
+            let event = match life.stage {
+                Stage::Private if life.proven && publish => {
+                    let name = after.place_for(&known.hash);
+                    Event::Published { place, version, name }
+                }
+                Stage::Private if life.proven => continue,
+                Stage::Drafted | Stage::Validated | Stage::Private => {
+                    Event::Retired { place, version, reason: "not proven when its task ended".to_owned() }
+                }
+                _ => continue,
+            };
+            after.apply(0, &event);
+            events.push(event);
+        }
+        events
+    }
+
+    /// The public name of a version: its own, if it is free or means a version that this one was made of.
+    fn place_for(&self, version: &str) -> Arc<str> {
+        let Some(known) = self.version(version) else { return version.into() };
+        let head = self.head(&Place::Library, &known.name);
+        let descends = |head: &Arc<str>| self.lineage(version).iter().any(|known| known.hash == *head);
+        if head.is_some_and(descends) { Arc::clone(&known.name) } else { self.free_name(&known.name) }
+    }
+
+    /// A version that is a tool.
+    fn validated(&self, version: &str) -> Result<&super::Version, Refusal> {
+        match self.version(version) {
+            Some(known) if known.facts.is_some() => Ok(known),
+            Some(_) => refused("not-validated", format!("version {} is a draft", short(version))),
+            None => refused("unknown-version", format!("there is no version {}", short(version))),
+        }
+    }
+
+    /// Refuses a version that is not at one of these stages.
+    fn expect(&self, place: &Place, version: &str, from: &[Stage], to: &str) -> Result<(), Refusal> {
+        let Some(known) = self.version(version) else {
+            return refused("unknown-version", format!("there is no version {}", short(version)));
+        };
+        match known.stage(place) {
+            Some(stage) if from.contains(&stage) => Ok(()),
+            stage => {
+                let stage = stage.map_or("not there", Stage::name);
+                let from: Vec<&str> = from.iter().map(|stage| stage.name()).collect();
+                let message = format!(
+                    "version {} of `{}` is {stage}: only what is {} can be {to}",
+                    short(version),
+                    known.name,
+                    from.join(" or ")
+                );
+                refused("illegal-transition", message)
+            }
+        }
+    }
+}

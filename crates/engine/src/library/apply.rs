@@ -1,0 +1,148 @@
+//! The library's only mutation. It cannot fail: an event that fits nothing changes nothing.
+
+use super::{Event, Library, Life, Place, REPORTS, Stage, Version};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Library {
+    /// Applies an event that happened at `at` (milliseconds since 1970).
+    pub fn apply(&mut self, at: i64, event: &Event) {
+        self.events += 1;
+        match event {
+            Event::Drafted { place, version, name, author, parents, request } => {
+                let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| {
+                    Arc::new(Version {
+                        hash: Arc::clone(version),
+                        name: Arc::clone(name),
+                        author: author.clone(),
+                        parents: parents.clone(),
+                        request: request.clone(),
+                        drafted: at,
+                        facts: None,
+                        lives: BTreeMap::new(),
+                        calls: Vec::new(),
+                        reports: Vec::new(),
+                    })
+                });
+                let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
+                Arc::make_mut(known).lives.insert(place.clone(), life);
+            }
+            Event::Validated { place, version, facts } => {
+                self.change(version, |known| known.facts = Some(Arc::new((**facts).clone())));
+                self.become_(place, version, Stage::Validated, at, "");
+            }
+            Event::Kept { place, version } => {
+                self.become_(place, version, Stage::Private, at, "");
+                self.put(place, None, version);
+            }
+            Event::Enhanced { place, name, version, by, reason } => {
+                self.become_(place, version, Stage::Enhanced, at, reason);
+                self.become_(place, by, Stage::Private, at, "");
+                // The better one answers to the name of the one it replaces.
+                self.put(place, Some(Arc::clone(name)), by);
+            }
+            Event::Proven { place, version } => self.life(place, version, |life| life.proven = true),
+            Event::Published { place, version, name } => self.publish(place, version, name, at),
+            Event::Merged { version, name, members } => {
+                for member in members.iter().filter(|member| *member != name) {
+                    if let Some(old) = self.take(&Place::Library, member) {
+                        self.become_(&Place::Library, &old, Stage::Merged, at, name);
+                    }
+                    self.aliases.insert(Arc::clone(member), Arc::clone(name));
+                }
+                self.publish(&Place::Library, version, name, at);
+            }
+            Event::Retired { place, version, reason } => {
+                if let Some(shelf) = self.shelves.get_mut(place) {
+                    shelf.heads.retain(|_, head| head != version);
+                }
+                self.become_(place, version, Stage::Retired, at, reason);
+            }
+            Event::RolledBack { name, from, to, reason } => {
+                if let Some(from) = from {
+                    self.become_(&Place::Library, from, Stage::RolledBack, at, reason);
+                }
+                self.aliases.remove(name);
+                self.become_(&Place::Library, to, Stage::Public, at, reason);
+                self.put(&Place::Library, Some(Arc::clone(name)), to);
+            }
+            Event::CallRecorded { version, call } => {
+                if let Some(origin) = &call.origin {
+                    self.seen.insert((Arc::clone(&origin.run), Arc::clone(&origin.effect)));
+                }
+                self.change(version, |known| known.calls.push(call.clone()));
+            }
+            Event::Tested { version, report } => self.change(version, |known| {
+                known.reports.push((at, report.clone()));
+                let surplus = known.reports.len().saturating_sub(REPORTS);
+                known.reports.drain(..surplus);
+            }),
+            Event::Aliased { alias, name } => {
+                self.aliases.insert(Arc::clone(alias), Arc::clone(name));
+            }
+        }
+    }
+
+    /// Everybody's from here on; what the name meant before has had its time.
+    fn publish(&mut self, place: &Place, version: &Arc<str>, name: &Arc<str>, at: i64) {
+        if *place != Place::Library {
+            self.life(place, version, |life| (life.stage, life.at) = (Stage::Public, at));
+            if let Some(shelf) = self.shelves.get_mut(place) {
+                shelf.heads.retain(|_, head| head != version);
+            }
+        }
+        let before = self.head(&Place::Library, name).cloned();
+        if let Some(before) = before.filter(|before| before != version) {
+            self.become_(&Place::Library, &before, Stage::Enhanced, at, "");
+        }
+        self.aliases.remove(name);
+        self.become_(&Place::Library, version, Stage::Public, at, "");
+        self.put(&Place::Library, Some(Arc::clone(name)), version);
+    }
+
+    fn change(&mut self, version: &str, edit: impl FnOnce(&mut Version)) {
+        if let Some(known) = self.versions.get_mut(version) {
+            edit(Arc::make_mut(known));
+        }
+    }
+
+    fn life(&mut self, place: &Place, version: &str, edit: impl FnOnce(&mut Life)) {
+        self.change(version, |known| {
+            if let Some(life) = known.lives.get_mut(place) {
+                edit(life);
+            }
+        });
+    }
+
+    /// A version that comes to a place by being published there begins its life in it. One that was only used there,
+    /// as a public tool that a task replaces, has none.
+    fn become_(&mut self, place: &Place, version: &str, stage: Stage, at: i64, reason: &str) {
+        self.change(version, |known| match known.lives.get_mut(place) {
+            Some(life) => {
+                (life.stage, life.at) = (stage, at);
+                reason.clone_into(&mut life.reason);
+            }
+            None if stage == Stage::Public => {
+                let life = Life { stage, at, reason: reason.to_owned(), proven: true };
+                known.lives.insert(place.clone(), life);
+            }
+            None => {}
+        });
+    }
+
+    /// A name means this version; without a name it is the version's own.
+    fn put(&mut self, place: &Place, name: Option<Arc<str>>, version: &Arc<str>) {
+        let Some(known) = self.versions.get(version) else { return };
+        let name = name.unwrap_or_else(|| Arc::clone(&known.name));
+        let shelf = self.shelves.entry(place.clone()).or_default();
+        let past = shelf.past.entry(Arc::clone(&name)).or_default();
+        if !past.contains(version) {
+            past.push(Arc::clone(version));
+        }
+        shelf.heads.insert(name, Arc::clone(version));
+    }
+
+    fn take(&mut self, place: &Place, name: &str) -> Option<Arc<str>> {
+        self.shelves.get_mut(place)?.heads.remove(name)
+    }
+}
