@@ -1,22 +1,38 @@
 #!/usr/bin/env bash
-# Runs examples/two-sources to its end with the scripted model: no key, no service. Called by `make demo`.
+# Runs examples to their ends, with scripted models where one is asked: no key, no service. Called by `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${TARGET:=target}" "${STATE:=$PWD/.selvedge}"
 selvedge=$TARGET/debug/selvedge
-example=examples/two-sources
-run=demo-$(date +%Y%m%d-%H%M%S)
+now=$(date +%Y%m%d-%H%M%S)
 
-command=(run "$example/plan.json" --tools "$example/tools" --script "$example/script.yaml"
-  --state-dir "$STATE" --run-id "$run")
-printf '\n$ %s' "$selvedge"; printf ' %q' "${command[@]}"; printf '\n'
-"$selvedge" "${command[@]}"
+# run NAME OPTION…: shows the command and runs it as the run NAME-…
+run() {
+  local command=(run "${@:2}" --state-dir "$STATE" --run-id "$1-$now")
+  printf '\n$ %s' "$selvedge"; printf ' %q' "${command[@]}"; printf '\n'
+  "$selvedge" "${command[@]}"
+}
+
+echo "A step task: three steps at the same time, then two, then one."
+run squares examples/squares/task.json --tools examples/squares/tools
+
+echo
+echo "A step task whose sixth step fails: data have gaps. The scripted model says how to fill them, and the step goes on."
+run forecast examples/load-forecast/task.json --tools examples/load-forecast/tools --tools examples/tools \
+  --allow-write examples/load-forecast/out --script examples/load-forecast/script.yaml
+echo "The report: examples/load-forecast/out/report.html"
+
+echo
+echo "A plan: two tools at the same time, and the scripted model over both results."
+run demo examples/two-sources/plan.json --tools examples/two-sources/tools \
+  --script examples/two-sources/script.yaml
 
 cat <<END
 
-The run is $run in $STATE. In this folder:
-  $selvedge show $run              result, threads and nodes
-  $selvedge show $run --events     the journal
-  $selvedge show $run --metadata   values by name, and where they come from
+The runs are in $STATE. In this folder:
+  $selvedge show demo-$now              result, threads and nodes
+  $selvedge explain forecast-$now       when each step ran, and how it was recovered
+  $selvedge show demo-$now --events     the journal
+  $selvedge show demo-$now --metadata   values by name, and where they come from
 With a real model: leave --script out and add --base-url URL --model NAME (README.md).
 END

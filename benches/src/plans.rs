@@ -56,6 +56,6 @@ pub(crate) fn compile(text: &str) -> Result<Arc<Graph>> {
     let mut findings = Diagnostics::new();
     let document =
         selvedge_dialects::read(&source, Choice::default(), &DocumentLimits::default(), &mut findings);
-    let graph = document.and_then(|document| document.compile(&AnyTool, &Map::new(), &mut findings));
+    let graph = document.and_then(|document| document.compile(&AnyTool, &Map::new(), &selvedge_dialects::Means::default(), &mut findings));
     graph.map(Arc::new).ok_or_else(|| format!("{:?}", findings.report(&source)).into())
 }

@@ -54,6 +54,13 @@ class InputModel(BaseModel):
             parsed(text)
         return texts
 
+    @field_validator("zone", "to_zone")
+    @classmethod
+    def is_zone(cls, name):
+        if name is not None:
+            zone_of(name)
+        return name
+
     @model_validator(mode="after")
     def complete(self):
         if self.operation in ("difference", "list") and self.to is None:

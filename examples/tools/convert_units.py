@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import List, Union
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 __TOOL_META__ = {
     "name": "convert_units",
@@ -85,10 +85,15 @@ TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?)|([^\W\d]+|[°%]\w?|Ω)(?:(?:\^|\*\*)?
 class InputModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    value: Union[float, List[float]] = Field(description="a number or a list of numbers")
+    value: Union[FiniteFloat, List[FiniteFloat]] = Field(description="a number or a list of numbers")
     from_unit: str = Field(min_length=1, max_length=100)
     to_unit: str = Field(min_length=1, max_length=100)
     digits: int = Field(10, ge=1, le=15, description="significant digits of the answer")
+
+    @model_validator(mode="after")
+    def of_one_kind(self):
+        converter(self.from_unit, self.to_unit)
+        return self
 
 
 def unit(name):
@@ -179,29 +184,25 @@ def shown(dimension):
     return "·".join(f"{name}^{power}" if power != 1 else name for name, power in sorted(dimension.items())) or "1"
 
 
-def run(input_model):
-    source, target = input_model.from_unit, input_model.to_unit
+def converter(source, target):
+    """The function from a number of one unit to that of the other."""
     scales = scale(source), scale(target)
     if all(scales):
         (shift, factor), (other_shift, other_factor) = (TEMPERATURES[name] for name in scales)
+        return lambda number: (number + shift) * factor / other_factor - other_shift
+    (factor, dimension), (other_factor, other_dimension) = read(source), read(target)
+    if dimension != other_dimension:
+        raise ValueError(f"{source!r} does not become {target!r}: one is {shown(dimension)}, the other {shown(other_dimension)}")
+    return lambda number: number * factor / other_factor
 
-        def convert(number):
-            return (Fraction(number) + shift) * factor / other_factor - other_shift
 
-    else:
-        (factor, dimension), (other_factor, other_dimension) = read(source), read(target)
-        if dimension != other_dimension:
-            raise ValueError(
-                f"{source!r} does not become {target!r}: one is {shown(dimension)}, the other {shown(other_dimension)}"
-            )
-
-        def convert(number):
-            return Fraction(number) * factor / other_factor
+def run(input_model):
+    convert = converter(input_model.from_unit, input_model.to_unit)
 
     def rounded(number):
         # The decimal that was written is meant, not the binary fraction nearest to it.
-        return float(f"{float(convert(repr(number))):.{input_model.digits}g}")
+        return float(f"{float(convert(Fraction(repr(number)))):.{input_model.digits}g}")
 
-    many = isinstance(input_model.value, list)
-    value = [rounded(number) for number in input_model.value] if many else rounded(input_model.value)
-    return {"value": value, "unit": target, "from": {"value": input_model.value, "unit": source}}
+    given = input_model.value
+    value = [rounded(number) for number in given] if isinstance(given, list) else rounded(given)
+    return {"value": value, "unit": input_model.to_unit, "from": {"value": given, "unit": input_model.from_unit}}

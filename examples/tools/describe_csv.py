@@ -113,7 +113,8 @@ def described(name, cells, top):
         column.update(min=min(numbers), max=max(numbers), mean=round(sum(numbers) / len(numbers), 6))
     elif kind in ("date", "datetime"):
         column.update(min=min(values), max=max(values))
-    if top and kind not in ("number", "datetime", "empty"):
+    # Where each value is there once, none is frequent.
+    if top and len(counts) < len(values) and kind not in ("number", "datetime"):
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         column["top"] = [{"value": value, "count": count} for value, count in ordered[:top]]
     return column

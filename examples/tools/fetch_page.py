@@ -31,7 +31,7 @@ BYTES_MOST = 5_000_000
 LINKS_MOST = 500
 SKIPPED = {"script", "style", "noscript", "template", "svg", "head", "iframe", "object"}
 BLOCKS = {
-    "p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "ul", "ol", "li", "table", "tr", "blockquote",
+    "p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "ul", "ol", "table", "tr", "blockquote",
     "pre", "figure", "figcaption", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "dl", "dt", "dd", "form", "fieldset", "address",
 }
 
@@ -94,7 +94,7 @@ class Page(HTMLParser):
         if tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
             self.pieces.append("\n" + "#" * int(tag[1]) + " ")
         elif tag == "li":
-            self.pieces.append("- ")
+            self.pieces.append("\n- ")
         elif tag == "br":
             self.pieces.append("\n")
         elif tag in ("td", "th"):

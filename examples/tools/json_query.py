@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __TOOL_META__ = {
     "name": "json_query",
@@ -27,11 +27,25 @@ class InputModel(BaseModel):
     text: Optional[str] = Field(None, description="JSON text; JSON lines count as an array; this or `data`")
     required: bool = Field(False, description="whether it is an error that nothing is found")
 
+    @field_validator("expression")
+    @classmethod
+    def is_expression(cls, expression):
+        try:
+            jmespath.compile(expression)
+        except JMESPathError as error:
+            raise ValueError(reason(error)) from None
+        return expression
+
     @model_validator(mode="after")
     def one_source(self):
         if ("data" in self.model_fields_set) == (self.text is not None):
             raise ValueError("give `data` or `text`, and not both")
         return self
+
+
+def reason(error):
+    """What is wrong; the lines after the first repeat the expression and point at the place."""
+    return str(error).splitlines()[0].rstrip(":")
 
 
 def parsed(text):
@@ -53,8 +67,7 @@ def run(input_model):
     try:
         result = jmespath.search(input_model.expression, data)
     except JMESPathError as error:
-        # The first line says what is wrong, a second one points at where.
-        raise ValueError(f"the expression {input_model.expression!r} does not work: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"{input_model.expression!r} does not work on this data: {reason(error)}") from None
     if result is None and input_model.required:
         keys = f"; the data has the keys {', '.join(list(data)[:20])}" if isinstance(data, dict) else ""
         raise ValueError(f"{input_model.expression!r} finds nothing{keys}")

@@ -71,6 +71,8 @@ class InputModel(BaseModel):
 
     @model_validator(mode="after")
     def fitting(self):
+        if all(value is None for series in self.series for value in series.y):
+            raise ValueError("there is nothing to draw: every y is null")
         for what, items in (("series", self.series), ("bands", self.bands)):
             for item in items:
                 length = len(item.y if what == "series" else item.low)
@@ -170,9 +172,9 @@ class Axis:
 
     def ticks(self, room):
         if self.kind == "time":
-            return time_ticks(self.low, self.high, max(2, room // 75))
+            return time_ticks(self.low, self.high, max(2, room // 70))
         if self.kind == "number":
-            return number_ticks(self.low, self.high, max(2, room // 70))
+            return number_ticks(self.low, self.high, max(2, room // 60))
         longest = max(len(name) for name in self.names)
         every = max(1, math.ceil(len(self.names) * (min(longest, 14) * 6.6 + 10) / room))
         return [(float(n), shortened(name)) for n, name in enumerate(self.names) if n % every == 0]
@@ -238,8 +240,6 @@ def extent(given):
     """The lowest and highest y, with a little room."""
     values = [v for series in given.series for v in series.y if v is not None]
     values += [v for band in given.bands for v in [*band.low, *band.high] if v is not None]
-    if not values:
-        raise ValueError("there is no value to draw: every y is null")
     low, high = min(values), max(values)
     if given.from_zero or any(series.kind == "bar" for series in given.series):
         low, high = min(low, 0.0), max(high, 0.0)
@@ -249,95 +249,117 @@ def extent(given):
     return low - room * (low != 0), high + room * (high != 0)
 
 
-def run(input_model):
-    given = input_model
-    items = [*given.series, *given.bands]
+class Chart:
+    """What is to be drawn, and where it goes."""
 
-    def places_of(item):
-        own = item.x if item.x is not None else given.x
+    def __init__(self, given):
+        self.given, self.canvas = given, Canvas()
+        self.bars = [series for series in given.series if series.kind == "bar"]
+        places = [place for item in [*given.series, *given.bands] for place in self.places(item)]
+        self.axis = Axis(places + [mark.x for mark in given.marks])
+        points = any(series.kind == "points" for series in given.series)
+        span = self.axis.high - self.axis.low
+        self.axis.widen(self.axis.step / 2 if self.bars or self.axis.kind == "category" else span * 0.02 if points else 0)
+        self.low, self.high = extent(given)
+        self.colors = [series.color or COLORS[n % len(COLORS)] for n, series in enumerate(given.series)]
+        self.band_colors = [band.color or COLORS[n % len(COLORS)] for n, band in enumerate(given.bands)]
+        self.bottom = given.height - (46 if given.x_label else 30)
+        self.right = given.width - 28.0
+
+    def places(self, item):
+        own = item.x if item.x is not None else self.given.x
         return own if own is not None else [float(n + 1) for n in range(len(item.y if isinstance(item, Series) else item.low))]
 
-    axis = Axis([place for item in items for place in places_of(item)] + [m.x for m in given.marks])
-    bars = [series for series in given.series if series.kind == "bar"]
-    axis.widen(axis.step * 0.5 if bars or axis.kind == "category" else 0)
-    low, high = extent(given)
+    def at(self, value):
+        return self.left + (value - self.axis.low) / (self.axis.high - self.axis.low) * (self.right - self.left)
 
-    canvas = Canvas()
-    colors = {id(s): s.color or COLORS[n % len(COLORS)] for n, s in enumerate(given.series)}
-    band_colors = [band.color or COLORS[n % len(COLORS)] for n, band in enumerate(given.bands)]
-    entries = [(s.name, colors[id(s)], s.kind, s.dashed) for s in given.series if s.name]
-    entries += [(band.name, color, "band", False) for band, color in zip(given.bands, band_colors) if band.name]
+    def across(self, place):
+        return self.at(self.axis.value(place))
 
-    top = 14.0
-    if given.title:
-        canvas.text(16, top + 12, given.title, 16, INK, more=' font-weight="600"')
-        top += 28
-    top = legend(canvas, entries, 16, given.width - 16, top + 14) + (14 if given.y_label else 4)
-    bottom = given.height - (46 if given.x_label else 30)
-    if bottom - top < 40:
-        raise ValueError(f"a height of {given.height} leaves no room for the chart: give more")
-    y_ticks = number_ticks(low, high, max(2, int((bottom - top) // 45)))
-    left = 22 + max((width_of(label) for _, label in y_ticks), default=20)
-    right = given.width - 20.0
+    def down(self, value):
+        return None if value is None else self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
 
-    def across(place):
-        return left + (axis.value(place) - axis.low) / (axis.high - axis.low) * (right - left)
+    def head(self):
+        """Title and legend; what is below them is for the chart."""
+        given, top = self.given, 14.0
+        if given.title:
+            self.canvas.text(16, top + 12, given.title, 16, INK, more=' font-weight="600"')
+            top += 28
+        entries = [(s.name, color, s.kind, s.dashed) for s, color in zip(given.series, self.colors) if s.name]
+        entries += [(band.name, color, "band", False) for band, color in zip(given.bands, self.band_colors) if band.name]
+        self.top = legend(self.canvas, entries, 16, given.width - 16, top + 14) + (20 if given.y_label else 4)
+        if self.bottom - self.top < 40:
+            raise ValueError(f"a height of {given.height} leaves no room for the chart: give more")
 
-    def down(value):
-        return None if value is None else bottom - (value - low) / (high - low) * (bottom - top)
+    def frame(self):
+        """Axes with their ticks and labels."""
+        given, canvas = self.given, self.canvas
+        ticks = number_ticks(self.low, self.high, max(3, int((self.bottom - self.top) // 38)))
+        self.left = 22 + max((width_of(label) for _, label in ticks), default=20)
+        for value, label in ticks:
+            canvas.line(self.left, self.down(value), self.right, self.down(value), GRID)
+            canvas.text(self.left - 8, self.down(value) + 4, label, anchor="end")
+        for value, label in self.axis.ticks(self.right - self.left):
+            canvas.line(self.at(value), self.bottom, self.at(value), self.bottom + 5, SOFT)
+            canvas.text(self.at(value), self.bottom + 19, label, anchor="middle")
+        if given.y_label:
+            canvas.text(16, self.top - 10, given.y_label)
+        if given.x_label:
+            canvas.text((self.left + self.right) / 2, given.height - 10, given.x_label, anchor="middle")
 
-    for value, label in y_ticks:
-        canvas.line(left, down(value), right, down(value), GRID)
-        canvas.text(left - 8, down(value) + 4, label, anchor="end")
-    for value, label in axis.ticks(right - left):
-        x = left + (value - axis.low) / (axis.high - axis.low) * (right - left)
-        canvas.line(x, bottom, x, bottom + 5, SOFT)
-        canvas.text(x, bottom + 19, label, anchor="middle")
-    if given.y_label:
-        canvas.text(16, top - 10, given.y_label)
-    if given.x_label:
-        canvas.text((left + right) / 2, given.height - 10, given.x_label, anchor="middle")
-
-    for band, color in zip(given.bands, band_colors):
-        edges = [(across(p), down(a), down(b)) for p, a, b in zip(places_of(band), band.low, band.high)]
+    def band(self, band, color):
+        edges = [(self.across(p), self.down(a), self.down(b)) for p, a, b in zip(self.places(band), band.low, band.high)]
         for stretch in runs_of(edges):
             outline = [(x, b) for x, _, b in stretch] + [(x, a) for x, a, _ in reversed(stretch)]
-            canvas.path(outline, f'fill="{color}" fill-opacity="0.2"')
-    room = axis.step / (axis.high - axis.low) * (right - left) * 0.8 / max(1, len(bars))
-    for series in given.series:
-        color = colors[id(series)]
-        points = [(across(p), down(v)) for p, v in zip(places_of(series), series.y)]
-        if series.kind == "line":
-            dash = ' stroke-dasharray="5 3"' if series.dashed else ""
-            for stretch in runs_of(points):
-                if len(stretch) == 1:
-                    canvas.parts.append(f'<circle cx="{stretch[0][0]:.1f}" cy="{stretch[0][1]:.1f}" r="1.6" fill="{color}"/>')
-                else:
-                    canvas.path(stretch, f'fill="none" stroke="{color}" stroke-width="1.8" stroke-linejoin="round"{dash}')
-        elif series.kind == "points":
-            canvas.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points if y is not None]
-        else:
-            shift = (bars.index(series) - len(bars) / 2) * room
+            self.canvas.path(outline, f'fill="{color}" fill-opacity="0.2"')
+
+    def draw(self, series, color):
+        canvas = self.canvas
+        points = [(self.across(p), self.down(v)) for p, v in zip(self.places(series), series.y)]
+        if series.kind == "bar":
+            room = self.axis.step / (self.axis.high - self.axis.low) * (self.right - self.left) * 0.8 / len(self.bars)
+            shift, zero = (self.bars.index(series) - len(self.bars) / 2) * room, self.down(0)
             for x, y in points:
                 if y is not None:
-                    edge = min(y, down(0))
                     canvas.parts.append(
-                        f'<rect x="{x + shift:.1f}" y="{edge:.1f}" width="{max(room - 1, 0.5):.1f}" '
-                        f'height="{abs(down(0) - y):.1f}" fill="{color}"/>'
+                        f'<rect x="{x + shift:.1f}" y="{min(y, zero):.1f}" width="{max(room - 1, 0.5):.1f}" '
+                        f'height="{abs(zero - y):.1f}" fill="{color}"/>'
                     )
-    base = down(min(max(0.0, low), high)) if bars else bottom
-    canvas.line(left, base, right, base, SOFT)
-    for mark in given.marks:
-        x = across(mark.x)
-        canvas.line(x, top, x, bottom, SOFT, 1, ' stroke-dasharray="3 3"')
-        end = x + 6 + width_of(mark.label, 11) > right
-        canvas.text(x - 5 if end else x + 5, top + 11, mark.label, 11, anchor="end" if end else "start")
+            return
+        dash = ' stroke-dasharray="5 3"' if series.dashed else ""
+        for stretch in runs_of(points):
+            if series.kind == "line" and len(stretch) > 1:
+                canvas.path(stretch, f'fill="none" stroke="{color}" stroke-width="1.8" stroke-linejoin="round"{dash}')
+            else:
+                # A value between two gaps is a dot, even of a line.
+                size = 3 if series.kind == "points" else 1.6
+                canvas.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{color}"/>' for x, y in stretch]
 
-    name = quoteattr(given.title or "chart")
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{given.width}" height="{given.height}" '
-        f'viewBox="0 0 {given.width} {given.height}" font-family="system-ui, Helvetica, Arial, sans-serif" '
-        f"role=\"img\" aria-label={name}>\n"
-        f'<rect width="{given.width}" height="{given.height}" fill="#ffffff"/>\n' + "\n".join(canvas.parts) + "\n</svg>\n"
-    )
-    return {"svg": svg, "width": given.width, "height": given.height}
+    def mark(self, mark):
+        x = self.across(mark.x)
+        self.canvas.line(x, self.top, x, self.bottom, SOFT, 1, ' stroke-dasharray="3 3"')
+        over = x + 6 + width_of(mark.label, 11) > self.right
+        self.canvas.text(x - 5 if over else x + 5, self.top + 11, mark.label, 11, anchor="end" if over else "start")
+
+    def svg(self):
+        given = self.given
+        self.head()
+        self.frame()
+        for band, color in zip(given.bands, self.band_colors):
+            self.band(band, color)
+        for series, color in zip(given.series, self.colors):
+            self.draw(series, color)
+        base = self.down(min(max(0.0, self.low), self.high)) if self.bars else self.bottom
+        self.canvas.line(self.left, base, self.right, base, SOFT)
+        for mark in given.marks:
+            self.mark(mark)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{given.width}" height="{given.height}" '
+            f'viewBox="0 0 {given.width} {given.height}" font-family="system-ui, Helvetica, Arial, sans-serif" '
+            f'role="img" aria-label={quoteattr(given.title or "chart")}>\n'
+            f'<rect width="{given.width}" height="{given.height}" fill="#ffffff"/>\n' + "\n".join(self.canvas.parts) + "\n</svg>\n"
+        )
+
+
+def run(input_model):
+    return {"svg": Chart(input_model).svg(), "width": input_model.width, "height": input_model.height}

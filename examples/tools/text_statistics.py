@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Dict, List, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __TOOL_META__ = {
     "name": "text_statistics",
@@ -37,6 +37,16 @@ class InputModel(BaseModel):
     min_letters: int = Field(5, ge=1, le=50, description="the shortest words that count as frequent")
     extract: List[Literal["emails", "links", "dates", "numbers"]] = Field(default_factory=list)
     patterns: Dict[str, str] = Field(default_factory=dict, description="names and regular expressions to extract as well")
+
+    @field_validator("patterns")
+    @classmethod
+    def are_patterns(cls, patterns):
+        for name, pattern in patterns.items():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{name!r} is no regular expression: {error}") from None
+        return patterns
 
 
 def paragraphs_of(text):
@@ -71,13 +81,10 @@ def words_of(text):
     return re.findall(r"[^\W_]+(?:['’.,-][^\W_]+)*", text)
 
 
-def found(pattern, name, text):
-    try:
-        compiled = re.compile(pattern, re.MULTILINE)
-    except re.error as error:
-        raise ValueError(f"the pattern {name!r} is no regular expression: {error}") from None
+def found(pattern, text):
+    """Each finding once, in the order of the text."""
     # Without a group the whole match, with one what it holds, with several a list of what they hold.
-    kept = dict.fromkeys(match.groups() or (match.group(),) for match in compiled.finditer(text))
+    kept = dict.fromkeys(match.groups() or (match.group(),) for match in re.finditer(pattern, text, re.MULTILINE))
     return [groups[0] if len(groups) == 1 else list(groups) for groups in kept]
 
 
@@ -107,5 +114,5 @@ def run(input_model):
     wanted = {name: PATTERNS[name] for name in input_model.extract}
     wanted.update(input_model.patterns)
     if wanted:
-        result["extracted"] = {name: found(pattern, name, text) for name, pattern in wanted.items()}
+        result["extracted"] = {name: found(pattern, text) for name, pattern in wanted.items()}
     return result

@@ -8,6 +8,7 @@ pub(crate) use crate::look::explain::ExplainArgs;
 pub(crate) use crate::look::graph::GraphArgs;
 pub(crate) use crate::look::init::InitArgs;
 pub(crate) use crate::look::schema::SchemaArgs;
+pub(crate) use crate::commands::tools::args::ToolsArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Print a run's journal as JSON lines
     Export(ExportArgs),
+    /// The tool library: list, show, history, test, diff, rollback, import, export
+    Tools(ToolsArgs),
     /// Draw a document's compiled graph, as Mermaid or DOT
     Graph(GraphArgs),
     /// Print the JSON Schema of a document, for editors
@@ -139,8 +142,8 @@ pub(crate) struct Exec {
     /// A folder of Python tools
     #[arg(long, value_name = "DIR")]
     pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers
-    #[arg(long, value_name = "CONFIG", hide = true)]
+    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
+    #[arg(long, value_name = "CONFIG")]
     pub(crate) mcp: Option<PathBuf>,
     /// A folder or file that tools may read, besides the document's folder
     #[arg(long, value_name = "PATH")]
@@ -196,8 +199,8 @@ pub(crate) struct Reading {
     /// A folder of Python tools
     #[arg(long, value_name = "DIR")]
     pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers
-    #[arg(long, value_name = "CONFIG", hide = true)]
+    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
+    #[arg(long, value_name = "CONFIG")]
     pub(crate) mcp: Option<PathBuf>,
     /// Which plan, if the file holds several
     #[arg(long, value_name = "NAME")]

@@ -28,6 +28,8 @@ pub(crate) struct Chosen {
     pub(crate) dialect: Option<String>,
     /// `--tools`.
     pub(crate) tools: Vec<PathBuf>,
+    /// `--mcp`.
+    pub(crate) mcp: Option<PathBuf>,
     /// `--base-url`.
     pub(crate) base_url: Option<String>,
     /// `--model`, by role; [`EVERY_ROLE`] for one without.
@@ -61,9 +63,6 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// What the options of a command choose; relative paths start at the current folder.
     pub(crate) fn from_options(exec: &Exec) -> Result<Self, Failure> {
-        if exec.mcp.is_some() {
-            return Err(no_mcp());
-        }
         let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
         // What is to be written may come into being later; what is to be read must be there (C-12).
         if let Some(path) = exec.allow_read.iter().find(|path| !path.exists()) {
@@ -75,6 +74,7 @@ impl Chosen {
             plan: exec.plan.clone(),
             dialect: exec.dialect.clone(),
             tools: all(&exec.tools),
+            mcp: exec.mcp.as_deref().map(absolute),
             base_url: exec.base_url.clone(),
             script: exec.script.as_deref().map(absolute),
             allow_read: all(&exec.allow_read),
@@ -194,6 +194,7 @@ impl Chosen {
             plan: over.plan.or(self.plan),
             dialect: over.dialect.or(self.dialect),
             tools: paths(self.tools, over.tools),
+            mcp: over.mcp.or(self.mcp),
             base_url: over.base_url.or(self.base_url),
             script_hash: if over.script.is_some() { None } else { self.script_hash },
             script: over.script.or(self.script),
@@ -218,12 +219,6 @@ fn joined(mut below: Vec<PathBuf>, over: Vec<PathBuf>) -> Vec<PathBuf> {
         }
     }
     below
-}
-
-/// The error of `--mcp`, which later versions take.
-pub(crate) fn no_mcp() -> Failure {
-    Failure::usage("C-01", "not-available", "`--mcp`: MCP servers are not available in this version")
-        .help("leave the option out; Python tools (--tools), command tools and built-ins are there")
 }
 
 /// Caps as `calls=100,tokens=1e6,cost=2.5` (C-01).

@@ -1,6 +1,7 @@
 //! The configuration files (C-06, C-14): TOML, read with places, later files over earlier ones.
 
 mod hidden;
+mod mcp;
 mod read;
 mod recovery;
 mod toml;
@@ -8,8 +9,10 @@ mod toml;
 use crate::failure::{Exit, Failure, text};
 use crate::ui::Ui;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
+use selvedge_adapters::tools::mcp::McpServer;
 use selvedge_adapters::tools::{CommandTool, ToolLimits};
 use selvedge_dialects::fields::misspelt;
+use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::Budget;
 use std::collections::BTreeMap;
@@ -39,34 +42,6 @@ pub(crate) struct Limits {
     values: BTreeMap<&'static str, f64>,
 }
 
-/// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23). What is not set has its default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recovery {
-    /// `model`: whether a model may decide what is done about a failed step.
-    pub(crate) model: Option<bool>,
-    /// `siblings`: what happens to the later steps when recovery gives up.
-    pub(crate) siblings: Option<Siblings>,
-    /// `retries` a step.
-    pub(crate) retries: Option<u32>,
-    /// `repairs` a step.
-    pub(crate) repairs: Option<u32>,
-    /// `replans` a run.
-    pub(crate) replans: Option<u32>,
-    /// `consecutive_failures` of a run.
-    pub(crate) consecutive_failures: Option<u32>,
-    /// `reflections` a step.
-    pub(crate) reflections: Option<u32>,
-}
-
-/// What happens to the steps after one that failed for good (D-16).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Siblings {
-    /// Those that can't depend on it run.
-    Finish,
-    /// None runs.
-    Hold,
-}
-
 /// Everything that is configured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
@@ -90,11 +65,13 @@ pub(crate) struct Config {
     pub(crate) python: Option<PathBuf>,
     /// `[tools.command.NAME]`, by name.
     pub(crate) commands: BTreeMap<String, CommandTool>,
+    /// `[mcp.servers.NAME]`, and those of `--mcp`, by name.
+    pub(crate) mcp: BTreeMap<String, McpServer>,
     /// `[limits]`.
     pub(crate) limits: Limits,
     /// `[budget]`.
     pub(crate) budget: Budget,
-    /// `[recovery]`.
+    /// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23).
     pub(crate) recovery: Recovery,
 }
 
@@ -114,6 +91,31 @@ impl Config {
         // Another file may have the model: known only after the last.
         let nobodys = config.nobodys_roles();
         if nobodys.is_empty() { Ok(config) } else { Err(Failure::findings(Exit::Environment, nobodys)) }
+    }
+
+    /// Puts the servers of `--mcp` over what is configured; warnings go to stderr.
+    ///
+    /// # Errors
+    /// Exit 2 if there is no such file, exit 4 with all that is wrong with it.
+    pub(crate) fn add_mcp(&mut self, file: Option<&Path>, ui: &Ui) -> Result<(), Failure> {
+        let Some(file) = file else { return Ok(()) };
+        let limits = DocumentLimits::default();
+        let source = selvedge_dialects::document::read_file(file, &limits)
+            .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
+        let source = Source::new(shown_path(file), source.text());
+        let mut diagnostics = Diagnostics::new();
+        if let Some(root) = selvedge_dialects::json::parse(&source, &limits, &mut diagnostics) {
+            read::read_mcp(&root, file.parent().unwrap_or(Path::new(".")), self, &mut diagnostics);
+        }
+        // Keys may stand in it: no value is shown in any line.
+        let findings = diagnostics.report(&Source::new(source.name(), &hidden::masked_json(source.text())));
+        if diagnostics.has_errors() {
+            return Err(Failure::findings(Exit::Environment, findings));
+        }
+        if !ui.quiet {
+            findings.iter().for_each(|finding| ui.error_text(&text(finding, ui.colour)));
+        }
+        Ok(())
     }
 
     /// An error for each role that is given to a model that is not configured (C-14).

@@ -1,15 +1,17 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
+use crate::commands::tools::record;
 use crate::failure::{Exit, Failure};
 use crate::live::Live;
 use crate::output::{Report, unfinished};
 use crate::progress::Progress;
+use crate::recovery::{Ladder, digest};
 use crate::signals::Signals;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 use selvedge_engine::{Graph, Input, State, Warning};
 use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// A run that this process may drive.
 pub(crate) struct Drive<'a> {
@@ -36,6 +38,7 @@ impl Drive<'_> {
     pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
         let live = Live::start(self.ui, &self.run, &self.state, &signals.stop);
         let progress = Progress::new(self.ui, &self.state, crate::commands::run::now_ms(), live.is_some());
+        let ladder = progress.as_ref().map(Progress::ladder);
         driver.watcher = progress.map(|lines| match &live {
             Some(live) => live.watcher(lines),
             None => Arc::new(lines) as Arc<dyn Watcher>,
@@ -46,6 +49,9 @@ impl Drive<'_> {
         if let Some(live) = live {
             live.end(self.ui);
         }
+        if let Some(ladder) = ladder.filter(|_| !self.ui.json) {
+            self.recovered(&ladder.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         let exit = match halt {
             Ok(Halt::Poisoned) => {
                 // What a failed assertion left behind is no state: only the journal's fold is (E-03, E-17).
@@ -53,17 +59,37 @@ impl Drive<'_> {
                 self.print();
                 Exit::Internal
             }
-            Ok(_) => self.print(),
+            Ok(_) => {
+                let exit = self.print();
+                self.record();
+                exit
+            }
             Err(error) => self.broken(error),
         };
         drop(self.lock);
         exit
     }
 
+    /// Calls of library tools become tests. The run itself is what it is, whether or not they do.
+    fn record(&self) {
+        if let Err(failure) = record::calls(&self.store, &self.run, &self.state) {
+            let why = failure.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default();
+            let message = format!("the calls of library tools were not recorded: {why}");
+            self.ui.note(&format!("{}: {message}", self.ui.paint("1;33", "warning")));
+        }
+    }
+
     fn reload(&mut self) {
         match load(&self.store, &self.run, None, None) {
             Ok(loaded) => self.state = loaded.state,
             Err(error) => Failure::from(error).print(&Ui { json: false, ..self.ui.clone() }),
+        }
+    }
+
+    /// What was done about what failed, in short (D-22).
+    fn recovered(&self, ladder: &Ladder) {
+        for line in digest(ladder.rungs(), &self.run) {
+            self.ui.note(&format!("{} {}", self.ui.paint("1;33", "recovery"), one_line(&line, 1000)));
         }
     }
 

@@ -262,6 +262,17 @@ pub(crate) fn unplayed(chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> 
     roles.iter().find(|role| table.model_for(role).is_none()).cloned()
 }
 
+/// Whether models play all of these roles and can be asked: a key that is needed is there. An endpoint that is named is
+/// taken to be there (D-17).
+pub(crate) fn there(chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> bool {
+    if chosen.script.is_some() || chosen.base_url.is_some() {
+        return true;
+    }
+    let table = Table::new(chosen, config);
+    let can = |spec: &table::Spec| !spec.needs_key() || spec.key().secret.is_some();
+    roles.iter().all(|role| table.model_for(role).is_some_and(|(_, spec)| can(spec)))
+}
+
 /// What is said about a role of [`unplayed`], and what to do.
 pub(crate) fn unplayed_words(role: &str, chosen: &Chosen, config: &Config) -> (String, String) {
     nobody_plays(role, &Table::new(chosen, config))

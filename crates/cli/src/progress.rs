@@ -2,12 +2,13 @@
 
 use crate::live::text::{cut, width};
 use crate::nodes::Nodes;
+use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::Watcher;
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use waits::Waits;
 
 mod data;
@@ -29,6 +30,7 @@ pub(crate) struct Progress {
     /// Whether a live view shows what has started and what waits.
     live: bool,
     seen: Mutex<Seen>,
+    ladder: Arc<Mutex<Ladder>>,
 }
 
 /// What earlier events said.
@@ -56,7 +58,7 @@ impl Progress {
         if ui.quiet {
             return None;
         }
-        let progress = Self { ui: ui.clone(), live, seen: Mutex::default() };
+        let progress = Self { ui: ui.clone(), live, seen: Mutex::default(), ladder: Arc::default() };
         let mut seen = Seen { begun: Some(now), ..Seen::default() };
         seen.known.follow(state);
         for effect in state.pending().keys() {
@@ -65,11 +67,12 @@ impl Progress {
             progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
             let name = what.split(' ').next().unwrap_or_default().to_owned();
             seen.effects.insert(effect.clone(), (node, name, now));
+            locked(&progress.ladder).in_flight(&seen.known, effect);
         }
         if ui.verbose > 0 {
             seen.waits = Some(Waits::new(state));
         }
-        *progress.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        *locked(&progress.seen) = seen;
         Some(progress)
     }
 
@@ -81,7 +84,7 @@ impl Progress {
     /// to read to its end; a pipe gets all of it.
     fn line_to(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str, end: &str) {
         let since = format!("{:>8}", seconds(at.saturating_sub(seen.begun.unwrap_or(at))));
-        let urgent = ["fail ", "retry", "deny ", "ask  ", "param", "sync "].contains(&mark.1);
+        let urgent = ["fail ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip "].contains(&mark.1);
         let mut text = one_line(text, LONGEST);
         if let Some(columns) = self.ui.columns().filter(|_| !urgent) {
             let before = since.len() + mark.1.len() + 3;
@@ -94,10 +97,12 @@ impl Progress {
 
 impl Watcher for Progress {
     fn events(&self, state: &State, records: &[Record]) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.seen);
         seen.known.follow(state);
-        for record in records {
+        let before = state.events().saturating_sub(records.len() as u64);
+        for (n, record) in (before + 1..).zip(records) {
             self.event(&mut seen, state, record);
+            self.rung(&seen, n, record);
         }
         // With -v: what the nodes that could be next wait for (P-20).
         let waits = seen.waits.as_mut().map(|waits| waits.news(state, records)).unwrap_or_default();
@@ -109,6 +114,25 @@ impl Watcher for Progress {
 }
 
 impl Progress {
+    /// What was done about what failed, so far (D-22).
+    pub(crate) fn ladder(&self) -> Arc<Mutex<Ladder>> {
+        Arc::clone(&self.ladder)
+    }
+
+    /// Says what is done about a fault; ends and retries are said anyway.
+    fn rung(&self, seen: &Seen, n: u64, record: &Record) {
+        let mut ladder = locked(&self.ladder);
+        let Some(rung) = ladder.event(&seen.known, n, record.at, &record.event) else { return };
+        let mark = match &rung.what {
+            What::Fault { .. } => ("33", "fault"),
+            What::Action { .. } => ("33", "mend "),
+            What::Planned { .. } => ("36", "plan "),
+            What::Skipped { .. } => ("33", "skip "),
+            What::Retry { .. } | What::Ended { .. } => return,
+        };
+        self.line(seen, record.at, mark, &format!("{}: {}", seen.title(&rung.node), rung.what.told()));
+    }
+
     fn event(&self, seen: &mut Seen, state: &State, record: &Record) {
         let at = record.at;
         let more = self.ui.verbose > 0;
@@ -222,7 +246,7 @@ impl Progress {
 
     /// What became of placeholders: as written, and as used.
     fn resolved(&self, seen: &Seen, at: i64, event: &Event) {
-        let Some(resolved) = data::resolved(&seen.known, event) else { return };
+        let Some(resolved) = data::resolved(&seen.known, &locked(&self.ladder), event) else { return };
         let data::Resolved { node, what, source, value } = resolved;
         let node = if node.is_empty() { String::new() } else { format!("{node}: ") };
         let (source, value) = (self.short(&source, SHOWN), self.short(&value, SHOWN));
@@ -260,6 +284,10 @@ impl Seen {
             _ => node.to_owned(),
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The node that asks for an effect, and what it asks for in words.

@@ -3,6 +3,8 @@
 
 mod words;
 
+pub(crate) use words::{chooser, digest};
+
 use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};
 use selvedge_engine::{Action, Chooser, EffectId, Event, Fault, Outcome, Tokens};
@@ -87,9 +89,7 @@ impl Spent {
     /// Both together.
     pub(crate) fn add(&mut self, more: &Spent) {
         self.calls = self.calls.saturating_add(more.calls);
-        self.tokens.input = self.tokens.input.saturating_add(more.tokens.input);
-        self.tokens.output = self.tokens.output.saturating_add(more.tokens.output);
-        self.tokens.cost += more.tokens.cost;
+        self.tokens.add(&more.tokens);
     }
 }
 
@@ -107,17 +107,35 @@ pub(crate) struct Ladder {
 struct Climber {
     /// Whether it has a rung in this visit.
     climbs: bool,
-    /// The tool that was called last; nothing if a model was asked since.
-    tool: Option<Arc<str>>,
-    /// The tool of the last decision.
+    /// What it did last, which a fault is of.
+    last: Last,
+    /// The tool of the last decision, and its parameters as they were written.
     chosen: Option<Arc<str>>,
+    parameters: Option<Value>,
     spent: Spent,
+}
+
+/// What a node did last.
+#[derive(Debug, Default, PartialEq)]
+enum Last {
+    /// Nothing yet: its own call is what it is about to do.
+    #[default]
+    Nothing,
+    /// It called this tool, or decided to.
+    Called(Arc<str>),
+    /// It asked a model.
+    Asked,
 }
 
 impl Ladder {
     /// All rungs, in the order of the journal.
     pub(crate) fn rungs(&self) -> &[Rung] {
         &self.rungs
+    }
+
+    /// The same, for good.
+    pub(crate) fn into_rungs(self) -> Vec<Rung> {
+        self.rungs
     }
 
     /// Takes an event in; `nodes` are those of the run after it, or later. The new rung, if there is one.
@@ -128,6 +146,16 @@ impl Ladder {
         }
         self.rungs.push(Rung { n, at, node, what });
         self.rungs.last()
+    }
+
+    /// The parameters that the last decision about a node wrote down, if it did.
+    pub(crate) fn parameters(&self, node: &str) -> Option<&Value> {
+        self.nodes.get(node)?.parameters.as_ref()
+    }
+
+    /// Takes in what was requested before anybody looked on.
+    pub(crate) fn in_flight(&mut self, nodes: &Nodes, effect: &EffectId) {
+        self.called(nodes, effect);
     }
 
     fn climber(&mut self, node: &Arc<str>) -> &mut Climber {
@@ -154,12 +182,19 @@ impl Ladder {
                 calls.then(|| (node, What::Retry { reason: reason.clone(), after_ms: *after_ms }))
             }
             Event::Caught { node, fault } => {
-                let tool = self.climber(node).tool.clone();
+                let tool = match &self.climber(node).last {
+                    Last::Nothing => nodes.get(node).and_then(|known| known.tool.clone()),
+                    Last::Called(tool) => Some(tool.clone()),
+                    Last::Asked => None,
+                };
                 Some((node.clone(), What::Fault { tool, fault: fault.clone() }))
             }
-            Event::Recovered { node, action, by, reason, tool, strategy, .. } => {
+            Event::Recovered { node, action, by, reason, tool, parameters, step, strategy, .. } => {
                 let climber = self.climber(node);
                 climber.chosen = tool.clone().or(climber.chosen.take());
+                climber.last = tool.clone().map_or(Last::Asked, Last::Called);
+                let repaired = step.as_ref().and_then(|step| step.get("parameters"));
+                climber.parameters = parameters.as_ref().or(repaired).cloned();
                 let spent = std::mem::take(&mut climber.spent);
                 let (tool, strategy, reason) = (tool.clone(), strategy.clone(), reason.clone());
                 let what = What::Action { action: *action, by: *by, reason, tool, strategy, spent };
@@ -184,13 +219,17 @@ impl Ladder {
     /// What a node calls now.
     fn called(&mut self, nodes: &Nodes, effect: &EffectId) {
         let Some((node, leaf)) = step_of(nodes, effect) else { return };
-        let own = nodes.get(&node).and_then(|known| known.tool.clone());
+        let known = nodes.get(&node);
+        let own = known.and_then(|known| known.tool.clone());
+        let compiler = known.and_then(|known| known.body.compiler.clone());
         let climber = self.climber(&node);
-        climber.tool = match leaf.map(|leaf| &leaf.act) {
+        let tool = match leaf.map(|leaf| &leaf.act) {
             Some(Act::Call(call)) => Some(call.tool.clone()),
             Some(Act::Try { .. }) => climber.chosen.clone().or(own),
+            Some(Act::Compile { .. }) => compiler,
             _ => None,
         };
+        climber.last = tool.map_or(Last::Asked, Last::Called);
     }
 
     fn completed(&mut self, nodes: &Nodes, effect: &EffectId, outcome: &Outcome) {

@@ -46,8 +46,12 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
     let passwords = proxies()
         .into_iter()
         .filter_map(|(name, url)| Some((format!("the password in ${name}"), url.password()?.to_owned())));
+    let servers = config.mcp.values().flat_map(|server| {
+        let origin = format!("a key of the MCP server `{}`", server.name);
+        server.secrets.iter().map(move |secret| (origin.clone(), secret.expose().to_owned()))
+    });
     let mut all: Vec<Known> = Vec::new();
-    for (origin, value) in keys.chain(passwords) {
+    for (origin, value) in keys.chain(passwords).chain(servers) {
         let secret = Secret::new(&value);
         if !all.iter().any(|known| known.secret == secret) {
             all.push(Known { origin, secret });

@@ -1,15 +1,19 @@
 //! The composition: configuration, store, models, tools and driver of one command.
 
 use crate::chosen::Chosen;
+use crate::commands::tools::library;
 use crate::config::Config;
 use crate::failure::{Exit, Failure, tool_diagnostic};
+use crate::models;
 use crate::places;
 use crate::ui::Ui;
+use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{
     Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Permissions, ToolError,
 };
 use selvedge_dialects::Diagnostic;
-use selvedge_dialects::compile::ToolSource;
+use selvedge_dialects::compile::{Document, ToolSource};
+use selvedge_dialects::{Dialect, Means, steps};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{
     Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest, Warning,
@@ -57,7 +61,7 @@ pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(Path
     Ok((dir, store))
 }
 
-/// The tools of a document in `workspace`, and what the user allowed them.
+/// The tools of a document in `workspace`, and what the user allowed them; none of MCP servers.
 pub(crate) async fn catalogue(
     chosen: &Chosen,
     config: &Config,
@@ -65,11 +69,58 @@ pub(crate) async fn catalogue(
     workspace: &Path,
     ui: &Ui,
 ) -> Result<Catalogue, Failure> {
+    catalogue_of(Wanted::default(), chosen, config, state, workspace, ui).await
+}
+
+/// The tools that a document can call: all of a run but MCP tools, which are those that are wanted.
+pub(crate) fn wanted(document: &Document, means: &Means) -> Wanted {
+    let steps = document.dialect() == Dialect::Steps;
+    // D-17: where a model plans or decides about recovery, it may choose any tool.
+    let any = steps && (means.model || !document.models().is_empty());
+    Wanted { names: document.tools(), any }
+}
+
+/// The same of a recorded graph, which has all tools that its run can call.
+pub(crate) fn wanted_by(graph: &Graph) -> Wanted {
+    let mut named: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
+    for leaf in graph.nodes.values().flat_map(|node| node.body.leaves.values()) {
+        if let Act::Call(call) = &leaf.act {
+            named.insert(&call.tool);
+        }
+    }
+    let remote = graph.tools.iter().filter(|(_, tool)| tool.source.starts_with("mcp:"));
+    let (names, others): (Vec<_>, Vec<_>) = remote.map(|(name, _)| name).partition(|name| named.contains(name));
+    Wanted { names: names.into_iter().cloned().collect(), any: !others.is_empty() }
+}
+
+/// [`catalogue`], with the MCP tools that are wanted.
+pub(crate) async fn catalogue_of(
+    wanted: Wanted,
+    chosen: &Chosen,
+    config: &Config,
+    state: &Path,
+    workspace: &Path,
+    ui: &Ui,
+) -> Result<Catalogue, Failure> {
+    let settings = CatalogueConfig { wanted, ..settings(chosen, config, state, workspace, ui)? };
+    Ok(Catalogue::load(settings).await?)
+}
+
+/// Where tools come from and what they may do, for documents in `workspace`.
+pub(crate) fn settings(
+    chosen: &Chosen,
+    config: &Config,
+    state: &Path,
+    workspace: &Path,
+    ui: &Ui,
+) -> Result<CatalogueConfig, Failure> {
     let mut settings =
         CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
     settings.tool_dirs = chosen.tools.clone();
     settings.config_dirs = config.tool_dirs.clone();
+    settings.shelf = library::shelf(state)?;
     settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
+    settings.mcp = config.mcp.values().cloned().collect();
     settings.permissions = Permissions {
         allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
         allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
@@ -83,7 +134,11 @@ pub(crate) async fn catalogue(
     settings.hidden = vec![state.to_owned()];
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
-    Ok(Catalogue::load(settings).await?)
+    // Steps that a model writes while a task runs are compiled like those of a document (D-20).
+    settings.internal = Some(Arc::new(|catalogue, tool, args| {
+        (tool == &*steps::compiler().name).then(|| steps::compile_more(args, &Known(catalogue)))
+    }));
+    Ok(settings)
 }
 
 /// The word that makes this program the launcher of confined programs.
@@ -152,6 +207,25 @@ impl ToolSource for Known<'_> {
     fn names(&self) -> Vec<String> {
         self.0.names().map(ToString::to_string).collect()
     }
+
+    fn available(&self) -> Vec<String> {
+        available(self.0)
+    }
+}
+
+/// The tools that a model may choose from where it may choose among all (D-17, D-21): those that are not refused
+/// anyway.
+pub(crate) fn available(catalogue: &Catalogue) -> Vec<String> {
+    catalogue.names().filter(|name| catalogue.refusal(name).is_none()).map(ToString::to_string).collect()
+}
+
+/// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan
+/// (C-08, D-17).
+pub(crate) fn means(document: &Document, chosen: &Chosen, config: &Config) -> Means {
+    let mut means = Means { model: false, recovery: config.recovery, limits: config.limits.document() };
+    let roles = document.optional_models(&means);
+    means.model = !roles.is_empty() && models::there(chosen, config, &roles);
+    means
 }
 
 /// A driver whose ports refuse everything: for inputs after which nothing is called any more.

@@ -5,6 +5,7 @@
 
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
+use crate::steps::{self, Means, StepsDoc};
 use crate::{Diagnostics, DocumentLimits, Finding, Source, json};
 use selvedge_engine::{Budget, Graph, ToolDef};
 use serde_json::{Map, Value};
@@ -16,6 +17,10 @@ pub trait ToolSource {
     fn def(&self, name: &str) -> Option<Arc<ToolDef>>;
     /// Every bound name, for suggestions.
     fn names(&self) -> Vec<String>;
+    /// The names of those that a model may choose from where it may choose among all (D-17, D-21).
+    fn available(&self) -> Vec<String> {
+        self.names()
+    }
 }
 
 /// A document that was read, of any dialect.
@@ -28,6 +33,7 @@ pub struct Document {
 #[derive(Clone, Debug)]
 enum Body {
     Plan(Box<PlanDoc>),
+    Steps(Box<StepsDoc>),
 }
 
 /// Reads a document: what it is (C-11) and every rule that one node alone can break. `None` if nothing could
@@ -42,11 +48,12 @@ pub fn read(
     let recognised = recognise(&root, choice, diagnostics)?;
     let body = match recognised.dialect {
         Dialect::Plan => Body::Plan(Box::new(plan::read(&recognised, source, limits, diagnostics)?)),
+        Dialect::Steps => Body::Steps(Box::new(steps::read(recognised.root, source, limits, diagnostics)?)),
         other => {
             let message =
                 format!("documents of the dialect `{}` can't be run by this version yet", other.name());
             let finding = Finding::error("C-11", "dialect-not-available", root.span.opening(), message);
-            diagnostics.push(finding.help("this version runs plans: {\"task\": \"…\", \"nodes\": […]}"));
+            diagnostics.push(finding.help("this version runs plans ({\"task\", \"nodes\"}) and step tasks ({\"task\", \"steps\"})"));
             return None;
         }
     };
@@ -58,55 +65,82 @@ impl Document {
     pub fn dialect(&self) -> Dialect {
         match self.body {
             Body::Plan(_) => Dialect::Plan,
+            Body::Steps(_) => Dialect::Steps,
         }
     }
 
     /// Its own name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        let Body::Plan(plan) = &self.body;
-        plan.name.as_ref().map(|name| name.value.as_ref())
+        let name = match &self.body {
+            Body::Plan(plan) => &plan.name,
+            Body::Steps(task) => &task.name,
+        };
+        name.as_ref().map(|name| name.value.as_ref())
     }
 
     /// Every tool it names, each once, in the order of the document.
     pub fn tools(&self) -> Vec<Arc<str>> {
-        let Body::Plan(plan) = &self.body;
-        plan::tools(plan)
+        match &self.body {
+            Body::Plan(plan) => plan::tools(plan),
+            Body::Steps(task) => task.tools(),
+        }
     }
 
-    /// The model roles or names that its model calls use, each once; empty if it needs no model (C-08).
+    /// The model roles or names that it can't do without, each once; empty if it needs no model (C-08).
     pub fn models(&self) -> Vec<Arc<str>> {
-        let Body::Plan(plan) = &self.body;
-        plan::models(plan)
+        match &self.body {
+            Body::Plan(plan) => plan::models(plan),
+            Body::Steps(task) => steps::models(task),
+        }
+    }
+
+    /// The model roles that it uses where a model plays them, and does without where none does (D-17). While there are
+    /// any, all tools that there are may be called.
+    pub fn optional_models(&self, means: &Means) -> Vec<Arc<str>> {
+        match &self.body {
+            Body::Plan(_) => Vec::new(),
+            Body::Steps(task) => steps::optional_models(task, means),
+        }
     }
 
     /// The first data layer of a run with these inputs (P-23). Findings are about declared inputs.
     pub fn inputs(&self, given: &Map<String, Value>, diagnostics: &mut Diagnostics) -> Map<String, Value> {
-        let Body::Plan(plan) = &self.body;
-        plan::initial_metadata(plan, given, diagnostics)
+        match &self.body {
+            Body::Plan(plan) => plan::initial_metadata(plan, given, diagnostics),
+            Body::Steps(task) => steps::initial_metadata(task, given, diagnostics),
+        }
     }
 
     /// The caps that the document itself sets (P-24).
     pub fn budget(&self) -> Budget {
-        let Body::Plan(plan) = &self.body;
+        let budget = match &self.body {
+            Body::Plan(plan) => &plan.budget,
+            Body::Steps(task) => &task.budget,
+        };
         Budget {
-            calls: plan.budget.calls.as_ref().map(|cap| cap.value),
-            tokens: plan.budget.tokens.as_ref().map(|cap| cap.value),
-            cost: plan.budget.cost.as_ref().map(|cap| cap.value),
+            calls: budget.calls.as_ref().map(|cap| cap.value),
+            tokens: budget.tokens.as_ref().map(|cap| cap.value),
+            cost: budget.cost.as_ref().map(|cap| cap.value),
         }
     }
 
     /// Checks what needs the whole document and lowers it to the graph; `None` if there are errors.
-    /// `initial` is the first data layer, as far as it is known.
+    /// `initial` is the first data layer, as far as it is known; `means` is what step tasks may use.
     pub fn compile(
         &self,
         tools: &dyn ToolSource,
         initial: &Map<String, Value>,
+        means: &Means,
         diagnostics: &mut Diagnostics,
     ) -> Option<Graph> {
-        let Body::Plan(plan) = &self.body;
-        if !plan.complete {
-            return None;
+        match &self.body {
+            Body::Plan(plan) if plan.complete => {
+                plan::compile(plan, &self.source, tools, initial, diagnostics)
+            }
+            Body::Steps(task) if task.complete => {
+                steps::compile(task, &self.source, tools, initial, means, diagnostics)
+            }
+            _ => None,
         }
-        plan::compile(plan, &self.source, tools, initial, diagnostics)
     }
 }

@@ -8,8 +8,9 @@
 //! 4. [`fields`]: reading the fields of an object, misspelt and unknown ones included (`E-32`).
 //! 5. [`mod@recognise`]: which dialect a document is written in (`C-11`).
 //! 6. [`plan`]: the typed plan document, its checks, and its lowering.
-//! 7. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
-//! 8. [`schema`]: JSON Schemas of documents, for editors.
+//! 7. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
+//! 8. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
+//! 9. [`schema`]: JSON Schemas of documents, for editors.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -31,7 +32,7 @@
 //! let (source, limits) = (Source::new("plan.json", text), DocumentLimits::default());
 //! let mut found = Diagnostics::new();
 //! let document = read(&source, Choice::default(), &limits, &mut found).expect("a plan");
-//! let graph = document.compile(&NoTools, &serde_json::Map::new(), &mut found);
+//! let graph = document.compile(&NoTools, &serde_json::Map::new(), &Default::default(), &mut found);
 //! assert!(graph.is_none());
 //! let first = &found.report(&source)[0];
 //! assert_eq!((first.rule, first.line, first.help.as_str()), ("P-07", Some(2), "did you mean \"main\"?"));
@@ -46,8 +47,10 @@ pub mod limits;
 pub mod plan;
 pub mod recognise;
 pub mod schema;
+pub mod steps;
 
 pub use compile::{Document, ToolSource, read};
+pub use steps::Means;
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
 pub use document::Source;
 pub use json::{Node, Span, Spanned};

@@ -405,12 +405,37 @@ impl Graph {
         let bytes = serde_json::to_vec(self)?;
         Ok(hex(&Sha256::digest(bytes)))
     }
+    /// The tools that models may be told of: all but the engine's own.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<ToolDef>> {
+        self.tools.values().filter(|tool| !tool.name.starts_with(INTERNAL))
+    }
+    /// Whether it is one of them.
+    pub fn is_offered(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool) && !tool.starts_with(INTERNAL)
+    }
     /// The effects that a call of `tool` has at `node` (E-22): what the node says of its own tool says nothing of
     /// those that stand in for it.
     pub fn effects(&self, node: &Node, tool: &str) -> Effects {
         let own = node.recovery.is_none() || node.tool.as_deref() == Some(tool);
         let says = node.effects.filter(|_| own);
         says.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
+    }
+}
+
+impl Node {
+    /// Whether all threads and leaves that it refers to are there.
+    pub(crate) fn is_whole(&self, graph: &Graph) -> bool {
+        let thread = |thread: ThreadIx| graph.threads.get(thread).is_some();
+        let leaves = &self.body.leaves;
+        self.body.thread.is_none_or(thread)
+            && leaves.values().all(|leaf| {
+                let reaches = leaf.next.iter().all(|edge| edge.to.is_none_or(|to| leaves.get(to).is_some()));
+                reaches
+                    && match leaf.act {
+                        Act::Open { from: place, .. } | Act::Publish { to: place, .. } => thread(place),
+                        _ => true,
+                    }
+            })
     }
 }
 

@@ -76,6 +76,10 @@ impl<I: Ix, T> Table<I, T> {
     pub fn get(&self, ix: I) -> Option<&T> {
         self.rows.get(ix.get())
     }
+    /// The row at `ix`, if there is one, to change.
+    pub fn get_mut(&mut self, ix: I) -> Option<&mut T> {
+        self.rows.get_mut(ix.get())
+    }
     /// The rows with their indices, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
         self.rows.iter().enumerate().map(|(n, row)| (I::new(n), row))

@@ -39,7 +39,7 @@ mod accept;
 mod apply;
 mod event;
 
-pub use accept::{Command, Refusal};
+pub use accept::{Change, Command, Refusal};
 pub use event::{Author, Call, Event, Facts, Origin, Place, Report, Sample, SampleFault, Stage};
 
 use serde_json::Value;
@@ -88,8 +88,7 @@ impl Version {
 
     /// Its stage for people: in the library, if it ever came there, else in its latest task.
     pub fn shown(&self) -> &Life {
-        const NONE: &Life =
-            &Life { stage: Stage::Drafted, at: 0, reason: String::new(), proven: false };
+        const NONE: &Life = &Life { stage: Stage::Drafted, at: 0, reason: String::new(), proven: false };
         let own = || self.lives.values().max_by_key(|life| life.at);
         self.lives.get(&Place::Library).or_else(own).unwrap_or(NONE)
     }
@@ -242,9 +241,8 @@ impl Library {
 
     /// A name that nothing public has: the name itself, else with the first number behind it that is free (V-05).
     pub fn free_name(&self, name: &str) -> Arc<str> {
-        let taken = |name: &str| {
-            self.aliases.contains_key(name) || self.head(&Place::Library, name).is_some()
-        };
+        let taken =
+            |name: &str| self.aliases.contains_key(name) || self.head(&Place::Library, name).is_some();
         if !taken(name) {
             return name.into();
         }

@@ -12,7 +12,7 @@ use crate::graph::{Act, Flow, Graph, Guard, Node, OnError};
 use crate::ids::{LeafIx, NodeIx, OrderIx, Table, ThreadIx};
 use crate::message::Slice;
 use crate::template::{Path, Root, classify};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 mod prove;
@@ -117,7 +117,27 @@ pub fn paths(flow: &Flow) -> Vec<&Path> {
     paths
 }
 
-/// What a node's result can bring to `runtime_metadata` (D-05).
+/// Every placeholder that a node may resolve: those of its flow, and of its alternatives (D-14).
+pub fn reads(node: &Node) -> Vec<&Path> {
+    let mut all = paths(&node.body);
+    let alternatives = node.recovery.iter().flat_map(|recovery| &recovery.alternatives);
+    let args = alternatives.filter_map(|alternative| alternative.args.as_ref());
+    all.extend(args.flat_map(|args| args.placeholders()).map(|(_, p)| &p.path));
+    all
+}
+
+/// The tools of a node's fixed calls: its own, and those that may do its work instead (D-18).
+fn fixed_tools(node: &Node) -> impl Iterator<Item = &Arc<str>> {
+    let own = node.body.leaves.values().filter_map(|leaf| match &leaf.act {
+        Act::Call(call) => Some(&call.tool),
+        _ => None,
+    });
+    let others = node.recovery.iter().flat_map(|recovery| &recovery.alternatives);
+    own.chain(others.map(|alternative| &alternative.tool))
+}
+
+/// What a node's result can bring to `runtime_metadata` (D-05). Of what a model may choose in a recovery nothing is
+/// said: when that brings more, what ran ahead of it runs again.
 pub fn supply(graph: &Graph, node: &Node) -> Supply {
     let mut supply = Supply::default();
     let mut tool = |name: &str| match graph.tools.get(name).and_then(|t| t.output_params.as_ref()) {
@@ -125,10 +145,11 @@ pub fn supply(graph: &Graph, node: &Node) -> Supply {
         None => supply.unknown = true,
     };
     let mut schema_names = Vec::new();
+    fixed_tools(node).for_each(|name| tool(name));
     for leaf in node.body.leaves.values() {
         match &leaf.act {
-            Act::Call(call) => tool(&call.tool),
-            Act::Infer(infer) => {
+            // The texts of a scratch thread are no result.
+            Act::Infer(infer) if node.body.thread.is_some() => {
                 if infer.offer_tools {
                     node.body.tools.iter().for_each(|name| tool(name));
                 }
@@ -153,19 +174,15 @@ pub(crate) fn schema_properties(schema: &serde_json::Value) -> Vec<Arc<str>> {
 
 /// The strongest effects that a node's calls may have.
 fn world(graph: &Graph, node: &Node) -> Option<Effects> {
-    let fixed = node.body.leaves.values().filter_map(|leaf| match &leaf.act {
-        Act::Call(call) => Some(&call.tool),
-        _ => None,
-    });
     let offers = node.body.leaves.values().any(|l| matches!(&l.act, Act::Infer(i) if i.offer_tools));
     let offered = node.body.tools.iter().filter(|_| offers);
-    fixed.chain(offered).map(|tool| graph.effects(node, tool)).max()
+    fixed_tools(node).chain(offered).map(|tool| graph.effects(node, tool)).max()
 }
 
 /// How many messages a flow appends to its own thread at least, when it succeeds.
 fn least_appended(flow: &Flow) -> usize {
     let weight = |leaf: LeafIx| match flow.leaves[leaf].act {
-        Act::Say(_) | Act::Infer(_) => 1,
+        Act::Say(_) | Act::Infer(_) | Act::Brief { .. } => 1,
         Act::Call(_) if flow.thread.is_some() => 2,
         _ => 0,
     };
@@ -231,6 +248,7 @@ impl<'a> Builder<'a> {
         if sequential && ix.0 > 0 {
             waits.push(Wait { until: Until::Retired(ix.0), why: "sequential execution".into() });
         }
+        self.after(ix, node, &mut waits);
         let opened = self.threads(node, &mut waits);
         let last_supplier = self.scope(ix, node, &mut waits);
         waits.dedup_by(|a, b| a.until == b.until);
@@ -243,9 +261,22 @@ impl<'a> Builder<'a> {
         self.schedule.world.push(world);
         self.schedule.world_before.push(world_before);
         self.schedule.last_supplier.push(last_supplier);
-        self.schedule.reads.push(!paths(&node.body).is_empty());
+        self.schedule.reads.push(!reads(node).is_empty());
         self.schedule.member.push(Vec::new());
         self.writes(ix, node, world, opened.map_or(0, |(_, least)| least));
+    }
+
+    /// Waits for what is said to come first (D-14).
+    fn after(&self, ix: NodeIx, node: &Node, waits: &mut Vec<Wait>) {
+        let mut seen = HashSet::new();
+        for id in &node.after {
+            if let Some(&earlier) = self.schedule.by_id.get(id)
+                && earlier < ix
+                && seen.insert(earlier)
+            {
+                waits.push(Wait { until: Until::Finished(earlier), why: format!("depends on {id}").into() });
+            }
+        }
     }
 
     /// Waits for threads; for a node that opens its thread, how many writers of the source it observes
@@ -281,12 +312,17 @@ impl<'a> Builder<'a> {
     fn scope(&self, ix: NodeIx, node: &Node, waits: &mut Vec<Wait>) -> Vec<(Arc<str>, NodeIx)> {
         let mut suppliers = Vec::new();
         let unknown = unknown_order(self.graph.threads.len());
-        for path in paths(&node.body) {
+        let finished = |wait: &Wait| match wait.until {
+            Until::Finished(producer) => Some(producer),
+            _ => None,
+        };
+        let mut awaited: HashSet<NodeIx> = waits.iter().filter_map(finished).collect();
+        for path in reads(node) {
             let name = match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::StepOutput { step, .. } => {
                     if let Some(&producer) = self.schedule.by_id.get(step)
                         && producer < ix
-                        && !waits.iter().any(|w| w.until == Until::Finished(producer))
+                        && awaited.insert(producer)
                     {
                         let why = format!("reads the result of {step}").into();
                         waits.push(Wait { until: Until::Finished(producer), why });

@@ -6,7 +6,7 @@
 //! is seen.
 
 use selvedge_adapters::models::scripted::Scripted;
-use selvedge_dialects::{Diagnostics, DocumentLimits, ToolSource, document, recognise::Choice};
+use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, recognise::Choice};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
 use selvedge_engine::{Event, Graph, Record, State, ToolDef};
 use serde_json::{Map, Value, json};
@@ -44,7 +44,7 @@ pub fn document_text(data: &[u8]) {
     let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
     let graph = read.and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut findings);
-        document.compile(&NoTools, &initial, &mut findings)
+        document.compile(&NoTools, &initial, &Means::default(), &mut findings)
     });
     for finding in findings.report(&source) {
         assert!(finding.line.is_none_or(|line| line >= 1), "{finding:?}");
@@ -144,7 +144,7 @@ fn small() -> Arc<Graph> {
     let mut findings = Diagnostics::new();
     let limits = DocumentLimits::default();
     let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
-    let graph = read.and_then(|document| document.compile(&NoTools, &Map::new(), &mut findings));
+    let graph = read.and_then(|document| document.compile(&NoTools, &Map::new(), &Means::default(), &mut findings));
     Arc::new(graph.unwrap_or_default())
 }
 

@@ -11,8 +11,11 @@ use crate::{BlobHash, Commit, Entry, Store, StoreError, blobs, encode};
 
 /// Number of the library's last event; 0 while it has none.
 pub(crate) fn last(conn: &Connection) -> rusqlite::Result<u64> {
-    let n: Option<i64> =
-        conn.prepare_cached("SELECT max(n) FROM library")?.query_row([], |row| row.get(0)).optional()?.flatten();
+    let n: Option<i64> = conn
+        .prepare_cached("SELECT max(n) FROM library")?
+        .query_row([], |row| row.get(0))
+        .optional()?
+        .flatten();
     Ok(n.map_or(0, |n| n.unsigned_abs()))
 }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub const DEFAULT_ROLE: &str = "basic";
 
 /// The roles that documents and the agent use; those without a model of their own use [`DEFAULT_ROLE`]'s.
-pub const ROLES: [&str; 7] = ["basic", "summarize", "cluster", "tool_analyze", "coder", "judge", "vision"];
+pub const ROLES: [&str; 9] =
+    ["basic", "summarize", "cluster", "tool_analyze", "coder", "judge", "vision", "planner", "reflection"];
 
 /// A model of the configuration.
 #[derive(Clone)]

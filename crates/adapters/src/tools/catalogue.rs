@@ -1,6 +1,7 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
 mod confined;
+mod remote;
 mod shelved;
 
 pub use confined::ISOLATION_MISSING;
@@ -13,12 +14,14 @@ use crate::tools::diag::{CatalogueErrors, ErrorClass, ToolError};
 use crate::tools::isolation::Isolation;
 use crate::tools::library::Shelf;
 use crate::tools::limits::ToolLimits;
+use crate::tools::mcp::{Call, McpServer, Pinned, Servers, Wanted};
 use crate::tools::permissions::{Permissions, Reach};
 use crate::tools::process::Policy;
 use crate::tools::python::tool::{Workshop, files_of, load};
 use crate::tools::python::PythonTool;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
+use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
 use serde_json::Value;
@@ -43,6 +46,10 @@ pub struct CatalogueConfig {
     pub replay: bool,
     /// Command tools of the configuration: the fourth rank, before the built-ins.
     pub commands: Vec<CommandTool>,
+    /// MCP servers: the last rank, but for the full names of their tools.
+    pub mcp: Vec<McpServer>,
+    /// The tools that are needed: a server that has none of them is not started.
+    pub wanted: Wanted,
     /// What the user allowed.
     pub permissions: Permissions,
     /// The document's folder: where relative paths start.
@@ -67,7 +74,14 @@ pub struct CatalogueConfig {
     pub hidden: Vec<PathBuf>,
     /// Where lines about slow preparations go.
     pub progress: Progress,
+    /// Answers calls of tools that only the engine makes: their names begin with
+    /// [`selvedge_engine::graph::INTERNAL`], and they are not among those of the catalogue.
+    pub internal: Option<Internal>,
 }
+
+/// Computes the output of a call of the engine's own: a function of the tools there are, the tool's name and the
+/// arguments. `None` if there is no such tool.
+pub type Internal = Arc<dyn Fn(&Catalogue, &str, &Value) -> Option<Value> + Send + Sync>;
 
 impl CatalogueConfig {
     /// Only the built-ins, nothing allowed: a start for filling in the rest.
@@ -80,6 +94,8 @@ impl CatalogueConfig {
             tool_dirs: Vec::new(),
             config_dirs: Vec::new(),
             commands: Vec::new(),
+            mcp: Vec::new(),
+            wanted: Wanted::default(),
             shelf: None,
             replay: false,
             permissions: Permissions::default(),
@@ -94,6 +110,7 @@ impl CatalogueConfig {
             require_isolation: false,
             hidden: Vec::new(),
             progress: Arc::new(|_| {}),
+            internal: None,
         }
     }
 }
@@ -103,27 +120,28 @@ enum Kind {
     Python(Arc<PythonTool>),
     Command(Arc<CommandTool>, Arc<ToolDef>),
     Builtin(Builtin, Arc<ToolDef>),
+    Mcp(Arc<Pinned>, Arc<ToolDef>),
 }
 
 impl Kind {
     fn version(&self) -> &Arc<str> {
         match self {
             Self::Python(tool) => &tool.version,
-            Self::Command(_, def) | Self::Builtin(_, def) => &def.version,
+            Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => &def.version,
         }
     }
 
     fn source(&self) -> String {
         match self {
             Self::Python(tool) => tool.source.display().to_string(),
-            Self::Command(_, def) | Self::Builtin(_, def) => def.source.to_string(),
+            Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => def.source.to_string(),
         }
     }
 
     fn def(&self) -> Option<Arc<ToolDef>> {
         match self {
             Self::Python(tool) => tool.definition().map(Arc::new),
-            Self::Command(_, def) | Self::Builtin(_, def) => Some(def.clone()),
+            Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => Some(def.clone()),
         }
     }
 }
@@ -132,10 +150,14 @@ struct Inner {
     workshop: Workshop,
     bench: Bench,
     by_name: BTreeMap<Arc<str>, Kind>,
+    /// Bare names of MCP tools that no tool of higher rank has.
+    bare: BTreeMap<Arc<str>, Kind>,
+    servers: Servers,
     by_version: Mutex<HashMap<Arc<str>, Kind>>,
     broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,
     require_isolation: bool,
+    internal: Option<Internal>,
 }
 
 /// The tools of a run. Cloning shares it.
@@ -151,51 +173,63 @@ impl Catalogue {
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
         let reach = Reach::new(&workspace, &config.permissions);
-        let bench = Bench::new(reach, &config, workspace.clone(), Http::new());
+        let http = Http::new();
+        let servers = Servers::new(config.mcp.clone(), &config.limits, &http, &config.progress);
+        let bench = Bench::new(reach, &config, workspace.clone(), http);
         let workshop = Workshop::new(&config, workspace);
-        let require_isolation = config.require_isolation;
+        let (require_isolation, internal) = (config.require_isolation, config.internal.clone());
         let mut gathered = Gathered::default();
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
         gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
         gathered.library(&workshop, config.shelf.as_ref()).await;
         gathered.commands(config.commands);
         gathered.builtins(config.shell_approval);
+        gathered.mcp(&servers, &config.wanted).await;
         if !gathered.errors.is_empty() {
             return Err(CatalogueErrors(gathered.errors));
         }
-        let Gathered { by_name, by_version, broken, warnings, .. } = gathered;
+        let Gathered { by_name, bare, by_version, broken, warnings, .. } = gathered;
         confined::settle_effects(&workshop.isolation, &by_name).await;
         let by_version = Mutex::new(by_version);
         Ok(Self(Arc::new(Inner {
             workshop,
             bench,
             by_name,
+            bare,
+            servers,
             by_version,
             broken,
             warnings,
             require_isolation,
+            internal,
         })))
     }
 
-    /// The names of all tools, sorted.
+    /// Ends what runs on behalf of the tools between calls: MCP servers. It is ended as well when this is dropped, but
+    /// then nobody is given the time to end by himself.
+    pub async fn close(&self) {
+        self.0.servers.close().await;
+    }
+
+    /// The names of all tools, sorted; MCP tools under their full names.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.by_name.keys()
     }
 
     /// Whether there is a tool of that name, prepared or not.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.by_name.contains_key(name)
+        self.0.named(name).is_some()
     }
 
     /// The tool that a name means; `None` if there is none, or if its schema is not known yet ([`Self::prepare`]).
     pub fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
-        self.0.by_name.get(name).and_then(Kind::def)
+        self.0.named(name).and_then(Kind::def)
     }
 
     /// [`Self::def`] as far as it is known without preparing anything: a tool whose schema is not known yet has all
     /// that its metadata declares, and a schema that takes any arguments.
     pub fn sketch(&self, name: &str) -> Option<Arc<ToolDef>> {
-        match self.0.by_name.get(name)? {
+        match self.0.named(name)? {
             Kind::Python(tool) => Some(Arc::new(tool.sketch())),
             kind => kind.def(),
         }
@@ -228,15 +262,15 @@ impl Catalogue {
 
     /// Why every call of a tool would be denied: what it declares, or always does, is not allowed.
     pub fn refusal(&self, name: &str) -> Option<ToolError> {
-        let Inner { workshop, bench, by_name, .. } = &*self.0;
-        match by_name.get(name)? {
+        let Inner { workshop, bench, .. } = &*self.0;
+        match self.0.named(name)? {
             Kind::Python(tool) => {
                 let declared = tool.meta.declared();
                 let checked = workshop.permissions.check(name, &declared, &workshop.workspace);
                 checked.err().map(|error| error.at(&tool.source, None))
             }
             Kind::Builtin(builtin, _) => bench.refusal(*builtin),
-            Kind::Command(..) => None,
+            Kind::Command(..) | Kind::Mcp(..) => None,
         }
     }
 
@@ -247,9 +281,9 @@ impl Catalogue {
     /// All that is wrong, in the order of the names. Built-ins without permission are no error here: their calls
     /// are denied, and [`Self::refusal`] says so for static uses.
     pub async fn prepare(&self, names: &[&str]) -> Result<(), CatalogueErrors> {
-        let tools: Vec<_> = names.iter().filter_map(|name| self.0.by_name.get(*name)).collect();
+        let tools: Vec<_> = names.iter().filter_map(|name| self.0.named(name)).collect();
         let python = |kind: &&Kind| matches!(kind, Kind::Python(_));
-        let refused = names.iter().filter(|name| self.0.by_name.get(**name).as_ref().is_some_and(python));
+        let refused = names.iter().filter(|name| self.0.named(name).as_ref().is_some_and(python));
         let broken = names.iter().filter_map(|name| self.0.broken.get(*name).cloned());
         let mut errors: Vec<_> = broken.chain(refused.filter_map(|name| self.refusal(name))).collect();
         errors.extend(self.unconfined(names).await);
@@ -274,6 +308,12 @@ impl Catalogue {
 
 impl Tools for Catalogue {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
+        if request.tool.name.starts_with(INTERNAL)
+            && let Some(internal) = &self.0.internal
+            && let Some(output) = internal(self, &request.tool.name, &request.args)
+        {
+            return Box::pin(std::future::ready(Ok(output)));
+        }
         let inner = self.0.clone();
         Box::pin(async move { inner.call(&request, context.watch).await })
     }
@@ -290,7 +330,13 @@ impl Inner {
                 keep(&copy, &command.declaration())
                     .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))
             }
+            Kind::Mcp(pinned, def) => self.keep_pinned(pinned, &def.version),
         }
+    }
+
+    /// What a name means.
+    fn named(&self, name: &str) -> Option<&Kind> {
+        self.by_name.get(name).or_else(|| self.bare.get(name))
     }
 
     fn declaration(&self, version: &str) -> PathBuf {
@@ -306,6 +352,10 @@ impl Inner {
         }
         let kind = match PythonTool::at_version(&self.workshop, version).await {
             Some(tool) => Kind::Python(Arc::new(tool)),
+            None if let Some(pinned) = self.pinned(version).await => {
+                let def = Arc::new(pinned.tool());
+                Kind::Mcp(Arc::new(pinned), def)
+            }
             None => {
                 let bytes = tokio::fs::read(self.declaration(version)).await.ok()?;
                 if sha256(&bytes) != version {
@@ -340,7 +390,8 @@ impl Inner {
                 let scratch_root = scratch_root.clone();
                 command.call(request, limits, Place { workspace, policy, scratch_root, watch }).await
             }
-            None if self.by_name.contains_key(name) => Err(Failure::permanent(
+            Some(Kind::Mcp(pinned, _)) => self.servers.call(Call { pinned: &pinned, request, watch }).await,
+            None if self.named(name).is_some() => Err(Failure::permanent(
                 FaultKind::DefinitionChanged,
                 format!(
                     "the version of the tool `{name}` that this run uses ({}) is no longer there; the present one is another",
@@ -358,6 +409,7 @@ impl Inner {
 #[derive(Default)]
 struct Gathered {
     by_name: BTreeMap<Arc<str>, Kind>,
+    bare: BTreeMap<Arc<str>, Kind>,
     by_version: HashMap<Arc<str>, Kind>,
     broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,

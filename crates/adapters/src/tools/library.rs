@@ -58,7 +58,10 @@ pub struct Examined {
 ///
 /// # Errors
 /// Everything that is wrong with any of them.
-pub async fn examine(config: &CatalogueConfig, files: Vec<PathBuf>) -> Result<Vec<Examined>, CatalogueErrors> {
+pub async fn examine(
+    config: &CatalogueConfig,
+    files: Vec<PathBuf>,
+) -> Result<Vec<Examined>, CatalogueErrors> {
     let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
     let workshop = Arc::new(Workshop::new(config, workspace));
     let (tools, errors) = load(&workshop, files).await;

@@ -13,6 +13,7 @@ mod failures;
 pub mod isolation;
 pub mod library;
 pub mod limits;
+pub mod mcp;
 pub mod permissions;
 pub mod process;
 pub mod python;

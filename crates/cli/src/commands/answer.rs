@@ -30,7 +30,9 @@ fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
     let info = store.run(&store.find_run(&args.run)?)?;
     let files = places::config_files(&Chosen::stored(&info.options).cwd);
-    let config = Config::load(&files, &Ui { quiet: true, ..ui.clone() })?;
+    let quiet = Ui { quiet: true, ..ui.clone() };
+    let mut config = Config::load(&files, &quiet)?;
+    config.add_mcp(Chosen::stored(&info.options).mcp.as_deref(), &quiet)?;
     secrets::refuse_text(&secrets::named(&config), "the answer", &args.value)
 }
 

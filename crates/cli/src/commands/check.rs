@@ -9,7 +9,8 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
-use selvedge_adapters::tools::{Catalogue, ToolError};
+use selvedge_adapters::tools::mcp::Wanted;
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolError};
 use selvedge_dialects::compile::{self, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
@@ -48,18 +49,38 @@ pub(crate) struct Check<'c> {
 impl<'c> Check<'c> {
     /// Reads what is configured here.
     pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
-        if reading.mcp.is_some() {
-            return Err(crate::chosen::no_mcp());
-        }
         let choice = choice(reading.plan.as_deref(), reading.dialect.as_deref())?;
         let cwd = crate::environment::absolute(Path::new("."));
-        let config = Config::load(&places::config_files(&cwd), ui)?;
+        let mut config = Config::load(&places::config_files(&cwd), ui)?;
+        config.add_mcp(reading.mcp.as_deref(), ui)?;
         let mut chosen = crate::environment::chosen()?;
         if !reading.tools.is_empty() {
             chosen.tools = reading.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
         }
         let state_dir = places::state_dir(common.state_dir.as_deref())?;
         Ok(Self { choice, chosen, config, state_dir, ui })
+    }
+
+    /// The state folder.
+    pub(crate) fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    /// The tools that a document in the current folder could name.
+    pub(crate) async fn catalogue(&self) -> Result<Catalogue, Failure> {
+        let here = crate::environment::absolute(Path::new("."));
+        let wanted = Wanted { any: true, ..Wanted::default() };
+        setup::catalogue_of(wanted, &self.chosen, &self.config, &self.state_dir, &here, self.ui).await
+    }
+
+    /// Where the tools of documents in `workspace` come from.
+    pub(crate) fn settings(&self, workspace: &Path) -> Result<CatalogueConfig, Failure> {
+        setup::settings(&self.chosen, &self.config, &self.state_dir, workspace, self.ui)
+    }
+
+    /// The keys that are never recorded (C-06).
+    pub(crate) fn secrets(&self) -> Vec<secrets::Known> {
+        secrets::named(&self.config)
     }
 
     /// What is found about one document, and its graph unless there are errors.
@@ -77,11 +98,13 @@ impl<'c> Check<'c> {
         }
         let mut diagnostics = Diagnostics::new();
         if let Some(document) = compile::read(&source, self.choice, &limits, &mut diagnostics) {
+            let means = setup::means(&document, chosen, config);
+            let (wanted, workspace) = (setup::wanted(&document, &means), setup::workspace(file));
             let catalogue =
-                setup::catalogue(chosen, config, &self.state_dir, &setup::workspace(file), self.ui).await?;
+                setup::catalogue_of(wanted, chosen, config, &self.state_dir, &workspace, self.ui).await?;
             // Values of inputs come with a run; that some are missing here is no finding.
             let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
-            let graph = document.compile(&Sketch(&catalogue), &initial, &mut diagnostics);
+            let graph = document.compile(&Sketch(&catalogue), &initial, &means, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 for span in naming(&source, &limits, &["model"], &role) {
@@ -140,7 +163,7 @@ pub(super) fn not_allowed(
         if error.file.is_some() {
             continue;
         }
-        let spans = naming(source, limits, &["initial_tool_name", "tool", "tool_name"], &tool);
+        let spans = naming(source, limits, &["initial_tool_name", "tool", "tool_id", "tool_name"], &tool);
         for span in &spans {
             let finding = Finding::error(error.rule, "tool-not-allowed", *span, error.message.as_str());
             placed.push(finding.help(error.help.as_str()));
@@ -207,9 +230,11 @@ pub(crate) fn warnings(findings: &[Diagnostic], graph: &Graph) -> Vec<Warning> {
     findings.iter().filter(|finding| finding.severity == Severity::Warning).map(warning).collect()
 }
 
-/// The node that a JSON pointer leads into: `/nodes/3/…`, or `/NAME/nodes/3/…` in a file of several plans.
+/// The node that a JSON pointer leads into: `/nodes/3/…`, `/steps/3/…`, or `/NAME/nodes/3/…` in a file of several
+/// plans.
 fn node_at(pointer: &str, graph: &Graph) -> Option<Arc<str>> {
-    let mut parts = pointer.split('/').skip(1).take(3).skip_while(|part| *part != "nodes").skip(1);
+    let list = |part: &&str| matches!(*part, "nodes" | "steps");
+    let mut parts = pointer.split('/').skip(1).take(3).skip_while(|part| !list(part)).skip(1);
     let index: usize = parts.next()?.parse().ok()?;
     graph.nodes.values().nth(index).map(|node| node.id.clone())
 }
@@ -224,5 +249,9 @@ impl ToolSource for Sketch<'_> {
 
     fn names(&self) -> Vec<String> {
         self.0.names().map(ToString::to_string).collect()
+    }
+
+    fn available(&self) -> Vec<String> {
+        setup::available(self.0)
     }
 }

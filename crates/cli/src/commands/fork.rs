@@ -6,6 +6,7 @@ use crate::args::{Common, ForkArgs};
 use crate::chosen::{self, Chosen};
 use crate::commands::resume::{changed_tools, roles, tell_script};
 use crate::commands::run::{self, checked_id, fresh_id, now_ms};
+use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure};
@@ -69,7 +70,8 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         None => Budget::default(),
     };
     let edits = Edits::of(&source, args)?;
-    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     let known = secrets::named(&config);
     secrets::refuse_inputs(&known, &given)?;
     for text in &args.set_message {
@@ -100,11 +102,13 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let (state, graph, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
-        let driver =
-            models.driver(Arc::new(catalogue), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
+        let driver = models
+            .driver(Arc::new(catalogue.clone()), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
         let (store, scripted) = (Arc::clone(&source.store), source.info.scripted || models.scripted);
         let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
-        Ok(drive.go(driver, Vec::new(), &signals).await)
+        let exit = drive.go(driver, Vec::new(), &signals).await;
+        catalogue.close().await;
+        Ok(exit)
     })?
 }
 
@@ -193,7 +197,8 @@ impl Source {
             initial = Some(values);
         }
         let workspace = setup::workspace(&chosen.document);
-        let catalogue = setup::catalogue(chosen, config, &self.dir, &workspace, ui).await?;
+        let wanted = setup::wanted_by(self.state.graph());
+        let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
         let models = models::prepare(chosen, config, &roles(self.state.graph()), &Http::new()).await?;
         let pinned: Vec<&str> = self.state.graph().tools.keys().map(|name| &**name).collect();
         catalogue.prepare(&pinned).await?;
@@ -246,6 +251,9 @@ impl Source {
         let then = state.start();
         let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
         let models = prepared.models.names.iter().filter(other);
+        let changed = changed_tools(&graph, &prepared.catalogue, true, ui);
+        let pinned = graph.tools.values().map(|tool| &**tool).chain(&changed);
+        record::pin(&self.store, &prepared.catalogue, pinned).await?;
         let fork = Fork {
             source: self.run().into(),
             events: self.events,
@@ -254,7 +262,7 @@ impl Source {
             budget: (prepared.budget != then.budget).then_some(prepared.budget),
             sequential: (chosen.sequential || now.sequential) && !then.sequential,
             models: models.map(|(role, name)| (role.clone(), name.clone())).collect(),
-            tools: changed_tools(&graph, &prepared.catalogue, ui),
+            tools: changed,
             texts: edits.outcomes.clone(),
             past: None,
             compiled: None,

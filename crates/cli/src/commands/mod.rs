@@ -6,6 +6,7 @@ pub(crate) mod check;
 mod fork;
 mod resume;
 pub(crate) mod run;
+pub(crate) mod tools;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};
@@ -48,6 +49,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Explain(args) => look::explain::explain(&args, &cli.common, ui),
         Command::Replay(args) => look::replay(&args, &cli.common, ui),
         Command::Export(args) => look::export(&args, &cli.common, ui),
+        Command::Tools(args) => tools::tools(&args, &cli.common, ui),
         Command::Graph(args) => look::graph::graph(&args, &cli.common, ui),
         Command::Schema(args) => look::schema::schema(&args, ui),
         Command::Init(args) => look::init::init(&args, ui),

@@ -2,6 +2,7 @@
 
 use crate::args::{Common, Exec, ResumeArgs};
 use crate::chosen::Chosen;
+use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure};
@@ -13,6 +14,7 @@ use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::library::LIBRARY;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef};
 use selvedge_runtime::{Loaded, graph_of, load};
@@ -108,17 +110,25 @@ pub(crate) fn go_on(
         );
     };
     let inputs = [changes(exec, &ui)?, inputs].concat();
-    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     block_on(0, async {
         let signals = Signals::listen(&ui);
         let (stored_script, stored_hash) = (chosen.script.clone(), chosen.script_hash.clone());
         let preparing = async {
             let workspace = setup::workspace(&chosen.document);
-            let catalogue = setup::catalogue(&chosen, &config, &held.dir, &workspace, &ui).await?;
+            let wanted = setup::wanted_by(state.graph());
+            let catalogue =
+                setup::catalogue_of(wanted, &chosen, &config, &held.dir, &workspace, &ui).await?;
             let roles = roles(state.graph());
             let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
             let mut inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
             setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, &ui).await?;
+            for input in &inputs {
+                if let Input::Resume(tools) = input {
+                    record::pin(&held.store, &catalogue, tools.iter()).await?;
+                }
+            }
             // After a resume, which compares with what the old models said (E-29).
             inputs.push(Input::Models(models.names.clone()));
             Ok::<_, Failure>((catalogue, models, inputs))
@@ -142,7 +152,7 @@ pub(crate) fn go_on(
         let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
-        let driver = models.driver(Arc::new(catalogue), limits);
+        let driver = models.driver(Arc::new(catalogue.clone()), limits);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
         let drive = Drive {
             ui: &ui,
@@ -154,7 +164,9 @@ pub(crate) fn go_on(
             warnings: chosen.warnings.clone(),
             lock,
         };
-        Ok(drive.go(driver, inputs, &signals).await)
+        let exit = drive.go(driver, inputs, &signals).await;
+        catalogue.close().await;
+        Ok(exit)
     })?
 }
 
@@ -189,11 +201,15 @@ pub(super) fn roles(graph: &Graph) -> Vec<Arc<str>> {
     roles.into_iter().collect()
 }
 
-/// The tools that are not what a graph has pinned, at a `resume` or a `fork` (P-21).
-pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Vec<ToolDef> {
+/// The tools that are not what a graph has pinned, at a `resume` or a `fork` (P-21). The library's take the place of
+/// pinned ones only where a run begins, as a fork does: else other runs, which publish there, would change this one.
+pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, begins: bool, ui: &Ui) -> Vec<ToolDef> {
     let mut changed: Vec<ToolDef> = Vec::new();
     for (name, old) in &graph.tools {
         let Some(new) = catalogue.def(name).filter(|new| new.version != old.version) else { continue };
+        if !begins && &*new.source == LIBRARY {
+            continue;
+        }
         let warning = tool_changed(name, &old.version, &new.version);
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
         changed.push((*new).clone());
@@ -215,7 +231,7 @@ async fn with_tools(
     let pinned = &state.graph().tools;
     let names: Vec<&str> = pinned.keys().map(|name| &**name).collect();
     catalogue.prepare(&names).await?;
-    let changed = changed_tools(state.graph(), catalogue, ui);
+    let changed = changed_tools(state.graph(), catalogue, false, ui);
     let failed = inputs.iter().any(|input| matches!(input, Input::Resume(_)));
     let mut inputs: Vec<Input> =
         inputs.into_iter().filter(|input| !matches!(input, Input::Resume(_))).collect();

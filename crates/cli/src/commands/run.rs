@@ -6,6 +6,7 @@
 use crate::args::{Common, RunArgs};
 use crate::chosen::{self, Chosen};
 use crate::commands::check::{self, Sketch};
+use crate::commands::tools;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
@@ -19,7 +20,7 @@ use selvedge_adapters::http::Http;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::diagnostic::shown;
-use selvedge_dialects::{Diagnostics, Finding, Severity, Source};
+use selvedge_dialects::{Diagnostics, Dialect, Finding, Means, Severity, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
 use selvedge_store::{BlobHash, DriverLock, Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         Some(id) => checked_id(id)?,
         None => fresh_id(),
     };
-    let config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     secrets::refuse_inputs(&secrets::named(&config), &chosen.inputs)?;
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;
@@ -90,10 +92,12 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
         let Prepared { graph, catalogue, models, warnings, .. } = prepared;
-        let driver = models.driver(Arc::new(catalogue), limits);
+        let driver = models.driver(Arc::new(catalogue.clone()), limits);
         let drive =
             Drive { ui: &ui, store, run: id, state, graph, scripted: models.scripted, warnings, lock };
-        Ok(drive.go(driver, Vec::new(), &signals).await)
+        let exit = drive.go(driver, Vec::new(), &signals).await;
+        catalogue.close().await;
+        Ok(exit)
     })?
 }
 
@@ -130,30 +134,32 @@ pub(super) async fn prepare(
     ui: &Ui,
 ) -> Result<Prepared, Failure> {
     let workspace = setup::workspace(&chosen.document);
-    let catalogue = setup::catalogue(chosen, config, state_dir, &workspace, ui).await?;
+    let mut means = setup::means(&read.document, chosen, config);
+    let wanted = setup::wanted(&read.document, &means);
+    let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &workspace, ui).await?;
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     permissions(&catalogue, &names)?;
     // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
-    let compiled = match known {
-        true => compiled(&read, &Known(&catalogue)).map(Some),
-        false => compiled(&read, &Sketch(&catalogue)).map(|_| None),
+    let sketched = !known || means.model;
+    let compiled = match sketched {
+        false => compiled(&read, &Known(&catalogue), &means).map(Some),
+        true => compiled(&read, &Sketch(&catalogue), &means).map(|_| None),
     };
     // A tool that is not there may be the one whose file is wrong.
     let lacking = names.iter().any(|name| !catalogue.contains(name));
     let compiled = compiled
         .map_err(|failure| if lacking { failure.and(setup::broken(&catalogue, None)) } else { failure })?;
-    let roles = read.document.models();
-    let models = match models::prepare(chosen, config, &roles, &Http::new()).await {
-        Ok(models) => models,
-        Err(failure) => return Err(read.placed(failure, chosen, config, &roles)),
-    };
+    let (models, roles) = find_models(&read, &mut means, chosen, config, ui).await?;
     catalogue.prepare(&names).await?;
+    if means.model || !roles.is_empty() && read.document.dialect() == Dialect::Steps {
+        prepare_others(&catalogue, &names, ui).await;
+    }
     let (graph, diagnostics) = match compiled {
         Some(done) => done,
-        None => self::compiled(&read, &Known(&catalogue))?,
+        None => self::compiled(&read, &Known(&catalogue), &means)?,
     };
     read.allowed(&graph, &catalogue, config)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
@@ -172,6 +178,48 @@ pub(super) async fn prepare(
     let (dialect, budget) = (document.dialect().name(), document.budget());
     let initial = read.initial;
     Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
+}
+
+/// The models of the roles that the document can't do without, and, unless `means` says otherwise, of those that it can
+/// do without (D-17): where those can't be had, it runs as without a model. With the roles that are played.
+async fn find_models(
+    read: &Read,
+    means: &mut Means,
+    chosen: &mut Chosen,
+    config: &Config,
+    ui: &Ui,
+) -> Result<(Models, Vec<Arc<str>>), Failure> {
+    let needed = read.document.models();
+    let mut roles = needed.clone();
+    if means.model {
+        roles.extend(read.document.optional_models(means).into_iter().filter(|role| !needed.contains(role)));
+    }
+    let failure = match models::prepare(chosen, config, &roles, &Http::new()).await {
+        Ok(models) => return Ok((models, roles)),
+        Err(failure) => failure,
+    };
+    if !needed.is_empty() || !means.model {
+        return Err(read.placed(failure, chosen, config, &roles));
+    }
+    means.model = false;
+    let models = models::prepare(chosen, config, &needed, &Http::new()).await?;
+    let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
+    ui.note(&format!("note: no model can be asked when a step fails: {}", one_line(why, 1000)));
+    Ok((models, needed))
+}
+
+/// Makes the tools ready that only a model may choose (D-17, D-21). One that can't be made ready is none to choose.
+async fn prepare_others(catalogue: &Catalogue, names: &[&str], ui: &Ui) {
+    let others = setup::available(catalogue);
+    let others: Vec<&str> = others.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
+    if catalogue.prepare(&others).await.is_ok() {
+        return;
+    }
+    for name in others {
+        if let Err(error) = catalogue.prepare(&[name]).await {
+            ui.note(&format!("note: the tool {name} is not offered to the model: {}", one_line(&error.to_string(), 1000)));
+        }
+    }
 }
 
 /// What is said about tool files; about names that providers refuse only where the document uses them.
@@ -236,9 +284,9 @@ fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.
-fn compiled(read: &Read, tools: &dyn ToolSource) -> Result<(Graph, Diagnostics), Failure> {
+fn compiled(read: &Read, tools: &dyn ToolSource, means: &Means) -> Result<(Graph, Diagnostics), Failure> {
     let mut diagnostics = read.diagnostics.clone();
-    match read.document.compile(tools, &read.initial, &mut diagnostics) {
+    match read.document.compile(tools, &read.initial, means, &mut diagnostics) {
         Some(graph) if !diagnostics.has_errors() => Ok((graph, diagnostics)),
         _ => Err(Failure::findings(Exit::Usage, diagnostics.report(&read.source))),
     }
@@ -265,6 +313,7 @@ async fn record(
     prepared: &Prepared,
 ) -> Result<(State, DriverLock), Failure> {
     let lock = store.drive(id)?;
+    tools::record::pin(store, &prepared.catalogue, prepared.graph.tools.values().map(|tool| &**tool)).await?;
     let unwritable =
         |error: serde_json::Error| Failure::internal(&format!("the run can't be written: {error}"));
     let compiled = serde_json::to_vec(&*prepared.graph).map_err(unwritable)?;

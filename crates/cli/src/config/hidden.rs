@@ -7,6 +7,39 @@ pub(super) fn is_secret(name: &str) -> bool {
     !name.ends_with("_env") && WORDS.iter().any(|word| name.ends_with(word))
 }
 
+/// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
+pub(super) fn may_be_secret(name: &str) -> bool {
+    const PARTS: [&str; 10] = [
+        "key", "token", "secret", "passw", "passphrase", "auth", "cookie", "credential", "private", "bearer",
+    ];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "pat")
+}
+
+/// The same JSON, byte for byte as long, with `*` in place of the texts that are values; names of fields stay.
+pub(super) fn masked_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('"') {
+        let (before, literal) = rest.split_at(at);
+        shown.push_str(before);
+        let mut escaped = false;
+        let closing = literal.char_indices().skip(1).find(|(_, c)| {
+            let closes = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            closes
+        });
+        let (literal, after) = literal.split_at(closing.map_or(literal.len(), |(end, _)| end + 1));
+        match after.trim_start().starts_with(':') {
+            true => shown.push_str(literal),
+            false => shown.push_str(&stars(literal)),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// The same text, byte for byte as long, with `*` in place of values behind such names. By its signs and not by its
 /// tree, so that a file that is no TOML is shown without them as well.
 pub(super) fn masked(text: &str) -> String {
@@ -74,6 +107,28 @@ mod tests {
         }
         for name in ["api_key_env", "context_tokens", "tokens", "input_per_mtok", "model"] {
             assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_keys_of_others() {
+        for name in ["GITHUB_TOKEN", "Authorization", "X-API-Key", "GITHUB_PAT", "PRIVATE_TOKEN_2", "Cookie"] {
+            assert!(may_be_secret(name), "{name}");
+        }
+        for name in ["PATH", "PYTHONPATH", "LOG_LEVEL", "X-Trace-Id", "COMPATIBLE"] {
+            assert!(!may_be_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_of_json_are_masked_in_place() {
+        for (text, shown) in [
+            (r#"{"a": "sk-1", "b" : ["x y"]}"#, r#"{"a": "****", "b" : ["* *"]}"#),
+            (r#"{"a": "q\"r", "é": "ü"}"#, r#"{"a": "**"*", "é": "**"}"#),
+            (r#"{"a": "never ends"#, r#"{"a": "***** ****"#),
+        ] {
+            assert_eq!(masked_json(text), shown);
+            assert_eq!(masked_json(text).len(), text.len());
         }
     }
 

@@ -58,7 +58,7 @@ const PROVIDERS: [(&str, Provider); 5] = [
     ("gemini", Provider::Gemini),
     ("ollama", Provider::Ollama),
 ];
-const EFFECTS: [(&str, Effects); 4] = [
+pub(super) const EFFECTS: [(&str, Effects); 4] = [
     ("pure", Effects::Pure),
     ("read", Effects::Read),
     ("idempotent", Effects::Idempotent),
@@ -67,7 +67,7 @@ const EFFECTS: [(&str, Effects); 4] = [
 
 /// One file being read.
 pub(super) struct Reader<'a> {
-    folder: &'a Path,
+    pub(super) folder: &'a Path,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
@@ -108,27 +108,24 @@ pub(super) fn read(
     if let Some(recovery) = fields.given("recovery") {
         reader.recovery(recovery, config);
     }
-    if let Some(mcp) = fields.member("mcp") {
-        reader.diagnostics.push(
-            Finding::warning(
-                "C-14",
-                "not-available",
-                mcp.key_span,
-                "MCP servers are not available in this version",
-            )
-            .help("the servers are ignored"),
-        );
+    if let Some(mcp) = fields.given("mcp") {
+        reader.mcp(mcp, &mut config.mcp);
     }
     roles
 }
 
+/// Puts the servers of a file of `mcpServers` over what `config` has; relative paths start at `folder`.
+pub(super) fn read_mcp(root: &Node<'_>, folder: &Path, config: &mut Config, diagnostics: &mut Diagnostics) {
+    Reader { folder, diagnostics }.mcp_file(root, &mut config.mcp);
+}
+
 impl Reader<'_> {
-    fn wrong(&mut self, node: &Node<'_>, field: &str, expected: &str, help: &str) {
+    pub(super) fn wrong(&mut self, node: &Node<'_>, field: &str, expected: &str, help: &str) {
         self.diagnostics.push(type_error(node, TypeError { field, expected, rule: "C-14", help }));
     }
 
     /// The members of a table of named things.
-    fn members<'n, 's>(&mut self, fields: &Fields<'n, 's>, field: &'static str) -> &'n [Member<'s>] {
+    pub(super) fn members<'n, 's>(&mut self, fields: &Fields<'n, 's>, field: &'static str) -> &'n [Member<'s>] {
         let Some(node) = fields.given(field) else { return &[] };
         let members = node.as_object();
         if members.is_none() {
@@ -274,7 +271,7 @@ impl Reader<'_> {
     }
 
     /// A list of strings.
-    fn texts(&mut self, node: &Node<'_>, field: &str) -> Option<Vec<Arc<str>>> {
+    pub(super) fn texts(&mut self, node: &Node<'_>, field: &str) -> Option<Vec<Arc<str>>> {
         let texts: Option<Vec<Arc<str>>> =
             node.as_array().and_then(|list| list.iter().map(|text| text.as_str().map(Arc::from)).collect());
         if texts.is_none() {

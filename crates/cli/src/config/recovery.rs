@@ -1,16 +1,16 @@
 //! `[recovery]`: what happens to a step that failed (C-14, D-19, D-23). A step task's own `recovery` goes over it.
 
+use super::Config;
 use super::read::Reader;
-use super::{Config, Recovery, Siblings};
 use selvedge_dialects::Finding;
 use selvedge_dialects::fields::{Fields, Shape};
 use selvedge_dialects::json::Node;
+use selvedge_dialects::steps::{Recovery, Siblings};
 
 const RECOVERY: Shape = Shape {
     what: "[recovery]",
     fields: &["consecutive_failures", "model", "reflections", "repairs", "replans", "retries", "siblings"],
 };
-const SIBLINGS: [(&str, Siblings); 2] = [("finish", Siblings::Finish), ("hold", Siblings::Hold)];
 
 /// Limits are counts of rounds and tries: more would only hide a slip of the pen.
 const MOST: f64 = 1_000.0;
@@ -23,7 +23,7 @@ impl Reader<'_> {
         if let Some(model) = fields.boolean("model", "D-23", self.diagnostics) {
             recovery.model = Some(model.value);
         }
-        if let Some(siblings) = fields.choice("siblings", "D-23", &SIBLINGS, self.diagnostics) {
+        if let Some(siblings) = fields.choice("siblings", "D-23", &Siblings::NAMES, self.diagnostics) {
             recovery.siblings = Some(siblings.value);
         }
         let Recovery { retries, repairs, replans, consecutive_failures, reflections, .. } = recovery;

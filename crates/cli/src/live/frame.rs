@@ -103,6 +103,8 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
     count(6, MAGENTA, view.asked() as u64, "asking", "asking");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
     count(1, YELLOW, view.retries, "retry", "retries");
+    count(6, YELLOW, view.recoveries, "recovery", "recoveries");
+    count(6, YELLOW, view.skipped, "skipped", "skipped");
     if let Some(tokens) = tokens(&used.tokens) {
         parts.push((5, PLAIN, tokens));
     }
@@ -177,8 +179,10 @@ fn more(view: &View, shown: usize, all: usize) -> String {
             parts.push(format!("{hidden} {word}"));
         }
     }
-    let threads = if all - shown == 1 { "thread" } else { "threads" };
-    format!("… and {} more {threads}: {}", all - shown, parts.join(", "))
+    let threaded = view.track.lanes().iter().any(|lane| lane.threaded);
+    let word = if threaded { "thread" } else { "step" };
+    let plural = if all - shown == 1 { "" } else { "s" };
+    format!("… and {} more {word}{plural}: {}", all - shown, parts.join(", "))
 }
 
 /// A lane before it is set in columns.
@@ -202,7 +206,8 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
         (None, Some(node)) => (DIM, Line::default().with(DIM, calm(&view.track.waits(node)))),
         (None, None) => {
             let spent = view.spent.get(at).and_then(tokens).map(|spent| format!("  {spent}"));
-            (DIM, Line::default().with(DIM, format!("done{}", spent.unwrap_or_default())))
+            let (style, word) = over(view, lane);
+            (DIM, Line::default().with(style, format!("{word}{}", spent.unwrap_or_default())))
         }
     };
     let most = if columns < ROOMY { 1 } else { (columns / 8).min(24) };
@@ -211,8 +216,22 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
         true => String::new(),
         false => format!("{}/{}", lane.ended, lane.nodes.len()),
     };
-    let title = node.map(|node| calm(&view.track.title(node))).unwrap_or_default();
+    let title = match lane.threaded {
+        true => node.map(|node| calm(&view.track.title(node))),
+        // The lane has the node's id for its name.
+        false => lane.nodes.first().map(|node| calm(view.track.name(*node))),
+    };
+    let title = title.unwrap_or_default();
     Some(Row { name: calm(&lane.name), strip, count, title, state, style })
+}
+
+/// How a lane ended whose nodes have all ended: a step by itself, a thread in any way.
+fn over(view: &View, lane: &Lane) -> (&'static str, &'static str) {
+    match lane.nodes.first().filter(|_| !lane.threaded).map(|node| view.track.phase(*node)) {
+        Some(Phase::Failed) => (RED, "failed"),
+        Some(Phase::Skipped) => (YELLOW, "skipped"),
+        _ => (DIM, "done"),
+    }
 }
 
 /// The marks of a lane's nodes, as many as fit around the current one, and whether those are all.
@@ -220,6 +239,7 @@ fn strip(view: &View, lane: &Lane, node: Option<NodeIx>, most: usize) -> (Vec<(&
     let mark = |node: &NodeIx| match view.track.phase(*node) {
         Phase::Done => (GREEN, '✓'),
         Phase::Failed => (RED, '✗'),
+        Phase::Skipped => (YELLOW, '–'),
         Phase::Running if view.active.get(node).is_some_and(|active| !active.asking.is_empty()) => {
             (MAGENTA, '?')
         }
@@ -246,6 +266,9 @@ fn activity(view: &View, active: &Active, now: i64) -> Line {
     };
     if let Some((style, text)) = doing {
         line = line.with(PLAIN, "  ").with(style, text);
+    }
+    if !active.recovery.is_empty() && view.stopping.is_none() {
+        line = line.with(PLAIN, "  ").with(YELLOW, calm(&active.recovery));
     }
     if let Some(tokens) = tokens(&active.tokens) {
         line = line.with(DIM, format!("  {tokens}"));
@@ -326,6 +349,8 @@ pub(super) fn summary(view: &View) -> String {
         (used.model_calls, "model call", "model calls"),
         (used.tool_calls, "tool call", "tool calls"),
         (view.retries, "retry", "retries"),
+        (view.recoveries, "recovery", "recoveries"),
+        (view.skipped, "step skipped", "steps skipped"),
     ] {
         match number {
             0 => {}

@@ -5,7 +5,8 @@
 
 use selvedge_engine::graph::OnError;
 use selvedge_engine::schedule::{Schedule, Until};
-use selvedge_engine::{Fault, Graph, Ix, NodeIx, OrderIx, State};
+use selvedge_engine::{Graph, Ix, NodeIx, OrderIx, State};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Where a node stands.
@@ -19,13 +20,18 @@ pub(crate) enum Phase {
     Done,
     /// It failed.
     Failed,
+    /// It does not run, because it may depend on one that failed (D-16).
+    Skipped,
 }
 
-/// The nodes of one thread, in list order: at most one of them runs at a time.
+/// The nodes of one thread, in list order: at most one of them runs at a time. A node without a thread, a step of a
+/// step task, has a lane of its own.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// The thread's name; for a node without a thread, the node's id.
     pub(crate) name: Arc<str>,
+    /// Whether it is a thread.
+    pub(crate) threaded: bool,
     /// Its nodes.
     pub(crate) nodes: Vec<NodeIx>,
     /// How many of them have ended.
@@ -73,18 +79,20 @@ impl Track {
     /// What happened before anybody looked on.
     fn catch_up(&mut self, state: &State) {
         let views = state.node_views();
-        let mut faults: Vec<Option<Fault>> = Vec::new();
+        let mut failed: HashSet<Arc<str>> = HashSet::new();
         if views.iter().any(|view| view.ended.is_some()) {
-            faults = state.live_view().results.into_iter().map(|result| result.error).collect();
+            let results = state.live_view().results.into_iter().filter(|result| !result.is_success);
+            failed.extend(results.map(|result| result.step_id));
         }
-        let mut faults = faults.into_iter();
         for (at, view) in views.iter().enumerate() {
             let node = NodeIx::new(at);
             if view.started > 0 {
                 self.started(node);
             }
-            if view.ended.is_some() {
-                self.finished(node, faults.next().flatten().is_some());
+            if view.skipped {
+                self.skipped(node);
+            } else if view.ended.is_some() {
+                self.finished(node, failed.contains(&view.node));
             }
         }
         self.retire(state);
@@ -93,6 +101,11 @@ impl Track {
     /// A node started.
     pub(crate) fn started(&mut self, node: NodeIx) {
         self.set(node, Phase::Running);
+        self.advance(node);
+    }
+
+    /// The lane of a node goes on to the first that has not started.
+    fn advance(&mut self, node: NodeIx) {
         let phases = &self.phases;
         let waits = |node: &NodeIx| phases.get(node.get()) == Some(&Phase::Waiting);
         if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
@@ -109,9 +122,23 @@ impl Track {
             lane.ended += 1;
         }
         let Some(def) = self.graph.nodes.get(node) else { return };
-        if failed && def.on_error == OnError::Fail {
-            return;
+        if !failed || def.on_error != OnError::Fail {
+            self.settle(node);
         }
+    }
+
+    /// A node is not to run.
+    pub(crate) fn skipped(&mut self, node: NodeIx) {
+        self.set(node, Phase::Skipped);
+        self.advance(node);
+        if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
+            lane.ended += 1;
+        }
+        self.settle(node);
+    }
+
+    /// Later nodes may build on how a node ended.
+    fn settle(&mut self, node: NodeIx) {
         if let Some(settled) = self.settled.get_mut(node.get()) {
             *settled = true;
         }
@@ -172,6 +199,16 @@ impl Track {
             Some(def) => def.id.to_string(),
             None => String::new(),
         }
+    }
+
+    /// A node's id.
+    pub(crate) fn id(&self, node: NodeIx) -> Option<&Arc<str>> {
+        self.graph.nodes.get(node).map(|def| &def.id)
+    }
+
+    /// A node's name, if it says more than the id.
+    pub(crate) fn name(&self, node: NodeIx) -> &str {
+        self.graph.nodes.get(node).filter(|def| def.name != def.id).map_or("", |def| &def.name)
     }
 
     /// What a node that has not started waits for, in words; empty if nothing holds it back. "waits for load (reads
@@ -238,7 +275,8 @@ fn lanes(graph: &Graph) -> (Vec<Lane>, Vec<usize>) {
         if known.is_none() {
             let thread = def.body.thread.and_then(|thread| graph.threads.get(thread));
             let name = thread.map_or_else(|| def.id.clone(), |thread| thread.name.clone());
-            lanes.push(Lane { name, nodes: Vec::new(), ended: 0, next: 0 });
+            let threaded = thread.is_some();
+            lanes.push(Lane { name, threaded, nodes: Vec::new(), ended: 0, next: 0 });
             if let Some(slot) = def.body.thread.and_then(|thread| by_thread.get_mut(thread.get())) {
                 *slot = Some(lane);
             }

@@ -36,6 +36,9 @@ pub(super) struct View {
     pub(super) ended: usize,
     pub(super) nodes: usize,
     pub(super) retries: u64,
+    /// Decisions about steps that failed (D-22), and steps that do not run for them.
+    pub(super) recoveries: u64,
+    pub(super) skipped: u64,
     /// Whether any text has streamed.
     pub(super) streamed: bool,
     /// The node whose text is shown, since when.
@@ -58,6 +61,8 @@ pub(super) struct Active {
     pub(super) asking: Vec<(Arc<str>, String)>,
     /// Why its next call may not begin yet.
     pub(super) held: String,
+    /// What failed, or what was decided about it.
+    pub(super) recovery: String,
     /// The end of the text that streams.
     pub(super) text: String,
     /// The last line of a tool's own progress.
@@ -92,6 +97,8 @@ impl View {
             ended: 0,
             nodes: state.progress().1,
             retries: 0,
+            recoveries: 0,
+            skipped: 0,
             streamed: false,
             focus: None,
             stopping: None,
@@ -99,25 +106,40 @@ impl View {
             asks: HashMap::new(),
             track,
         };
-        view.catch_up(state, now);
+        view.catch_up(state, now, HashMap::new());
         view
     }
 
-    /// Takes over where all nodes stand, and what is in flight.
-    fn catch_up(&mut self, state: &State, now: i64) {
+    /// Takes over where all nodes stand, and what is in flight. Of nodes that ran before, what is known is kept.
+    fn catch_up(&mut self, state: &State, now: i64, mut before: HashMap<Arc<str>, Active>) {
         (self.active, self.effects, self.asks) = Default::default();
         (self.busy, self.idle, self.over) = Default::default();
-        self.ended = 0;
+        (self.ended, self.skipped) = (0, 0);
         for node in state.graph().nodes.indices() {
             match self.track.phase(node) {
-                Phase::Running => self.activate(node, now),
+                Phase::Running => {
+                    let known = self.track.id(node).and_then(|id| before.get_mut(id));
+                    match known.map(std::mem::take) {
+                        Some(known) => drop(self.active.insert(node, known)),
+                        None => self.activate(node, now),
+                    }
+                }
                 Phase::Done | Phase::Failed => self.ended += 1,
+                Phase::Skipped => (self.ended, self.skipped) = (self.ended + 1, self.skipped + 1),
                 Phase::Waiting => {}
             }
         }
         (0..self.track.lanes().len()).for_each(|lane| self.sort(lane));
-        for effect in state.pending().keys() {
-            self.fly(state, effect, None);
+        for (effect, pending) in state.pending() {
+            let known = self.active.get_mut(&pending.node);
+            match known.filter(|active| active.flying.iter().any(|flying| flying.effect == *effect)) {
+                Some(_) => drop(self.effects.insert(effect.clone(), pending.node)),
+                None => drop(self.fly(state, effect, None)),
+            }
+        }
+        for active in self.active.values_mut() {
+            active.flying.retain(|flying| self.effects.contains_key(&flying.effect));
+            active.asking.clear();
         }
         for (ask, asking) in state.asks() {
             self.ask(ask, asking.node, &asking.prompt);
@@ -128,14 +150,8 @@ impl View {
 
     /// Events that are durable now, and the state after them.
     pub(super) fn events(&mut self, state: &State, records: &[Record]) {
-        // Nodes stand elsewhere then, and a fork may have others: the state after all of it says where.
-        let anew = |record: &Record| matches!(record.event, Event::Resumed { .. } | Event::Forked(_));
-        if records.iter().any(anew) {
-            self.usage = state.usage();
-            self.track = Track::new(state);
-            self.nodes = state.progress().1;
-            self.spent.resize(self.track.lanes().len(), Tokens::default());
-            return self.catch_up(state, self.begun.max(records.last().map_or(0, |record| record.at)));
+        if records.iter().any(|record| self.moves(&record.event)) {
+            return self.anew(state, records);
         }
         let mut touched = Vec::new();
         for record in records {
@@ -144,6 +160,66 @@ impl View {
         self.usage = state.usage();
         self.track.retire(state);
         self.look_again(state, touched);
+    }
+
+    /// Whether nodes may stand elsewhere after an event, or be others: what ran ahead of a recovery may begin again.
+    fn moves(&self, event: &Event) -> bool {
+        match event {
+            Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered { .. } => true,
+            Event::NodeStarted { node } | Event::NodeFinished { node, .. } => {
+                let Some(node) = self.track.node(node) else { return true };
+                let mends = |active: &Active| !active.recovery.is_empty();
+                // One that had ended begins again.
+                matches!(self.track.phase(node), Phase::Done | Phase::Failed)
+                    || self.active.get(&node).is_some_and(mends)
+            }
+            Event::Requested { effect, .. } => {
+                let node = self.track.node(&crate::look::events::node_of(&effect.0));
+                let active = node.and_then(|node| self.active.get(&node));
+                active.is_some_and(|active| !active.recovery.is_empty())
+            }
+            _ => false,
+        }
+    }
+
+    /// The state after all of the events says where nodes stand.
+    fn anew(&mut self, state: &State, records: &[Record]) {
+        for record in records {
+            match &record.event {
+                Event::Completed { effect, outcome, .. } => drop(self.land(effect, Some(outcome))),
+                Event::Retried { .. } => self.retries += 1,
+                Event::Caught { .. } | Event::Recovered { .. } => drop(self.mend(&record.event)),
+                _ => {}
+            }
+        }
+        self.usage = state.usage();
+        let track = Track::new(state);
+        let old = std::mem::replace(&mut self.track, track);
+        // Lanes that are still there keep what they have used.
+        let spent = old.lanes().iter().map(|lane| lane.name.clone()).zip(std::mem::take(&mut self.spent));
+        let mut spent: HashMap<Arc<str>, Tokens> = spent.collect();
+        let lanes = self.track.lanes().iter();
+        self.spent = lanes.map(|lane| spent.remove(&lane.name).unwrap_or_default()).collect();
+        self.nodes = state.progress().1;
+        let active = std::mem::take(&mut self.active).into_iter();
+        let active = active.filter_map(|(node, active)| Some((old.id(node)?.clone(), active))).collect();
+        self.catch_up(state, self.begun.max(records.last().map_or(0, |record| record.at)), active);
+    }
+
+    /// What failed, or what was decided about it.
+    fn mend(&mut self, event: &Event) -> Option<NodeIx> {
+        let (node, text) = match event {
+            Event::Caught { node, fault } => (node, format!("{}: {}", fault.kind.name(), fault.message)),
+            Event::Recovered { node, action, tool, reason, .. } => {
+                self.recoveries += 1;
+                let tool = tool.iter().map(|tool| format!(" {tool}")).collect::<String>();
+                (node, format!("{}{tool}: {reason}", action.name().replace('_', " ")))
+            }
+            _ => return None,
+        };
+        let node = self.track.node(node)?;
+        self.active.get_mut(&node)?.recovery = text;
+        Some(node)
     }
 
     /// Nodes with nothing in flight are held back by others, if they run at all.
@@ -188,6 +264,14 @@ impl View {
                 let node = self.asks.remove(ask)?;
                 self.active.get_mut(&node)?.asking.retain(|(known, _)| known != ask);
                 Some(node)
+            }
+            Event::Caught { .. } => self.mend(&record.event),
+            Event::NodeSkipped { node, .. } => {
+                let node = self.track.node(node)?;
+                self.track.skipped(node);
+                (self.ended, self.skipped) = (self.ended + 1, self.skipped + 1);
+                self.sort(self.track.lane_of(node)?);
+                None
             }
             // A reply was taken in, and its calls may have to wait.
             Event::Appended { node, .. } => self.track.node(node),

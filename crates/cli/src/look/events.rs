@@ -5,6 +5,7 @@ use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use super::{Found, time};
 use crate::failure::Failure;
 use crate::progress::seconds;
+use crate::recovery::chooser;
 use crate::ui::Ui;
 use selvedge_engine::{Body, EffectId, End, Event, Outcome, Role};
 use selvedge_store::Entry;
@@ -145,7 +146,9 @@ fn style(event: &Event) -> &'static str {
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
         Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
-        Event::Caught { .. } | Event::Recovered { .. } | Event::NodeSkipped { .. } => YELLOW,
+        Event::Caught { .. } | Event::Recovered { .. } | Event::Spliced { .. } | Event::NodeSkipped { .. } => {
+            YELLOW
+        }
         _ if event.is_input() => CYAN,
         _ => "",
     }
@@ -194,12 +197,16 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
         Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_ref())),
         Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
-        Event::Recovered { node, action, tool, reason, .. } => {
+        Event::Recovered { node, action, by, reason, tool, .. } => {
             let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            (node.to_string(), format!("{}{tool}: {reason}", action.name()))
+            (node.to_string(), format!("{}{tool}, by {}: {reason}", action.name(), chooser(*by)))
         }
-        Event::Spliced { node, effect } => (node.to_string(), format!("new steps from {effect}")),
-        Event::NodeSkipped { node, because } => (node.to_string(), format!("may depend on {because}")),
+        Event::Spliced { node, effect } => {
+            (node.to_string(), format!("from here on the steps of {effect} take the place of the others"))
+        }
+        Event::NodeSkipped { node, because } => {
+            (node.to_string(), format!("may depend on {because}, which has no result"))
+        }
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
             let fault = fault_text(fault.as_ref());

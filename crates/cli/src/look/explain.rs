@@ -8,11 +8,13 @@ use super::waits::{self, Waited};
 use super::{Found, guarded, time};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
+use crate::recovery::Rung;
 use crate::ui::Ui;
 use clap::Args;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, Ix, NodeIx};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use story::Story;
 
@@ -41,6 +43,8 @@ struct Explained {
     graph: Arc<Graph>,
     story: Story,
     waits: Vec<Vec<Waited>>,
+    /// Where the rungs of each node stand in the story's ladder.
+    by_node: HashMap<Arc<str>, Vec<usize>>,
 }
 
 /// Explains a run.
@@ -51,7 +55,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
     let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
-    let mut explained = Explained { graph, story, waits };
+    let mut explained = Explained::new(graph, story, waits);
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     match (ui.json, only) {
         (true, only) => explained.print_json(&schedule, only, ui)?,
@@ -69,6 +73,14 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
 }
 
 impl Explained {
+    fn new(graph: Arc<Graph>, story: Story, waits: Vec<Vec<Waited>>) -> Self {
+        let mut by_node: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        for (at, rung) in story.rungs.iter().enumerate() {
+            by_node.entry(rung.node.clone()).or_default().push(at);
+        }
+        Self { graph, story, waits, by_node }
+    }
+
     fn find(&self, id: &str, run: &str) -> Result<NodeIx, Failure> {
         let found = self.graph.nodes.iter().find(|(_, node)| *node.id == *id).map(|(ix, _)| ix);
         found.ok_or_else(|| {
@@ -87,6 +99,12 @@ impl Explained {
         self.graph.nodes.get(node).map_or("", |node| &node.id)
     }
 
+    /// What was done about a node's faults (D-22).
+    fn rungs(&self, node: NodeIx) -> impl Iterator<Item = &Rung> {
+        let at = self.by_node.get(self.id(node)).into_iter().flatten();
+        at.filter_map(|at| self.story.rungs.get(*at))
+    }
+
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
     fn print_json(&self, schedule: &Schedule, only: Option<NodeIx>, ui: &Ui) -> Result<(), Failure> {
         let mut out = Out::new(ui);
@@ -101,7 +119,12 @@ impl Explained {
                 separator = ",";
             }
         }
-        out.write(if separator == "," { "]}\n" } else { "{\"nodes\":[]}\n" })?;
+        out.write(if separator == "," { "]" } else { "{\"nodes\":[]" })?;
+        // Also of nodes that others have taken the place of (D-20, D-22).
+        let id = only.map(|only| self.id(only));
+        let rungs = self.story.rungs.iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
+        let rungs: Vec<Value> = rungs.map(Rung::json).collect();
+        out.write(&format!(",\"recovery\":{}}}\n", Value::from(rungs)))?;
         out.finish()
     }
 
@@ -117,6 +140,7 @@ impl Explained {
             "ended": told.and_then(|told| when(told.ended)),
             "waited_for": waited,
             "ran_ahead": self.story.ran_ahead(node),
+            "recovery": self.rungs(node).map(Rung::json).collect::<Vec<_>>(),
             "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
         })
     }

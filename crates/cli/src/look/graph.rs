@@ -1,5 +1,5 @@
 //! `selvedge graph`: a document's compiled graph as a drawing (C-13): threads as lanes, nodes in them, and an
-//! arrow for everything that a node waits for or takes over.
+//! arrow for everything that a node waits for or takes over, and for what happens to a step that fails.
 
 mod dot;
 mod drawing;
@@ -25,7 +25,7 @@ Examples:
   selvedge graph plans.json --plan report
 
 Each thread is a lane. Thin arrows: what a node takes over from a thread or reads; thick ones: results sent to \
-another thread (data_out); dashed ones: calls that keep their turn. GitHub, GitLab and many editors draw Mermaid in \
+another thread (data_out); dashed ones: calls that keep their turn, and what stands in for a step that fails. GitHub, GitLab and many editors draw Mermaid in \
 Markdown; `dot -Tsvg plan.dot > plan.svg` draws DOT. Exits with 2 if the document has errors.";
 
 /// `selvedge graph`.

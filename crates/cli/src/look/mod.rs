@@ -12,7 +12,7 @@ mod help;
 pub(crate) mod init;
 mod models;
 mod out;
-mod page;
+pub(crate) mod page;
 mod replay;
 mod runs;
 pub(crate) mod schema;
@@ -39,7 +39,7 @@ use selvedge_store::{Mode, RunInfo, Store, StoreError};
 use std::path::{Path, PathBuf};
 
 /// The state folder for reading; `None` if it holds no database yet.
-fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
+pub(crate) fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
     match Store::open(dir, Mode::ReadOnly) {
         Ok(store) => Ok(Some(store)),
         Err(StoreError::Missing { .. }) => Ok(None),

@@ -13,25 +13,25 @@ const BOUNDS: (usize, usize) = (40, 160);
 const FLEXIBLE: usize = 12;
 
 /// Styles, as SGR codes.
-pub(super) const BOLD: &str = "1";
-pub(super) const DIM: &str = "2";
-pub(super) const RED: &str = "1;31";
-pub(super) const GREEN: &str = "32";
-pub(super) const YELLOW: &str = "33";
-pub(super) const MAGENTA: &str = "35";
-pub(super) const CYAN: &str = "36";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
+pub(crate) const RED: &str = "1;31";
+pub(crate) const GREEN: &str = "32";
+pub(crate) const YELLOW: &str = "33";
+pub(crate) const MAGENTA: &str = "35";
+pub(crate) const CYAN: &str = "36";
 
 /// What is printed, and how wide.
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Columns.
-    pub(super) width: usize,
+    pub(crate) width: usize,
     colour: bool,
     text: String,
 }
 
 impl Page {
     /// An empty page, as wide as the terminal.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let terminal = terminal_size::terminal_size_of(std::io::stdout());
         let width = terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0));
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -41,26 +41,26 @@ impl Page {
     }
 
     /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
-    pub(super) fn whole() -> Self {
+    pub(crate) fn whole() -> Self {
         let width = if std::io::stdout().is_terminal() { Self::new().width } else { usize::MAX };
         Self { width, ..Self::new() }
     }
 
     /// Adds a line.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// Adds an empty line, unless the page is empty.
-    pub(super) fn gap(&mut self) {
+    pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
     }
 
     /// Adds text behind a label, wrapped and indented to `indent`, at most `most` lines.
-    pub(super) fn labelled(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
+    pub(crate) fn labelled(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
         let lines = wrap(text, self.width.saturating_sub(indent).max(20), most.saturating_add(1));
         let cut = lines.len() > most;
         let shown = lines.len().min(most);
@@ -73,13 +73,13 @@ impl Page {
     }
 
     /// Adds a table.
-    pub(super) fn table(&mut self, table: &Table) {
+    pub(crate) fn table(&mut self, table: &Table) {
         let lines = table.lines(self.width, |style, text| self.paint(style, text));
         lines.iter().for_each(|line| self.line(line));
     }
 
     /// A piece of text in a style, if colours are on.
-    pub(super) fn paint(&self, style: &str, text: &str) -> String {
+    pub(crate) fn paint(&self, style: &str, text: &str) -> String {
         match self.colour && !style.is_empty() && !text.trim().is_empty() {
             true => format!("\u{1b}[{style}m{text}\u{1b}[0m"),
             false => text.to_owned(),
@@ -87,36 +87,36 @@ impl Page {
     }
 
     /// Takes what was written so far.
-    pub(super) fn take(&mut self) -> String {
+    pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
     /// Prints the page.
-    pub(super) fn print(mut self, ui: &Ui) {
+    pub(crate) fn print(mut self, ui: &Ui) {
         ui.result(&self.take());
     }
 }
 
 /// A table: columns as wide as their content, one that takes the rest, maybe one that goes if there is no room.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// The names of the columns.
-    pub(super) header: Vec<&'static str>,
+    pub(crate) header: Vec<&'static str>,
     /// The column that is cut to what the others leave.
-    pub(super) flexible: usize,
+    pub(crate) flexible: usize,
     /// The column that is left out where the flexible one would get too narrow.
-    pub(super) spare: Option<usize>,
+    pub(crate) spare: Option<usize>,
     rows: Vec<Vec<(String, &'static str)>>,
 }
 
 impl Table {
     /// A table of these columns.
-    pub(super) fn new(header: &[&'static str], flexible: usize) -> Self {
+    pub(crate) fn new(header: &[&'static str], flexible: usize) -> Self {
         Self { header: header.to_vec(), flexible, ..Self::default() }
     }
 
     /// Adds a row of texts with their styles.
-    pub(super) fn row<const N: usize>(&mut self, cells: [(String, &'static str); N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [(String, &'static str); N]) {
         self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
     }
 
@@ -153,7 +153,7 @@ impl Table {
 }
 
 /// Text in one line that can't steer a terminal: line breaks become spaces, control characters are escaped.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -166,7 +166,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// The beginning of a line that fits into `width` columns, with `…` if something was cut.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -184,13 +184,13 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// A line filled with spaces to `width` columns.
-pub(super) fn pad(text: &str, width: usize) -> String {
+pub(crate) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 /// Text in lines of at most `width` columns, broken at spaces where there are any; never empty, and no more
 /// than `most` lines of it.
-pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut used) = (String::new(), 0);
     for paragraph in text.trim_end().lines() {

@@ -16,7 +16,7 @@ in editors that know JSON Schema. `selvedge check` finds more: what no schema ca
 #[derive(Args, Debug)]
 #[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaArgs {
-    /// The dialect of the document: plan
+    /// The dialect of the document: plan or steps
     pub(crate) dialect: String,
 }
 

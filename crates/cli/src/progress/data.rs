@@ -3,9 +3,9 @@
 
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
-use crate::recovery::names;
+use crate::recovery::{Ladder, names};
 use selvedge_engine::graph::Act;
-use selvedge_engine::template::Template;
+use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{Body, EffectId, Event, State};
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(super) struct Resolved {
 }
 
 /// What an event resolved, if it resolved anything.
-pub(super) fn resolved(nodes: &Nodes, event: &Event) -> Option<Resolved> {
+pub(super) fn resolved(nodes: &Nodes, ladder: &Ladder, event: &Event) -> Option<Resolved> {
     match event {
         Event::Requested { effect, args: Some(args), .. }
         | Event::Reused { effect, args: Some(args), .. }
-        | Event::Refused { effect, args: Some(args), .. } => parameters(nodes, effect, args),
+        | Event::Refused { effect, args: Some(args), .. } => parameters(nodes, ladder, effect, args),
         Event::Appended { node, thread, body: Body::Text(_, text) } if node.is_empty() => {
             let def = nodes.graph().threads.values().find(|def| def.name == *thread)?;
             of_text(node, "task", def.first.as_ref()?, text)
@@ -62,16 +62,30 @@ pub(super) fn synced(state: &State, node: &str) -> Option<Vec<(String, Value)>> 
     (!fields.is_empty()).then_some(fields)
 }
 
-fn parameters(nodes: &Nodes, effect: &EffectId, args: &Value) -> Option<Resolved> {
+fn parameters(nodes: &Nodes, ladder: &Ladder, effect: &EffectId, args: &Value) -> Option<Resolved> {
     let node = nodes.get(&node_of(&effect.0))?;
     // A fixed call's id names the leaf and the call's place in it (E-06).
     let leaf = effect.0.split('/').nth(1)?;
     let leaf = node.body.leaves.values().find(|known| names(leaf, &known.name))?;
-    let Act::Call(call) = &leaf.act else { return None };
-    (!call.args.is_literal()).then(|| Resolved {
+    let own = || {
+        node.body.leaves.values().find_map(|leaf| match &leaf.act {
+            Act::Call(call) => Some(call.args.clone()),
+            _ => None,
+        })
+    };
+    let written = match &leaf.act {
+        Act::Call(call) => call.args.clone(),
+        // What a recovery decided on (D-17); without parameters of its own, those of the step.
+        Act::Try { .. } => match ladder.parameters(&node.id) {
+            Some(parameters) => JsonTemplate::parse(parameters).ok()?,
+            None => own()?,
+        },
+        _ => return None,
+    };
+    (!written.is_literal()).then(|| Resolved {
         node: node.id.clone(),
         what: "parameters",
-        source: call.args.source().to_string(),
+        source: written.source().to_string(),
         value: args.to_string(),
     })
 }

@@ -25,7 +25,7 @@ impl Waits {
         let (mut freed, mut running) = (BTreeSet::new(), BTreeSet::new());
         for record in records {
             match &record.event {
-                Event::Resumed { .. } | Event::Forked(_) => {
+                Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } => {
                     (self.track, self.begun) = (Track::new(state), false)
                 }
                 Event::NodeStarted { node } => {
@@ -37,6 +37,12 @@ impl Waits {
                 Event::NodeFinished { node, fault, .. } => {
                     if let Some(node) = self.track.node(node) {
                         self.track.finished(node, fault.is_some());
+                        freed.extend(self.track.lane_of(node));
+                    }
+                }
+                Event::NodeSkipped { node, .. } => {
+                    if let Some(node) = self.track.node(node) {
+                        self.track.skipped(node);
                         freed.extend(self.track.lane_of(node));
                     }
                 }

@@ -3,11 +3,13 @@
 use crate::support::Place;
 
 #[test]
-fn the_schema_of_plans_is_printed() {
+fn the_schemas_of_dialects_are_printed() {
     let place = Place::new();
-    let schema = place.run(&["schema", "plan"]).exits(0).json();
-    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(place.run(&["schema", "plan", "--json"]).exits(0).json(), schema);
+    for dialect in ["plan", "steps"] {
+        let schema = place.run(&["schema", dialect]).exits(0).json();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(place.run(&["schema", dialect, "--json"]).exits(0).json(), schema);
+    }
     assert!(!place.state().exists());
 }
 
@@ -19,7 +21,7 @@ fn other_dialects_are_refused_with_the_list() {
         let error = refused.error();
         assert_eq!(
             (refused.stdout.as_str(), error["help"].as_str()),
-            ("", Some("there are schemas of: plan"))
+            ("", Some("there are schemas of: plan, steps"))
         );
     }
     place.run(&["schema"]).exits(2);

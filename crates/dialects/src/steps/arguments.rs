@@ -81,13 +81,12 @@ impl Open {
         match &node.kind {
             Kind::String(text) => {
                 let Ok(template) = Template::parse(text) else { return Value::String(text.to_string()) };
-                match (template.literal(), template.placeholders().next()) {
-                    (Some(literal), _) => return Value::String(literal.to_owned()),
-                    (None, Some(only)) if only.raw.len() == text.len() => {
-                        drop(self.values.insert(pointer.clone()));
-                    }
-                    _ => drop(self.texts.insert(pointer.clone())),
+                if let Some(literal) = template.literal() {
+                    return Value::String(literal.to_owned());
                 }
+                let alone = template.placeholders().next().is_some_and(|only| only.raw.len() == text.len());
+                let open = if alone { &mut self.values } else { &mut self.texts };
+                open.insert(pointer.clone());
                 Value::String(text.to_string())
             }
             Kind::Array(elements) => {

@@ -19,6 +19,8 @@ pub(super) struct Scope<'p> {
     pub(super) names: Option<HashSet<&'p str>>,
     /// Steps that have run, with the tool that gave their result: a replan may refer to them (D-20).
     pub(super) earlier: Vec<(&'p str, Option<&'p str>)>,
+    /// Whether a model wrote the steps, and reads what is said about them.
+    pub(super) for_model: bool,
 }
 
 /// Checks steps that could all be read; `task` is checked as a template of the first data layer.
@@ -42,6 +44,7 @@ pub(super) fn check<'p>(
         unknown: false,
         links: Vec::new(),
         told: HashSet::new(),
+        for_model: scope.for_model,
         diagnostics,
     };
     if let Some(task) = task {
@@ -80,20 +83,21 @@ struct Check<'p, 'd> {
     links: Vec<Link>,
     /// Tools whose missing effects were told.
     told: HashSet<Arc<str>>,
+    for_model: bool,
     diagnostics: &'d mut Diagnostics,
 }
 
 impl<'p> Check<'p, '_> {
     fn step(&mut self, step: &'p Step) {
         let def = self.tool(step, &step.tool);
-        for parameters in &step.parameters {
+        if let Some(parameters) = &step.parameters {
             self.parameters(step, parameters);
         }
         self.arguments(def.as_deref(), step.parameters.as_ref(), &step.tool);
         let mut defs = vec![def];
         for alternative in &step.alternatives {
             let def = self.tool(step, &alternative.tool);
-            for parameters in &alternative.parameters {
+            if let Some(parameters) = &alternative.parameters {
                 self.parameters(step, parameters);
             }
             let own = alternative.parameters.as_ref().or(step.parameters.as_ref());
@@ -111,10 +115,11 @@ impl<'p> Check<'p, '_> {
         let Some(def) = self.tools.def(&tool.value) else {
             let message = format!("there is no tool {}", shown(&tool.value));
             let finding = Finding::error("D-15", "unknown-tool", tool.span, message);
-            let names = self.tools.names();
+            let names = if self.for_model { self.tools.available() } else { self.tools.names() };
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let help = match misspelt(&tool.value, &known) {
                 Some(near) => format!("did you mean {}?", shown(near)),
+                None if self.for_model => format!("the tools are {}", known.join(", ")),
                 None => {
                     format!("known tools: {}; a folder of tools is given with --tools DIR", known.join(", "))
                 }
@@ -294,6 +299,7 @@ impl<'p> Check<'p, '_> {
         names.sort_unstable();
         let help = match misspelt(name, &names) {
             Some(near) => format!("did you mean {}?", shown(near)),
+            None if self.for_model => "names: ".to_owned() + &listed(&names),
             None => format!(
                 "declare it in `inputs` or `metadata`, or write \\{} for the text itself",
                 placeholder.raw

@@ -33,6 +33,9 @@ pub(super) const RECOVERY: Shape = Shape {
     fields: &["consecutive_failures", "model", "reflections", "repairs", "replans", "retries", "siblings"],
 };
 
+/// Limits are counts of rounds and tries: more would only hide a slip of the pen.
+const MOST: u64 = 1_000;
+
 /// Reads a step task. Everything that could be read is returned, with every finding in `diagnostics`; `None` only if
 /// it is no object at all. Go on to run it only if `diagnostics` has no errors.
 ///
@@ -87,12 +90,19 @@ fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Map<String
 /// `recovery` (`D-23`); the same shape as `[recovery]` of the configuration.
 fn recovery(node: &Node<'_>, source: &Source, diagnostics: &mut Diagnostics) -> Recovery {
     let Some(fields) = Fields::open(node, &RECOVERY, "D-23", diagnostics) else { return Recovery::default() };
-    let mut count = |field: &'static str| {
+    let mut count = |field: &'static str, least: u64| {
         let count = fields.count(field, "D-23", source, diagnostics)?;
-        Some(u32::try_from(count.value).unwrap_or(u32::MAX))
+        if (least..=MOST).contains(&count.value) {
+            return u32::try_from(count.value).ok();
+        }
+        let message = format!("`{field}` must be from {least} to {MOST}");
+        let finding = Finding::error("D-19", "out-of-range", count.span, message);
+        diagnostics.push(finding.help("leave the field out for the default"));
+        None
     };
-    let (retries, repairs, replans) = (count("retries"), count("repairs"), count("replans"));
-    let (consecutive_failures, reflections) = (count("consecutive_failures"), count("reflections"));
+    let (retries, repairs, replans) = (count("retries", 0), count("repairs", 0), count("replans", 0));
+    // With none at all a run would end before anything failed.
+    let (consecutive_failures, reflections) = (count("consecutive_failures", 1), count("reflections", 0));
     Recovery {
         model: fields.boolean("model", "D-23", diagnostics).map(|flag| flag.value),
         siblings: fields.choice("siblings", "D-23", &Siblings::NAMES, diagnostics).map(|choice| choice.value),

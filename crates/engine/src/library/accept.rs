@@ -1,6 +1,8 @@
 //! What may be done to the library, and why not. Nothing changes here: a command that is right becomes events.
 
-use super::{Author, CALL_BYTES, Call, Event, FAILING_CALLS, Facts, GOOD_CALLS, Library, Place, Report, Stage};
+use super::{
+    Author, CALL_BYTES, Call, Event, FAILING_CALLS, Facts, GOOD_CALLS, Library, Place, Report, Stage,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -144,6 +146,43 @@ fn short(version: &str) -> &str {
     version.get(..12).unwrap_or(version)
 }
 
+/// Several commands that are to take effect together, each decided after those before it. Nothing happens to the
+/// library itself: whoever appends the events, all in one commit, changes it.
+#[derive(Clone, Debug)]
+pub struct Change {
+    after: Library,
+    events: Vec<Event>,
+}
+
+impl Change {
+    /// A change of this library that changes nothing yet.
+    pub fn new(library: &Library) -> Self {
+        Self { after: library.clone(), events: Vec::new() }
+    }
+
+    /// Adds a command.
+    ///
+    /// # Errors
+    /// What the library, as it is after the commands before, does not allow. Then this command adds nothing.
+    pub fn accept(&mut self, command: Command) -> Result<(), Refusal> {
+        for event in self.after.accept(command)? {
+            self.after.apply(0, &event);
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// The library as it would be; times are not known yet.
+    pub fn after(&self) -> &Library {
+        &self.after
+    }
+
+    /// The events, in order.
+    pub fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+}
+
 impl Library {
     /// The events that a command leads to; none if it asks for what is so already.
     ///
@@ -201,19 +240,10 @@ impl Library {
     ///
     /// # Errors
     /// The first refusal.
-    pub fn accept_all(
-        &self,
-        commands: impl IntoIterator<Item = Command>,
-    ) -> Result<Vec<Event>, Refusal> {
-        let mut after = self.clone();
-        let mut events = Vec::new();
-        for command in commands {
-            for event in after.accept(command)? {
-                after.apply(0, &event);
-                events.push(event);
-            }
-        }
-        Ok(events)
+    pub fn accept_all(&self, commands: impl IntoIterator<Item = Command>) -> Result<Vec<Event>, Refusal> {
+        let mut change = Change::new(self);
+        commands.into_iter().try_for_each(|command| change.accept(command))?;
+        Ok(change.events)
     }
 
     fn draft(
@@ -233,7 +263,10 @@ impl Library {
             return refused("bad-name", "a tool has a name");
         }
         if let Some(unknown) = parents.iter().find(|parent| self.version(parent).is_none()) {
-            return refused("unknown-version", format!("there is no version {} to come from", short(unknown)));
+            return refused(
+                "unknown-version",
+                format!("there is no version {} to come from", short(unknown)),
+            );
         }
         // Content has one name: the one in its metadata.
         if let Some(known) = self.version(&version).filter(|known| known.name != name) {
@@ -246,7 +279,8 @@ impl Library {
                 Ok(vec![Event::Drafted { place, version, name, author, parents, request }])
             }
             Some(stage) => {
-                let message = format!("version {} of `{name}` is there already, {}", short(&version), stage.name());
+                let message =
+                    format!("version {} of `{name}` is there already, {}", short(&version), stage.name());
                 refused("version-known", message)
             }
         }
@@ -266,7 +300,8 @@ impl Library {
         self.expect(&place, &by, &[Stage::Validated], "used")?;
         let is_child = self.lineage(&by).iter().any(|known| known.hash == old);
         if !is_child {
-            let message = format!("version {} does not come from version {} of `{name}`", short(&by), short(&old));
+            let message =
+                format!("version {} does not come from version {} of `{name}`", short(&by), short(&old));
             return refused("not-a-child", message);
         }
         Ok(vec![Event::Enhanced { place, name, version: old, by, reason }])
@@ -296,7 +331,12 @@ impl Library {
         Ok(vec![Event::Published { place, version, name }])
     }
 
-    fn merge(&self, version: Arc<str>, name: Arc<str>, members: Vec<Arc<str>>) -> Result<Vec<Event>, Refusal> {
+    fn merge(
+        &self,
+        version: Arc<str>,
+        name: Arc<str>,
+        members: Vec<Arc<str>>,
+    ) -> Result<Vec<Event>, Refusal> {
         self.expect(&Place::Library, &version, &[Stage::Validated, Stage::Public], "published")?;
         if members.is_empty() {
             return refused("bad-merge", "a merge has members");
@@ -313,7 +353,8 @@ impl Library {
             return refused("name-taken", format!("`{name}` is a tool that is no member"));
         }
         // Of a version that is public, the name it has stays.
-        let elsewhere = |known: &Arc<str>| self.head(&Place::Library, known) == Some(&version) && *known != name;
+        let elsewhere =
+            |known: &Arc<str>| self.head(&Place::Library, known) == Some(&version) && *known != name;
         if self.names(&Place::Library).any(|known| elsewhere(known) && !members.contains(known)) {
             return refused("bad-merge", format!("version {} is public by another name", short(&version)));
         }
@@ -333,7 +374,8 @@ impl Library {
             return refused("same-version", format!("`{name}` means version {} already", short(&to)));
         }
         // One content is one tool: under two names it would be in two stages at once.
-        let elsewhere = self.names(&Place::Library).find(|other| self.head(&Place::Library, other) == Some(&to));
+        let elsewhere =
+            self.names(&Place::Library).find(|other| self.head(&Place::Library, other) == Some(&to));
         if let Some(other) = elsewhere {
             return refused("name-taken", format!("version {} is the tool `{other}` now", short(&to)));
         }

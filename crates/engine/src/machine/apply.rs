@@ -69,10 +69,14 @@ impl State {
                 self.warnings.extend(warnings.iter().cloned());
                 self.at_node(node, |state, ix| state.apply_finished(ix, fault.clone()));
             }
-            Event::Caught { .. }
-            | Event::Recovered { .. }
-            | Event::Spliced { .. }
-            | Event::NodeSkipped { .. } => {}
+            Event::Caught { node, fault } => self.at_node(node, |state, ix| state.caught(ix, fault)),
+            Event::Recovered { node, .. } => self.at_node(node, |state, ix| state.recovered(ix, event)),
+            Event::Spliced { node, effect } => {
+                if let Some(&node) = self.schedule.by_id.get(node) {
+                    self.spliced(node, effect);
+                }
+            }
+            Event::NodeSkipped { node, .. } => self.at_node(node, Self::skipped),
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }
     }
@@ -92,7 +96,7 @@ impl State {
             self.schedule = Schedule::derive(&self.graph, true);
         }
         self.skip_unseeded();
-        self.await_from(NodeIx(0));
+        self.await_from(NodeIx(0), None);
     }
 
     /// Threads without a first message exist only once a node opens them.
@@ -155,20 +159,34 @@ impl State {
 
     /// Leaves the live leaf by the first edge that holds.
     pub(super) fn move_on(&mut self, node: NodeIx) {
+        self.leave(node, false);
+    }
+
+    /// Leaves the live leaf, which ended in a fault or not.
+    pub(super) fn leave(&mut self, node: NodeIx, caught: bool) {
         let flow = &self.graph.nodes[node].body;
         let Some(frame) = self.frame(node) else { return };
         let Some(leaf) = frame.leaf else { return };
+        let act = &flow.leaves[leaf].act;
         let holds = |guard: Guard| match guard {
             Guard::Always => true,
             Guard::Calls => !frame.reply_calls.is_empty(),
-            Guard::Fault | Guard::Act(_) | Guard::Steps => false,
-            Guard::Exhausted => {
-                let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
-                    Some(limit) => frame.calls.get(tool).copied().unwrap_or(0) >= *limit,
-                    None => false,
-                };
-                frame.rounds >= flow.max_rounds || (!flow.tools.is_empty() && flow.tools.iter().all(spent))
-            }
+            Guard::Fault => caught,
+            Guard::Act(_) | Guard::Steps => frame.recovery_holds(guard),
+            Guard::Exhausted => match act {
+                Act::Turn => self.no_more_reflection(node, frame),
+                Act::Compile { tries, .. } => {
+                    caught && frame.visits.get(&leaf).is_some_and(|visits| visits >= tries)
+                }
+                _ => {
+                    let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
+                        Some(limit) => frame.calls.get(tool).copied().unwrap_or(0) >= *limit,
+                        None => false,
+                    };
+                    let none_left = !flow.tools.is_empty() && flow.tools.iter().all(spent);
+                    frame.rounds >= flow.max_rounds || none_left
+                }
+            },
         };
         let edge = flow.leaves[leaf].next.iter().find(|edge| holds(edge.when));
         let (next, exhausted) = (edge.and_then(|e| e.to), edge.is_some_and(|e| e.when == Guard::Exhausted));
@@ -184,7 +202,10 @@ impl State {
         frame.phase = LeafPhase::Enter;
         let Some(leaf) = leaf else { return };
         *frame.visits.entry(leaf).or_insert(0) += 1;
-        if matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Answer { .. }) {
+        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        if matches!(act, Act::Turn) {
+            self.await_turn(node);
+        } else if matches!(act, Act::Answer { .. }) {
             let calls = self.frame_mut(node).map(|f| std::mem::take(&mut f.reply_calls)).unwrap_or_default();
             let slots = self.slots(node, leaf, calls);
             if slots.is_empty() {
@@ -259,8 +280,11 @@ impl State {
         let mut message = Message::text(Role::Assistant, reply.text.as_str());
         message.tool_calls = calls.clone();
         let ix = self.push_message(node, message);
+        let scratch = self.graph.nodes[node].body.thread.is_none();
         if let Some(frame) = self.frame_mut(node) {
-            if !reply.text.is_empty() {
+            if scratch {
+                frame.mend().reply = Some(ix);
+            } else if !reply.text.is_empty() {
                 frame.last_text = Some(ix);
             }
             frame.reply_calls = calls;
@@ -286,7 +310,8 @@ impl State {
     fn append_output(&mut self, node: NodeIx) {
         let leaf = self.frame(node).and_then(|frame| frame.leaf);
         let Some(leaf) = leaf else { return };
-        let fixed = matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Call(_));
+        let fixed = self.graph.nodes[node].body.leaves[leaf].act.is_fixed();
+        let catches = self.catches(node, leaf);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get(phase.appended) else { return };
         let SlotState::Done(result) = &slot.state else { return };
@@ -300,7 +325,14 @@ impl State {
         self.push_message(node, Message::tool(&call, text));
         let Some(frame) = self.frame_mut(node) else { return };
         match result {
-            Ok(output) => frame.outputs.push((call.name, output)),
+            Ok(output) => {
+                frame.outputs.push((call.name, output));
+                if fixed {
+                    frame.fault = None;
+                }
+            }
+            // It is the next event's.
+            Err(_) if fixed && catches => return,
             Err(fault) if fixed => {
                 frame.fault = Some(fault);
                 frame.leaf = None;

@@ -1,14 +1,12 @@
 //! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
 
 use super::model::again_after;
-use super::outcomes::call_id;
 use super::reuse::Reuse;
-use super::scope::Scope;
 use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
 use crate::effect::{Effects, Failure};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, AskKind, Call, Retry};
+use crate::graph::{Act, AskKind, Retry};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::ToolCall;
 use crate::schedule::Until;
@@ -58,10 +56,10 @@ impl State {
                 let slot = phase.slots.get(phase.next)?;
                 Some((&slot.call.name, self.slot_gate(node, phase, slot).err()??))
             }
-            Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
-                let def = &self.graph.nodes[node];
-                let Act::Call(call) = &def.body.leaves[*leaf].act else { return None };
-                Some((&call.tool, self.world_gate(node, self.graph.effects(def, &call.tool))?))
+            frame @ Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
+                // Other fixed calls begin when it is the node's turn.
+                let Act::Call(call) = &self.graph.nodes[node].body.leaves[*leaf].act else { return None };
+                Some((&call.tool, self.fixed_gate(node, frame, *leaf)?))
             }
             _ => None,
         }
@@ -89,7 +87,7 @@ impl State {
     }
 
     /// The limit of one tool in this node, if it is used up (P-14).
-    fn over_limit(&self, node: NodeIx, tool: &Arc<str>) -> Option<Fault> {
+    pub(crate) fn over_limit(&self, node: NodeIx, tool: &Arc<str>) -> Option<Fault> {
         let limit = *self.graph.nodes[node].body.call_limits.get(tool)?;
         let used = self.frame(node)?.calls.get(tool).copied().unwrap_or(0);
         (used >= limit).then(|| {
@@ -99,7 +97,7 @@ impl State {
     }
 
     /// What the tool's schema says against the arguments (D-15).
-    fn input_error(&self, call: &ToolCall) -> Option<Fault> {
+    pub(crate) fn input_error(&self, call: &ToolCall) -> Option<Fault> {
         let tool = self.graph.tools.get(&call.name)?;
         let error = match &call.arguments {
             Value::String(text) => format!("the arguments are not a JSON object: {}", shorten(text)),
@@ -122,13 +120,16 @@ impl State {
         }
         match phase.slots.get(phase.next) {
             Some(slot) => self.begin(node, slot),
-            None => self.append_result(node, phase),
+            None => match frame.leaf.and_then(|leaf| self.fixed_fault(node, leaf, phase)) {
+                Some(fault) => self.failed(node, fault),
+                None => self.append_result(node, phase),
+            },
         }
     }
 
     fn settle(&self, node: NodeIx, frame: &Frame, at: usize, slot: &Slot) -> Event {
         let leaf = frame.leaf.unwrap_or(LeafIx(0));
-        let fixed = matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Call(_));
+        let fixed = self.graph.nodes[node].body.leaves[leaf].act.is_fixed();
         let index = (!fixed).then_some(at);
         let effect = self.effect_id(node, frame, leaf, index, slot.attempt + 1);
         match &slot.state {
@@ -163,7 +164,7 @@ impl State {
     }
 
     /// Requests a call, takes a recorded outcome for it, or asks a person first.
-    fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Value>) -> Event {
+    pub(crate) fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Value>) -> Event {
         let Some(tool) = self.graph.tools.get(&slot.call.name) else {
             return self.failed(node, unknown_tool(&slot.call.name));
         };
@@ -185,37 +186,6 @@ impl State {
         }
     }
 
-    /// Resolves a fixed call's arguments and requests it, refuses it, or fails the node (P-13).
-    pub(crate) fn begin_fixed(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, call: &Call) -> Event {
-        let def = &self.graph.nodes[node];
-        let scope = Scope { state: self, at: node };
-        let limit = self.start.limits.message_bytes;
-        let arguments = match call.args.measure(&scope, def.on_missing, limit) {
-            Ok(bytes) if bytes > limit => {
-                return self.failed(node, self.too_long("the text of the arguments"));
-            }
-            Ok(_) => call.args.resolve(&scope, def.on_missing),
-            Err(error) => Err(error),
-        };
-        let arguments = match arguments {
-            Ok(arguments) => arguments,
-            Err(error) => return self.failed(node, error.into()),
-        };
-        let effect = self.effect_id(node, frame, leaf, None, 1);
-        let effects = self.graph.effects(def, &call.tool);
-        let call = ToolCall { id: call_id(&effect).into(), name: call.tool.clone(), arguments };
-        let mut slot = Slot::new(call, effect.clone(), effects);
-        slot.approved = frame.approved;
-        let args = Some(slot.call.arguments.clone());
-        let denied =
-            matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| self.refused_by_person(node, &slot.call));
-        let over = self.over_limit(node, &slot.call.name);
-        match denied.or(over).or_else(|| self.input_error(&slot.call)) {
-            Some(fault) => Event::Refused { effect, fault, args },
-            None => self.request_call(node, &slot, args),
-        }
-    }
-
     fn append_result(&self, node: NodeIx, phase: &CallsPhase) -> Event {
         let def = &self.graph.nodes[node];
         let thread = def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone());
@@ -224,15 +194,6 @@ impl State {
         let effect = effect.unwrap_or_else(|| crate::EffectId(Arc::from("")));
         let body = if fixed { Body::Call(effect) } else { Body::Output(effect) };
         Event::Appended { node: def.id.clone(), thread, body }
-    }
-
-    /// How the live leaf retries its calls.
-    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
-        match &self.graph.nodes[node].body.leaves[leaf].act {
-            Act::Call(call) => call.retry,
-            Act::Answer { retry, .. } => *retry,
-            _ => Retry::default(),
-        }
     }
 
     /// Milliseconds until a failed tool call is tried again, if it is (P-24).

@@ -22,27 +22,23 @@ impl State {
         let act = &self.graph.nodes[node].body.leaves[leaf].act;
         match (act, &frame.phase) {
             (Act::Open { .. } | Act::Say(_) | Act::Publish { .. }, _) => true,
+            (Act::Brief { .. } | Act::Decide | Act::Splice, _) => true,
+            // It goes on with the event that makes it its turn.
+            (Act::Turn, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
             (Act::Ask(..), LeafPhase::Ask(answer)) => answer.is_some(),
             (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
             (Act::Infer(_), _) => true,
-            (Act::Call(call), LeafPhase::Enter) => {
-                self.world_gate(node, self.graph.effects(&self.graph.nodes[node], &call.tool)).is_none()
+            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. }, LeafPhase::Enter) => {
+                self.fixed_gate(node, frame, leaf).is_none()
             }
-            (Act::Call(_) | Act::Answer { .. }, LeafPhase::Calls(phase)) => {
-                self.calls_actionable(node, phase)
+            (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
+            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. }, LeafPhase::Ask(answer)) => {
+                answer.is_some()
             }
-            (Act::Call(_), LeafPhase::Ask(answer)) => answer.is_some(),
-            (Act::Call(_) | Act::Answer { .. } | Act::Ask(..), _) => false,
-            (
-                Act::Turn
-                | Act::Brief { .. }
-                | Act::Decide
-                | Act::Try { .. }
-                | Act::Compile { .. }
-                | Act::Splice,
-                _,
-            ) => false,
+            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => {
+                false
+            }
         }
     }
 
@@ -50,7 +46,15 @@ impl State {
     pub(crate) fn derive(&self, node: NodeIx) -> Option<Event> {
         let def = &self.graph.nodes[node];
         let frame = match &self.nodes[node].phase {
-            NodePhase::Waiting(_) => return Some(Event::NodeStarted { node: def.id.clone() }),
+            NodePhase::Waiting(_) => {
+                let id = def.id.clone();
+                return Some(match self.skip_cause(node) {
+                    Some(because) => {
+                        Event::NodeSkipped { node: id, because: self.graph.nodes[because].id.clone() }
+                    }
+                    None => Event::NodeStarted { node: id },
+                });
+            }
             NodePhase::Done(_) => return None,
             NodePhase::Running(frame) => frame,
         };
@@ -80,20 +84,18 @@ impl State {
             }),
             Act::Ask(kind, prompt) => Some(self.ask(node, frame, act, *kind, prompt)),
             Act::Infer(infer) => Some(self.derive_model(node, frame, leaf, infer)),
-            Act::Call(call) => Some(match &frame.phase {
+            Act::Call(_) | Act::Try { .. } | Act::Compile { .. } => Some(match &frame.phase {
                 LeafPhase::Calls(phase) => self.derive_calls(node, frame, phase),
-                _ => self.begin_fixed(node, frame, leaf, call),
+                _ => self.begin_fixed(node, frame, leaf),
             }),
             Act::Answer { .. } => match &frame.phase {
                 LeafPhase::Calls(phase) => Some(self.derive_calls(node, frame, phase)),
                 _ => None,
             },
-            Act::Turn
-            | Act::Brief { .. }
-            | Act::Decide
-            | Act::Try { .. }
-            | Act::Compile { .. }
-            | Act::Splice => None,
+            Act::Turn => None,
+            Act::Brief { text, facts } => Some(self.brief(node, frame, text, facts)),
+            Act::Decide => Some(self.decide(node, frame)),
+            Act::Splice => Some(self.derive_splice(node, frame)),
         }
     }
 

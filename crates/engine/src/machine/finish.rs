@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::fault::{Fault, Warning};
 use crate::graph::{Act, OnError};
 use crate::ids::NodeIx;
-use crate::schedule::schema_properties;
+use crate::schedule::{schema_properties, supply};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -27,9 +27,18 @@ enum Sync {
 
 impl State {
     /// The event that fails the node.
-    pub(crate) fn failed(&self, node: NodeIx, fault: Fault) -> Event {
+    pub(crate) fn failed(&self, node: NodeIx, mut fault: Fault) -> Event {
         let id = &self.graph.nodes[node].id;
         let mut warnings = Vec::new();
+        if let Some(frame) = self.frame(node)
+            && let Some(leaf) = frame.leaf
+        {
+            if self.catches(node, leaf) {
+                return Event::Caught { node: id.clone(), fault: fault.at(id) };
+            }
+            // What the recovery ran into is not what the node failed of.
+            fault = frame.fault.clone().unwrap_or(fault);
+        }
         if self.graph.nodes[node].on_error == OnError::Continue {
             let message = format!("the node failed and the run goes on: {}", fault.message);
             warnings.push(Warning::at("node-failed", id, message));
@@ -39,7 +48,8 @@ impl State {
 
     /// The event that ends a flow that has nothing left to do.
     pub(crate) fn finished(&self, node: NodeIx, frame: &Frame) -> Event {
-        if let Some(fault) = &frame.fault {
+        let trouble = frame.mending.as_ref().and_then(|mending| mending.trouble.as_ref());
+        if let Some(fault) = frame.fault.as_ref().or(trouble) {
             return self.failed(node, fault.clone());
         }
         let id = &self.graph.nodes[node].id;
@@ -101,32 +111,51 @@ impl State {
         };
         let result = fault.is_none().then(|| self.result(node, &frame));
         let def = &self.graph.nodes[node];
-        let fatal = fault.is_some() && def.on_error == OnError::Fail;
+        let (failed, on_error) = (fault.is_some(), def.on_error);
+        let fatal = failed && on_error == OnError::Fail;
+        let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let tool = attempt.map(|attempt| attempt.tool.clone());
         let own = frame.thread.clone();
         let published = frame.published.as_ref().and_then(|p| p.to).map(|(_, message)| message);
         let (value, sync) = match result {
             Some(result) => (result.value, result.sync),
             None => (Value::Null, Sync::Nothing),
         };
-        self.sync(node, &value, &sync);
+        let synced = self.sync(node, &value, &sync);
+        let unforeseen = tool.as_ref().is_some_and(|_| self.brings_more(node, &synced));
         self.nodes[node].phase = NodePhase::Done(Box::new(Done {
             output: value,
             fault,
             fatal,
-            attempts: frame.attempts + self.nodes[node].visit.saturating_sub(self.nodes[node].before + 1),
+            attempts: frame.attempts + self.nodes[node].tries,
             publication: frame.published,
             partial: fatal.then(|| own.clone()),
             records: frame.records,
             finished_at: self.at,
+            skipped: false,
+            tool,
         }));
+        if unforeseen {
+            self.squash_behind(node);
+        }
+        if failed && on_error == OnError::Finish {
+            self.note_broken(node);
+        }
         if !fatal {
             self.announce(node, own, published);
             self.retire();
         }
     }
 
-    fn sync(&mut self, node: NodeIx, value: &Value, sync: &Sync) {
-        let Value::Object(object) = value else { return };
+    /// Whether a stand-in for the node's tool brought names that nobody could expect of it (D-05).
+    fn brings_more(&self, node: NodeIx, names: &[Arc<str>]) -> bool {
+        let supply = supply(&self.graph, &self.graph.nodes[node]);
+        !supply.unknown && names.iter().any(|name| supply.names.binary_search(name).is_err())
+    }
+
+    /// Sets what goes to `runtime_metadata`; returns the names.
+    fn sync(&mut self, node: NodeIx, value: &Value, sync: &Sync) -> Vec<Arc<str>> {
+        let Value::Object(object) = value else { return Vec::new() };
         let id = self.graph.nodes[node].id.clone();
         let names: Vec<Arc<str>> = match sync {
             Sync::Nothing => Vec::new(),
@@ -135,10 +164,10 @@ impl State {
                 names.iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
             }
         };
-        for name in names {
+        for name in &names {
             let prefixed: Arc<str> = format!("{id}_{name}").into();
             self.runtime.entry(prefixed).or_default().insert(node, name.clone());
-            self.runtime.entry(name.clone()).or_default().insert(node, name);
+            self.runtime.entry(name.clone()).or_default().insert(node, name.clone());
         }
         for key in object.keys() {
             match self.fields.get_mut(key.as_str()) {
@@ -146,6 +175,7 @@ impl State {
                 None => drop(self.fields.entry(key.as_str().into()).or_default().insert(node, ())),
             }
         }
+        names
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::past::{Past, places};
 use super::state::{NodeState, State, Status, Usage};
-use crate::effect::ToolDef;
+use crate::effect::{EffectId, ToolDef};
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
 use crate::ids::{NodeIx, OrderIx, ThreadIx};
@@ -24,9 +24,11 @@ impl State {
     /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
     /// tools have changed (E-05, P-21).
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
-        let first = NodeIx(self.retired);
+        let first = self.first_anew();
         self.fill_pool(first);
         self.change_tools(tools);
+        // Who fails again may try all of its ways again.
+        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
         self.begin_again(first);
     }
 
@@ -45,7 +47,8 @@ impl State {
     }
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {
-        let first = NodeIx(self.retired);
+        let first = self.first_anew();
+        self.broken.in_a_row = 0;
         self.pool = super::pool::Pool::default();
         for node in self.nodes.values_mut() {
             node.forget_records();
@@ -62,6 +65,10 @@ impl State {
         }
         self.change_tools(&fork.tools);
         self.begin_again(first);
+        // What the source had tried is not this run's (D-25).
+        for node in self.graph.nodes.indices().skip(first.0 as usize) {
+            self.nodes[node].tries = 0;
+        }
     }
 
     fn forked_anew(&mut self, fork: &Fork, past: &Past, hash: &Arc<str>, graph: &Arc<Graph>) {
@@ -81,7 +88,7 @@ impl State {
         self.change_tools(&fork.tools);
         self.status = Status::Running;
         self.skip_unseeded();
-        self.await_from(NodeIx(0));
+        self.await_from(NodeIx(0), None);
     }
 
     /// What the fork chose for itself. It has used nothing yet.
@@ -104,12 +111,27 @@ impl State {
         self.schedule = Schedule::derive(&self.graph, self.start.sequential);
     }
 
-    /// The nodes from `first` on are as if they had never started, but for their visits.
-    fn begin_again(&mut self, first: NodeIx) {
+    /// The nodes from `first` on are as if they had never started, but for their visits and tries.
+    pub(crate) fn begin_again(&mut self, first: NodeIx) {
         self.status = Status::Running;
+        self.drop_from(first, first);
+        self.retired = self.retired.min(first.0);
+        self.await_from(first, None);
+    }
+
+    /// What the nodes from `first` on did is undone. Only those before `finished` have finished.
+    pub(crate) fn drop_from(&mut self, first: NodeIx, finished: NodeIx) {
+        let mine = |pending: &super::PendingEffect| pending.node < first;
+        let kept: Vec<(EffectId, super::PendingEffect)> =
+            self.pending.iter().filter(|(_, p)| mine(p)).map(|(id, p)| (id.clone(), *p)).collect();
         self.forget_in_flight();
+        for (effect, row) in kept {
+            self.add_pending(effect, row.node, row.slot, row.not_before, row.effects, row.model);
+        }
         self.on_retired.clear();
-        self.rewind_orders(first);
+        self.rewind_orders(finished);
+        self.broken.forget_from(first);
+        self.replans.split_off(&first);
         for nodes in self.runtime.values_mut() {
             nodes.split_off(&first);
         }
@@ -117,13 +139,12 @@ impl State {
             nodes.split_off(&first);
         }
         for node in self.graph.nodes.indices().skip(first.0 as usize) {
-            let before = &self.nodes[node];
-            self.nodes[node] = NodeState { before: before.before, ..NodeState::new(before.visit) };
+            let tries = self.tries_so_far(node);
+            self.nodes[node] = NodeState { tries, ..NodeState::new(self.nodes[node].visit) };
         }
         for row in self.nodes.values_mut() {
             row.waiters.clear();
         }
-        self.await_from(first);
     }
 
     /// Orders and threads as they were when only the nodes before `first` had finished.

@@ -6,18 +6,23 @@
 //! (E-03, E-05).
 
 mod apply;
+mod brief;
 mod calls;
 mod derive;
 mod finish;
+mod fixed;
 mod fork;
 mod model;
 mod orders;
 mod outcomes;
 mod past;
 mod pool;
+mod recovery;
 mod request;
 mod reuse;
 mod scope;
+mod skip;
+mod splice;
 mod state;
 mod view;
 
@@ -96,13 +101,10 @@ impl State {
         if let Some(seed) = self.next_seed() {
             return Some(seed);
         }
-        if let Some(done) = self.head_of_retirement()
-            && done.fatal
-        {
-            return Some(ended(End::Failed, done.fault.clone()));
-        }
-        if self.retired as usize == self.graph.nodes.len() {
-            return Some(ended(End::Completed, None));
+        let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
+        if failed || self.retired as usize == self.graph.nodes.len() {
+            let (status, fault) = self.ending();
+            return Some(ended(status, fault));
         }
         self.agenda.front().and_then(|node| self.derive(*node))
     }

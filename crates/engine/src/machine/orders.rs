@@ -7,11 +7,16 @@ use crate::message::Thread;
 use crate::schedule::{Until, impure_order, writers_order};
 
 impl State {
-    /// Registers the waits of the nodes from `first` on and queues those that have none left.
-    pub(crate) fn await_from(&mut self, first: NodeIx) {
+    /// Registers the waits of the nodes from `first` on, and one more if there is one, and queues those that have none
+    /// left.
+    pub(crate) fn await_from(&mut self, first: NodeIx, also: Option<Until>) {
         let nodes: Vec<NodeIx> = self.graph.nodes.indices().skip(first.get()).collect();
         for node in nodes {
             let mut missing = 0;
+            if let Some(until) = also.filter(|until| !self.holds(*until)) {
+                missing += 1;
+                self.register(until, node);
+            }
             for at in 0..self.schedule.waits[node].len() {
                 let Some(until) = self.schedule.waits[node].get(at).map(|wait| wait.until) else { continue };
                 if !self.holds(until) {
@@ -44,6 +49,8 @@ impl State {
     fn fulfil(&mut self, node: NodeIx) {
         if let NodePhase::Waiting(missing) = &mut self.nodes[node].phase {
             *missing = missing.saturating_sub(1);
+        } else {
+            self.take_turn(node);
         }
         self.wake(node);
     }
@@ -134,9 +141,14 @@ impl State {
     /// Retires what has finished in list order, up to a fault that ends the run.
     pub(crate) fn retire(&mut self) {
         while (self.retired as usize) < self.graph.nodes.len() {
-            match &mut self.nodes[NodeIx(self.retired)].phase {
+            let node = NodeIx(self.retired);
+            if !self.broken.nodes.is_empty() {
+                self.count_failure(node);
+            }
+            match &mut self.nodes[node].phase {
                 NodePhase::Done(done) if !done.fatal => {
-                    if self.recorder.is_none() {
+                    // Behind a failed node, a resumed run begins everything anew.
+                    if self.recorder.is_none() && self.broken.nodes.is_empty() {
                         done.records = Vec::new();
                     }
                 }

@@ -1,12 +1,11 @@
 //! Effects under way: asked for, answered, tried again, refused, reused (E-05, E-13, E-14, E-29).
 
 use super::reuse::unknown_outcome;
-use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, Slot, SlotState, State};
+use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
-use crate::message::ToolCall;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -37,7 +36,7 @@ impl State {
         match asking.slot {
             None if asking.kind == AskKind::Approve && yes => {
                 if let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node)
-                    && matches!(self.graph.nodes[node].body.leaves[*leaf].act, Act::Call(_))
+                    && self.graph.nodes[node].body.leaves[*leaf].act.is_fixed()
                 {
                     // A fixed call that asked before it had a slot: it now may run.
                     if let Some(frame) = self.frame_mut(node) {
@@ -126,6 +125,8 @@ impl State {
     pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: u32) {
         let leaf = self.frame(node).and_then(|frame| frame.leaf).unwrap_or(LeafIx(0));
         let retry = self.retry(node, leaf);
+        let unknown = self.unknown_write(node, leaf, at, outcome);
+        let outcome = unknown.as_ref().unwrap_or(outcome);
         let again = match (outcome, self.calls(node).and_then(|phase| phase.slots.get(at))) {
             (Outcome::Failed(failure), Some(slot)) => self.tool_again(failure, slot, retry, jitter).is_some(),
             _ => false,
@@ -147,16 +148,30 @@ impl State {
             Outcome::Reply(_) => return,
         }
         phase.closed(effects);
+        self.note_transient(node, leaf, outcome);
+        self.fixed_ended(node);
     }
 
     pub(super) fn lost(&mut self, effect: &EffectId) {
         let Some(pending) = self.take_pending(effect) else { return };
+        let leaf = self.frame(pending.node).and_then(|frame| frame.leaf);
+        let recovers = leaf.is_some_and(|leaf| {
+            self.catches(pending.node, leaf)
+                && self.graph.nodes[pending.node].body.leaves[leaf].act.is_fixed()
+        });
         if let Some(phase) = self.calls_mut(pending.node)
             && let Some(slot) = phase.slots.get_mut(pending.slot)
         {
-            slot.state = SlotState::Lost(false);
-            phase.unsettled.push_back(pending.slot);
+            if recovers {
+                let fault = unknown_outcome(&slot.call.name);
+                let failure = Failure { fault, transient: false, retry_after_ms: None };
+                self.call_completed(pending.node, pending.slot, &Outcome::Failed(failure), 0);
+            } else {
+                slot.state = SlotState::Lost(false);
+                phase.unsettled.push_back(pending.slot);
+            }
         }
+        self.gate_calls(pending.node);
         self.wake(pending.node);
     }
 
@@ -169,6 +184,11 @@ impl State {
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
+                if matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Try { .. })
+                    && self.is_unforeseen(node, effects)
+                {
+                    self.squash_behind(node);
+                }
                 self.ran_afresh(node, at, effects);
                 self.add_pending(effect.clone(), node, at, 0, effects, false);
             }
@@ -206,20 +226,6 @@ impl State {
             slot.order = order;
         }
         Some((at, effects))
-    }
-
-    /// The one slot of a fixed call comes into being with its first event.
-    pub(super) fn fixed_slot(&mut self, node: NodeIx, leaf: LeafIx, effect: &EffectId, args: Option<&Value>) {
-        let Act::Call(call) = &self.graph.nodes[node].body.leaves[leaf].act else { return };
-        let effects = self.graph.effects(&self.graph.nodes[node], &call.tool);
-        let name = call.tool.clone();
-        let Some(frame) = self.frame_mut(node) else { return };
-        if !matches!(frame.phase, LeafPhase::Calls(_)) {
-            let arguments = args.cloned().unwrap_or_default();
-            let call = ToolCall { id: call_id(effect).into(), name, arguments };
-            let slots = vec![Slot::new(call, effect.clone(), effects)];
-            frame.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
-        }
     }
 
     pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {

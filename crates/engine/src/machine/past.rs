@@ -89,10 +89,17 @@ impl State {
             *visits = self.nodes[node].visit.max(*visits);
         }
         self.pool.age();
+        let (unplaced, unplaced_unknown) = self.pool.take_unplaced();
         let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
         let id = |node: NodeIx| self.graph.nodes[node].id.clone();
         past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
+        past.kept.extend(unplaced);
+        past.unknown.extend(unplaced_unknown);
+        for (id, (visit, _)) in self.former {
+            let visits = past.visits.entry(id).or_insert(0);
+            *visits = visit.max(*visits);
+        }
         past
     }
 
@@ -106,8 +113,21 @@ impl State {
         first: NodeIx,
     ) {
         let mut rest = Past { renamed: past.renamed.clone(), ..Past::default() };
+        // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
+        let taken: BTreeSet<NodeIx> = places.values().copied().collect();
+        let place = |id: &Arc<str>| {
+            let same = || self.schedule.by_id.get(id).copied().filter(|node| !taken.contains(node));
+            places.get(id).copied().or_else(same)
+        };
+        let spots: BTreeMap<Arc<str>, NodeIx> = past
+            .kept
+            .iter()
+            .map(|(id, _)| id)
+            .chain(past.unknown.iter().map(|(id, _)| id))
+            .filter_map(|id| Some((id.clone(), place(id)?)))
+            .collect();
         for (id, kept) in past.edited(texts) {
-            match places.get(&id) {
+            match spots.get(&id) {
                 Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
                     self.pool.add(node, kept, true);
                 }
@@ -117,18 +137,24 @@ impl State {
                     {
                         self.pool.add_elsewhere(write);
                     }
-                    rest.kept.push((id, kept));
+                    if place.is_none() {
+                        self.pool.add_unplaced(id, kept);
+                    } else {
+                        rest.kept.push((id, kept));
+                    }
                 }
             }
         }
         for (id, write) in &past.unknown {
-            match places.get(id) {
+            match spots.get(id) {
                 Some(&node) if node >= first => self.pool.add_unknown(node, *write),
                 place => {
                     if place.is_none() {
                         self.pool.add_elsewhere(*write);
+                        self.pool.add_unplaced_unknown(id.clone(), *write);
+                    } else {
+                        rest.unknown.insert((id.clone(), *write));
                     }
-                    rest.unknown.insert((id.clone(), *write));
                 }
             }
         }
@@ -137,7 +163,11 @@ impl State {
             let seen = past.visits.get(&self.graph.nodes[node].id).copied().unwrap_or(0);
             let row = &mut self.nodes[node];
             row.visit = row.visit.max(seen);
-            row.before = row.visit;
+            row.tries = 0;
+        }
+        for (id, seen) in &past.visits {
+            let former = self.former.entry(id.clone()).or_default();
+            *former = (former.0.max(*seen), 0);
         }
         if self.recorder.is_some() {
             self.recorder = Some(Box::new(rest));

@@ -5,6 +5,7 @@ use crate::fault::FaultKind;
 use crate::ids::NodeIx;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Digest of what was asked.
 pub(crate) type Key = [u8; 32];
@@ -62,13 +63,17 @@ pub(crate) struct Pool {
     unknown: BTreeSet<(NodeIx, Key)>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
+    /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
+    unplaced: BTreeMap<Arc<str>, Vec<(Kept, bool)>>,
+    unplaced_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
     pub(crate) afresh: Option<NodeIx>,
 }
 
 impl Pool {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty()
+        let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
+        placed && self.unplaced.is_empty() && self.unplaced_unknown.is_empty()
     }
 
     /// The next one in turn for what a node asks.
@@ -154,6 +159,54 @@ impl Pool {
         if let Some(effect) = spent {
             self.take(&effect);
         }
+    }
+
+    /// Recorded by the source at a node that is not there.
+    pub(crate) fn add_unplaced(&mut self, id: Arc<str>, kept: Kept) {
+        self.unplaced.entry(id).or_default().push((kept, true));
+    }
+
+    pub(crate) fn add_unplaced_unknown(&mut self, id: Arc<str>, write: Key) {
+        self.unplaced_unknown.insert((id, write));
+    }
+
+    /// Takes everything away from the nodes from `first` on, under their ids.
+    pub(crate) fn unplace(&mut self, first: NodeIx, id: impl Fn(NodeIx) -> Arc<str>) {
+        let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
+        for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
+            if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
+                self.elsewhere.extend(kept.write);
+                self.unplaced.entry(id(node)).or_default().push((kept, foreign));
+            }
+        }
+        for (node, write) in self.unknown.split_off(&(first, Key::default())) {
+            self.elsewhere.insert(write);
+            self.unplaced_unknown.insert((id(node), write));
+        }
+    }
+
+    /// The node of that id is there.
+    pub(crate) fn place(&mut self, id: &Arc<str>, node: NodeIx) {
+        for (kept, foreign) in self.unplaced.remove(id).unwrap_or_default() {
+            if let Some(write) = &kept.write {
+                self.elsewhere.remove(write);
+            }
+            self.add(node, kept, foreign);
+        }
+        let unknown = self.unplaced_unknown.iter().filter(|(of, _)| of == id);
+        for write in unknown.map(|(_, write)| *write).collect::<Vec<Key>>() {
+            self.elsewhere.remove(&write);
+            self.unplaced_unknown.remove(&(id.clone(), write));
+            self.unknown.insert((node, write));
+        }
+    }
+
+    /// What no node has taken over.
+    #[allow(clippy::type_complexity, reason = "two lists that go to the same place")]
+    pub(crate) fn take_unplaced(&mut self) -> (Vec<(Arc<str>, Kept)>, BTreeSet<(Arc<str>, Key)>) {
+        let lists = std::mem::take(&mut self.unplaced).into_iter();
+        let kept = lists.flat_map(|(id, list)| list.into_iter().map(move |(kept, _)| (id.clone(), kept)));
+        (kept.collect(), std::mem::take(&mut self.unplaced_unknown))
     }
 
     /// The run begins anew: what is left was recorded before that which ran afresh.

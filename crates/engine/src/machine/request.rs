@@ -26,11 +26,7 @@ impl State {
             LeafPhase::Calls(phase) => {
                 let slot = phase.slots.get(pending.slot)?;
                 let def = &self.graph.nodes[pending.node];
-                let timeout_s = match &def.body.leaves[frame.leaf?].act {
-                    Act::Call(call) => call.timeout_s,
-                    Act::Answer { timeout_s, .. } => *timeout_s,
-                    _ => None,
-                };
+                let timeout_s = self.call_timeout(pending.node, frame);
                 Some(Request::Tool(ToolRequest {
                     effect: effect.clone(),
                     node: def.id.clone(),
@@ -73,7 +69,7 @@ impl State {
         };
         let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
         let tools: Vec<_> = tools.filter_map(|name| self.graph.tools.get(name).cloned()).collect();
-        let known = self.graph.tools.values().filter(|_| tools.is_empty());
+        let known = self.graph.offered().filter(|_| tools.is_empty());
         Some(ModelRequest {
             effect,
             node: def.id.clone(),

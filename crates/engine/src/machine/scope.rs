@@ -2,7 +2,7 @@
 
 use super::state::State;
 use crate::ids::NodeIx;
-use crate::schedule::paths;
+use crate::schedule::reads;
 use crate::template::{Layers, Root, StepView, classify};
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ impl Layers for Scope<'_> {
     fn step(&self, id: &str) -> StepView<'_> {
         match self.state.schedule.by_id.get(id) {
             Some(&node) if node < self.at => match self.state.done(node) {
+                Some(done) if done.skipped => StepView::NotRun,
                 Some(done) if done.fault.is_none() => StepView::Output(&done.output),
                 Some(_) => StepView::Failed,
                 None => StepView::NotRun,
@@ -61,7 +62,7 @@ impl State {
         if node.0 == 0 || self.retired >= node.0 || !self.schedule.reads[node] {
             return false;
         }
-        paths(&self.graph.nodes[node].body).into_iter().any(|path| {
+        reads(&self.graph.nodes[node]).into_iter().any(|path| {
             let (name, whole) = match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::Name { name, .. } => (name, true),
                 Root::Metadata { name, .. } => (name, false),

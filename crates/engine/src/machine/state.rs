@@ -31,6 +31,13 @@ pub struct State {
     pub(crate) threads: Table<ThreadIx, ThreadState>,
     pub(crate) orders: Table<OrderIx, OrderState>,
     pub(crate) nodes: Table<NodeIx, NodeState>,
+    /// Nodes without a result that the run goes on without (D-16).
+    pub(crate) broken: super::skip::Broken,
+    /// Replans that were decided on, by node, and those of nodes that are no more (D-19).
+    pub(crate) replans: BTreeMap<NodeIx, u32>,
+    pub(crate) replanned: u32,
+    /// Visits and tries of ids whose nodes are no more (D-25).
+    pub(crate) former: BTreeMap<Arc<str>, (u32, u32)>,
     /// How many nodes have retired (P-20).
     pub(crate) retired: u32,
     /// Who goes on at which number of retired nodes.
@@ -138,8 +145,8 @@ pub(crate) struct NodeState {
     pub(crate) phase: NodePhase,
     /// How often it was started, this time included.
     pub(crate) visit: u32,
-    /// How often the run that this one was forked from had started it.
-    pub(crate) before: u32,
+    /// Tries of its earlier visits (D-25); a fork counts its own.
+    pub(crate) tries: u32,
     pub(crate) queued: bool,
     /// Nodes that wait for this one to finish.
     pub(crate) waiters: Vec<NodeIx>,
@@ -182,6 +189,8 @@ pub(crate) struct Frame {
     pub(crate) exhausted: bool,
     /// A person approved the fixed call of the live leaf.
     pub(crate) approved: bool,
+    /// What it remembers of its recovery, once there is something (D-17).
+    pub(crate) mending: Option<Box<super::recovery::Mending>>,
 }
 
 /// What a node published (P-18).
@@ -269,7 +278,7 @@ pub(crate) enum SlotState {
 }
 
 /// What a finished node left.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) output: Value,
     pub(crate) fault: Option<Fault>,
@@ -282,6 +291,10 @@ pub(crate) struct Done {
     /// Dropped when the node retires.
     pub(crate) records: Vec<super::reuse::Recorded>,
     pub(crate) finished_at: i64,
+    /// It did not run (D-16).
+    pub(crate) skipped: bool,
+    /// The tool that gave its result, or failed last, where it need not be the node's own.
+    pub(crate) tool: Option<Arc<str>>,
 }
 
 impl State {
@@ -299,6 +312,10 @@ impl State {
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
             nodes: graph.nodes.values().map(|_| NodeState::new(0)).collect(),
+            broken: super::skip::Broken::default(),
+            replans: BTreeMap::new(),
+            replanned: 0,
+            former: BTreeMap::new(),
             retired: 0,
             on_retired: BTreeMap::new(),
             agenda: VecDeque::new(),
@@ -338,7 +355,7 @@ impl State {
 impl NodeState {
     pub(crate) fn new(visit: u32) -> Self {
         let waiters = Vec::new();
-        Self { phase: NodePhase::Waiting(0), visit, before: 0, queued: false, waiters, started_at: 0 }
+        Self { phase: NodePhase::Waiting(0), visit, tries: 0, queued: false, waiters, started_at: 0 }
     }
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {
@@ -378,6 +395,7 @@ impl Frame {
             requests: 0,
             exhausted: false,
             approved: false,
+            mending: None,
         }
     }
 }

@@ -58,6 +58,9 @@ pub struct NodeView {
     pub ended: Option<i64>,
     /// Whether its result is final (P-20).
     pub retired: bool,
+    /// It does not run, because it may depend on a node that failed (D-16).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
 /// The observable part of a run at one moment.
@@ -152,7 +155,7 @@ impl State {
             .nodes
             .indices()
             .filter(|node| visible(*node))
-            .filter_map(|node| self.done(node).map(|done| (node, done)))
+            .filter_map(|node| self.done(node).filter(|done| !done.skipped).map(|done| (node, done)))
             .collect();
         let last = finished.last().filter(|_| status == RunStatus::Completed);
         View {
@@ -222,7 +225,7 @@ impl State {
         StepResult {
             step_id: def.id.clone(),
             step_name: def.name.clone(),
-            tool_id: def.tool.clone(),
+            tool_id: done.tool.as_ref().or(def.tool.as_ref()).cloned(),
             output: done.output.clone(),
             is_success: done.fault.is_none(),
             error: done.fault.clone(),
@@ -230,7 +233,7 @@ impl State {
         }
     }
 
-    fn runtime_values(&self, horizon: u32) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
+    pub(crate) fn runtime_values(&self, horizon: u32) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
         let names = self.runtime.keys().filter_map(|name| {
             let (node, value) = self.runtime_at(name, NodeIx(horizon))?;
             Some((name.clone(), (value.clone(), self.graph.nodes[node].id.clone())))
@@ -252,6 +255,7 @@ impl State {
                 started: state.started_at,
                 ended: self.done(ix).map(|done| done.finished_at),
                 retired: ix.0 < self.retired,
+                skipped: self.done(ix).is_some_and(|done| done.skipped),
             }
         });
         rows.collect()

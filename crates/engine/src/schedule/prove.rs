@@ -4,11 +4,11 @@
 //! place has to be ordered: running on a thread after any writer of it, reading a slice of it, reading a result
 //! or a name. The proof goes through the accesses once, place by place.
 
-use super::{Schedule, Until, paths, supply, unknown_order};
+use super::{Schedule, Until, reads, supply, unknown_order};
 use crate::graph::{Act, Graph, Node};
 use crate::ids::{NodeIx, OrderIx};
 use crate::template::{Root, classify};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Two accesses that nothing orders.
@@ -30,6 +30,9 @@ struct Proof<'a> {
     declared: HashMap<Arc<str>, NodeIx>,
     /// How many nodes so far may bring any name.
     unknown: u32,
+    /// The nodes that the present one waits for, and how many have retired by then.
+    finished: HashSet<NodeIx>,
+    retired: u32,
 }
 
 impl Schedule {
@@ -38,8 +41,17 @@ impl Schedule {
     /// # Errors
     /// The first pair of nodes that is not.
     pub fn prove(&self, graph: &Graph) -> Result<(), Race> {
-        let mut proof = Proof { schedule: self, graph, declared: HashMap::new(), unknown: 0 };
+        let mut proof = Proof {
+            schedule: self,
+            graph,
+            declared: HashMap::new(),
+            unknown: 0,
+            finished: HashSet::new(),
+            retired: 0,
+        };
         for (ix, node) in graph.nodes.iter() {
+            proof.turn_to(ix);
+            proof.after(ix, node)?;
             proof.threads(ix, node)?;
             proof.scope(ix, node)?;
             proof.supply(ix, node);
@@ -59,13 +71,30 @@ impl Proof<'_> {
         count == 0 || self.schedule.waits[ix].iter().any(|wait| waits(&wait.until))
     }
 
-    fn waits_for(&self, ix: NodeIx, producer: NodeIx) -> bool {
-        let waits = |until: &Until| match *until {
-            Until::Finished(known) => known == producer,
-            Until::Retired(retired) => retired > producer.0,
-            Until::First(..) => false,
-        };
-        self.schedule.waits[ix].iter().any(|wait| waits(&wait.until))
+    fn waits_for(&self, producer: NodeIx) -> bool {
+        producer.0 < self.retired || self.finished.contains(&producer)
+    }
+
+    /// What the next node waits for.
+    fn turn_to(&mut self, ix: NodeIx) {
+        self.finished.clear();
+        self.retired = 0;
+        for wait in &self.schedule.waits[ix] {
+            match wait.until {
+                Until::Finished(producer) => drop(self.finished.insert(producer)),
+                Until::Retired(retired) => self.retired = self.retired.max(retired),
+                Until::First(..) => {}
+            }
+        }
+    }
+
+    /// What is said to come first does (D-14).
+    fn after(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
+        let earlier = node.after.iter().filter_map(|id| self.schedule.by_id.get(id));
+        match earlier.copied().find(|earlier| *earlier < ix && !self.waits_for(*earlier)) {
+            Some(earlier) => Err(self.race(earlier, ix, "the order of both".into())),
+            None => Ok(()),
+        }
     }
 
     fn threads(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
@@ -88,19 +117,19 @@ impl Proof<'_> {
     }
 
     fn scope(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
-        for path in paths(&node.body) {
+        for path in reads(node) {
             match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::Inputs { .. } => {}
                 Root::StepOutput { step, .. } => {
                     if let Some(&producer) = self.schedule.by_id.get(step)
-                        && !self.waits_for(ix, producer)
+                        && !self.waits_for(producer)
                     {
                         return Err(self.race(producer, ix, format!("the result of {step}")));
                     }
                 }
                 Root::Metadata { name, .. } | Root::Name { name, .. } => {
                     if let Some(&producer) = self.declared.get(name)
-                        && !self.waits_for(ix, producer)
+                        && !self.waits_for(producer)
                     {
                         return Err(self.race(producer, ix, format!("the name {name}")));
                     }

@@ -5,7 +5,7 @@ use super::case::{Case, CrashAt, Options, Resume, Step, Tool};
 use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
 use selvedge_dialects::diagnostic::Diagnostic;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Source};
+use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Means, Source};
 use selvedge_engine::{Budget, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Stop};
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ pub fn compile(case: &Case) -> Result<Compiled, String> {
         compiled.initial = document.inputs(&case.inputs, &mut diagnostics);
         compiled.budget = document.budget();
         let definitions = Definitions(&case.tools);
-        let graph = document.compile(&definitions, &compiled.initial, &mut diagnostics);
+        let graph = document.compile(&definitions, &compiled.initial, &Means { model: !case.script.is_empty(), limits, ..Means::default() }, &mut diagnostics);
         compiled.graph = graph.filter(|_| !diagnostics.has_errors()).map(Arc::new);
     }
     compiled.findings = diagnostics.report(&source);

@@ -70,7 +70,7 @@ impl Catalogue {
     }
 
     fn any_confined(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.0.by_name.get(*name).is_some_and(Kind::is_confined))
+        names.iter().any(|name| self.0.named(name).is_some_and(Kind::is_confined))
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Groups {
     base: PathBuf,
     /// Whether they can limit memory and processes; all of them can be ended as a whole.
     pub(crate) limits: bool,
+    /// What the kernel said when limits were asked for.
+    refused: Option<String>,
 }
 
 impl Groups {
@@ -36,7 +38,9 @@ impl Groups {
     pub(crate) fn find() -> Result<Self, String> {
         let read = |file: &str| std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"));
         let own = own_folder(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?)?;
-        let groups = Self::below(&own)?;
+        // Where this process has gone down already, or one that started it.
+        let above = own.parent().filter(|_| own.ends_with(OWN));
+        let groups = Self::below(above.unwrap_or(&own))?;
         groups.sweep();
         Ok(groups)
     }
@@ -45,13 +49,13 @@ impl Groups {
         let shown = own.display();
         let sealed = |e: &dyn std::fmt::Display| format!("no group can be made in {shown}: {e}");
         access(own.join("cgroup.procs"), Access::WRITE_OK).map_err(|e| sealed(&e))?;
-        let mut groups = Self { base: own.to_owned(), limits: false };
+        let mut groups = Self { base: own.to_owned(), limits: false, refused: None };
         let mut has = groups.try_one().map_err(|e| sealed(&e))?;
         if !has.limits && is_alone(own) {
             // Of no use where the kernel gives no limits below it all the same: then nothing is changed.
             let offered = std::fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
             if ["memory", "pids"].iter().all(|name| offered.split_whitespace().any(|word| word == *name)) {
-                groups.make_room().map_err(|e| sealed(&e))?;
+                groups.refused = groups.make_room().err().map(|e| e.to_string());
                 has = groups.try_one().map_err(|e| sealed(&e))?;
             }
         }
@@ -66,6 +70,9 @@ impl Groups {
     pub(crate) fn lack(&self) -> Option<String> {
         if self.limits {
             return None;
+        }
+        if let Some(why) = &self.refused {
+            return Some(format!("{} gives no limits: {why}", self.base.display()));
         }
         let offered = std::fs::read_to_string(self.base.join("cgroup.controllers")).unwrap_or_default();
         let absent: Vec<_> = ["memory", "pids"]

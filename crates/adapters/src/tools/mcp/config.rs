@@ -1,5 +1,6 @@
 //! What is configured about a server (C-14).
 
+use crate::http::Secret;
 use selvedge_engine::Effects;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,6 +70,8 @@ pub struct McpServer {
     pub timeout_s: Option<f64>,
     /// How long it may take from its start until it has said what tools it has.
     pub start_timeout: Duration,
+    /// Keys among all that: they are in no message (C-06).
+    pub secrets: Vec<Secret>,
     /// Variables that the configuration names and that are not set: the server can't be started.
     pub unset: Vec<String>,
 }
@@ -76,4 +79,9 @@ pub struct McpServer {
 impl McpServer {
     /// The time limit of starts when the configuration sets none: programs are often fetched when they are first run.
     pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// A text without the keys that this server was given.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text).into_owned())
+    }
 }

@@ -19,11 +19,9 @@ mod servers;
 mod trouble;
 
 pub use config::{EffectsRule, Hidden, McpServer, Reached};
-pub(crate) use definition::{Definition, Pinned};
+pub(crate) use definition::Pinned;
 pub(crate) use server::Call;
 pub use server::Report;
-pub(crate) use servers::{Servers, Wanted as WantedTools};
+pub(crate) use servers::{Answers, Servers, tool_of};
 pub use servers::{Wanted, survey};
 
-#[cfg(test)]
-mod tests;

@@ -21,8 +21,28 @@ const NOISE_KEPT: usize = 500;
 /// The id of the question which generation of the protocol a server speaks; `rmcp` numbers its own.
 pub(super) const PROBE: &str = "selvedge-probe";
 
-/// Why a server's output came to an end, once it has.
-pub(super) type Ended = watch::Sender<Option<String>>;
+/// Why a conversation came to its end.
+#[derive(Clone, Debug)]
+pub(super) enum Why {
+    /// The server closed its output, or ended.
+    Closed,
+    /// The server broke a limit, as a sentence about it: it is ended.
+    Broken(String),
+}
+
+/// Told once: what came first counts.
+pub(super) type Ended = watch::Sender<Option<Why>>;
+
+/// Tells it.
+pub(super) fn tell(ended: &Ended, why: Why) {
+    ended.send_if_modified(|told| {
+        let first = told.is_none();
+        if first {
+            *told = Some(why);
+        }
+        first
+    });
+}
 
 type Message = RxJsonRpcMessage<RoleClient>;
 
@@ -69,14 +89,7 @@ impl Pipe {
     ) -> Self {
         let (sender, messages) = mpsc::channel(WAITING);
         tokio::spawn(async move {
-            let why = read(output, sender, longest, noise).await;
-            ended.send_if_modified(|ended| match ended {
-                Some(_) => false,
-                None => {
-                    *ended = Some(why);
-                    true
-                }
-            });
+            tell(&ended, read(output, sender, longest, noise).await);
         });
         Self { input, messages: Arc::new(tokio::sync::Mutex::new(messages)), late: Arc::default() }
     }
@@ -147,7 +160,7 @@ async fn read(
     sender: mpsc::Sender<Message>,
     longest: usize,
     noise: Noise,
-) -> String {
+) -> Why {
     let mut reader = BufReader::with_capacity(64 << 10, output);
     let mut line = Vec::new();
     let (mut bytes, mut lines) = (0, 0);
@@ -155,8 +168,8 @@ async fn read(
         line.clear();
         match next_line(&mut reader, &mut line, longest).await {
             Line::Whole => {}
-            Line::End => return "it closed its output".to_owned(),
-            Line::TooLong => return format!("it wrote a message of more than {longest} bytes"),
+            Line::End => return Why::Closed,
+            Line::TooLong => return Why::Broken(format!("it wrote a message of more than {longest} bytes")),
         }
         let text = line.trim_ascii();
         if text.is_empty() {
@@ -165,7 +178,7 @@ async fn read(
         match serde_json::from_slice::<Message>(text) {
             Ok(message) => {
                 if sender.send(message).await.is_err() {
-                    return "nobody listens to it any more".to_owned();
+                    return Why::Closed;
                 }
             }
             Err(_) => {
@@ -173,7 +186,8 @@ async fn read(
                 lines += 1;
                 noise.add(text);
                 if bytes > NOISE_BYTES || lines > NOISE_LINES {
-                    return "it floods its output with what is no message of the protocol".to_owned();
+                    let flood = "it floods its stdout with what is no message of the protocol";
+                    return Why::Broken(flood.to_owned());
                 }
             }
         }
@@ -203,4 +217,11 @@ async fn next_line(reader: &mut BufReader<impl AsyncRead + Unpin>, line: &mut Ve
             None => {}
         }
     }
+}
+
+/// Whether the server's output has ended. What it still says is dropped: nobody will answer it.
+pub(super) async fn closed(pipe: &mut Pipe) -> bool {
+    let mut messages = pipe.messages.lock().await;
+    let ended = async { while messages.recv().await.is_some() {} };
+    tokio::time::timeout(std::time::Duration::from_millis(200), ended).await.is_ok()
 }

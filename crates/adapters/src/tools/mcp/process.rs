@@ -1,7 +1,7 @@
 //! A server's process: in a clean environment and a group of its own, which ends as a whole (E-13).
 
 use super::config::Hidden;
-use super::pipe::{Ended, Input, Noise, Pipe};
+use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
 use super::trouble::{Trouble, words};
 use crate::tools::command::dir_relative;
 use crate::tools::process::{Victim, started};
@@ -33,7 +33,7 @@ const NEWS: Duration = Duration::from_millis(500);
 /// A running server. Dropped, it is killed with everything under it.
 pub(super) struct Process {
     victim: Arc<Mutex<Option<Victim>>>,
-    ended: watch::Receiver<Option<String>>,
+    ended: watch::Receiver<Option<Why>>,
     /// How the process itself ended, if it did.
     status: watch::Receiver<Option<ExitStatus>>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -96,11 +96,11 @@ impl Process {
     /// …".
     pub(super) async fn fate(&self) -> String {
         let mut status = self.status.clone();
-        let broken = self.ended.borrow().clone().filter(|why| why.contains("more than") || why.contains("flood"));
-        let mut fate = match broken {
+        let why = self.ended.borrow().clone();
+        let mut fate = match why {
             // It still runs, and is ended for it.
-            Some(why) => format!("was ended: {why}"),
-            None => match timeout(NEWS, status.wait_for(Option::is_some)).await.map(|status| status.map(|s| *s)) {
+            Some(Why::Broken(why)) => format!("was ended: {why}"),
+            _ => match timeout(NEWS, status.wait_for(Option::is_some)).await.map(|status| status.map(|s| *s)) {
                 Ok(Ok(Some(status))) => of_status(status),
                 _ => "closed its output".to_owned(),
             },
@@ -179,13 +179,7 @@ async fn attend(
     exited.send_replace(Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0))));
     // What it has written by now is read first: the end of its output tells by itself.
     tokio::time::sleep(NEWS).await;
-    ended.send_if_modified(|ended| match ended {
-        Some(_) => false,
-        None => {
-            *ended = Some("it ended".to_owned());
-            true
-        }
-    });
+    tell(&ended, Why::Closed);
 }
 
 async fn keep_tail(mut stream: impl AsyncRead + Unpin, kept: Arc<Mutex<Vec<u8>>>) {

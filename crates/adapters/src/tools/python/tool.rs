@@ -357,6 +357,7 @@ impl PythonTool {
             name: &self.meta.name,
             file: copy,
             source,
+            version: &self.version,
             isolation: &workshop.isolation,
             #[cfg(target_os = "linux")]
             warm: &workshop.warm,

@@ -37,6 +37,8 @@ pub(crate) struct Job<'a> {
     pub(crate) file: &'a Path,
     /// Its content.
     pub(crate) source: &'a [u8],
+    /// The sha256 of that.
+    pub(crate) version: &'a str,
     /// How its policy is enforced.
     pub(crate) isolation: &'a Isolation,
     /// Interpreters that are warm already.
@@ -77,7 +79,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
     if let Some(call) = warm(&job).await {
         let (folder, variables) = surroundings(&job, &ask, call.scratch());
         // Otherwise the call has not begun, and starts an interpreter of its own.
-        if let Ok(finished) = call.run(&folder, &variables, talk(&job, input.clone())).await {
+        if let Ok(finished) = call.run(&folder, &variables, job.version, talk(&job, input.clone())).await {
             return outcome(&job, finished);
         }
     }

@@ -5,8 +5,10 @@ use super::{Explained, Schedule};
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::progress::seconds;
+use crate::recovery::{Rung, What};
 use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
+use unicode_width::UnicodeWidthStr;
 
 /// Columns of a node's id at most, and of its line of time.
 const NODE: usize = 20;
@@ -16,6 +18,8 @@ const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
 const WAITS: usize = 40;
 const LINES: usize = 12;
+/// Lines of one step of the ladder among those of all nodes.
+const TOLD: usize = 4;
 
 /// Prints all nodes.
 pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &Ui) {
@@ -34,6 +38,7 @@ pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
     }
+    ladder(&mut page, &explained.story.rungs, found);
     legend(&mut page, explained, found, &scale);
     page.print(ui);
 }
@@ -48,8 +53,12 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
     if failed > 0 {
         counts.push_str(&format!(", {failed} failed"));
     }
-    if started < nodes {
-        counts.push_str(&format!(", {} not started", nodes - started));
+    let skipped = explained.story.nodes.iter().filter(|told| told.skipped.is_some()).count();
+    if skipped > 0 {
+        counts.push_str(&format!(", {skipped} skipped"));
+    }
+    if started + skipped < nodes {
+        counts.push_str(&format!(", {} not started", nodes - started - skipped));
     }
     // As in `show`: a fork's time is its own.
     let ended = found.info.ended_ms;
@@ -134,7 +143,9 @@ fn table(explained: &Explained, scale: &Scale, id: usize) -> Table {
         let ended = told.and_then(|told| told.ended);
         let ahead = explained.story.ran_ahead(node);
         let bar = started.map(|started| scale.bar(started.at, ended.map(|ended| ended.at)));
+        let skipped = told.is_some_and(|told| told.skipped.is_some());
         let (took, style) = match (started, ended, told.is_some_and(|told| told.failed)) {
+            (None, ..) if skipped => ("skipped".to_owned(), YELLOW),
             (None, ..) => ("not started".to_owned(), DIM),
             (Some(_), None, _) => ("not ended".to_owned(), YELLOW),
             (Some(from), Some(to), false) => (seconds(to.at.saturating_sub(from.at)), ""),
@@ -172,6 +183,39 @@ fn waited(explained: &Explained, node: NodeIx) -> String {
     let more = nodes.len().saturating_sub(names.len());
     let more = if more > 0 { format!(", … {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
+}
+
+/// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
+fn ladder(page: &mut Page, rungs: &[Rung], found: &Found) {
+    if rungs.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&page.paint(DIM, "RECOVERY"));
+    let shown = rungs.iter().take(ROWS);
+    let cell = |rung: &Rung| {
+        let since = seconds(rung.at.saturating_sub(found.info.started_ms));
+        (cut(&clean(&rung.node), NODE), since)
+    };
+    let width = |of: &dyn Fn(&Rung) -> String| shown.clone().map(|rung| of(rung).width()).max().unwrap_or(0);
+    let (node, since) = (width(&|rung| cell(rung).0), width(&|rung| cell(rung).1));
+    for rung in shown {
+        let (id, at) = cell(rung);
+        let label = format!("{}  {}  {:<7}  ", pad(&id, node), pad(&at, since), rung.what.word());
+        page.labelled(&label, style(&rung.what), label.width(), &rung.what.told(), TOLD);
+    }
+    if rungs.len() > ROWS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", rungs.len() - ROWS)));
+    }
+}
+
+fn style(what: &What) -> &'static str {
+    match what {
+        What::Fault { .. } | What::Ended { fault: Some(_) } => RED,
+        What::Ended { fault: None } => GREEN,
+        What::Planned { .. } => CYAN,
+        What::Retry { .. } | What::Action { .. } | What::Skipped { .. } => YELLOW,
+    }
 }
 
 fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) {
@@ -215,7 +259,12 @@ pub(super) fn one(
         }
     };
     let (started, ended) = (told.and_then(|told| told.started), told.and_then(|told| told.ended));
-    let text = began.map_or_else(|| "not yet".to_owned(), after);
+    let skipped = told.and_then(|told| told.skipped.as_ref());
+    let text = match (began, skipped) {
+        (Some(began), _) => after(began),
+        (None, Some(because)) => format!("not at all: may depend on {because}, which has no result"),
+        (None, None) => "not yet".to_owned(),
+    };
     page.labelled("  started", DIM, INDENT, &text, 3);
     if let (Some(started), Some(ended)) = (started, ended) {
         let failed = if told.is_some_and(|told| told.failed) { ", and failed" } else { "" };
@@ -239,7 +288,20 @@ pub(super) fn one(
     };
     page.gap();
     page.labelled("messages of", DIM, INDENT, &text, LINES);
+    each(&mut page, explained.rungs(node), found.info.started_ms);
     page.print(ui);
+}
+
+/// What was done about a node's faults, each in full.
+fn each<'r>(page: &mut Page, rungs: impl Iterator<Item = &'r Rung>, began: i64) {
+    const INDENT: usize = 20;
+    for (at, rung) in rungs.take(ROWS).enumerate() {
+        if at == 0 {
+            page.gap();
+        }
+        let label = format!("{:<8} {}", rung.what.word(), seconds(rung.at.saturating_sub(began)));
+        page.labelled(&label, style(&rung.what), INDENT, &rung.what.told(), LINES);
+    }
 }
 
 fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
@@ -273,10 +335,9 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
 mod tests {
     use super::*;
     use crate::look::explain::story::Story;
-    use unicode_width::UnicodeWidthStr;
 
     fn explained(times: &[(i64, Option<i64>)]) -> Explained {
-        Explained { graph: Default::default(), story: Story::of(times), waits: Vec::new() }
+        Explained::new(Default::default(), Story::of(times), Vec::new())
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::events::node_of;
+use crate::nodes::Nodes;
+use crate::recovery::{Ladder, Rung};
 use selvedge_engine::graph::Act;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{EffectId, Effects, Event, Graph, Ix, NodeIx, Record, State, ThreadIx};
@@ -28,6 +30,8 @@ pub(super) struct Told {
     pub(super) ended: Option<Moment>,
     /// Whether it failed.
     pub(super) failed: bool,
+    /// The node that failed before it, for which it does not run (D-16).
+    pub(super) skipped: Option<Arc<str>>,
     /// Whether it asked a model, or took a recorded answer.
     asked: bool,
     /// The strongest effects of the calls it makes, as far as they are known.
@@ -59,6 +63,8 @@ pub(super) struct Story {
     gaps: Vec<(u64, i64)>,
     /// For each node, whether all nodes before it had finished, and the last event of that.
     finished_before: Vec<Option<u64>>,
+    /// What was done about what failed, in the order of the journal (D-22).
+    pub(super) rungs: Vec<Rung>,
 }
 
 /// Reads a run's journal.
@@ -77,27 +83,32 @@ pub(super) fn read(found: &Found) -> Result<(State, Story), Failure> {
             // A fork that began another document: what was told was told of the one before (E-19).
             reader = Reader::new(state.graph());
         }
+        if matches!(&record.event, Event::Spliced { .. }) {
+            reader.spliced(&state);
+        }
         reader.event(&state, &record.event, Moment { n: entry.n, at: entry.at_ms });
     }
+    reader.settle(&state);
     Ok((state, reader.finish()))
 }
 
 struct Reader {
-    by_id: HashMap<Arc<str>, NodeIx>,
+    known: Nodes,
     threads: HashMap<Arc<str>, ThreadIx>,
+    ladder: Ladder,
     story: Story,
 }
 
 impl Reader {
-    fn new(graph: &Graph) -> Self {
-        let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
+    fn new(graph: &Arc<Graph>) -> Self {
         let threads = graph.threads.iter().map(|(ix, thread)| (thread.name.clone(), ix)).collect();
         let nodes = graph.nodes.indices().map(|node| Told::fresh(graph, node)).collect();
-        Self { by_id, threads, story: Story { nodes, ..Story::default() } }
+        let known = Nodes::of(graph);
+        Self { known, threads, ladder: Ladder::default(), story: Story { nodes, ..Story::default() } }
     }
 
     fn told(&mut self, id: &str) -> Option<&mut Told> {
-        let node = *self.by_id.get(id)?;
+        let node = self.known.position(id)?;
         self.story.nodes.get_mut(node.get())
     }
 
@@ -108,9 +119,10 @@ impl Reader {
             self.story.gaps.push((moment.n, moment.at.saturating_sub(last).max(0)));
         }
         self.story.from_to = Some((from, moment.at));
+        self.ladder.event(&self.known, moment.n, moment.at, event);
         match event {
             Event::NodeStarted { node } => {
-                let fresh = self.by_id.get(node).map(|ix| Told::fresh(state.graph(), *ix));
+                let fresh = self.known.position(node).map(|ix| Told::fresh(state.graph(), ix));
                 if let (Some(told), Some(fresh)) = (self.told(node), fresh) {
                     *told = Told { started: Some(moment), ..fresh };
                 }
@@ -119,6 +131,11 @@ impl Reader {
                 if let Some(told) = self.told(node) {
                     told.ended = Some(moment);
                     told.failed = fault.is_some();
+                }
+            }
+            Event::NodeSkipped { node, because } => {
+                if let Some(told) = self.told(node) {
+                    told.skipped = Some(because.clone());
                 }
             }
             Event::Opened { node, from, start, end, .. } => {
@@ -133,7 +150,7 @@ impl Reader {
                 }
             }
             Event::Published { node, to, .. } => {
-                let own = self.by_id.get(node).and_then(|ix| state.graph().nodes.get(*ix)?.body.thread);
+                let own = self.known.get(node).and_then(|known| known.body.thread);
                 let to = self.threads.get(to).copied().filter(|to| own != Some(*to));
                 if let Some(told) = self.told(node) {
                     told.published = to;
@@ -147,7 +164,7 @@ impl Reader {
 
     fn request(&mut self, state: &State, effect: &EffectId) {
         let node = node_of(&effect.0);
-        let asks = self.by_id.get(node.as_str()).is_some_and(|ix| asks_model(state.graph(), *ix, effect));
+        let asks = self.known.position(&node).is_some_and(|ix| asks_model(state.graph(), ix, effect));
         let effects = state.pending().get(effect).filter(|pending| !pending.model).map(|p| p.effects);
         if let Some(told) = self.told(&node) {
             told.asked |= asks;
@@ -167,7 +184,35 @@ impl Reader {
         }
     }
 
+    /// What ran ahead of a recovery may have been undone and not begun again (D-16): the state knows.
+    fn settle(&mut self, state: &State) {
+        let graph = state.graph();
+        let nodes = self.story.nodes.iter_mut().zip(graph.nodes.indices());
+        for ((told, node), view) in nodes.zip(state.node_views()) {
+            if view.started == 0 && view.ended.is_none() {
+                *told = Told::fresh(graph, node);
+            }
+        }
+    }
+
+    /// Other steps took the place of some (D-20): what has started stays as it was told, the rest is new.
+    fn spliced(&mut self, state: &State) {
+        let graph = state.graph();
+        let mut told = std::mem::take(&mut self.story.nodes);
+        let views = state.node_views();
+        let nodes = graph.nodes.indices().zip(&views).map(|(node, view)| {
+            let known = self.known.position(&view.node).and_then(|old| told.get_mut(old.get()));
+            match known {
+                Some(known) if view.started > 0 => std::mem::take(known),
+                _ => Told::fresh(graph, node),
+            }
+        });
+        self.story.nodes = nodes.collect();
+        self.known = Nodes::of(graph);
+    }
+
     fn finish(mut self) -> Story {
+        self.story.rungs = self.ladder.into_rungs();
         let mut last = Some(0);
         for told in &self.story.nodes {
             self.story.finished_before.push(last);
@@ -200,10 +245,14 @@ impl Story {
     /// fork may be made long after its source ended.
     pub(super) fn close_gaps(&mut self) {
         let gaps = std::mem::take(&mut self.gaps);
+        let close = |n: u64, at: &mut i64| {
+            let closed = gaps.iter().filter(|(gap, _)| n < *gap).map(|(_, gap)| gap);
+            *at = at.saturating_add(closed.sum());
+        };
+        self.rungs.iter_mut().for_each(|rung| close(rung.n, &mut rung.at));
         let moments = self.nodes.iter_mut().flat_map(|told| [&mut told.started, &mut told.ended]);
         for moment in moments.flatten() {
-            let closed = gaps.iter().filter(|(n, _)| moment.n < *n).map(|(_, gap)| gap);
-            moment.at = moment.at.saturating_add(closed.sum());
+            close(moment.n, &mut moment.at);
         }
     }
 

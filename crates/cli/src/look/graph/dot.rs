@@ -37,6 +37,7 @@ fn boxed(shape: &Shape) -> String {
         Kind::Model => ", style=rounded",
         Kind::Tool => ", peripheries=2",
         Kind::Move => "",
+        Kind::Recovery => ", shape=hexagon, style=dashed",
         Kind::Dot => ", shape=point",
     };
     let lines: Vec<&str> = shape.lines.iter().map(String::as_str).collect();
@@ -48,6 +49,7 @@ fn line(arrow: &Arrow) -> String {
         Why::Takes => "",
         Why::Sent => ", penwidth=2",
         Why::Turn => ", style=dashed",
+        Why::Fails => ", style=dotted, color=red",
     };
     format!("{} -> {} [label={}{looks}]", arrow.from, arrow.to, quoted(&[&arrow.label]))
 }

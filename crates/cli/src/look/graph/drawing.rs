@@ -1,14 +1,18 @@
 //! What is drawn, whatever the language: lanes, boxes and arrows. Its size is linear in that of the document.
 
 use super::shapes::{
-    Arrow, Drawing, Kind, LABEL, Lane, Shape, Why, end_id, node_id, opening, shape, start_id, takes,
+    Arrow, DECIDES, Drawing, Kind, LABEL, Lane, PLANNED, Shape, Why, alternative_id, end_id, node_id, opening,
+    plans, shape, start_id, takes,
 };
 use crate::look::page::cut;
 use crate::look::waits::{self, owns};
-use selvedge_engine::graph::Act;
+use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
+
+/// So many steps have an arrow each to the model that decides about them when they fail.
+const DECIDED: usize = 12;
 
 /// More sources of one group of arrows meet in a dot first.
 const MEET: usize = 4;
@@ -31,6 +35,7 @@ impl Drawing {
         }
         pen.names();
         pen.turns();
+        pen.recoveries();
         pen.drawing
     }
 }
@@ -188,6 +193,8 @@ impl Pen<'_> {
                     Until::Finished(node) => {
                         let result = wait.why.starts_with("reads the result");
                         let label = if result { "result" } else { &wait.why };
+                        // On whom it depends is where the arrow comes from.
+                        let label = if label.starts_with("depends on") { "depends on" } else { label };
                         self.arrow(node_id(node), node_id(ix), Why::Takes, label);
                     }
                     Until::First(order, count) if order == unknown => {
@@ -252,6 +259,36 @@ impl Pen<'_> {
         }
     }
 
+    /// What happens to steps that fail: tools that stand in for one (D-18), or a model that decides (D-17); and steps
+    /// that are to be planned (D-21).
+    fn recoveries(&mut self) {
+        let decided = self.graph.nodes.iter().filter(|(_, node)| decides(node)).count();
+        for (ix, node) in self.graph.nodes.iter() {
+            if plans(node) {
+                let lines = vec!["the steps".to_owned()];
+                self.drawing.loose.push(Shape { id: PLANNED.to_owned(), kind: Kind::End, lines });
+                self.arrow(node_id(ix), PLANNED.to_owned(), Why::Takes, "become");
+            } else if decides(node) && decided <= DECIDED {
+                self.arrow(node_id(ix), DECIDES.to_owned(), Why::Fails, "fails");
+            } else if let Some(recovery) = node.recovery.as_ref().filter(|recovery| !recovery.model) {
+                let mut from = node_id(ix);
+                for (at, other) in recovery.alternatives.iter().enumerate() {
+                    let id = alternative_id(ix, at);
+                    let lines = vec![cut(&format!("tool {}", other.tool), LABEL)];
+                    self.drawing.loose.push(Shape { id: id.clone(), kind: Kind::Recovery, lines });
+                    self.arrow(from, id.clone(), Why::Fails, "fails");
+                    from = id;
+                }
+            }
+        }
+        if decided > 0 {
+            let whose = if decided > DECIDED { "any step that fails" } else { "recovery" };
+            let lines = ["model decides: again, another tool,", "repair, replan, give up"];
+            let lines = [whose].into_iter().chain(lines).map(ToOwned::to_owned).collect();
+            self.drawing.loose.push(Shape { id: DECIDES.to_owned(), kind: Kind::Recovery, lines });
+        }
+    }
+
     fn connected(&self, from: NodeIx, to: NodeIx) -> bool {
         let drawn = |why| self.drawn.contains_key(&(node_id(from), node_id(to), why));
         drawn(Why::Takes) || drawn(Why::Sent)
@@ -272,6 +309,11 @@ struct Stretch {
     readers: Vec<Reader>,
     /// From which of `sent` on nobody reads it: the end of the thread.
     unseen: Option<usize>,
+}
+
+/// Whether a model decides when the node's call fails.
+fn decides(node: &Node) -> bool {
+    !plans(node) && node.recovery.as_ref().is_some_and(|recovery| recovery.model)
 }
 
 fn opens(graph: &Graph, node: NodeIx) -> bool {

@@ -40,6 +40,7 @@ fn boxed(shape: &Shape) -> String {
         Kind::Model => ("(", ")"),
         Kind::Tool => ("[[", "]]"),
         Kind::Move => ("[", "]"),
+        Kind::Recovery => ("{{", "}}"),
         Kind::Dot => ("((", "))"),
     };
     format!(
@@ -53,7 +54,7 @@ fn line(arrow: &Arrow) -> String {
     let drawn = match arrow.why {
         Why::Takes => "-->",
         Why::Sent => "==>",
-        Why::Turn => "-.->",
+        Why::Turn | Why::Fails => "-.->",
     };
     let label = escaped(&arrow.label);
     let label = if label.is_empty() { label } else { format!("|\"{label}\"|") };

@@ -53,6 +53,8 @@ pub(super) enum Kind {
     Tool,
     /// A node that only moves messages.
     Move,
+    /// What happens to a step that failed.
+    Recovery,
     /// A dot where arrows meet.
     Dot,
 }
@@ -79,6 +81,8 @@ pub(super) enum Why {
     Sent,
     /// Calls that keep their turn.
     Turn,
+    /// What stands in for a step that failed.
+    Fails,
 }
 
 /// The box of a node.
@@ -92,6 +96,21 @@ pub(super) fn start_id(thread: ThreadIx) -> String {
 /// The box of what a thread ends as.
 pub(super) fn end_id(thread: ThreadIx) -> String {
     format!("e{}", thread.get())
+}
+
+/// The box of a node's alternative (D-18).
+pub(super) fn alternative_id(node: NodeIx, at: usize) -> String {
+    format!("n{}a{at}", node.get())
+}
+/// The box of the model that decides about failed steps (D-17).
+pub(super) const DECIDES: &str = "recovery";
+/// The box of steps that a model is to plan (D-21).
+pub(super) const PLANNED: &str = "planned";
+
+/// Whether a model is to plan the steps that take a node's place.
+pub(super) fn plans(node: &Node) -> bool {
+    let calls = node.body.leaves.values().any(|leaf| matches!(leaf.act, Act::Call(_)));
+    !calls && node.body.leaves.values().any(|leaf| matches!(leaf.act, Act::Splice))
 }
 
 /// What a node opens its thread with.
@@ -120,7 +139,8 @@ pub(super) fn shape(ix: NodeIx, node: &Node) -> Shape {
         Act::Call(call) => Some(&call.tool),
         _ => None,
     });
-    let infer = acts().find_map(|act| match act {
+    // What a model says to the fault of a step is drawn as a way of its own.
+    let infer = acts().filter(|_| call.is_none() || node.recovery.is_none()).find_map(|act| match act {
         Act::Infer(infer) => Some(infer),
         _ => None,
     });
@@ -131,10 +151,15 @@ pub(super) fn shape(ix: NodeIx, node: &Node) -> Shape {
     let mut does: Vec<String> = call.iter().map(|tool| format!("tool {tool}")).collect();
     if let Some(infer) = infer {
         let model = infer.model.as_ref().map_or_else(|| "model".to_owned(), |model| format!("model {model}"));
+        let model = if plans(node) { format!("{model} plans the steps") } else { model };
         let tools: Vec<&str> = node.body.tools.iter().map(|tool| &**tool).collect();
         does.push(if tools.is_empty() { model } else { format!("{model} with {}", tools.join(", ")) });
     }
     lines.extend((!does.is_empty()).then(|| cut(&does.join(", then "), LABEL)));
+    if let Some(recovery) = node.recovery.as_ref().filter(|recovery| recovery.model) {
+        let names: Vec<&str> = recovery.alternatives.iter().map(|other| &*other.tool).collect();
+        lines.extend((!names.is_empty()).then(|| cut(&format!("or {}", names.join(", ")), LABEL)));
+    }
     let kind = match (call, infer) {
         (Some(_), _) => Kind::Tool,
         (None, Some(_)) => Kind::Model,

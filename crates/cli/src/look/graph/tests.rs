@@ -35,7 +35,7 @@ fn graph(plan: &Value) -> Graph {
     let (source, mut found) = (Source::new("plan.json", &plan.to_string()), Diagnostics::new());
     let document =
         selvedge_dialects::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
-    let graph = document.compile(&Tools, &serde_json::Map::new(), &mut found);
+    let graph = document.compile(&Tools, &serde_json::Map::new(), &selvedge_dialects::Means::default(), &mut found);
     graph.unwrap_or_else(|| panic!("{:?}", found.report(&source)))
 }
 
@@ -60,6 +60,7 @@ fn arrows(drawing: &Drawing) -> Vec<String> {
         Why::Takes => "-",
         Why::Sent => "=",
         Why::Turn => ".",
+        Why::Fails => "!",
     };
     let mut arrows: Vec<String> =
         drawing.arrows.iter().map(|a| format!("{} {} {} {}", a.from, why(a.why), a.to, a.label)).collect();

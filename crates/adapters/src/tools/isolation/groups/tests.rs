@@ -36,7 +36,7 @@ fn where_no_group_can_be_made_it_says_so() {
 #[test]
 fn what_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let groups = |limits| Groups { base: folder.path().to_owned(), limits };
+    let groups = |limits| Groups { base: folder.path().to_owned(), limits, refused: None };
     let control = |text: &str| write(folder.path().join("cgroup.controllers"), text).unwrap();
     control("cpu io memory pids\n");
     assert_eq!(groups(true).lack(), None);
@@ -50,7 +50,7 @@ fn what_lacks_is_named() {
 fn a_group_has_the_limits_of_its_call() {
     // A folder stands for the groups: what is written is what the kernel would be told.
     let folder = tempfile::tempdir().unwrap();
-    let groups = Groups { base: folder.path().to_owned(), limits: true };
+    let groups = Groups { base: folder.path().to_owned(), limits: true, refused: None };
     let policy = Policy { total_bytes: Some(1 << 20), processes: Some(10), ..Policy::default() };
     let group = groups.limited(&policy).unwrap();
     let said = |name: &str| read_to_string(group.dir().join(name)).unwrap();

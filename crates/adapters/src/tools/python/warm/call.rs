@@ -46,6 +46,7 @@ impl Call {
         self,
         folder: &Path,
         environment: &Environment,
+        version: &str,
         talk: Talk,
     ) -> io::Result<Finished> {
         let _busy = self.server.busy();
@@ -69,7 +70,8 @@ impl Call {
             "cpu": (talk.timeout.as_secs() + 2).saturating_mul(cores),
         });
         let descriptors = [stdin.as_fd(), answer.as_fd(), stderr.as_fd(), told.as_fd()];
-        self.server.send(packet.to_string().as_bytes(), &descriptors).await?;
+        let packet = format!("{version}{packet}");
+        let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((stdin, answer, stderr, told));
         status.set_nonblocking(true)?;
         let status = UnixStream::from_std(status)?;
@@ -96,7 +98,8 @@ impl Call {
             // Whoever ended it, it was not the tool.
             finished.end = End::Signalled(9);
         }
-        give_back(self.server.writable(), self.user).await;
+        drop(group);
+        give_back(&self.server.policy().write, self.user).await;
         Ok(finished)
     }
 }

@@ -3,6 +3,7 @@
 use super::Key;
 use crate::tools::isolation::bubblewrap::{Inside, SHARED_MEMORY_BYTES};
 use crate::tools::isolation::confine::syscalls;
+use crate::tools::isolation::groups::{Group, Groups};
 use crate::tools::isolation::view::{View, make_writable};
 use crate::tools::isolation::{Isolation, Start};
 use crate::tools::process::{Guard, Policy, Victim, started};
@@ -12,6 +13,7 @@ use rustix::net::{
     socketpair,
 };
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -27,6 +29,8 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 const SERVER: &str = concat!(include_str!("../worker.py"), include_str!("server.py"));
+/// How many calls the server makes the processes of ahead: `SPARES` in server.py.
+const SPARES: usize = 2;
 /// How long an interpreter may take to get warm: as long as it takes to import pydantic on a busy machine.
 const STARTING: Duration = Duration::from_secs(30);
 /// What a call's process may do with files whatever their owner, where Selvedge runs as root.
@@ -43,6 +47,8 @@ struct Setup {
     devices: Vec<PathBuf>,
     network: bool,
     limits: Limits,
+    /// Whether each call has a control group, whose entrance comes ahead of it.
+    grouped: bool,
     /// The rights that calls keep.
     rights: u64,
     /// Bytes of named memory that the processes of a call share.
@@ -65,11 +71,13 @@ struct Limits {
 #[derive(Debug)]
 pub(crate) struct Server {
     control: UnixStream,
-    sending: tokio::sync::Mutex<()>,
     /// Where its calls' scratch folders are made: the only folder of ours that it sees.
     base: tempfile::TempDir,
-    /// What its calls may write besides.
-    writable: Vec<PathBuf>,
+    /// What its calls may reach.
+    policy: Policy,
+    /// Its own control group, and those of the calls to come, in their order: the server has the entrances of these.
+    groups: Option<(Groups, Group)>,
+    ahead: tokio::sync::Mutex<VecDeque<Group>>,
     busy: AtomicUsize,
     last: Mutex<Instant>,
     ended: AtomicBool,
@@ -92,7 +100,7 @@ impl Server {
             cpu_seconds: None,
             server: true,
         };
-        let Start { program, args, sandbox, .. } = isolation.start(found, &inside)?;
+        let Start { program, args, sandbox, group, .. } = isolation.start(found, &inside)?;
         let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new(program);
         command.args(args).current_dir("/").env_clear();
@@ -105,16 +113,29 @@ impl Server {
         control.set_nonblocking(true)?;
         let server = Self {
             control: UnixStream::from_std(control)?,
-            sending: tokio::sync::Mutex::default(),
             base,
-            writable: key.policy.write.clone(),
+            policy: key.policy.clone(),
+            groups: found.groups.clone().zip(group),
+            ahead: tokio::sync::Mutex::default(),
             busy: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
             ended: AtomicBool::new(false),
             guard,
             _child: child,
         };
-        server.send(&serde_json::to_vec(&setup(&key.policy, server.base.path())?)?, &[]).await?;
+        let mut ahead = VecDeque::new();
+        let mut entrances = Vec::new();
+        if let Some((groups, _)) = &server.groups {
+            for _ in 0..SPARES {
+                let group = groups.limited(&key.policy)?;
+                entrances.push(group.entrance()?);
+                ahead.push_back(group);
+            }
+        }
+        *server.ahead.lock().await = ahead;
+        let entrances: Vec<_> = entrances.iter().map(AsFd::as_fd).collect();
+        let setup = setup(&key.policy, server.base.path(), server.groups.is_some())?;
+        server.send(&serde_json::to_vec(&setup)?, &entrances).await?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the interpreter takes too long to start");
         timeout(STARTING, server.ready()).await.map_err(late)??;
         Ok(server)
@@ -133,13 +154,32 @@ impl Server {
         }
     }
 
+    /// Sends a call, and with it the entrance of the control group that a later one gets. Its own group is the one that
+    /// the server was given longest ago; it ends when the result is dropped.
+    pub(super) async fn call(
+        &self,
+        packet: &[u8],
+        descriptors: [BorrowedFd<'_>; 4],
+    ) -> io::Result<Option<Group>> {
+        // Held while it is sent: calls are taken in the order of their groups.
+        let mut ahead = self.ahead.lock().await;
+        let Some((groups, _)) = &self.groups else {
+            return self.send(packet, &descriptors).await.map(|()| None);
+        };
+        let later = groups.limited(&self.policy)?;
+        let entrance = later.entrance()?;
+        let [stdin, answer, stderr, told] = descriptors;
+        self.send(packet, &[stdin, answer, stderr, told, entrance.as_fd()]).await?;
+        ahead.push_back(later);
+        Ok(ahead.pop_front())
+    }
+
     /// Sends one packet with descriptors.
-    pub(super) async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let _one_at_a_time = self.sending.lock().await;
+    async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             self.control.writable().await?;
             let sent = self.control.try_io(Interest::WRITABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
                 let mut ancillary = SendAncillaryBuffer::new(&mut space);
                 if !descriptors.is_empty() {
                     ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
@@ -162,8 +202,8 @@ impl Server {
         self.base.path()
     }
 
-    pub(super) fn writable(&self) -> &[PathBuf] {
-        &self.writable
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// Marks a call as begun, until the result is dropped.
@@ -205,7 +245,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-fn setup(policy: &Policy, base: &Path) -> io::Result<Setup> {
+fn setup(policy: &Policy, base: &Path, grouped: bool) -> io::Result<Setup> {
     let mut files = View::new(policy, &[]).files(true);
     // Shared memory and scratch are each call's own: rules for them come with the call.
     files
@@ -217,6 +257,7 @@ fn setup(policy: &Policy, base: &Path) -> io::Result<Setup> {
         write: files.write,
         devices: files.devices,
         network: policy.network,
+        grouped,
         limits: Limits {
             core: 0,
             address_space: policy.memory_bytes,

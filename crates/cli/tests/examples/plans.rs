@@ -1,111 +1,15 @@
-//! The examples run to their end as their READMEs say, with the scripted replies in place of a model.
+//! Plans.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "clippy knows test functions, but not their helpers"
-)]
-
+use crate::world::{Example, contents};
 use serde_json::{Value, json};
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long an example may take, the first build of its Python environment included.
-const PATIENCE: Duration = Duration::from_secs(240);
-
-/// An example and a state folder for its runs.
-struct Example {
-    folder: PathBuf,
-    state: tempfile::TempDir,
-}
-
-/// What a command left behind.
-#[derive(Debug)]
-struct Done {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Done {
-    /// C-02's object on stdout.
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
-    }
-}
-
-impl Example {
-    fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-        Self { folder: folder.canonicalize().unwrap(), state: tempfile::tempdir().unwrap() }
-    }
-
-    /// The binary with nothing configured; Python environments are kept for the next time.
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if text.starts_with("SELVEDGE_") || text.ends_with("_API_KEY") {
-                command.env_remove(&name);
-            }
-        }
-        command.env("SELVEDGE_STATE_DIR", self.state.path());
-        command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
-        command.current_dir(&self.folder).args(args);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn call(&self, args: &[&str]) -> Done {
-        finish(self.command(args).spawn().unwrap())
-    }
-
-    /// Runs the plan with `more` options.
-    fn run(&self, more: &[&str]) -> Done {
-        self.call(&[&["run", "plan.json", "--tools", "tools", "--json"], more].concat())
-    }
-}
-
-fn finish(mut child: Child) -> Done {
-    // Both pipes are drained while waiting: a full one would stop the child.
-    let mut streams = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let stderr = std::thread::spawn(move || {
-        let mut text = String::new();
-        streams.1.read_to_string(&mut text).unwrap();
-        text
-    });
-    let stdout = std::thread::spawn(move || {
-        let mut text = String::new();
-        streams.0.read_to_string(&mut text).unwrap();
-        text
-    });
-    let start = Instant::now();
-    let code = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status.code();
-        }
-        if start.elapsed() > PATIENCE {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    Done { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
-}
-
-/// The contents of a thread's messages.
-fn contents<'r>(result: &'r Value, thread: &str) -> Vec<&'r str> {
-    let messages = result["threads"][thread].as_array().unwrap();
-    messages.iter().map(|message| message["content"].as_str().unwrap()).collect()
-}
+use std::path::Path;
+use std::process::Stdio;
 
 #[test]
 fn no_example_has_findings() {
     for name in ["two-sources", "review", "inventory"] {
-        let done = Example::new(name).call(&["check", "plan.json", "--tools", "tools", "--json"]);
+        let done = Example::new(name).with_tools("check", "plan.json", &[]);
         assert_eq!(done.code, Some(0), "{done:#?}");
         assert_eq!(done.json()["diagnostics"], json!([]), "{name}");
     }
@@ -114,7 +18,7 @@ fn no_example_has_findings() {
 #[test]
 fn two_sources_meet_in_one_thread() {
     let example = Example::new("two-sources");
-    let done = example.run(&["--script", "script.yaml"]);
+    let done = example.run("plan.json", &["--script", "script.yaml"]);
     assert_eq!(done.code, Some(0), "{done:#?}");
     assert!(done.stderr.contains("scripted"), "a stand-in says so: {}", done.stderr);
     let result = done.json();
@@ -139,7 +43,7 @@ fn the_fetches_of_two_sources_overlap() {
     let orders = [(&[][..], ["load", "weather"]), (&["--sequential"][..], ["load", "load"])];
     for (index, (more, expected)) in orders.into_iter().enumerate() {
         let run = format!("run{index}");
-        let done = example.run(&[&["--script", "script.yaml", "--run-id", &run], more].concat());
+        let done = example.run("plan.json", &[&["--script", "script.yaml", "--run-id", &run], more].concat());
         assert_eq!(done.code, Some(0), "{done:#?}");
         let events = example.call(&["show", &run, "--events", "--json"]).json();
         let calls = events["events"].as_array().unwrap().iter().filter(|event| {
@@ -167,7 +71,7 @@ fn the_readme_lists_the_commands_there_are() {
 fn order_of_execution_does_not_show() {
     let example = Example::new("two-sources");
     let parts = |more: &[&str]| {
-        let done = example.run(&[&["--script", "script.yaml"], more].concat());
+        let done = example.run("plan.json", &[&["--script", "script.yaml"], more].concat());
         let mut result = done.json();
         ["threads", "data_out", "results", "metadata", "output"].map(|part| result[part].take())
     };
@@ -182,7 +86,8 @@ fn two_sources_with_other_data_is_not_answered_with_old_numbers() {
     std::fs::write(other.path().join("load.csv"), "hour,load_mw\n2026-01-12T00:00,1.5\n").unwrap();
     let input = format!("folder={}", other.path().display());
     let allowed = other.path().display().to_string();
-    let done = example.run(&["--script", "script.yaml", "--input", &input, "--allow-read", &allowed]);
+    let done =
+        example.run("plan.json", &["--script", "script.yaml", "--input", &input, "--allow-read", &allowed]);
     assert_eq!(done.code, Some(1), "{done:#?}");
     let fault = &done.json()["fault"];
     assert_eq!(fault["node"], "report");
@@ -221,13 +126,13 @@ fn two_sources_goes_on_after_a_kill() {
     assert!(!done.stderr.contains("load_summary {"), "{}", done.stderr);
     let main = contents(&result, "main");
     assert_eq!(main.len(), 2, "the summary is sent once: {main:#?}");
-    let undisturbed = example.run(&["--script", "script.yaml"]).json();
+    let undisturbed = example.run("plan.json", &["--script", "script.yaml"]).json();
     assert_eq!(result["threads"], undisturbed["threads"]);
 }
 
 #[test]
 fn the_review_reads_and_measures_within_its_limits() {
-    let done = Example::new("review").run(&["--script", "script.yaml"]);
+    let done = Example::new("review").run("plan.json", &["--script", "script.yaml"]);
     assert_eq!(done.code, Some(0), "{done:#?}");
     let result = done.json();
     let verdict = &result["results"]["review"]["output"];
@@ -238,13 +143,13 @@ fn the_review_reads_and_measures_within_its_limits() {
     assert_eq!(result["usage"]["model_calls"], 5);
     let review = &result["threads"]["review"];
     let names: Vec<_> = review.as_array().unwrap().iter().filter_map(|m| m["name"].as_str()).collect();
-    assert_eq!(names, ["list_files", "read_file", "read_file", "read_file", "readability"]);
+    assert_eq!(names, ["list_files", "read_file", "read_file", "read_file", "text_statistics"]);
 }
 
 #[test]
 fn the_inventory_needs_no_model_and_keeps_types() {
     let example = Example::new("inventory");
-    let done = example.run(&[]);
+    let done = example.run("plan.json", &[]);
     assert_eq!(done.code, Some(0), "{done:#?}");
     let result = done.json();
     assert_eq!((&result["scripted"], &result["usage"]["model_calls"]), (&json!(false), &json!(0)));
@@ -256,8 +161,8 @@ fn the_inventory_needs_no_model_and_keeps_types() {
     let letter = result["output"].as_str().unwrap();
     assert!(letter.contains("Not ordered this time: [\"B-020\",\"E-011\"]."), "{letter}");
 
-    let less = example.run(&["--input", "budget=300"]).json();
+    let less = example.run("plan.json", &["--input", "budget=300"]).json();
     assert_eq!(less["results"]["order"]["output"]["total"], json!(261.8));
-    let wrong = example.run(&["--input", "budget=\"much\""]);
+    let wrong = example.run("plan.json", &["--input", "budget=\"much\""]);
     assert_eq!(wrong.code, Some(2), "{wrong:#?}");
 }

@@ -1,0 +1,175 @@
+//! A tool as its server defines it, checked, and pinned by hash.
+
+use super::config::McpServer;
+use crate::tools::store::sha256;
+use rmcp::model::Tool;
+use selvedge_engine::{Effects, ToolDef};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A tool of a server, with all that models and people are told about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    /// Its name at the server.
+    pub(crate) name: Arc<str>,
+    description: String,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    read_only: bool,
+    idempotent: bool,
+    /// Everything that was said, with the keys of objects in order.
+    said: Value,
+}
+
+/// What a run has pinned: kept in a file that is named by its hash, which is the tool's version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Pinned {
+    /// The server's name.
+    pub(crate) server: Arc<str>,
+    /// The tool's name at the server.
+    pub(crate) tool: Arc<str>,
+    /// Its definition: what was approved.
+    pub(crate) definition: Value,
+    effects: Effects,
+    /// Seconds a call may take.
+    pub(super) timeout_s: Option<f64>,
+}
+
+impl Definition {
+    /// Checks what a server says of a tool.
+    ///
+    /// # Errors
+    /// What is wrong with it, as the rest of a sentence.
+    pub(super) fn read(tool: &Tool) -> Result<Self, String> {
+        let name = tool.name.trim();
+        if name.is_empty() || name != tool.name || name.chars().any(char::is_control) {
+            return Err("its name is empty, or has white space around it or control characters in it".into());
+        }
+        let input_schema = Value::Object((*tool.input_schema).clone());
+        schema(&input_schema, "inputSchema")?;
+        let output_schema = tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
+        if let Some(output) = &output_schema {
+            schema(output, "outputSchema")?;
+        }
+        let hints = tool.annotations.as_ref();
+        let title = tool.title.as_deref().or_else(|| hints?.title.as_deref());
+        let said = json!({
+            "name": name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": input_schema,
+            "outputSchema": output_schema,
+            "annotations": tool.annotations,
+        });
+        Ok(Self {
+            name: name.into(),
+            description: tool.description.as_deref().or(title).unwrap_or_default().to_owned(),
+            input_schema,
+            output_schema,
+            read_only: hints.and_then(|hints| hints.read_only_hint) == Some(true),
+            idempotent: hints.and_then(|hints| hints.idempotent_hint) == Some(true),
+            said: in_order(said),
+        })
+    }
+
+    /// What a run pins of it.
+    pub(crate) fn pinned(&self, server: &McpServer) -> Pinned {
+        Pinned {
+            server: Arc::clone(&server.name),
+            tool: Arc::clone(&self.name),
+            definition: self.said.clone(),
+            // E-22: what the user says, else what the server hints at, else the worst.
+            effects: server.effects.of(&self.name).unwrap_or(match (self.read_only, self.idempotent) {
+                (true, _) => Effects::Read,
+                (false, true) => Effects::Idempotent,
+                (false, false) => Effects::Write,
+            }),
+            timeout_s: server.timeout_s,
+        }
+    }
+
+    /// The tool as models and graphs see it, under its full name.
+    pub(crate) fn tool(&self, pinned: &Pinned) -> ToolDef {
+        ToolDef {
+            description: self.description.as_str().into(),
+            input_schema: self.input_schema.clone(),
+            ..pinned.tool()
+        }
+    }
+
+    /// Whether it still is what a run has pinned.
+    pub(super) fn is(&self, pinned: &Pinned) -> bool {
+        self.said == pinned.definition
+    }
+
+    /// Whether an output is what the server promised; else why not.
+    pub(super) fn fits(&self, output: &Value) -> Result<(), String> {
+        let Some(schema) = &self.output_schema else { return Ok(()) };
+        let checker = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        match checker.validate(output) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(match error.instance_path().to_string() {
+                path if path.is_empty() => error.to_string(),
+                path => format!("{error} (at {path})"),
+            }),
+        }
+    }
+}
+
+impl Pinned {
+    /// The bytes that are kept and hashed.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The name that always works.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}__{}", self.server, self.tool)
+    }
+
+    /// The tool as far as what is pinned tells.
+    pub(crate) fn tool(&self) -> ToolDef {
+        let of = |field: &str| self.definition.get(field).filter(|value| !value.is_null());
+        // D-24: the properties of the outputs' schema.
+        let outputs = of("outputSchema").and_then(|schema| schema.get("properties")?.as_object());
+        ToolDef {
+            name: self.full_name().into(),
+            description: of("description").and_then(Value::as_str).unwrap_or_default().into(),
+            input_schema: of("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
+            output_params: outputs.map(|fields| fields.keys().map(|name| name.as_str().into()).collect()),
+            effects: Some(self.effects),
+            version: sha256(&self.bytes()).into(),
+            source: format!("mcp:{}", self.server).into(),
+            timeout_s: self.timeout_s,
+            approval: false,
+        }
+    }
+}
+
+/// Whether a schema is one, of objects.
+fn schema(schema: &Value, field: &str) -> Result<(), String> {
+    match schema.get("type") {
+        None => {}
+        Some(Value::String(kind)) if kind == "object" => {}
+        Some(other) => return Err(format!("the `type` of its `{field}` is {other}, not \"object\"")),
+    }
+    match jsonschema::validator_for(schema) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("its `{field}` is no JSON Schema: {error}")),
+    }
+}
+
+/// The same value with the keys of all objects in order: a server that says the same in another order says the same.
+fn in_order(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(String, Value)> =
+                fields.into_iter().map(|(key, field)| (key, in_order(field))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(fields.into_iter().collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(in_order).collect()),
+        other => other,
+    }
+}

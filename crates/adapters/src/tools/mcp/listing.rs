@@ -1,0 +1,102 @@
+//! The tools of a server, asked for page by page.
+
+use super::definition::Definition;
+use super::trouble::{Trouble, words};
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
+use rmcp::service::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The most pages and tools of one server.
+const PAGES: usize = 1000;
+const TOOLS: usize = 10_000;
+
+/// What a server has.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Its tools, by its own names.
+    pub(super) tools: BTreeMap<Arc<str>, Arc<Definition>>,
+    /// Those that are wrong, with why.
+    pub(super) wrong: BTreeMap<Arc<str>, String>,
+}
+
+/// Why a listing failed.
+pub(super) enum NoListing {
+    /// The question could not be asked, or was refused.
+    Service(ServiceError),
+    /// The answers are wrong.
+    Wrong(Trouble),
+}
+
+impl Listing {
+    /// Asks a server for all of its tools.
+    pub(super) async fn of(server: &str, peer: &Peer<RoleClient>) -> Result<Self, NoListing> {
+        let mut listing = Self::default();
+        let mut cursor: Option<String> = None;
+        let mut seen = BTreeSet::new();
+        for _ in 0..PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            // Asked directly: what is compared with a pinned definition must not come from a cache.
+            let page = peer.send_request(request).await.map_err(NoListing::Service)?;
+            cursor = listing.add(page).ok_or_else(|| {
+                let message = format!("the MCP server `{server}` answers `tools/list` with no list of tools");
+                NoListing::Wrong(Trouble::lasting(message))
+            })?;
+            if listing.tools.len() + listing.wrong.len() > TOOLS {
+                let message = format!("the MCP server `{server}` has more than {TOOLS} tools");
+                return Err(NoListing::Wrong(Trouble::lasting(message)));
+            }
+            match &cursor {
+                None => return Ok(listing),
+                Some(next) if seen.insert(next.clone()) => {}
+                Some(_) => break,
+            }
+        }
+        let message = format!("the MCP server `{server}` has no last page of its tools");
+        Err(NoListing::Wrong(Trouble::lasting(message)))
+    }
+
+    /// Adds a page and returns where the next one begins; `None` if this is no page. (The inner `None`: it is the last.)
+    fn add(&mut self, page: ServerResult) -> Option<Option<String>> {
+        match page {
+            ServerResult::ListToolsResult(page) => {
+                page.tools.iter().for_each(|tool| self.tool(tool));
+                Some(page.next_cursor)
+            }
+            // One tool that is wrong makes the whole page none to the client: each is looked at by itself.
+            ServerResult::CustomResult(page) => {
+                for tool in page.0.get("tools")?.as_array()? {
+                    match serde_json::from_value::<Tool>(tool.clone()) {
+                        Ok(tool) => self.tool(&tool),
+                        Err(error) => {
+                            let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
+                            self.wrong.entry(name.into()).or_insert_with(|| {
+                                format!("its definition is none as MCP has it: {}", words(&error.to_string()))
+                            });
+                        }
+                    }
+                }
+                Some(page.0.get("nextCursor").and_then(Value::as_str).map(str::to_owned))
+            }
+            _ => None,
+        }
+    }
+
+    fn tool(&mut self, tool: &Tool) {
+        let name: Arc<str> = tool.name.as_ref().into();
+        match Definition::read(tool) {
+            // Of two tools with one name nobody can say which one is meant.
+            Ok(_) | Err(_) if self.tools.remove(&name).is_some() || self.wrong.contains_key(&name) => {
+                self.wrong.insert(name, "the server has two tools of that name".to_owned());
+            }
+            Ok(definition) => {
+                self.tools.insert(name, Arc::new(definition));
+            }
+            Err(why) => {
+                self.wrong.insert(name, words(&why));
+            }
+        }
+    }
+}

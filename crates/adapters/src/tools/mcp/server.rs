@@ -1,0 +1,248 @@
+//! A configured server: started when it is first needed, and again a few times when it dies.
+
+use super::config::McpServer;
+use super::connection::{Connection, Generation};
+use super::content::output;
+use super::definition::Pinned;
+use super::listing::Listing;
+use super::trouble::Trouble;
+use crate::http::Http;
+use crate::tools::Progress;
+use crate::tools::failures::{failure, input_error, over_limit, timed_out, tool_failure};
+use crate::tools::limits::ToolLimits;
+use rmcp::model::{ErrorCode, ServerResult};
+use rmcp::service::ServiceError;
+use selvedge_engine::{Failure, FaultKind, ToolRequest};
+use selvedge_runtime::ports::Watch;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
+
+/// How often a server is started again after failures, without a call in between that it answered.
+const RESTARTS: u32 = 3;
+/// After how long people are told that a server is waited for.
+const SLOW: Duration = Duration::from_secs(3);
+
+/// A server, running or not.
+pub(crate) struct Server {
+    pub(super) config: McpServer,
+    limits: ToolLimits,
+    http: Http,
+    progress: Progress,
+    state: Mutex<State>,
+    /// Failures in a row.
+    falls: AtomicU32,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    generation: Option<Generation>,
+    /// Why it failed last.
+    last: String,
+}
+
+/// What a server is found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The number of its tools.
+    pub tools: usize,
+    /// Those that are wrong, with why.
+    pub wrong: Vec<(String, String)>,
+    /// The version of the protocol that it speaks.
+    pub protocol: String,
+    /// What it calls itself.
+    pub called: Option<String>,
+}
+
+/// One call of a tool.
+pub(crate) struct Call<'a> {
+    /// The tool as the run has pinned it.
+    pub(crate) pinned: &'a Pinned,
+    /// What is asked.
+    pub(crate) request: &'a ToolRequest,
+    /// Who watches.
+    pub(crate) watch: Option<Watch>,
+}
+
+impl Server {
+    pub(super) fn new(config: McpServer, limits: &ToolLimits, http: &Http, progress: &Progress) -> Self {
+        Self {
+            config,
+            limits: limits.clone(),
+            http: http.clone(),
+            progress: Arc::clone(progress),
+            state: Mutex::default(),
+            falls: AtomicU32::new(0),
+        }
+    }
+
+    /// The tools that it has, started if need be.
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, Trouble> {
+        Ok(self.ready().await?.listing())
+    }
+
+    /// What it is.
+    pub(super) async fn report(&self) -> Result<Report, Trouble> {
+        let connection = self.ready().await?;
+        let listing = connection.listing();
+        let (protocol, called) = connection.introduced();
+        let wrong = listing.wrong.iter().map(|(name, why)| (name.to_string(), why.clone())).collect();
+        Ok(Report { tools: listing.tools.len(), wrong, protocol, called })
+    }
+
+    /// Calls a tool, if it still is what the run has pinned.
+    ///
+    /// # Errors
+    /// `definition_changed`, without anything having been called; `timeout`; `limit_exceeded`; `input_error` and
+    /// `execution_failure` as the server says. A server that dies under a call is a transient failure (D-17).
+    pub(crate) async fn call(&self, call: Call<'_>) -> Result<Value, Failure> {
+        let Call { pinned, request, watch } = call;
+        let name = &request.tool.name;
+        let limit = self.limits.timeout(request.timeout_s, pinned.timeout_s);
+        let done = timeout(limit, async {
+            let connection = self.ready().await.map_err(Trouble::fault)?;
+            let listing = connection.listing();
+            let definition = listing.tools.get(&pinned.tool).filter(|definition| definition.is(pinned));
+            let definition = definition.ok_or_else(|| self.changed(name, pinned, &listing))?;
+            let nothing = Map::new();
+            let args = request.args.as_object().unwrap_or(&nothing);
+            let result = match connection.call(&pinned.tool, args, watch).await {
+                Ok(ServerResult::InputRequiredResult(_)) => {
+                    let message = format!("`{name}` asks a person for more input in the middle, which is not offered");
+                    return Err(tool_failure("tool_execution_error", message));
+                }
+                Ok(result) => result,
+                Err(ServiceError::McpError(error)) => return Err(refused(name, error)),
+                Err(error) => {
+                    let doing = format!("worked on `{}`", pinned.tool);
+                    let mut trouble = connection.trouble(&self.config, error, &doing).await;
+                    trouble.message = self.config.clean(&trouble.message);
+                    return Err(trouble.fault());
+                }
+            };
+            self.falls.store(0, Ordering::Relaxed);
+            output(name, definition, result)
+        });
+        let value = done.await.unwrap_or_else(|_| Err(timed_out(name, limit)))?;
+        if size(&value) > self.limits.tool_output_bytes {
+            return Err(over_limit(name, &self.limits));
+        }
+        Ok(value)
+    }
+
+    /// Ends it, if it runs.
+    pub(super) async fn close(&self) {
+        let connection = self.state.lock().await.connection.take();
+        // Where calls are still under way the last of them ends it.
+        if let Some(connection) = connection.and_then(Arc::into_inner) {
+            connection.close().await;
+        }
+    }
+
+    fn changed(&self, name: &str, pinned: &Pinned, listing: &Listing) -> Failure {
+        let (server, tool) = (&self.config.name, &pinned.tool);
+        let message = match listing.wrong.get(tool) {
+            _ if listing.tools.contains_key(tool) => format!(
+                "the MCP server `{server}` defines `{name}` otherwise than when the run took it up: it was not called"
+            ),
+            Some(why) => format!("the definition of `{name}` by the MCP server `{server}` is wrong now: {why}"),
+            None => format!("the MCP server `{server}` has no tool `{tool}` any more"),
+        };
+        failure(FaultKind::DefinitionChanged, "tool_execution_error", message, Map::new())
+    }
+
+    /// The server, running and with its tools as they are now.
+    async fn ready(&self) -> Result<Arc<Connection>, Trouble> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = state.connection.clone() {
+            let checked = match connection.is_alive() {
+                true => connection.check(&self.config).await,
+                false => Err(Trouble::passing("it had ended")),
+            };
+            match checked {
+                Ok(()) => return Ok(connection),
+                Err(trouble) => {
+                    state.connection = None;
+                    self.fell(&mut state, &trouble);
+                }
+            }
+        }
+        let falls = self.falls.load(Ordering::Relaxed);
+        if falls > RESTARTS {
+            let message = format!(
+                "the MCP server `{}` has failed {falls} times in a row and is not started again; the last time: {}",
+                self.config.name, state.last
+            );
+            return Err(Trouble::lasting(message));
+        }
+        let mut generation = state.generation;
+        let longest = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
+        // Escapes may double what a message holds.
+        let longest = longest.saturating_mul(2).saturating_add(1 << 20);
+        let starting = Connection::start(&self.config, &self.http, longest, &mut generation);
+        let started = self.telling(starting).await;
+        match started {
+            Ok(connection) => {
+                state.generation = generation;
+                let connection = Arc::new(connection);
+                state.connection = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(mut trouble) => {
+                trouble.message = self.config.clean(&trouble.message);
+                self.fell(&mut state, &trouble);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn fell(&self, state: &mut State, trouble: &Trouble) {
+        self.falls.fetch_add(1, Ordering::Relaxed);
+        state.last = self.config.clean(&trouble.message);
+    }
+
+    /// Tells people what takes long.
+    async fn telling<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            done = &mut work => return done,
+            () = sleep(SLOW) => (self.progress)(&format!("waiting for the MCP server `{}`", self.config.name)),
+        }
+        work.await
+    }
+}
+
+/// The server answers with an error of the protocol.
+fn refused(name: &str, error: rmcp::ErrorData) -> Failure {
+    let said = super::trouble::words(&error.message);
+    if error.code == ErrorCode::INVALID_PARAMS {
+        return input_error(format!("`{name}` refuses its arguments: {said}"));
+    }
+    let mut more = Map::new();
+    more.insert("code".into(), json!(error.code.0));
+    let message = format!("`{name}` failed (error {}): {said}", error.code.0);
+    failure(FaultKind::ExecutionFailure, "tool_execution_error", message, more)
+}
+
+/// The number of bytes of a value as JSON.
+fn size(value: &Value) -> u64 {
+    struct Count(u64);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len() as u64);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Writing to a counter cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}

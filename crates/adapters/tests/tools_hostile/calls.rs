@@ -1,0 +1,99 @@
+//! What calls have of each other and of Selvedge, and files that end their interpreter.
+
+use super::{Arena, attack, machine_has, under, without, world};
+use crate::tools_common::{World, call, context, fault, request};
+use rustix::fs::{Mode, OFlags, open};
+use selvedge_adapters::tools::Layer::{Identity, Landlock, Namespaces};
+use selvedge_adapters::tools::{Catalogue, Isolation};
+use selvedge_engine::FaultKind::ExecutionFailure;
+use selvedge_runtime::ports::Tools;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What a call finds of another that holds a secret everywhere, and how that one ended.
+async fn snooped(tools: &Catalogue, deed: &str) -> (Value, Value) {
+    let mut first = request(tools, "attack", json!({"what": "scratch"}));
+    first.effect = selvedge_engine::EffectId("canary".into());
+    let busy = tokio::spawn(tools.call(first, context()));
+    tokio::time::sleep(Duration::from_millis(2000)).await;
+    let found = attack(tools, "snoop", deed).await;
+    (found, busy.await.unwrap().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_see_nothing_of_each_other() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let world = world();
+    let (found, other) = snooped(&without(&world, &[]).await, "kill").await;
+    assert_eq!((found, other), (Value::Null, json!("canary")), "nothing is seen, and nobody was killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_isolation_calls_see_each_other() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let world = world();
+    // Signals are not tried here: they would reach anybody.
+    let (found, _) = snooped(&without(&world, &[Namespaces, Landlock, Identity]).await, "").await;
+    assert_eq!(found, json!(["environment", "file", "memory", "name"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_files_of_selvedge_are_not_handed_on() {
+    let world = world();
+    // As an ancestor may have left it: without the mark that closes it when a program starts.
+    let path = world.path("other/secret.txt");
+    let inherited = open(&path, OFlags::RDONLY, Mode::empty()).unwrap();
+    for off in [&[][..], &[Namespaces], &[Namespaces, Landlock]] {
+        let got = attack(&without(&world, off).await, "descriptors", "").await;
+        assert_eq!(got, Value::Null, "without {off:?}");
+    }
+    let open = attack(&under(&world, Isolation::none()).await, "descriptors", "").await;
+    assert_eq!(open, json!([path.canonicalize().unwrap()]), "a program as it is has them");
+    drop(inherited);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_memory_runs_out_tools_end_first() {
+    let mut arena = Arena::new();
+    if !machine_has(&[selvedge_adapters::tools::Layer::Limits]).await {
+        return;
+    }
+    assert_eq!(arena.try_without(&[], "group", "").await[1], "1000");
+    assert_eq!(arena.try_without(&[Landlock], "group", "").await[1], "1000");
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    let off = [selvedge_adapters::tools::Layer::Limits];
+    assert_eq!(arena.try_without(&off, "group", "").await[1], own.trim());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_kill_their_interpreter_harm_nobody_else() {
+    let world = World::new();
+    world.tool("fine", "", "def run(i):\n    return 1");
+    for (name, deed) in [
+        ("leaves", "os._exit(0)"),
+        ("dies", "os.kill(os.getpid(), 9)"),
+        ("crashes", "import ctypes; ctypes.string_at(0)"),
+        ("throws", "raise SystemExit(3)"),
+        ("closes", "os.closerange(0, 64)"),
+    ] {
+        world.tool(name, "", &format!("{deed}\ndef run(i):\n    return 1"));
+    }
+    let tools = world.load().await;
+    tools.prepare(&["fine"]).await.unwrap();
+    for name in ["leaves", "dies", "crashes", "throws", "closes"] {
+        let refused = tools.prepare(&[name]).await.unwrap_err().to_string();
+        assert!(refused.contains(&format!("the tool `{name}` does not load")), "{refused}");
+        assert_eq!(call(&tools, "fine", json!({})).await.unwrap(), json!(1));
+    }
+    world.tool("late", "", "def run(i):\n    import ctypes\n    ctypes.string_at(0)");
+    let tools = world.load().await;
+    tools.prepare(&["fine", "late"]).await.unwrap();
+    let crashed = call(&tools, "late", json!({})).await;
+    assert!(crashed.as_ref().unwrap_err().transient);
+    fault(crashed, ExecutionFailure, "subprocess_execution_error");
+    assert_eq!(call(&tools, "fine", json!({})).await.unwrap(), json!(1));
+}

@@ -1,0 +1,172 @@
+//! Files outside of what was granted, and more of them than a call may write.
+
+use super::{Arena, attack, machine_has, without, world};
+use crate::tools_common::call;
+use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::Layer::{Identity, Landlock, Limits, Namespaces, Seccomp};
+use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_were_not_granted_are_out_of_reach() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    let at = |name: &str| arena.world.path(name).display().to_string();
+    let state = at("document/.selvedge/selvedge.db");
+    let (secret, tool, outside, inside) =
+        (at("other/secret.txt"), at("tools/attack.py"), at("other/new"), at("document/new"));
+    // The outer layer, the inner one, and both.
+    let each = [&[Namespaces][..], &[Landlock]];
+    for off in [&[][..], each[0], each[1]] {
+        assert_eq!(arena.try_without(off, "read", "data.txt").await, "data", "what was granted: {off:?}");
+        assert_eq!(arena.try_without(off, "read", "sub/data.txt").await, "data", "{off:?}");
+        let names = arena.try_without(off, "listed", ".").await;
+        assert_eq!(names, json!([".selvedge", "data.txt", "sub"]), "{off:?}");
+    }
+    // What the kept versions of tools are, their files in the cache show.
+    let kept = std::fs::read_dir(arena.world.path("state/cache/tools")).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "py"));
+    let kept = kept.unwrap().display().to_string();
+    for path in [&secret, &state, &tool, &kept, &"/etc/shadow".to_owned()] {
+        arena.stopped("read", path, &each).await;
+        arena.succeeds("read", path, &[Namespaces, Landlock]).await;
+    }
+    assert_eq!(arena.try_without(&[Namespaces, Landlock], "read", &state).await, "canary");
+    for path in [&outside, &inside] {
+        arena.stopped("write", path, &each).await;
+        assert_eq!(arena.try_without(&[Namespaces, Landlock], "write", path).await, json!(true));
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ways_around_names_are_closed() {
+    if !machine_has(&[Namespaces, Landlock, Seccomp]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    let secret = arena.world.path("other/secret.txt").display().to_string();
+    arena.stopped("handle", &secret, &[&[Namespaces, Landlock], &[Seccomp, Namespaces]]).await;
+    arena.succeeds("handle", &secret, &[Namespaces, Landlock, Seccomp, Identity]).await;
+    // A setting of the kernel, which is written as it is.
+    let setting = "/proc/sys/vm/swappiness";
+    arena.stopped("rewrite", setting, &[&[Namespaces], &[Landlock]]).await;
+    arena.succeeds("rewrite", setting, &[Namespaces, Landlock, Identity]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn environments_of_other_processes_are_out_of_reach() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    // The test runner's own variables stand for secrets: in any process, and in the one that runs the tool.
+    let parent = format!("/proc/{}/environ", std::process::id());
+    for (what, arg) in [("leaked", "CARGO_MANIFEST_DIR"), ("read", &parent)] {
+        arena.stopped(what, arg, &[&[Namespaces], &[Landlock]]).await;
+        let open = arena.succeeds(what, arg, &[Namespaces, Landlock, Identity]).await;
+        assert!(what == "leaked" || open.as_str().is_some_and(|text| text.contains("CARGO_MANIFEST_DIR=")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sizes_are_limited_and_crashes_leave_no_memory() {
+    if !machine_has(&[Limits, Identity]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    for (what, arg, got) in [
+        ("bomb", "100", json!(100)),
+        ("hog", "2000000000", json!(2_000_000_000)),
+        ("fill", "3000000", json!(true)),
+    ] {
+        arena.stopped(what, arg, &[]).await;
+        assert_eq!(arena.try_without(&[Limits], what, arg).await, got, "{what}");
+    }
+    // The next call has all that it may have again.
+    assert_eq!(arena.try_without(&[], "bomb", "20").await, json!(20));
+    arena.stopped("core", "", &[]).await;
+    arena.succeeds("core", "", &[Limits]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_file_comes_to_run_as_its_owner() {
+    if !machine_has(&[Seccomp]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    for what in ["suid", "born_suid"] {
+        arena.stopped(what, "", &[&[Namespaces], &[Landlock]]).await;
+        arena.succeeds(what, "", &[Seccomp]).await;
+    }
+}
+
+/// What a tool writes where it may belongs to who ran it, whatever number the tool had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_writes_belongs_to_the_caller() {
+    if !machine_has(&[Namespaces, Identity]).await {
+        return;
+    }
+    let world = world();
+    let out = world.path("document/out");
+    let body = "def run(i):
+    os.makedirs('out/made/deep', exist_ok=True)
+    open('out/made/deep/a.txt', 'w').write('a')
+    os.symlink('/etc/hostname', 'out/made/link')
+    return os.getuid()";
+    world.tool("writes", ", 'write_paths': ['out']", body);
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("old.txt"), "old").unwrap();
+    let elsewhere = std::fs::metadata("/etc/hostname").map(|meta| (meta.uid(), meta.gid())).ok();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(out.join("old.txt"), Some(12), Some(34)).unwrap();
+    }
+    let old = std::fs::metadata(out.join("old.txt")).unwrap();
+    let me = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    // By a warm interpreter, by one of its own, and by a built-in.
+    for off in [&[][..], &[Landlock]] {
+        let mut config = world.config();
+        config.isolation = crate::tools_common::isolation().without(off);
+        config.permissions.allow_write = vec!["out".into()];
+        let tools = Catalogue::load(config).await.unwrap();
+        crate::tools_common::prepare_all(&tools).await.unwrap();
+        let user = call(&tools, "writes", json!({})).await.unwrap();
+        assert_eq!(me.0 == 0, user != json!(0), "root's tools are not root");
+        let code = "import os; os.makedirs('out/py'); open('out/py/b.txt', 'w').write('b')";
+        call(&tools, "python", json!({"code": code})).await.unwrap();
+        for name in ["made", "made/deep", "made/deep/a.txt", "made/link", "py", "py/b.txt"] {
+            let meta = out.join(name).symlink_metadata().unwrap();
+            assert_eq!((meta.uid(), meta.gid()), me, "{name}, without {off:?}");
+            assert_eq!(meta.permissions().mode() & 0o6000, 0, "{name}");
+        }
+        for name in ["made", "py"] {
+            std::fs::remove_dir_all(out.join(name)).unwrap();
+        }
+    }
+    let now = std::fs::metadata(out.join("old.txt")).unwrap();
+    assert_eq!((now.uid(), now.gid()), (old.uid(), old.gid()), "what others own stays theirs");
+    let now = std::fs::metadata("/etc/hostname").map(|meta| (meta.uid(), meta.gid())).ok();
+    assert_eq!(now, elsewhere, "links are not followed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn root_is_given_up() {
+    if !machine_has(&[Identity]).await || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = world();
+    let held = attack(&without(&world, &[]).await, "identity", "").await;
+    let open = attack(&without(&world, &[Identity]).await, "identity", "").await;
+    assert_eq!(open["uid"], 0);
+    assert!(held["uid"].as_u64().unwrap() >= 10_000 && held["groups"] == json!([]), "{held}");
+    let line = |name: &str| {
+        let status = held["status"].as_str().unwrap();
+        status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+    };
+    assert_eq!(line("NoNewPrivs:"), "1");
+    // Only CAP_DAC_READ_SEARCH, in a namespace of its own.
+    assert_eq!(line("CapEff:"), "0000000000000004");
+    assert_ne!(held["status"], Value::Null);
+}

@@ -1,0 +1,218 @@
+//! What `selvedge tools` takes.
+
+use crate::args::Reading;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+const TOOLS_HELP: &str = "\
+Examples:
+  selvedge tools list
+  selvedge tools import ./my-tools
+  selvedge tools test --dir ./my-tools
+
+A state folder has one library. Its public tools can be named by documents, behind the files that --tools and the \
+configuration name.";
+
+/// `selvedge tools`.
+#[derive(Args, Debug)]
+#[command(after_help = TOOLS_HELP)]
+pub(crate) struct ToolsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: ToolsCommand,
+}
+
+/// The commands of the library.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools that a document here could name
+    List(ListArgs),
+    /// Show a tool: schema, version, what it declares
+    Show(ShowArgs),
+    /// Show the versions of a library tool, with their authors, causes, tests and calls
+    History(HistoryArgs),
+    /// Repeat recorded calls in the sandbox and compare
+    Test(TestArgs),
+    /// Compare the code of two versions of a library tool
+    Diff(DiffArgs),
+    /// Let a name mean an earlier version again
+    Rollback(RollbackArgs),
+    /// Put tools into the library: a folder of Python files, or one file
+    Import(ImportArgs),
+    /// Write the library into a folder: files, manifest, recorded calls
+    Export(ExportArgs),
+}
+
+const LIST_HELP: &str = "\
+Examples:
+  selvedge tools list
+  selvedge tools list --tools ./tools --json
+  selvedge tools list --all
+
+A name means the first tool that has it: of --tools, configured folders, the library, command tools, built-ins.";
+
+/// `selvedge tools list`.
+#[derive(Args, Debug)]
+#[command(after_help = LIST_HELP)]
+pub(crate) struct ListArgs {
+    /// Also what the library has that is not in use: private, merged and retired tools
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Where else tools come from.
+    #[command(flatten)]
+    pub(crate) from: Sources,
+}
+
+/// Where tools come from besides the library and the configuration.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Sources {
+    /// A folder of Python tools
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tools: Vec<PathBuf>,
+    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
+    #[arg(long, value_name = "CONFIG")]
+    pub(crate) mcp: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The same as options of commands that read documents.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading { tools: self.tools.clone(), mcp: self.mcp.clone(), ..Reading::default() }
+    }
+}
+
+const SHOW_HELP: &str = "\
+Examples:
+  selvedge tools show word_count
+  selvedge tools show word_count --code
+  selvedge tools show word_count --at 3f9a --code";
+
+/// `selvedge tools show`.
+#[derive(Args, Debug)]
+#[command(after_help = SHOW_HELP)]
+pub(crate) struct ShowArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// Its code as well
+    #[arg(long)]
+    pub(crate) code: bool,
+    /// Another version of a library tool: its hash, or enough of its beginning
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<String>,
+    /// Where else tools come from.
+    #[command(flatten)]
+    pub(crate) from: Sources,
+}
+
+const HISTORY_HELP: &str = "\
+Examples:
+  selvedge tools history word_count
+  selvedge tools history word_count --json
+
+Newest first; `*` is the version that the name means. Times are UTC.";
+
+/// `selvedge tools history`.
+#[derive(Args, Debug)]
+#[command(after_help = HISTORY_HELP)]
+pub(crate) struct HistoryArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+}
+
+const TEST_HELP: &str = "\
+Examples:
+  selvedge tools test                       # all tools of the library
+  selvedge tools test word_count
+  selvedge tools test --dir examples/tools  # files and their calls, without importing them
+
+Recorded calls are repeated in the sandbox with the network off. Tools that write do so in a copy of the folder. A call \
+passes if it comes to the same. Calls beside files are in NAME.calls.jsonl, a line each: {\"arguments\": {…}, \
+\"output\": …} or {\"arguments\": {…}, \"fault\": {\"kind\": \"execution_failure\"}}, with a \"note\" if you like. \
+Exits with 1 if any fails.";
+
+/// `selvedge tools test`.
+#[derive(Args, Debug)]
+#[command(after_help = TEST_HELP)]
+pub(crate) struct TestArgs {
+    /// The tools; all if none is named
+    #[arg(value_name = "NAME")]
+    pub(crate) tool: Vec<String>,
+    /// Tools of a folder and the calls beside them, instead of the library's; relative paths in calls start there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+const DIFF_HELP: &str = "\
+Examples:
+  selvedge tools diff word_count             # the version before, and the one in use
+  selvedge tools diff word_count 3f9a        # that version, and the one in use
+  selvedge tools diff word_count 3f9a 77b0";
+
+/// `selvedge tools diff`.
+#[derive(Args, Debug)]
+#[command(after_help = DIFF_HELP)]
+pub(crate) struct DiffArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// A version: its hash, or enough of its beginning
+    #[arg(value_name = "A")]
+    pub(crate) version_a: Option<String>,
+    /// Another one
+    #[arg(value_name = "B")]
+    pub(crate) version_b: Option<String>,
+}
+
+const ROLLBACK_HELP: &str = "\
+Example:
+  selvedge tools rollback word_count 3f9a
+
+The versions are in `selvedge tools history NAME`. Nothing is lost: a rollback can be taken back the same way. Runs \
+that use another version keep it.";
+
+/// `selvedge tools rollback`.
+#[derive(Args, Debug)]
+#[command(after_help = ROLLBACK_HELP)]
+pub(crate) struct RollbackArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// The version: its hash, or enough of its beginning
+    pub(crate) version: String,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+const IMPORT_HELP: &str = "\
+Examples:
+  selvedge tools import ./my-tools
+  selvedge tools import word_count.py --replace
+
+Each file must be a tool: it parses, its metadata is a literal, its dependencies install, its schema loads. All are \
+imported, or none. A folder may have a `library.json`, as `selvedge tools export` writes it, and recorded calls.";
+
+/// `selvedge tools import`.
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_HELP)]
+pub(crate) struct ImportArgs {
+    /// A folder of Python files, or a Python file
+    #[arg(value_name = "DIR|FILE")]
+    pub(crate) path: PathBuf,
+    /// Make a new version of a tool whose name is taken
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+const EXPORT_HELP: &str = "\
+Example:
+  selvedge tools export ./library
+
+The folder must not be there yet, or be empty. It can be given to --tools, and to `selvedge tools import`.";
+
+/// `selvedge tools export`.
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_HELP)]
+pub(crate) struct ExportArgs {
+    /// The folder to write
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}

@@ -1,0 +1,220 @@
+//! `selvedge tools history`, `diff` and `rollback`: a tool's versions.
+
+use super::args::{DiffArgs, HistoryArgs, RollbackArgs};
+use super::library::{self, Decided, short};
+use super::list::{counted, style};
+use crate::args::Common;
+use crate::failure::{Exit, Failure};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table};
+use crate::look::time;
+use crate::places;
+use crate::secrets;
+use crate::ui::{Ui, harmless};
+use selvedge_engine::library::{Author, Command, Library, Place, Version};
+use selvedge_store::{DB_FILE, Mode, Store};
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use std::sync::Arc;
+
+/// Shows the versions of a tool, newest first.
+pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let (_, library) = library::open(&places::state_dir(common.state_dir.as_deref())?)?;
+    let mut versions = library::of_name(&library, &args.tool)?;
+    versions.reverse();
+    let current = library.public(&args.tool).map(|version| &version.hash);
+    let leads = library.resolve(&args.tool);
+    let ui = secrets::guarded(ui);
+    if ui.json {
+        let aliases =
+            library.aliases().iter().filter(|(_, name)| ***name == *args.tool).map(|(alias, _)| alias);
+        let object = json!({
+            "name": args.tool,
+            "leads_to": (leads != args.tool).then_some(leads),
+            "current": current,
+            "aliases": aliases.collect::<Vec<_>>(),
+            "versions": versions.iter().map(|version| object(version, current)).collect::<Vec<_>>(),
+        });
+        ui.result(&format!("{object}\n"));
+        return Ok(Exit::Completed);
+    }
+    if leads != args.tool {
+        ui.note(&format!("`{}` leads to the tool `{leads}`", args.tool));
+    }
+    let header = ["", "VERSION", "STATE", "WRITTEN (UTC)", "BY", "CALLS", "TESTED", "FROM", "WHY"];
+    let mut table = Table::new(&header, 8);
+    table.spare = Some(7);
+    for version in &versions {
+        let state = version.shown().stage.name();
+        let parents: Vec<&str> = version.parents.iter().map(|parent| short(parent)).collect();
+        let (calls, failing) = counted(version);
+        let calls = if failing > 0 { format!("{calls}, {failing} failed") } else { calls.to_string() };
+        let tested = version.reports.last().map(|(_, report)| {
+            let all = report.passed + report.failed;
+            format!("{} of {all}", report.passed)
+        });
+        let mark = if Some(&version.hash) == current { "*" } else { "" };
+        table.row([
+            (mark.to_owned(), GREEN),
+            (short(&version.hash).to_owned(), BOLD),
+            (state.to_owned(), style(Some(state))),
+            (time::plain(version.drafted).get(..16).unwrap_or_default().to_owned(), ""),
+            (author(&version.author), ""),
+            (calls, ""),
+            (tested.unwrap_or_default(), ""),
+            (parents.join(", "), DIM),
+            (why(version), ""),
+        ]);
+    }
+    let mut page = Page::new();
+    page.table(&table);
+    page.print(&ui);
+    Ok(Exit::Completed)
+}
+
+fn object(version: &Version, current: Option<&Arc<str>>) -> Value {
+    let (calls, failing) = counted(version);
+    let tested = version.reports.last().map(|(at, report)| {
+        json!({"at": time::rfc3339(*at), "passed": report.passed, "failed": report.failed, "skipped": report.skipped})
+    });
+    let life = |(place, life): (&Place, &selvedge_engine::library::Life)| {
+        let task = match place {
+            Place::Library => None,
+            Place::Task(task) => Some(task),
+        };
+        json!({"task": task, "state": life.stage.name(), "since": time::rfc3339(life.at), "reason": life.reason,
+               "proven": life.proven})
+    };
+    let shown = version.shown();
+    json!({
+        "version": version.hash,
+        "name": version.name,
+        "current": Some(&version.hash) == current,
+        "state": shown.stage.name(),
+        "reason": shown.reason,
+        "written": time::rfc3339(version.drafted),
+        "author": version.author,
+        "parents": version.parents,
+        "request": version.request,
+        "lives": version.lives.iter().map(life).collect::<Vec<_>>(),
+        "calls": {"recorded": calls, "failing": failing},
+        "tested": tested,
+    })
+}
+
+fn author(author: &Author) -> String {
+    match author {
+        Author::Person => "person".to_owned(),
+        Author::Coder { model: Some(model) } => format!("coder {model}"),
+        Author::Coder { model: None } => "coder".to_owned(),
+    }
+}
+
+/// Why a version is there, or why it is not any more.
+fn why(version: &Version) -> String {
+    let shown = &version.shown().reason;
+    if !shown.is_empty() {
+        return shown.clone();
+    }
+    let field = |name: &str| version.request.get(name).and_then(Value::as_str);
+    match (&version.request, field("imported"), field("description")) {
+        (Value::Null, ..) => String::new(),
+        (Value::String(text), ..) => text.clone(),
+        (_, Some(file), _) => format!("imported from {file}"),
+        (_, _, Some(text)) => text.to_owned(),
+        (other, ..) => other.to_string(),
+    }
+}
+
+/// Compares the code of two versions.
+pub(super) fn diff(args: &DiffArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let (store, library) = library::open(&places::state_dir(common.state_dir.as_deref())?)?;
+    let versions = library::of_name(&library, &args.tool)?;
+    let current = library.public(&args.tool).or(versions.last().copied());
+    let named = |prefix: &str| library::find(&library, &args.tool, prefix);
+    let b = match &args.version_b {
+        Some(prefix) => Some(named(prefix)?),
+        None => current,
+    };
+    let a = match &args.version_a {
+        Some(prefix) => Some(named(prefix)?),
+        None => b.and_then(|b| before(&library, &versions, b)),
+    };
+    let (Some(store), Some(a), Some(b)) = (&store, a, b) else {
+        let message = format!("`{}` has one version only", args.tool);
+        return Err(Failure::usage("A-17", "one-version", &message)
+            .help(&format!("`selvedge tools show {} --code` shows it", args.tool)));
+    };
+    let (old, new) = (library::text(store, &a.hash)?, library::text(store, &b.hash)?);
+    let ui = secrets::guarded(ui);
+    if ui.json {
+        let unified = unified(&args.tool, a, b, &old, &new);
+        ui.result(&format!("{}\n", json!({"name": args.tool, "a": a.hash, "b": b.hash, "diff": unified})));
+        return Ok(Exit::Completed);
+    }
+    let mut page = Page::whole();
+    for line in unified(&args.tool, a, b, &old, &new).lines() {
+        let style = match line.as_bytes() {
+            [b'-', b'-', b'-', ..] | [b'+', b'+', b'+', ..] => BOLD,
+            [b'@', ..] => CYAN,
+            [b'-', ..] => RED,
+            [b'+', ..] => GREEN,
+            _ => "",
+        };
+        let line = harmless(line);
+        page.line(&page.paint(style, &line));
+    }
+    page.print(&ui);
+    Ok(Exit::Completed)
+}
+
+/// The version that another one took the place of: what it was made of, else what the name meant before.
+fn before<'l>(library: &'l Library, versions: &[&'l Version], version: &Version) -> Option<&'l Version> {
+    let parent = version.parents.iter().find_map(|parent| library.version(parent));
+    let at = versions.iter().position(|other| other.hash == version.hash)?;
+    parent.or_else(|| versions.get(at.checked_sub(1)?).copied())
+}
+
+/// A unified diff; empty for equal texts.
+fn unified(name: &str, a: &Version, b: &Version, old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    if diff.iter_all_changes().all(|change| change.tag() == ChangeTag::Equal) {
+        return String::new();
+    }
+    let header = |version: &Version| format!("{name} {}", short(&version.hash));
+    diff.unified_diff().context_radius(3).header(&header(a), &header(b)).to_string()
+}
+
+/// Lets a name mean an earlier version again.
+pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let dir = places::state_dir(common.state_dir.as_deref())?;
+    let store = writable(&dir, &args.tool)?;
+    let reason = args.reason.clone().unwrap_or_default();
+    secrets::refuse_text(&secrets::named(&crate::config::Config::default()), "the reason", &reason)?;
+    let (from, to) = library::change(&store, |library| {
+        let to = Arc::clone(&library::find(library, &args.tool, &args.version)?.hash);
+        let from = library.head(&Place::Library, &args.tool).cloned();
+        let command = Command::Rollback {
+            name: args.tool.as_str().into(),
+            to: Arc::clone(&to),
+            reason: reason.clone(),
+        };
+        let events = library.accept(command).map_err(|error| library::refused(&error))?;
+        Ok(Decided { events, contents: Vec::new(), what: (from, to) })
+    })?;
+    if ui.json {
+        ui.result(&format!("{}\n", json!({"name": args.tool, "from": from, "to": to})));
+    } else {
+        let from = from.as_deref().map(|from| format!(" (was {})", short(from))).unwrap_or_default();
+        ui.result(&format!("{} is version {} now{from}\n", harmless(&args.tool), short(&to)));
+    }
+    Ok(Exit::Completed)
+}
+
+/// The store of a library that must have something in it.
+fn writable(dir: &std::path::Path, name: &str) -> Result<Store, Failure> {
+    if !dir.join(DB_FILE).exists() {
+        let message = format!("the library has no tool `{name}`: {} is empty", dir.display());
+        return Err(Failure::usage("A-17", "unknown-tool", &message).help("check --state-dir"));
+    }
+    Ok(Store::open(dir, Mode::ReadWrite)?)
+}

@@ -1,0 +1,325 @@
+//! `selvedge tools import`: files become tools of the library, all of them or none (A-08, A-17, V-12).
+
+use super::args::ImportArgs;
+use super::library::{self, Decided, short};
+use super::manifest::Manifest;
+use super::record::recorded;
+use super::samples::{self, Line};
+use super::test::too_large;
+use crate::args::{Common, Reading};
+use crate::commands::check::Check;
+use crate::environment::absolute;
+use crate::failure::{Exit, Failure};
+use crate::secrets;
+use crate::setup::{self, block_on};
+use crate::signals::Signals;
+use crate::ui::{Ui, harmless};
+use selvedge_adapters::tools::library::{Examined, examine};
+use selvedge_adapters::tools::python::tool::files_of;
+use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
+use selvedge_store::{Mode, Store};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A version that is to be in the library.
+struct Incoming {
+    file: PathBuf,
+    author: Author,
+    /// Which versions it was made of, as far as the library will have them.
+    parents: Vec<Arc<str>>,
+    /// What caused it.
+    request: Value,
+    /// The version that the manifest says; a file may have been edited since.
+    said: Option<Arc<str>>,
+    calls: Vec<Line>,
+}
+
+/// A tool that is to be in the library: its versions, oldest first, and which of them is in use.
+struct Tool {
+    /// The manifest's name for it; without a manifest its metadata's.
+    name: Option<Arc<str>>,
+    current: usize,
+    versions: Vec<Incoming>,
+}
+
+/// What became of a tool.
+struct Imported {
+    name: Arc<str>,
+    version: Arc<str>,
+    result: &'static str,
+    calls: usize,
+}
+
+/// Imports tools.
+pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let ui = &secrets::guarded(ui);
+    let reading = Reading::default();
+    let check = Check::new(&reading, common, ui)?;
+    let path = absolute(&args.path);
+    let (mut tools, aliases) = gathered(&path, ui)?;
+    if tools.is_empty() {
+        let message = format!("there is no Python file in {}", args.path.display());
+        return Err(Failure::usage("A-08", "no-tools", &message).help(
+            "name a folder of Python files, or a Python file; files that begin with `_` are no tools",
+        ));
+    }
+    no_keys(&check, &tools)?;
+    let here = absolute(Path::new("."));
+    let config = check.settings(&here)?;
+    let files: Vec<PathBuf> = tools.iter().flat_map(|tool| &tool.versions).map(|v| v.file.clone()).collect();
+    let examined = block_on(0, async {
+        let signals = Signals::listen(ui);
+        tokio::select! {
+            biased;
+            () = signals.came() => Err(setup::interrupted()),
+            examined = examine(&config, files) => Ok(examined?),
+        }
+    })??;
+    let examined: BTreeMap<PathBuf, Examined> =
+        examined.into_iter().map(|tool| (tool.file.clone(), tool)).collect();
+    as_they_are(&mut tools, &examined)?;
+    // From here on the state folder is there, whatever comes of it.
+    let store = Store::open(check.state_dir(), Mode::ReadWrite)?;
+    let imported = library::change(&store, |library| {
+        let mut import = Import {
+            change: Change::new(library),
+            contents: Vec::new(),
+            replace: args.replace,
+            names: BTreeMap::new(),
+        };
+        let mut imported = Vec::new();
+        for tool in &tools {
+            imported.push(import.tool(tool, &examined)?);
+        }
+        for (alias, name) in &aliases {
+            import.alias(alias, name)?;
+        }
+        Ok(Decided { events: import.change.into_events(), contents: import.contents, what: imported })
+    })?;
+    print(&imported, ui);
+    Ok(Exit::Completed)
+}
+
+/// The tools of a folder or file, and the aliases of its manifest.
+fn gathered(path: &Path, ui: &Ui) -> Result<(Vec<Tool>, BTreeMap<String, String>), Failure> {
+    if path.is_file() {
+        let one = incoming(path.to_owned(), ui)?;
+        return Ok((vec![Tool { name: None, current: 0, versions: vec![one] }], BTreeMap::new()));
+    }
+    if !path.is_dir() {
+        let message = format!("there is no folder or file {}", path.display());
+        return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
+    }
+    let manifest = Manifest::of(path)?.unwrap_or_else(Manifest::new);
+    let mut tools = Vec::new();
+    let mut named = BTreeSet::new();
+    for tool in &manifest.tools {
+        let mut versions = Vec::new();
+        for version in &tool.versions {
+            let file = path.join(&version.file);
+            named.insert(file.clone());
+            versions.push(Incoming {
+                author: version.author.clone(),
+                parents: version.parents.iter().map(|parent| Arc::from(parent.as_str())).collect(),
+                request: version.request.clone(),
+                said: Some(version.version.as_str().into()),
+                ..incoming(file, ui)?
+            });
+        }
+        let current = tool.versions.iter().position(|version| version.version == tool.current).unwrap_or(0);
+        tools.push(Tool { name: Some(tool.name.as_str().into()), current, versions });
+    }
+    for file in files_of(path)?.into_iter().filter(|file| !named.contains(file)) {
+        tools.push(Tool { name: None, current: 0, versions: vec![incoming(file, ui)?] });
+    }
+    Ok((tools, manifest.aliases))
+}
+
+/// A file by itself.
+fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Failure> {
+    let beside = samples::beside(&file);
+    let calls = samples::read(&beside, |line| too_large(ui, &beside, line))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let request = json!({ "imported": name });
+    Ok(Incoming { file, author: Author::Person, parents: Vec::new(), request, said: None, calls })
+}
+
+/// A library keeps what it is given: none of it holds a key (C-06).
+fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
+    let keys = check.secrets();
+    for version in tools.iter().flat_map(|tool| &tool.versions) {
+        let file = version.file.display();
+        let text = std::fs::read(&version.file).unwrap_or_default();
+        secrets::refuse_text(&keys, &format!("the file {file}"), &String::from_utf8_lossy(&text))?;
+        for line in &version.calls {
+            secrets::refuse_text(&keys, &format!("a recorded call of {file}"), &line.json)?;
+        }
+        secrets::refuse_text(&keys, "the manifest", &version.request.to_string())?;
+    }
+    Ok(())
+}
+
+/// Files that were edited since the manifest was written are new versions, by whoever imports them.
+fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Result<(), Failure> {
+    for tool in tools {
+        let last = tool.current;
+        for (at, incoming) in tool.versions.iter_mut().enumerate() {
+            let Some(found) = examined.get(&incoming.file) else { continue };
+            let Some(said) = incoming.said.clone().filter(|said| **said != *found.version) else { continue };
+            if at != last {
+                let file = incoming.file.display().to_string();
+                let why = format!("the file is not version {} any more, as the manifest says", short(&said));
+                return Err(Failure::about_file(&file, "A-23", "file-changed", &why)
+                    .help("put the file back as it was, or take this version out of library.json"));
+            }
+            let name = incoming.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (incoming.author, incoming.parents) = (Author::Person, vec![said]);
+            incoming.request = json!({ "imported": name });
+        }
+    }
+    Ok(())
+}
+
+/// An import as it is decided on.
+struct Import {
+    change: Change,
+    contents: Vec<Vec<u8>>,
+    replace: bool,
+    /// The names that this import has given, and to which files.
+    names: BTreeMap<Arc<str>, PathBuf>,
+}
+
+impl Import {
+    fn library(&self) -> &Library {
+        self.change.after()
+    }
+
+    fn tool(&mut self, tool: &Tool, examined: &BTreeMap<PathBuf, Examined>) -> Result<Imported, Failure> {
+        let found = |incoming: &Incoming| {
+            examined.get(&incoming.file).ok_or_else(|| Failure::internal("a file was not examined"))
+        };
+        let Some(current) = tool.versions.get(tool.current) else {
+            return Err(Failure::internal("a tool without a version"));
+        };
+        let target = found(current)?;
+        let own = || Arc::from(target.metadata.name.as_str());
+        let name: Arc<str> = tool.name.clone().unwrap_or_else(own);
+        if let Some(other) = self.names.insert(Arc::clone(&name), current.file.clone()) {
+            let message = format!("the tool `{name}` is in {} too", other.display());
+            let file = current.file.display().to_string();
+            return Err(Failure::about_file(&file, "A-22", "name-taken", &message)
+                .help("give one of them another name in __TOOL_META__, or take it out of the folder"));
+        }
+        let head = self.library().head(&Place::Library, &name).cloned();
+        let result = match &head {
+            None => "new",
+            Some(head) if **head == *target.version => "unchanged",
+            Some(_) if self.replace => "replaced",
+            Some(head) => return Err(taken(&name, head, &current.file)),
+        };
+        for incoming in &tool.versions {
+            let examined = found(incoming)?;
+            let old = head.clone().filter(|_| std::ptr::eq(incoming, current));
+            self.version(&name, incoming, examined, old)
+                .map_err(|refusal| placed(&refusal, &incoming.file))?;
+        }
+        if self.library().head(&Place::Library, &name) != Some(&target.version) {
+            let to = Arc::clone(&target.version);
+            let back = Command::Rollback { name: Arc::clone(&name), to, reason: "imported".to_owned() };
+            self.change.accept(back).map_err(|refusal| placed(&refusal, &current.file))?;
+        }
+        let calls = tool.versions.iter().map(|incoming| incoming.calls.len()).sum();
+        Ok(Imported { name, version: Arc::clone(&target.version), result, calls })
+    }
+
+    /// Brings one version to where it may be used, with its calls. `old` is what it takes the place of.
+    fn version(
+        &mut self,
+        name: &Arc<str>,
+        incoming: &Incoming,
+        found: &Examined,
+        old: Option<Arc<str>>,
+    ) -> Result<(), Refusal> {
+        let (place, version) = (Place::Library, Arc::clone(&found.version));
+        let stage = self.library().version(&version).and_then(|known| known.stage(&place));
+        if matches!(stage, None | Some(Stage::Retired)) {
+            let given = incoming.parents.iter().cloned().chain(old).filter(|parent| *parent != version);
+            let known: BTreeSet<Arc<str>> =
+                given.filter(|parent| self.library().version(parent).is_some()).collect();
+            self.change.accept(Command::Draft {
+                place: place.clone(),
+                version: Arc::clone(&version),
+                name: found.metadata.name.as_str().into(),
+                author: incoming.author.clone(),
+                parents: known.into_iter().collect(),
+                request: incoming.request.clone(),
+            })?;
+            self.contents.push(found.text.clone());
+        }
+        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted)) {
+            let version = Arc::clone(&version);
+            self.change.accept(Command::Validate { place: place.clone(), version, facts: facts(found) })?;
+        }
+        if matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
+            let (version, name) = (Arc::clone(&version), Some(Arc::clone(name)));
+            self.change.accept(Command::Publish { place, version, name })?;
+        }
+        for Line { sample, json } in &incoming.calls {
+            self.change.accept(recorded(&version, sample, json, None))?;
+            self.contents.push(json.clone().into_bytes());
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, alias: &str, name: &str) -> Result<(), Failure> {
+        // A name that has become a tool of its own here stays that.
+        if self.library().head(&Place::Library, alias).is_some() {
+            return Ok(());
+        }
+        let command = Command::Alias { alias: alias.into(), name: self.library().resolve(name).into() };
+        self.change.accept(command).map_err(|refusal| library::refused(&refusal))
+    }
+}
+
+/// What the journal keeps about a version (A-08).
+fn facts(found: &Examined) -> Facts {
+    Facts {
+        description: found.metadata.description.as_str().into(),
+        effects: found.metadata.effects,
+        input_schema: found.input_schema.clone(),
+        metadata: serde_json::to_value(&found.metadata).unwrap_or_default(),
+    }
+}
+
+fn taken(name: &str, head: &str, file: &Path) -> Failure {
+    let message = format!("the library has another tool `{name}` already, version {}", short(head));
+    Failure::about_file(&file.display().to_string(), "A-17", "name-taken", &message).help(&format!(
+        "make this a new version of it with --replace, or give the file another name in __TOOL_META__; `selvedge \
+         tools show {name} --code` shows the one that is there"
+    ))
+}
+
+fn placed(refusal: &Refusal, file: &Path) -> Failure {
+    Failure::about_file(&file.display().to_string(), "A-17", refusal.code, &refusal.message)
+        .help("`selvedge tools list --all` shows what the library has")
+}
+
+fn print(imported: &[Imported], ui: &Ui) {
+    if ui.json {
+        let tools: Vec<Value> = imported
+            .iter()
+            .map(|tool| json!({"name": tool.name, "version": tool.version, "result": tool.result, "calls": tool.calls}))
+            .collect();
+        ui.result(&format!("{}\n", json!({ "tools": tools })));
+        return;
+    }
+    let width = imported.iter().map(|tool| tool.name.chars().count()).max().unwrap_or_default();
+    for Imported { name, version, result, calls } in imported {
+        let calls =
+            if *calls == 1 { "1 recorded call".to_owned() } else { format!("{calls} recorded calls") };
+        let line = format!("{name:width$}  {}  {result:9}  {calls}", short(version));
+        ui.result(&format!("{}\n", harmless(&line)));
+    }
+}

@@ -1,0 +1,184 @@
+//! The library as it is kept: its journal in the store, folded by the engine.
+
+use crate::commands::run::now_ms;
+use crate::failure::{Exit, Failure};
+use crate::look;
+use selvedge_adapters::tools::library::Shelf;
+use selvedge_engine::library::{Event, Library, Refusal, Version};
+use selvedge_store::{BlobHash, Entry, Store, StoreError};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How often a change is decided anew when others change the library at the same time.
+const TRIES: usize = 100;
+
+/// The library of a store.
+///
+/// # Errors
+/// Exit 4 if it can't be read.
+pub(crate) fn read(store: &Store) -> Result<Library, Failure> {
+    let mut library = Library::default();
+    for Entry { n, at_ms, json } in store.library(1)? {
+        let event: Event = serde_json::from_str(&json).map_err(|error| {
+            let message = format!("event {n} of the tool library can't be read: {error}");
+            Failure::environment("C-03", "library-unreadable", &message)
+                .help("use the selvedge that wrote it or a later one")
+        })?;
+        library.apply(at_ms, &event);
+    }
+    Ok(library)
+}
+
+/// A store with its library, for reading; without a database the library is empty.
+///
+/// # Errors
+/// Exit 4 if the state folder can't be read.
+pub(crate) fn open(dir: &Path) -> Result<(Option<Store>, Library), Failure> {
+    let Some(store) = look::open(dir)? else { return Ok((None, Library::default())) };
+    let library = read(&store)?;
+    Ok((Some(store), library))
+}
+
+/// Events that are to be appended, the contents that they name, and what to say about it.
+pub(crate) struct Decided<T> {
+    /// In order.
+    pub(crate) events: Vec<Event>,
+    /// Texts of versions, and samples of calls.
+    pub(crate) contents: Vec<Vec<u8>>,
+    /// What came of it.
+    pub(crate) what: T,
+}
+
+/// Changes the library in one commit: all of it or nothing (V-10). `decide` is asked again if somebody else was faster.
+///
+/// # Errors
+/// Those of `decide`, and exit 4 if the library can't be written.
+pub(crate) fn change<T>(
+    store: &Store,
+    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
+) -> Result<T, Failure> {
+    for _ in 0..TRIES {
+        let library = read(store)?;
+        let Decided { events, contents, what } = decide(&library)?;
+        if events.is_empty() {
+            return Ok(what);
+        }
+        let at_ms = now_ms();
+        let mut entries = Vec::with_capacity(events.len());
+        for (n, event) in (library.events() + 1..).zip(&events) {
+            let json = serde_json::to_string(event)
+                .map_err(|error| Failure::internal(&format!("the library can't be written: {error}")))?;
+            entries.push(Entry { n, at_ms, json });
+        }
+        match store.append_library(entries, contents).wait() {
+            Err(StoreError::LibraryChanged { .. }) => {}
+            done => return Ok(done.map(|()| what)?),
+        }
+    }
+    Err(Failure::environment(
+        "C-14",
+        "library-changed",
+        "other processes change the tool library all the time",
+    )
+    .help("try again when they have ended"))
+}
+
+/// What the library does not allow, as a failure of the call (C-04).
+pub(crate) fn refused(refusal: &Refusal) -> Failure {
+    Failure::usage("A-17", refusal.code, &refusal.message)
+}
+
+/// The text of a version.
+///
+/// # Errors
+/// Exit 4 if the store does not have it.
+pub(crate) fn text(store: &Store, version: &str) -> Result<String, Failure> {
+    let bytes = store.get_blob(version.parse()?)?;
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("version {version} is no text");
+        Failure::environment("C-03", "state-damaged", &message).help("restore the state folder from a backup")
+    })
+}
+
+/// The version of a tool that `prefix` means: the only one, of all that ever had the name, whose hash begins with it.
+///
+/// # Errors
+/// Exit 2 if there is none, or several.
+pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Failure> {
+    let versions = of_name(library, name)?;
+    let fitting: Vec<&Version> = versions
+        .into_iter()
+        .filter(|version| !prefix.is_empty() && version.hash.starts_with(prefix))
+        .collect();
+    match fitting[..] {
+        [version] => Ok(version),
+        [] => Err(Failure::usage("A-17", "unknown-version", &format!("`{name}` has no version {prefix:?}"))
+            .help(&format!("`selvedge tools history {name}` lists its versions"))),
+        _ => {
+            let all: Vec<&str> = fitting.iter().map(|version| short(&version.hash)).collect();
+            let message = format!("several versions of `{name}` begin with {prefix:?}: {}", all.join(", "));
+            Err(Failure::usage("A-17", "ambiguous-version", &message).help("give more digits"))
+        }
+    }
+}
+
+/// Every version that a name has meant, or that has it in its metadata, oldest first.
+///
+/// # Errors
+/// Exit 2 if there is none.
+pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Failure> {
+    use selvedge_engine::library::Place;
+    let public = library.past(&Place::Library, library.resolve(name));
+    let own = library.past(&Place::Library, name);
+    let meant = |version: &&Version| {
+        *version.name == *name || public.contains(&version.hash) || own.contains(&version.hash)
+    };
+    let mut versions: Vec<&Version> = library.versions().filter(meant).collect();
+    if versions.is_empty() {
+        let known: Vec<&str> = library.known_names().map(|name| &**name).collect();
+        let near = known.iter().find(|known| strsim::levenshtein(known, name) <= 2);
+        let help = match near {
+            Some(near) => format!("is `{near}` meant?"),
+            None => "`selvedge tools list --all` lists the library".to_owned(),
+        };
+        let message = format!("the library has no tool `{name}`");
+        return Err(Failure::new(Exit::Usage, "A-17", "unknown-tool", &message).help(&help));
+    }
+    // What came in one commit has one time: then the order in which the name got them.
+    let order = |version: &Version| own.iter().chain(public).position(|known| *known == version.hash);
+    versions.sort_by_key(|version| (version.drafted, order(version)));
+    Ok(versions)
+}
+
+/// The first digits of a hash, for people.
+pub(crate) fn short(version: &str) -> &str {
+    version.get(..12).unwrap_or(version)
+}
+
+/// The library as a catalogue sees it.
+struct Shelved {
+    store: Store,
+    offered: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Shelf for Shelved {
+    fn offered(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        self.offered.clone()
+    }
+
+    fn text(&self, version: &str) -> Option<Vec<u8>> {
+        let hash: BlobHash = version.parse().ok()?;
+        self.store.get_blob(hash).ok()
+    }
+}
+
+/// The library for the tools of a run; `None` where there is no state yet. Opened for reading.
+///
+/// # Errors
+/// Exit 4 if the state folder can't be read.
+pub(crate) fn shelf(state: &Path) -> Result<Option<Arc<dyn Shelf>>, Failure> {
+    let (store, library) = open(state)?;
+    let offered = library.offered(None).into_iter();
+    let offered = offered.map(|(name, version)| (name, Arc::clone(&version.hash))).collect();
+    Ok(store.map(|store| Arc::new(Shelved { store, offered }) as Arc<dyn Shelf>))
+}

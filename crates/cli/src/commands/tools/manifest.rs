@@ -1,0 +1,101 @@
+//! `library.json`: what a folder of tools says about itself beyond its files (V-12).
+
+use crate::failure::Failure;
+use selvedge_engine::library::Author;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+/// The manifest's name.
+pub(super) const FILE: &str = "library.json";
+/// The form of it that this version writes, and the newest that it reads.
+const FORMAT: u32 = 1;
+/// The largest manifest that is read.
+const BYTES: u64 = 64 << 20;
+
+/// The manifest of a folder.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// The form of this file.
+    pub(super) format: u32,
+    /// The tools.
+    pub(super) tools: Vec<Tool>,
+    /// Names that lead to tools of other names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) aliases: BTreeMap<String, String>,
+}
+
+/// One tool with its versions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tool {
+    /// The name that documents call it by; it may differ from its metadata's.
+    pub(super) name: String,
+    /// Which version the name means.
+    pub(super) current: String,
+    /// All versions that the name has meant, oldest first.
+    pub(super) versions: Vec<Version>,
+}
+
+/// One version.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Version {
+    /// SHA-256 of its file.
+    pub(super) version: String,
+    /// The file, relative to the folder. Its recorded calls lie beside it.
+    pub(super) file: String,
+    /// Who wrote it.
+    pub(super) author: Author,
+    /// What it was made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) parents: Vec<String>,
+    /// What caused it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub(super) request: Value,
+}
+
+impl Manifest {
+    /// A manifest without tools.
+    pub(super) fn new() -> Self {
+        Self { format: FORMAT, ..Self::default() }
+    }
+
+    /// The manifest of a folder; `None` if it has none.
+    ///
+    /// # Errors
+    /// Exit 2 if it can't be read, or names files outside of the folder.
+    pub(super) fn of(folder: &Path) -> Result<Option<Self>, Failure> {
+        let path = folder.join(FILE);
+        let shown = path.display().to_string();
+        let wrong = |why: &str| Failure::about_file(&shown, "A-17", "bad-manifest", why);
+        let bytes = match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Ok(about) if about.len() > BYTES => return Err(wrong("the file has more than 64 MiB")),
+            _ => std::fs::read(&path).map_err(|error| wrong(&format!("can't be read: {error}")))?,
+        };
+        let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
+            wrong(&format!("this is no manifest: {error}"))
+                .at(error.line() as u64, error.column() as u64)
+                .help("leave the file out, or take one that `selvedge tools export` has written")
+        })?;
+        if manifest.format > FORMAT {
+            let why = format!("its form {} is newer than this version of selvedge knows", manifest.format);
+            return Err(wrong(&why).help("use the selvedge that wrote it or a later one"));
+        }
+        for file in manifest.tools.iter().flat_map(|tool| &tool.versions).map(|version| &version.file) {
+            let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+            if !inside || !folder.join(file).is_file() {
+                let why = format!("it names the file {file:?}, which is not in the folder");
+                return Err(wrong(&why).help("put the file there, or take it out of the manifest"));
+            }
+        }
+        let lacking = |tool: &&Tool| tool.versions.iter().all(|version| version.version != tool.current);
+        if let Some(tool) = manifest.tools.iter().find(lacking) {
+            return Err(wrong(&format!("the current version of `{}` is not among its versions", tool.name)));
+        }
+        Ok(Some(manifest))
+    }
+}

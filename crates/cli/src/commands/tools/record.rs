@@ -1,0 +1,126 @@
+//! What runs and the library have to do with each other: texts of pinned versions, and calls that become tests.
+
+use super::library::{self, Decided};
+use crate::chosen::Chosen;
+use crate::failure::Failure;
+use crate::setup;
+use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::library::LIBRARY;
+use selvedge_engine::library::{Call, Change, Command, Origin, Sample, SampleFault};
+use selvedge_engine::{Event, FaultKind, Outcome, Record, Request, State, ToolDef};
+use selvedge_runtime::{LoadError, Reading};
+use selvedge_store::{BlobHash, Store};
+use std::sync::Arc;
+
+/// Keeps the texts of the Python tools that a run pins, so that they stay what they are whatever becomes of files and
+/// caches.
+///
+/// # Errors
+/// Exit 4 if they can't be written.
+pub(crate) async fn pin<'t>(
+    store: &Store,
+    catalogue: &Catalogue,
+    tools: impl Iterator<Item = &'t ToolDef>,
+) -> Result<(), Failure> {
+    let mut commits = Vec::new();
+    for tool in tools {
+        // Built-ins and commands have no text.
+        let Ok(hash) = tool.version.parse::<BlobHash>() else { continue };
+        if store.has_blob(hash)? {
+            continue;
+        }
+        if let Some(text) = catalogue.text(&tool.version).await {
+            commits.push(store.put_blob(text).1);
+        }
+    }
+    for commit in commits {
+        commit.await?;
+    }
+    Ok(())
+}
+
+/// Records the calls of library tools that a run has made, for tests. Calls that are recorded already are left
+/// out, so that it may be repeated.
+///
+/// # Errors
+/// Exit 4 if the run or the library can't be read or written.
+pub(crate) fn calls(store: &Store, run: &str, state: &State) -> Result<(), Failure> {
+    if !state.graph().tools.values().any(|tool| &*tool.source == LIBRARY) {
+        return Ok(());
+    }
+    let folder = setup::workspace(&Chosen::stored(&store.run(run)?.options).document);
+    let folder: Arc<str> = folder.display().to_string().into();
+    let made = made(store, run)?;
+    library::change(store, |library| {
+        let mut change = Change::new(library);
+        let mut contents = Vec::new();
+        for Made { version, effect, sample, json } in &made {
+            if library.version(version).is_none() {
+                continue;
+            }
+            let origin =
+                Origin { run: run.into(), effect: Arc::clone(effect), folder: Some(Arc::clone(&folder)) };
+            change
+                .accept(recorded(version, sample, json, Some(origin)))
+                .map_err(|error| library::refused(&error))?;
+            contents.push(json.clone().into_bytes());
+        }
+        Ok(Decided { events: change.into_events(), contents, what: () })
+    })
+}
+
+/// The command that records a call.
+pub(super) fn recorded(version: &Arc<str>, sample: &Sample, json: &str, origin: Option<Origin>) -> Command {
+    let call = Call {
+        sample: BlobHash::of(json.as_bytes()).to_string().into(),
+        ok: sample.output.is_some(),
+        fault: sample.fault.as_ref().map(|fault| fault.kind),
+        origin,
+    };
+    Command::Record { version: Arc::clone(version), call, bytes: json.len() }
+}
+
+struct Made {
+    version: Arc<str>,
+    effect: Arc<str>,
+    sample: Sample,
+    json: String,
+}
+
+/// The calls of library tools in a journal that came to an end by themselves. Journals hold no keys (C-06), so these
+/// don't either.
+fn made(store: &Store, run: &str) -> Result<Vec<Made>, Failure> {
+    let mut reading = Reading::open(store, run)?;
+    let mut state = State::new(Arc::clone(reading.graph()));
+    let mut made = Vec::new();
+    for entry in store.journal(run, 1)? {
+        let entry = entry.map_err(LoadError::from)?;
+        let event = reading.event(&entry)?;
+        if let Event::Completed { effect, outcome, .. } = &event
+            && let Some(Request::Tool(request)) = state.request(effect)
+            && &*request.tool.source == LIBRARY
+            && let Some(sample) = sample(request.args, outcome)
+            && let Ok(json) = serde_json::to_string(&sample)
+        {
+            made.push(Made { version: request.tool.version.clone(), effect: effect.0.clone(), sample, json });
+        }
+        state.apply_record(&Record { at: entry.at_ms, event });
+    }
+    Ok(made)
+}
+
+/// A call as it is kept; `None` for what says nothing about the tool: a denied call, a limit, an interrupt.
+fn sample(arguments: serde_json::Value, outcome: &Outcome) -> Option<Sample> {
+    let (output, fault) = match outcome {
+        Outcome::Output(output) => (Some((**output).clone()), None),
+        Outcome::Failed(failure) => {
+            let kind = failure.fault.kind;
+            if !matches!(kind, FaultKind::InputError | FaultKind::ExecutionFailure) {
+                return None;
+            }
+            (None, Some(SampleFault { kind, message: Some(failure.fault.message.clone()) }))
+        }
+        Outcome::Reply(_) => return None,
+    };
+    Some(Sample { arguments, output, fault, note: None })
+}

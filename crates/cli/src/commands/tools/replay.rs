@@ -1,0 +1,259 @@
+//! Repeating recorded calls: in the sandbox, with the network off, and writes in a copy of the folder. What can't
+//! be repeated so is no evidence.
+
+use crate::failure::Failure;
+use futures_util::StreamExt;
+use selvedge_adapters::tools::python::Metadata;
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_engine::library::Sample;
+use selvedge_engine::{EffectId, Effects, Failure as CallFailure, ToolDef, ToolRequest};
+use selvedge_runtime::{CallContext, Tools};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Calls that are repeated at the same time.
+const AT_A_TIME: usize = 4;
+/// The most that is copied for a tool that writes.
+const COPY_BYTES: u64 = 32 << 20;
+/// Files and folders that are copied at most.
+const COPY_FILES: usize = 5_000;
+
+/// What a repeated call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The same.
+    Passed,
+    /// Something else, and what.
+    Failed(String),
+    /// It could not be repeated, and why.
+    Skipped(String),
+}
+
+/// Repeats the calls of one tool, in their order.
+///
+/// # Errors
+/// Exit 4 if no copy of the folder can be made or read.
+pub(super) async fn replay(
+    config: &CatalogueConfig,
+    catalogue: &Catalogue,
+    name: &str,
+    samples: &[Sample],
+) -> Result<Vec<Verdict>, Failure> {
+    let (Some(tool), Some(metadata)) = (catalogue.def(name), catalogue.metadata(name)) else {
+        let why = "only Python tools can be tested so";
+        return Ok(vec![Verdict::Skipped(why.to_owned()); samples.len()]);
+    };
+    let skipped = |why: String| Ok(vec![Verdict::Skipped(why); samples.len()]);
+    let harmless = matches!(tool.effects, Some(Effects::Pure | Effects::Read));
+    let reaches = metadata.network || !metadata.write_paths.is_empty() || !harmless;
+    if reaches && !catalogue.isolation().found().await.enforced() {
+        return skipped(
+            "it may write, and the sandbox is not complete here (see `selvedge doctor`)".to_owned(),
+        );
+    }
+    if metadata.write_paths.is_empty() {
+        let work = samples.iter().enumerate().map(|(n, sample)| {
+            let (tool, catalogue) = (Arc::clone(&tool), catalogue.clone());
+            Box::pin(async move { judged(&catalogue, tool, metadata, n, sample).await })
+        });
+        return Ok(futures_util::stream::iter(work).buffered(AT_A_TIME).collect().await);
+    }
+    if let Some(path) = metadata.write_paths.iter().find(|path| !is_inside(path)) {
+        return skipped(format!("it writes {}, of which no copy can stand in its place", path.display()));
+    }
+    writing(config, name, metadata, samples).await
+}
+
+/// Whether a path lies below the folder that relative paths start at.
+fn is_inside(path: &Path) -> bool {
+    use std::path::Component;
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// Repeats the calls of a tool that writes: each in a fresh copy of the folder, one after the other.
+async fn writing(
+    config: &CatalogueConfig,
+    name: &str,
+    metadata: &Metadata,
+    samples: &[Sample],
+) -> Result<Vec<Verdict>, Failure> {
+    let made = |error: std::io::Error| {
+        Failure::environment("A-15", "no-copy", &format!("no copy of the folder can be made: {error}"))
+            .help("check the room in the system's folder for temporary files")
+    };
+    let place = tempfile::Builder::new().prefix("selvedge-test-").tempdir().map_err(made)?;
+    let copy = place.path().join("folder");
+    let mut inside = config.clone();
+    inside.workspace.clone_from(&copy);
+    inside.permissions.allow_write = vec![copy.clone()];
+    let mut catalogue: Option<Catalogue> = None;
+    let mut verdicts = Vec::new();
+    for (n, sample) in samples.iter().enumerate() {
+        let (from, to, hidden) = (config.workspace.clone(), copy.clone(), config.hidden.clone());
+        let copied = tokio::task::spawn_blocking(move || copied(&from, &to, &hidden)).await;
+        if !copied.map_err(std::io::Error::other).and_then(|copied| copied).map_err(made)? {
+            let why = "it writes, and the folder is too large to be copied";
+            verdicts.push(Verdict::Skipped(why.to_owned()));
+            continue;
+        }
+        let catalogue = match &catalogue {
+            Some(catalogue) => catalogue.clone(),
+            None => {
+                let fresh = Catalogue::load(inside.clone()).await?;
+                fresh.prepare(&[name]).await?;
+                catalogue.insert(fresh).clone()
+            }
+        };
+        let Some(tool) = catalogue.def(name) else { continue };
+        verdicts.push(judged(&catalogue, tool, metadata, n, sample).await);
+    }
+    Ok(verdicts)
+}
+
+/// Copies a folder to a new place; false if it is too large. Links are left out: what they lead to may be anywhere.
+fn copied(from: &Path, to: &Path, hidden: &[PathBuf]) -> std::io::Result<bool> {
+    match std::fs::remove_dir_all(to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(to)?,
+    }
+    let (mut bytes, mut files) = (0, 0);
+    let mut todo = vec![(from.to_owned(), to.to_owned())];
+    while let Some((from, to)) = todo.pop() {
+        for entry in std::fs::read_dir(&from)? {
+            let entry = entry?;
+            let (path, about) = (entry.path(), entry.metadata()?);
+            if hidden.contains(&path) || entry.file_name() == ".git" {
+                continue;
+            }
+            files += 1;
+            bytes += if about.is_file() { about.len() } else { 0 };
+            if files > COPY_FILES || bytes > COPY_BYTES {
+                return Ok(false);
+            }
+            let target = to.join(entry.file_name());
+            if about.is_dir() {
+                std::fs::create_dir(&target)?;
+                todo.push((path, target));
+            } else if about.is_file() {
+                std::fs::copy(&path, &target)?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Makes one call and compares what it comes to.
+async fn judged(
+    catalogue: &Catalogue,
+    tool: Arc<ToolDef>,
+    metadata: &Metadata,
+    n: usize,
+    sample: &Sample,
+) -> Verdict {
+    let request = ToolRequest {
+        effect: EffectId(format!("test/{}/{n}", tool.name).into()),
+        node: "test".into(),
+        tool,
+        args: sample.arguments.clone(),
+        timeout_s: None,
+    };
+    let outcome = catalogue.call(request, CallContext { run: "test".into(), watch: None }).await;
+    match compared(sample, &outcome) {
+        None => Verdict::Passed,
+        Some(_) if metadata.network => {
+            Verdict::Skipped("it uses the network, which is off in a test".to_owned())
+        }
+        Some(why) => Verdict::Failed(why),
+    }
+}
+
+/// What is different; `None` if nothing is. Of failures the kind counts, not the words.
+fn compared(sample: &Sample, outcome: &Result<Value, CallFailure>) -> Option<String> {
+    match (outcome, &sample.output, &sample.fault) {
+        (Ok(found), Some(expected), _) => difference(expected, found, ""),
+        (Err(failure), _, Some(expected)) if failure.fault.kind == expected.kind => None,
+        (Err(failure), Some(_), _) => {
+            Some(format!("{}: {}", failure.fault.kind.name(), failure.fault.message))
+        }
+        (Err(failure), _, Some(expected)) => {
+            let (found, expected) = (failure.fault.kind.name(), expected.kind.name());
+            Some(format!("{found} in place of {expected}: {}", failure.fault.message))
+        }
+        (Ok(found), _, Some(expected)) => {
+            Some(format!("an output in place of {}: {}", expected.kind.name(), shown(found)))
+        }
+        (_, None, None) => Some("the recorded call has neither output nor fault".to_owned()),
+    }
+}
+
+/// The first place where two values differ. Numbers are equal by value, fields in any order.
+fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
+    let here = || {
+        let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
+        Some(format!("{place}{} in place of {}", shown(found), shown(expected)))
+    };
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            let names = expected.keys().chain(found.keys().filter(|name| !expected.contains_key(*name)));
+            names.into_iter().find_map(|name| {
+                let at = format!("{at}/{name}");
+                match (expected.get(name), found.get(name)) {
+                    (Some(expected), Some(found)) => difference(expected, found, &at),
+                    (Some(expected), None) => Some(format!("{at} is missing: {}", shown(expected))),
+                    (None, found) => Some(format!("{at} is new: {}", found.map(shown).unwrap_or_default())),
+                }
+            })
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            let pairs = expected.iter().zip(found).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(n, (expected, found))| difference(expected, found, &format!("{at}/{n}")))
+        }
+        (Value::Number(a), Value::Number(b)) if a == b || a.as_f64() == b.as_f64() => None,
+        (a, b) if a == b => None,
+        _ => here(),
+    }
+}
+
+/// The beginning of a value.
+fn shown(value: &Value) -> String {
+    crate::ui::one_line(&value.to_string(), 120)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_compared_by_value_and_differences_have_a_place() {
+        let same = |a: Value, b: Value| difference(&a, &b, "");
+        assert_eq!(same(json!({"a": 1, "b": [2.0]}), json!({"b": [2], "a": 1.0})), None);
+        assert_eq!(same(json!(null), json!(null)), None);
+        assert_eq!(same(json!({"a": [1, 2]}), json!({"a": [1, 3]})).unwrap(), "/a/1: 3 in place of 2");
+        assert_eq!(same(json!({"a": 1}), json!({})).unwrap(), "/a is missing: 1");
+        assert_eq!(same(json!({}), json!({"a": 1})).unwrap(), "/a is new: 1");
+        assert!(same(json!("1"), json!(1)).is_some());
+        assert!(same(json!([1]), json!([1, 2])).is_some());
+        assert!(same(json!(true), json!(1)).is_some());
+    }
+
+    #[test]
+    fn a_copy_has_everything_but_links_and_what_is_hidden() {
+        let from = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(from.path().join("a/b")).unwrap();
+        std::fs::write(from.path().join("a/b/c.txt"), "text").unwrap();
+        std::fs::create_dir(from.path().join("state")).unwrap();
+        std::os::unix::fs::symlink("/etc", from.path().join("etc")).unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let copy = to.path().join("copy");
+        assert!(copied(from.path(), &copy, &[from.path().join("state")]).unwrap());
+        assert_eq!(std::fs::read_to_string(copy.join("a/b/c.txt")).unwrap(), "text");
+        assert!(!copy.join("etc").exists() && !copy.join("state").exists());
+        std::fs::write(copy.join("more"), "x").unwrap();
+        assert!(copied(from.path(), &copy, &[]).unwrap());
+        assert!(!copy.join("more").exists() && copy.join("state").exists(), "a copy is made afresh");
+    }
+}

@@ -1,0 +1,316 @@
+//! `selvedge tools test`: recorded calls, repeated.
+
+use super::args::TestArgs;
+use super::library::{self, Decided, short};
+use super::replay::{Verdict, replay};
+use super::samples;
+use crate::args::{Common, Reading};
+use crate::commands::check::Check;
+use crate::environment::absolute;
+use crate::failure::{Exit, Failure};
+use crate::look::page::{BOLD, DIM, Page, RED, Table, YELLOW};
+use crate::setup::{self, block_on};
+use crate::signals::Signals;
+use crate::ui::Ui;
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_engine::library::{Change, Command, Library, Report, Sample};
+use selvedge_store::{Mode, Store};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Tests that take longer than this say how far they are.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Reasons of failures that the library keeps, and how long each may be.
+const REASONS: (usize, usize) = (10, 300);
+
+/// One tool and what is known of how it behaves.
+struct Subject {
+    name: String,
+    version: Arc<str>,
+    /// Calls, each with the folder that its relative paths start at.
+    samples: Vec<(PathBuf, Sample)>,
+}
+
+/// What came of a tool's calls, in their order.
+struct Tested {
+    subject: Subject,
+    verdicts: Vec<Verdict>,
+}
+
+impl Tested {
+    fn count(&self, of: fn(&Verdict) -> bool) -> u32 {
+        u32::try_from(self.verdicts.iter().filter(|verdict| of(verdict)).count()).unwrap_or(u32::MAX)
+    }
+
+    fn report(&self) -> Report {
+        let reasons = self.verdicts.iter().filter_map(|verdict| match verdict {
+            Verdict::Failed(why) => Some(crate::ui::one_line(why, REASONS.1)),
+            _ => None,
+        });
+        Report {
+            passed: self.count(|verdict| *verdict == Verdict::Passed),
+            failed: self.count(|verdict| matches!(verdict, Verdict::Failed(_))),
+            skipped: self.count(|verdict| matches!(verdict, Verdict::Skipped(_))),
+            reasons: reasons.take(REASONS.0).collect(),
+        }
+    }
+}
+
+/// Tests tools.
+pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let ui = &crate::secrets::guarded(ui);
+    let reading = Reading::default();
+    let check = Check::new(&reading, common, ui)?;
+    let (store, library) = library::open(check.state_dir())?;
+    let here = absolute(Path::new("."));
+    let folder = args.dir.as_deref().map(absolute);
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        let message = format!("`--dir`: there is no folder {}", folder.display());
+        return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
+    }
+    let mut config = check.settings(folder.as_deref().unwrap_or(&here))?;
+    config.replay = true;
+    config.mcp = Vec::new();
+    if let Some(folder) = &folder {
+        (config.tool_dirs, config.config_dirs) = (vec![folder.clone()], Vec::new());
+        (config.shelf, config.commands) = (None, Vec::new());
+    } else {
+        // Only the library's: a file of the same name is another tool.
+        (config.tool_dirs, config.config_dirs, config.commands) = (Vec::new(), Vec::new(), Vec::new());
+    }
+    let tested = block_on(0, async {
+        let signals = Signals::listen(ui);
+        let work = async {
+            let catalogue = Catalogue::load(config.clone()).await?;
+            let subjects = match &folder {
+                Some(folder) => of_folder(&catalogue, folder, &args.tool, ui)?,
+                None => of_library(&library, store.as_ref(), &args.tool, &here)?,
+            };
+            run(&config, &catalogue, subjects, ui).await
+        };
+        tokio::select! {
+            biased;
+            () = signals.came() => Err(setup::interrupted()),
+            tested = work => tested,
+        }
+    })??;
+    if folder.is_none() {
+        keep(check.state_dir(), &tested)?;
+    }
+    let failed = tested.iter().any(|tested| tested.report().failed > 0);
+    print(&tested, ui);
+    Ok(if failed { Exit::Failed } else { Exit::Completed })
+}
+
+/// The tools of a folder, or those of them that are named.
+fn of_folder(
+    catalogue: &Catalogue,
+    folder: &Path,
+    names: &[String],
+    ui: &Ui,
+) -> Result<Vec<Subject>, Failure> {
+    let mut subjects = Vec::new();
+    let python = |name: &&Arc<str>| catalogue.metadata(name).is_some();
+    let known: Vec<&Arc<str>> = catalogue.names().filter(python).collect();
+    let broken = setup::broken(catalogue, None);
+    if !broken.is_empty() {
+        return Err(Failure::findings(Exit::Usage, broken));
+    }
+    unknown(names, |name| known.iter().any(|known| ***known == *name), &format!("in {}", folder.display()))?;
+    for name in
+        known.into_iter().filter(|name| names.is_empty() || names.iter().any(|named| **named == ***name))
+    {
+        let Some(tool) = catalogue.sketch(name) else { continue };
+        let file = samples::beside(Path::new(&*tool.source));
+        let lines = samples::read(&file, |line| too_large(ui, &file, line))?;
+        let calls = lines.into_iter().map(|line| (folder.to_owned(), line.sample)).collect();
+        subjects.push(Subject { name: name.to_string(), version: tool.version.clone(), samples: calls });
+    }
+    Ok(subjects)
+}
+
+/// Says that a call is left out.
+pub(super) fn too_large(ui: &Ui, file: &Path, line: usize) {
+    let place = format!("{}:{line}", file.display());
+    ui.note(&format!("{}: {place}: a call of more than 64 KiB is left out", ui.paint("1;33", "warning")));
+}
+
+/// The public tools of the library, or those of them that are named.
+fn of_library(
+    library: &Library,
+    store: Option<&Store>,
+    names: &[String],
+    here: &Path,
+) -> Result<Vec<Subject>, Failure> {
+    unknown(names, |name| library.public(name).is_some(), "in the library")?;
+    let mut subjects = Vec::new();
+    for (name, version) in library.offered(None) {
+        let wanted = if names.is_empty() {
+            library.resolve(&name) == &*name
+        } else {
+            names.contains(&name.to_string())
+        };
+        let Some(store) = store.filter(|_| wanted) else { continue };
+        let mut calls = Vec::new();
+        for call in &version.calls {
+            let text = library::text(store, &call.sample)?;
+            let sample: Sample = serde_json::from_str(&text).map_err(|error| {
+                let message = format!("a recorded call of `{name}` can't be read: {error}");
+                Failure::environment("C-03", "library-unreadable", &message)
+                    .help("use the selvedge that wrote it or a later one")
+            })?;
+            let folder = call.origin.as_ref().and_then(|origin| origin.folder.as_deref()).map(PathBuf::from);
+            calls.push((folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| here.to_owned()), sample));
+        }
+        subjects.push(Subject { name: name.to_string(), version: Arc::clone(&version.hash), samples: calls });
+    }
+    Ok(subjects)
+}
+
+fn unknown(names: &[String], known: impl Fn(&str) -> bool, place: &str) -> Result<(), Failure> {
+    match names.iter().find(|name| !known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::usage("A-17", "unknown-tool", &format!("there is no tool `{name}` {place}"))
+                .help("`selvedge tools list` lists the tools; `--dir DIR` takes those of a folder"))
+        }
+    }
+}
+
+async fn run(
+    config: &CatalogueConfig,
+    catalogue: &Catalogue,
+    subjects: Vec<Subject>,
+    ui: &Ui,
+) -> Result<Vec<Tested>, Failure> {
+    let names: Vec<&str> =
+        subjects.iter().filter(|subject| !subject.samples.is_empty()).map(|subject| &*subject.name).collect();
+    catalogue.prepare(&names).await?;
+    let (start, all) = (Instant::now(), subjects.len());
+    let mut done = Vec::with_capacity(all);
+    // A catalogue for each folder that calls start at: what tools may read depends on it.
+    let mut elsewhere: BTreeMap<PathBuf, (CatalogueConfig, Catalogue)> = BTreeMap::new();
+    for subject in subjects {
+        let mut verdicts = Vec::new();
+        let mut rest = &subject.samples[..];
+        while let Some((folder, _)) = rest.first() {
+            let like = rest.iter().take_while(|(other, _)| other == folder).count();
+            let (now, later) = rest.split_at(like);
+            let samples: Vec<Sample> = now.iter().map(|(_, sample)| sample.clone()).collect();
+            if !elsewhere.contains_key(folder) {
+                let mut there = config.clone();
+                there.workspace.clone_from(folder);
+                let loaded = match *folder == config.workspace {
+                    true => catalogue.clone(),
+                    false => Catalogue::load(there.clone()).await?,
+                };
+                elsewhere.insert(folder.clone(), (there, loaded));
+            }
+            if let Some((config, catalogue)) = elsewhere.get(folder) {
+                catalogue.prepare(&[&subject.name]).await?;
+                verdicts.extend(replay(config, catalogue, &subject.name, &samples).await?);
+            }
+            rest = later;
+        }
+        done.push(Tested { subject, verdicts });
+        if start.elapsed() > SILENCE && done.len() < all {
+            ui.note(&format!("tested {} of {all} tools", done.len()));
+        }
+    }
+    Ok(done)
+}
+
+/// The results belong to the history of the versions.
+fn keep(state: &Path, tested: &[Tested]) -> Result<(), Failure> {
+    let reports: Vec<(Arc<str>, Report)> = tested
+        .iter()
+        .filter(|tested| !tested.verdicts.is_empty())
+        .map(|tested| (Arc::clone(&tested.subject.version), tested.report()))
+        .collect();
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let store = Store::open(state, Mode::ReadWrite)?;
+    library::change(&store, |library| {
+        let mut change = Change::new(library);
+        for (version, report) in &reports {
+            let command = Command::Test { version: Arc::clone(version), report: report.clone() };
+            change.accept(command).map_err(|error| library::refused(&error))?;
+        }
+        Ok(Decided { events: change.into_events(), contents: Vec::new(), what: () })
+    })
+}
+
+fn print(all: &[Tested], ui: &Ui) {
+    let total = |of: fn(&Report) -> u32| all.iter().map(|tested| of(&tested.report())).sum::<u32>();
+    let (passed, failed, skipped) = (total(|r| r.passed), total(|r| r.failed), total(|r| r.skipped));
+    if ui.json {
+        let tools: Vec<Value> = all.iter().map(object).collect();
+        let object = json!({"tools": tools, "passed": passed, "failed": failed, "skipped": skipped});
+        ui.result(&format!("{object}\n"));
+        return;
+    }
+    let mut page = Page::new();
+    if all.is_empty() {
+        ui.note("no tools to test");
+        return;
+    }
+    let mut table = Table::new(&["NAME", "VERSION", "PASSED", "FAILED", "SKIPPED", ""], 5);
+    table.spare = Some(1);
+    for tested in all {
+        let Report { passed, failed, skipped, .. } = tested.report();
+        let remark = if tested.verdicts.is_empty() { "no recorded calls" } else { "" };
+        table.row([
+            (tested.subject.name.clone(), BOLD),
+            (short(&tested.subject.version).to_owned(), DIM),
+            (passed.to_string(), ""),
+            (failed.to_string(), if failed > 0 { RED } else { "" }),
+            (skipped.to_string(), if skipped > 0 { YELLOW } else { "" }),
+            (remark.to_owned(), DIM),
+        ]);
+    }
+    page.table(&table);
+    for tested in all {
+        for (n, (verdict, (_, sample))) in tested.verdicts.iter().zip(&tested.subject.samples).enumerate() {
+            let (word, style, why) = match verdict {
+                Verdict::Passed => continue,
+                Verdict::Failed(why) => ("failed", RED, why),
+                Verdict::Skipped(why) => ("skipped", YELLOW, why),
+            };
+            let note = sample.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+            page.gap();
+            let label = format!("{word}  {} call {}{note}", tested.subject.name, n + 1);
+            let label = page.paint(style, &crate::look::page::clean(&label));
+            page.line(&label);
+            page.labelled("", "", 2, &format!("arguments {}", sample.arguments), 2);
+            page.labelled("", "", 2, why, 6);
+        }
+    }
+    page.gap();
+    let tools = if all.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", all.len()) };
+    page.line(&format!("{tools}: {passed} passed, {failed} failed, {skipped} skipped"));
+    page.print(ui);
+}
+
+fn object(tested: &Tested) -> Value {
+    let Report { passed, failed, skipped, .. } = tested.report();
+    let call = |(verdict, (_, sample)): (&Verdict, &(PathBuf, Sample))| {
+        let (result, why) = match verdict {
+            Verdict::Passed => ("passed", None),
+            Verdict::Failed(why) => ("failed", Some(why)),
+            Verdict::Skipped(why) => ("skipped", Some(why)),
+        };
+        json!({"result": result, "why": why, "note": sample.note, "arguments": sample.arguments})
+    };
+    json!({
+        "name": tested.subject.name,
+        "version": tested.subject.version,
+        "passed": passed,
+        "failed": failed,
+        "skipped": skipped,
+        "calls": tested.verdicts.iter().zip(&tested.subject.samples).map(call).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,282 @@
+//! MCP servers: `[mcp.servers.NAME]` of a configuration file, and the JSON with `mcpServers` that other programs read
+//! as well (A-22, C-14).
+
+use super::hidden;
+use super::read::{EFFECTS, Reader};
+use selvedge_adapters::http::Secret;
+use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
+use selvedge_dialects::Finding;
+use selvedge_dialects::fields::{Fields, Shape};
+use selvedge_dialects::json::{Member, Node};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use url::Url;
+
+const MCP: Shape = Shape { what: "[mcp]", fields: &["servers"] };
+const FILE: Shape = Shape { what: "a file of MCP servers", fields: &["mcpServers"] };
+const SERVER: Shape = Shape {
+    what: "an MCP server",
+    fields: &[
+        "args",
+        "command",
+        "cwd",
+        "disabled",
+        "effects",
+        "env",
+        "headers",
+        "start_timeout_s",
+        "timeout_s",
+        "type",
+        "url",
+    ],
+};
+
+/// In what kind of file servers stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `selvedge.toml`, where no key stands (C-06).
+    Toml,
+    /// A file of `mcpServers`, which may be shared with programs that want keys in it.
+    Json,
+}
+
+impl Reader<'_> {
+    /// `[mcp]`.
+    pub(super) fn mcp(&mut self, node: &Node<'_>, servers: &mut BTreeMap<String, McpServer>) {
+        let Some(fields) = Fields::open(node, &MCP, "C-14", self.diagnostics) else { return };
+        let members = self.members(&fields, "servers");
+        self.servers(members, Form::Toml, servers);
+    }
+
+    /// A file of `mcpServers`.
+    pub(super) fn mcp_file(&mut self, root: &Node<'_>, servers: &mut BTreeMap<String, McpServer>) {
+        let Some(fields) = Fields::open(root, &FILE, "A-22", self.diagnostics) else { return };
+        let help = "write {\"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}}";
+        if fields.required("mcpServers", "A-22", help, self.diagnostics).is_some() {
+            let members = self.members(&fields, "mcpServers");
+            self.servers(members, Form::Json, servers);
+        }
+    }
+
+    fn servers(&mut self, members: &[Member<'_>], form: Form, servers: &mut BTreeMap<String, McpServer>) {
+        for member in members {
+            let name = member.key.as_ref();
+            if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                let message = "the name of an MCP server must not be empty or have white space in it";
+                self.diagnostics.push(
+                    Finding::error("A-22", "bad-server-name", member.key_span, message)
+                        .help("its tools are called NAME__TOOL: choose a short word"),
+                );
+                continue;
+            }
+            let Some(server) = self.server(member, form) else { continue };
+            match server {
+                Some(server) => drop(servers.insert(name.to_owned(), server)),
+                // A server that is switched off here is off, wherever else it is configured.
+                None => drop(servers.remove(name)),
+            }
+        }
+    }
+
+    /// One server; the inner `None`: it is switched off.
+    fn server(&mut self, member: &Member<'_>, form: Form) -> Option<Option<McpServer>> {
+        let fields = Fields::open(&member.value, &SERVER, "C-14", self.diagnostics)?;
+        if fields.boolean("disabled", "C-14", self.diagnostics).is_some_and(|off| off.value) {
+            return Some(None);
+        }
+        let mut words = Words { form, ..Words::default() };
+        let kind = fields.name("type", "C-14", self.diagnostics);
+        if let Some(kind) = kind.filter(|kind| !["stdio", "http", "streamable-http"].contains(&&*kind.value)) {
+            let message = format!("an MCP server can't be reached over `{}`", kind.value);
+            self.diagnostics.push(
+                Finding::error("A-22", "unknown-transport", kind.span, message)
+                    .help("there are \"stdio\" and \"http\" (streamable HTTP); leave `type` out"),
+            );
+        }
+        let command = fields.given("command");
+        let reached = match (command, fields.given("url")) {
+            (Some(command), None) => self.command_line(&fields, command, &mut words)?,
+            (None, Some(url)) => {
+                let Some(text) = url.as_str() else {
+                    self.wrong(url, "url", "an address", "write url = \"https://HOST/mcp\"");
+                    return None;
+                };
+                let url = words.expanded(text);
+                words.secrets_of_url(&url);
+                Reached::Url { url: Hidden(url), headers: self.table(&fields, "headers", &mut words) }
+            }
+            _ => {
+                let message = "an MCP server needs either `command` or `url`";
+                self.diagnostics.push(
+                    Finding::error("C-14", "no-command-or-url", member.key_span, message)
+                        .help("write the program that is the server, or the address where it is"),
+                );
+                return None;
+            }
+        };
+        let timeout = fields.seconds("timeout_s", "C-14", false, self.diagnostics);
+        let start_timeout = fields.seconds("start_timeout_s", "C-14", false, self.diagnostics);
+        Some(Some(McpServer {
+            name: Arc::from(member.key.as_ref()),
+            reached,
+            effects: self.effects(&fields),
+            timeout_s: timeout.map(|time| time.value.as_secs_f64()),
+            start_timeout: start_timeout.map_or(McpServer::START_TIMEOUT, |time| time.value),
+            secrets: words.secrets,
+            unset: words.unset,
+        }))
+    }
+
+    /// `command` with `args`, or both in one list.
+    fn command_line(
+        &mut self,
+        fields: &Fields<'_, '_>,
+        command: &Node<'_>,
+        words: &mut Words,
+    ) -> Option<Reached> {
+        let mut line: Vec<Arc<str>> = match command.as_str() {
+            Some(program) => vec![program.into()],
+            None => self.texts(command, "command")?,
+        };
+        if let Some(args) = fields.given("args") {
+            line.extend(self.texts(args, "args")?);
+        }
+        if line.first().is_none_or(|program| program.trim().is_empty()) {
+            self.wrong(command, "command", "a program", "write command = \"PROGRAM\" and args = [\"…\"]");
+            return None;
+        }
+        let mut line = line.iter().map(|word| words.expanded(word));
+        let program = line.next()?;
+        let args = line.map(Hidden).collect();
+        let cwd = fields.name("cwd", "C-14", self.diagnostics);
+        let dir = cwd.map_or_else(
+            || self.folder.to_owned(),
+            |cwd| self.folder.join(words.expanded(&cwd.value)),
+        );
+        let dir = crate::environment::absolute(&dir);
+        Some(Reached::Command { program, args, env: self.table(fields, "env", words), dir })
+    }
+
+    /// `env` and `headers`: texts by name, among which keys may be.
+    fn table(
+        &mut self,
+        fields: &Fields<'_, '_>,
+        field: &'static str,
+        words: &mut Words,
+    ) -> BTreeMap<String, Hidden> {
+        let mut table = BTreeMap::new();
+        for member in self.members(fields, field) {
+            let Some(text) = member.value.as_str() else {
+                // What stands there may be a key: it is not shown.
+                let message = format!("the values of `{field}` must be strings");
+                self.diagnostics.push(
+                    Finding::error("C-14", "wrong-type", member.key_span, message)
+                        .help("write the value in quotes"),
+                );
+                continue;
+            };
+            let secret = hidden::may_be_secret(&member.key);
+            if secret && words.form == Form::Toml && !text.is_empty() && !text.contains("${") {
+                let message = format!("`{}`: keys don't stand in configuration files", member.key);
+                let help = "put the key into a variable of the environment, and write \"${NAME}\"";
+                self.diagnostics
+                    .push(Finding::error("C-06", "key-in-config", member.key_span, message).help(help));
+                continue;
+            }
+            let value = words.expanded(text);
+            if secret {
+                words.secret(&value);
+            }
+            table.insert(member.key.to_string(), Hidden(value));
+        }
+        table
+    }
+
+    /// `effects`: of all tools of the server, or by tool (E-22).
+    fn effects(&mut self, fields: &Fields<'_, '_>) -> EffectsRule {
+        let Some(node) = fields.given("effects") else { return EffectsRule::default() };
+        let Some(tools) = node.as_object() else {
+            let all = fields.choice("effects", "E-22", &EFFECTS, self.diagnostics);
+            return EffectsRule { all: all.map(|all| all.value), ..EffectsRule::default() };
+        };
+        let mut rule = EffectsRule::default();
+        for tool in tools {
+            match EFFECTS.iter().find(|(name, _)| tool.value.as_str() == Some(name)) {
+                Some((_, effects)) => drop(rule.by_tool.insert(tool.key.to_string(), *effects)),
+                None => self.wrong(
+                    &tool.value,
+                    "effects",
+                    "\"pure\", \"read\", \"idempotent\" or \"write\"",
+                    "write one of them, for all tools or by tool",
+                ),
+            }
+        }
+        rule
+    }
+}
+
+/// The texts of a server's table, variables in place.
+struct Words {
+    form: Form,
+    unset: Vec<String>,
+    secrets: Vec<Secret>,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self { form: Form::Toml, unset: Vec::new(), secrets: Vec::new() }
+    }
+}
+
+impl Words {
+    /// `${NAME}` and `${NAME:-DEFAULT}` as other programs that read such files have them. A `$` by itself is one.
+    fn expanded(&mut self, text: &str) -> String {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once("${") {
+            expanded.push_str(before);
+            let inner = behind.split_once('}').map(|(inner, after)| (inner.split_once(":-"), inner, after));
+            let Some((default, inner, after)) = inner else {
+                expanded.push_str("${");
+                rest = behind;
+                continue;
+            };
+            let name = default.map_or(inner, |(name, _)| name);
+            match (std::env::var(name).ok().filter(|value| !value.is_empty()), default) {
+                (Some(value), _) => {
+                    if hidden::may_be_secret(name) {
+                        self.secret(&value);
+                    }
+                    expanded.push_str(&value);
+                }
+                (None, Some((_, default))) => expanded.push_str(default),
+                (None, None) => self.unset.push(name.to_owned()),
+            }
+            rest = after;
+        }
+        expanded.push_str(rest);
+        expanded
+    }
+
+    /// A key, and what follows its scheme in a header: `Bearer KEY`.
+    fn secret(&mut self, value: &str) {
+        for value in [Some(value), value.rsplit_once(' ').map(|(_, last)| last)].into_iter().flatten() {
+            let secret = Secret::new(value);
+            if !value.trim().is_empty() && !self.secrets.contains(&secret) {
+                self.secrets.push(secret);
+            }
+        }
+    }
+
+    fn secrets_of_url(&mut self, url: &str) {
+        let Ok(url) = Url::parse(url) else { return };
+        if let Some(password) = url.password() {
+            self.secret(password);
+        }
+        for (name, value) in url.query_pairs() {
+            if hidden::may_be_secret(&name) {
+                self.secret(&value);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The rungs of the ladder in words, for people, and as JSON.
+
+use super::{Rung, Spent, What};
+use crate::look::time;
+use crate::progress::seconds;
+use crate::ui::one_line;
+use selvedge_engine::graph::INTERNAL;
+use selvedge_engine::{Action, Chooser, Fault};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Ids that a line lists.
+const LISTED: usize = 12;
+
+impl What {
+    /// The word that stands before it, of at most seven letters.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            What::Retry { .. } => "retry",
+            What::Fault { .. } => "fault",
+            What::Action { action: Action::GiveUp, .. } => "give up",
+            What::Action { .. } => "mend",
+            What::Planned { .. } => "plan",
+            What::Skipped { .. } => "skip",
+            What::Ended { fault: None } => "done",
+            What::Ended { fault: Some(_) } => "fail",
+        }
+    }
+
+    /// What happened, in a line.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            What::Retry { reason, after_ms } => {
+                let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                format!("again in {wait}: {reason}")
+            }
+            What::Fault { tool, fault } => {
+                let of = match tool.as_deref() {
+                    None => "the model's answer: ".to_owned(),
+                    Some(tool) if tool.starts_with(INTERNAL) => "the new steps: ".to_owned(),
+                    Some(tool) => format!("{tool}: "),
+                };
+                format!("{of}{}", self::fault(fault))
+            }
+            What::Action { action, by, reason, tool, strategy, spent } => {
+                let how: String = [tool, strategy].into_iter().flatten().map(|how| format!(" {how}")).collect();
+                let action = action.name().replace('_', " ");
+                format!("{action}{how}, by {}: {reason}{}", chooser(*by), cost(spent))
+            }
+            What::Planned { steps, spent } if steps.is_empty() => {
+                format!("other steps from here on{}", cost(spent))
+            }
+            What::Planned { steps, spent } => {
+                let listed: Vec<&str> = steps.iter().take(LISTED).map(|id| &**id).collect();
+                let more = if steps.len() > LISTED { ", …" } else { "" };
+                format!("{} from here on: {}{more}{}", count(steps.len()), listed.join(", "), cost(spent))
+            }
+            What::Skipped { because } => format!("may depend on {because}, which has no result"),
+            What::Ended { fault: None } => "succeeded after all".to_owned(),
+            What::Ended { fault: Some(fault) } => self::fault(fault),
+        }
+    }
+}
+
+/// Who decided, in words.
+pub(crate) fn chooser(by: Chooser) -> &'static str {
+    match by {
+        Chooser::Model => "the model",
+        Chooser::Ladder => "the ladder",
+        Chooser::Default => "default",
+    }
+}
+
+fn count(steps: usize) -> String {
+    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
+}
+
+fn fault(fault: &Fault) -> String {
+    format!("{}: {}", fault.kind.name(), fault.message)
+}
+
+/// ` (1 model call, 300+40 tokens, cost 0.01)`; nothing if no model was asked.
+fn cost(spent: &Spent) -> String {
+    if spent.calls == 0 { String::new() } else { format!(" ({})", used(spent)) }
+}
+
+/// What models used, in words.
+fn used(spent: &Spent) -> String {
+    let calls = if spent.calls == 1 { "1 model call" } else { &format!("{} model calls", spent.calls) };
+    let mut text = format!("{calls}, {}+{} tokens", spent.tokens.input, spent.tokens.output);
+    if spent.tokens.cost > 0.0 {
+        text.push_str(&format!(", cost {}", spent.tokens.shown_cost()));
+    }
+    text
+}
+
+impl Rung {
+    /// As an object: `{n, at, node, what, …}`.
+    pub(crate) fn json(&self) -> Value {
+        let mut object = json!({"n": self.n, "at": time::rfc3339(self.at), "node": self.node});
+        let more = match &self.what {
+            What::Retry { reason, after_ms } => {
+                json!({"what": "retry", "reason": reason, "after_ms": after_ms})
+            }
+            What::Fault { tool, fault } => json!({"what": "fault", "tool": tool, "fault": fault}),
+            What::Action { action, by, reason, tool, strategy, spent } => json!({
+                "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
+                "strategy": strategy, "usage": usage(spent),
+            }),
+            What::Planned { steps, spent } => {
+                json!({"what": "planned", "steps": steps, "usage": usage(spent)})
+            }
+            What::Skipped { because } => json!({"what": "skipped", "because": because}),
+            What::Ended { fault: None } => json!({"what": "succeeded"}),
+            What::Ended { fault: Some(fault) } => json!({"what": "failed", "fault": fault}),
+        };
+        if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+            object.extend(more);
+        }
+        object
+    }
+}
+
+/// C-02's `usage`, of models.
+fn usage(spent: &Spent) -> Value {
+    json!({
+        "model_calls": spent.calls, "input_tokens": spent.tokens.input,
+        "output_tokens": spent.tokens.output, "cost": spent.tokens.shown_cost(),
+    })
+}
+
+/// Characters of a fault in the digest; nodes that it lists.
+const SHORT: usize = 100;
+const NODES: usize = 10;
+
+/// What was done about what failed, a line for each node, for the end of a run: which step failed, what was done, what
+/// it cost (D-22).
+pub(crate) fn digest(rungs: &[Rung], run: &str) -> Vec<String> {
+    let mut nodes: Vec<(&Arc<str>, Vec<&What>)> = Vec::new();
+    let mut skipped: Vec<&str> = Vec::new();
+    for rung in rungs {
+        match (&rung.what, nodes.iter_mut().find(|(node, _)| **node == rung.node)) {
+            (What::Skipped { .. }, _) => skipped.push(&rung.node),
+            (what, Some((_, whats))) => whats.push(what),
+            (what, None) => nodes.push((&rung.node, vec![what])),
+        }
+    }
+    let mut lines: Vec<String> =
+        nodes.iter().take(NODES).map(|(node, whats)| format!("{node}: {}", of_node(whats))).collect();
+    if !skipped.is_empty() {
+        let more = if skipped.len() > LISTED { ", …" } else { "" };
+        let listed = skipped.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+        lines.push(format!("skipped, because they may depend on what failed: {listed}{more}"));
+    }
+    if nodes.len() > NODES {
+        lines.push(format!("… {} more nodes: selvedge explain {run}", nodes.len() - NODES));
+    }
+    lines
+}
+
+/// The way of one node: its first fault, what was done, how it ended, what it cost.
+fn of_node(whats: &[&What]) -> String {
+    let (mut parts, mut spent) = (Vec::new(), Spent::default());
+    let mut failed = false;
+    for what in whats {
+        match what {
+            What::Retry { .. } => match parts.last_mut() {
+                Some(last) if *last == "again" => {}
+                _ => parts.push("again".to_owned()),
+            },
+            What::Fault { tool: Some(tool), fault } if !failed && !tool.starts_with(INTERNAL) => {
+                failed = true;
+                parts.push(format!("{tool} failed ({})", one_line(&self::fault(fault), SHORT)));
+            }
+            What::Fault { .. } | What::Skipped { .. } => {}
+            What::Action { action, tool, spent: more, .. } => {
+                spent.add(more);
+                let tool = tool.iter().map(|tool| format!(" {tool}")).collect::<String>();
+                parts.push(format!("{}{tool}", action.name().replace('_', " ")));
+            }
+            What::Planned { steps, spent: more } => {
+                spent.add(more);
+                parts.push(format!("{} planned", count(steps.len())));
+            }
+            What::Ended { fault: None } => parts.push("succeeded".to_owned()),
+            What::Ended { fault: Some(_) } => parts.push("failed".to_owned()),
+        }
+    }
+    let cost = if spent.calls == 0 { String::new() } else { format!("; {}", used(&spent)) };
+    format!("{}{cost}", parts.join(" → "))
+}

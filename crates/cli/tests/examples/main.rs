@@ -1,0 +1,13 @@
+//! The examples run to their end as their READMEs say, with the scripted replies in place of a model.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "clippy knows test functions, but not their helpers"
+)]
+
+mod plans;
+mod steps;
+mod tools;
+mod world;

@@ -1,0 +1,126 @@
+//! Step tasks: a list of tool calls that refer to each other's outputs, and what happens when one fails (rules `D`).
+//!
+//! [`read`] makes a typed [`StepsDoc`] of a document's JSON; [`compile`] checks it as a whole and lowers it.
+//! [`compile_more`] does the same with steps that a model wrote while the task ran.
+
+mod arguments;
+mod check;
+mod doc;
+mod lower;
+mod prompts;
+mod read;
+mod read_step;
+mod replan;
+
+pub use doc::{Alternative, Means, Parameters, Recovery, Siblings, Step, StepsDoc};
+pub use read::read;
+pub use replan::{compile_more, compiler};
+
+use crate::compile::ToolSource;
+use crate::plan::inputs;
+use crate::{Diagnostics, Finding, Source};
+use check::Scope;
+use lower::{Lowering, PLANNER};
+use replan::Context;
+use selvedge_engine::Graph;
+use selvedge_engine::schedule::Schedule;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The model roles that a task can't do without: that of the planner, if it has no steps (C-08, D-21).
+pub fn models(document: &StepsDoc) -> Vec<Arc<str>> {
+    if document.steps.is_some() { Vec::new() } else { vec![PLANNER.into()] }
+}
+
+/// The model roles that a task uses if a model is there (D-17).
+pub fn optional_models(document: &StepsDoc, means: &Means) -> Vec<Arc<str>> {
+    match may_ask(document, &Means { model: true, ..*means }) {
+        true => vec![lower::REFLECTION.into(), PLANNER.into()],
+        false => Vec::new(),
+    }
+}
+
+/// Whether a model decides what happens after a fault (D-17).
+fn may_ask(document: &StepsDoc, means: &Means) -> bool {
+    means.model && document.recovery_with(means).model != Some(false)
+}
+
+/// The initial metadata of a run (`D-01`), as [`crate::plan::initial_metadata`] has it.
+pub fn initial_metadata(
+    document: &StepsDoc,
+    given: &Map<String, Value>,
+    diagnostics: &mut Diagnostics,
+) -> Map<String, Value> {
+    inputs::layer(&document.inputs, &document.metadata, given, diagnostics)
+}
+
+/// Checks a step task as a whole and lowers it; `None` if anything is an error.
+///
+/// With a model, all of `tools` go into the graph: it may choose among them (D-17, D-21).
+pub fn compile(
+    document: &StepsDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    means: &Means,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
+    let mut names: HashSet<&str> = initial.keys().map(String::as_str).collect();
+    names.extend(document.inputs.iter().map(|input| input.name.value.as_ref()));
+    names.extend(document.metadata.keys().map(String::as_str));
+    let context = Context::of(document, &names, means);
+    let scope = Scope { names: Some(names), earlier: Vec::new(), for_model: false };
+    let steps = document.steps.as_deref().unwrap_or_default();
+    check::check(Some(&document.task), steps, scope, source, tools, diagnostics);
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let planned = document.steps.is_none();
+    let model = planned || may_ask(document, means);
+    let mut graph =
+        Graph { name: document.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
+    let mut chosen = document.tools();
+    if model {
+        chosen.extend(tools.available().into_iter().map(Arc::from));
+    }
+    graph.tools = chosen.into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))).collect();
+    let recovery = document.recovery_with(means);
+    let model = model && recovery.model != Some(false);
+    let lowering = Lowering { task: &document.task.value, recovery, model, context: &context };
+    match planned {
+        true => drop(graph.nodes.push(lowering.planned(graph.tools.len())?)),
+        false => {
+            for step in steps {
+                graph.nodes.push(lowering.step(step)?);
+            }
+        }
+    }
+    if graph.nodes.values().any(|node| node.body.compiler.is_some()) {
+        graph.tools.insert(compiler().name.clone(), compiler());
+    }
+    // Holds by construction; a graph for which it did not must never run (E-11).
+    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
+        let finding = Finding::error("E-11", "race", document.span.opening(), race.to_string());
+        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
+        return None;
+    }
+    Some(graph)
+}
+
+/// The kinds of objects in a step task, by their names in its JSON Schema.
+#[cfg(test)]
+pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 7] {
+    [
+        ("task", read::TASK),
+        ("step", read_step::STEP),
+        ("alternative", read_step::ALTERNATIVE),
+        ("recovery", read::RECOVERY),
+        ("input", inputs::INPUT),
+        ("budget", crate::plan::shapes::BUDGET),
+        ("retry", crate::plan::shapes::RETRY),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

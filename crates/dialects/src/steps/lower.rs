@@ -1,0 +1,339 @@
+//! Lowering a checked step task to the engine's graph (D-14 … D-21).
+//!
+//! A step is a node whose flow is its call and, behind the call's fault, the whole way of recovery:
+//!
+//! ```text
+//! call ─fault→ turn → brief → reflect → decide ─┬ retry, other tool, repair → try ─fault→ turn
+//!                └ rounds used up ──────→ decide ├ replan with steps → compile ─refused→ ask → plan → compile
+//!                                                ├ replan without → ask            └ → splice
+//!                                                └ give up: the fault is the node's
+//! ```
+//!
+//! Without a model `turn` leads to `decide` at once, which climbs the ladder of alternatives; without those either,
+//! the node is its call alone.
+
+use super::doc::{Recovery, Siblings, Step};
+use super::prompts;
+use super::replan::{Context, compiler};
+use crate::plan::ToolEffects;
+use selvedge_engine::graph::{
+    Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery as Limits,
+    Retry,
+};
+use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::{Effects, Ix, LeafIx, ReplySchema, Table};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The role that reflects (A-26).
+pub(super) const REFLECTION: &str = "reflection";
+/// The role that plans (A-26).
+pub(super) const PLANNER: &str = "planner";
+/// How often refused steps go back to the model (D-21).
+const TRIES: u32 = 3;
+/// From so many tools on, a plan is made in two stages (D-21).
+const MANY_TOOLS: usize = 10;
+/// The id of the node that plans; no step can have it, as no placeholder can say it.
+const PLAN_NODE: &str = "(plan)";
+
+/// What all steps of a task are lowered with.
+pub(super) struct Lowering<'a> {
+    /// The task's text, a template.
+    pub(super) task: &'a str,
+    /// Settings in force.
+    pub(super) recovery: Recovery,
+    /// Whether a model may decide.
+    pub(super) model: bool,
+    /// What replans are compiled with.
+    pub(super) context: &'a Context,
+}
+
+/// A leaf by name, with edges by name; `OUT` ends the flow.
+type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
+const OUT: &str = "";
+
+impl Lowering<'_> {
+    /// The settings as the engine has them, defaults filled in (D-19).
+    fn limits(&self, alternatives: Vec<Alternative>) -> Limits {
+        let (says, usual) = (self.recovery, Limits::default());
+        Limits {
+            model: self.model,
+            retries: says.retries.unwrap_or(usual.retries),
+            repairs: says.repairs.unwrap_or(usual.repairs),
+            replans: says.replans.unwrap_or(usual.replans),
+            consecutive_failures: says.consecutive_failures.unwrap_or(usual.consecutive_failures),
+            reflections: says.reflections.unwrap_or(usual.reflections),
+            alternatives,
+        }
+    }
+
+    /// The node of a step; `None` if a template does not parse, which the checker has said.
+    pub(super) fn step(&self, step: &Step) -> Option<Node> {
+        let mut alternatives = Vec::with_capacity(step.alternatives.len());
+        for alternative in &step.alternatives {
+            let args = match &alternative.parameters {
+                Some(parameters) => Some(JsonTemplate::parse(&parameters.root.to_value()).ok()?),
+                None => None,
+            };
+            alternatives.push(Alternative { tool: alternative.tool.value.clone(), args });
+        }
+        let ladder = !alternatives.is_empty();
+        let limits = self.limits(alternatives);
+        let body = self.flow_of(step, &limits, ladder)?;
+        Some(Node {
+            id: step.id.value.clone(),
+            name: step.name.clone(),
+            body,
+            on_error: match self.recovery.siblings.unwrap_or_default() {
+                Siblings::Finish => OnError::Finish,
+                Siblings::Hold => OnError::Fail,
+            },
+            effects: step.effects.as_ref().map(|effects| effects_of(effects.value)),
+            on_missing: step.on_missing,
+            tool: Some(step.tool.value.clone()),
+            after: step.depends_on.iter().map(|id| id.value.clone()).collect(),
+            recovery: Some(Arc::new(limits)),
+        })
+    }
+
+    fn flow_of(&self, step: &Step, limits: &Limits, ladder: bool) -> Option<Flow> {
+        let args = step.parameters.as_ref().map_or_else(empty, |given| given.root.to_value());
+        let args = JsonTemplate::parse(&args).ok()?;
+        let (retry, timeout_s) = (retry(step), step.timeout.as_ref().map(|limit| limit.value.as_secs_f64()));
+        let call = Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s });
+        if !self.model && !ladder {
+            return Some(flow(vec![("call", call, Vec::new())], false));
+        }
+        let mut drafts: Vec<Draft> = vec![
+            ("call", call, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]),
+            ("turn", Act::Turn, self.after_turn()),
+        ];
+        if self.model {
+            drafts.push(("brief", self.brief(step), vec![(Guard::Always, "reflect")]));
+            let reflect = infer(REFLECTION, "reflection", reflection_schema());
+            drafts.push(("reflect", reflect, both("decide")));
+        }
+        let replans = self.model && limits.replans > 0;
+        drafts.push(("decide", Act::Decide, self.after_decision(replans)));
+        drafts.push(("try", Act::Try { retry, timeout_s }, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]));
+        if replans {
+            self.replan(&mut drafts)?;
+        }
+        Some(flow(drafts, replans))
+    }
+
+    fn after_turn(&self) -> Vec<(Guard, &'static str)> {
+        match self.model {
+            true => vec![(Guard::Exhausted, "decide"), (Guard::Always, "brief")],
+            false => vec![(Guard::Always, "decide")],
+        }
+    }
+
+    fn after_decision(&self, replans: bool) -> Vec<(Guard, &'static str)> {
+        let tries = [Action::RetryWithParams, Action::RetryWithTool, Action::RepairStep];
+        let mut edges: Vec<(Guard, &'static str)> =
+            tries.into_iter().map(|action| (Guard::Act(action), "try")).collect();
+        if replans {
+            edges.extend([(Guard::Steps, "compile"), (Guard::Act(Action::Replan), "ask")]);
+        }
+        edges.push((Guard::Always, OUT));
+        edges
+    }
+
+    fn brief(&self, step: &Step) -> Act {
+        let facts = vec![
+            Fact::Step(definition(step)),
+            Fact::Parameters,
+            Fact::Fault,
+            Fact::Tool,
+            Fact::Tools,
+            Fact::Metadata,
+            Fact::Left,
+        ];
+        Act::Brief { text: Template::exactly(prompts::REFLECT), facts }
+    }
+
+    /// Other steps from here on: those of the decision, else those that the model is asked for (D-20).
+    fn replan(&self, drafts: &mut Vec<Draft>) -> Option<()> {
+        let facts = vec![Fact::Results, Fact::Metadata, Fact::Tools, Fact::Diagnostics];
+        let text = self.with_task(prompts::REPLAN)?;
+        drafts.push(("ask", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
+        drafts.push(("plan", infer(PLANNER, "steps", steps_schema()), both_to("decide", "compile")));
+        self.compile(drafts, "decide", "ask");
+        Some(())
+    }
+
+    /// Steps of the last reply as nodes, in the place of this one and of what follows it.
+    fn compile(&self, drafts: &mut Vec<Draft>, exhausted: &'static str, refused: &'static str) {
+        let compile = Act::Compile { context: self.context.to_map(), tries: TRIES };
+        let edges =
+            vec![(Guard::Exhausted, exhausted), (Guard::Fault, refused), (Guard::Always, "splice")];
+        drafts.push(("compile", compile, edges));
+        drafts.push(("splice", Act::Splice, Vec::new()));
+    }
+
+    /// Instructions, how steps are written, and the task, which is a template.
+    fn with_task(&self, instructions: &str) -> Option<Template> {
+        let fixed = format!("{instructions}\n\n{}\n\n{}\n", prompts::STEPS, prompts::TASK);
+        let fixed = Template::exactly(&fixed);
+        Template::parse(&format!("{}{}", fixed.source(), self.task)).ok()
+    }
+
+    /// A task that a model plans (D-21): one node that makes way for what it has planned.
+    pub(super) fn planned(&self, tools: usize) -> Option<Node> {
+        let mut drafts: Vec<Draft> = Vec::new();
+        let many = tools >= MANY_TOOLS;
+        if many {
+            let text = format!("{}\n\n{}\n", prompts::CHOOSE, prompts::TASK);
+            let text = Template::parse(&format!("{}{}", Template::exactly(&text).source(), self.task)).ok()?;
+            let facts = vec![Fact::ToolNames, Fact::Metadata];
+            drafts.push(("survey", Act::Brief { text, facts }, vec![(Guard::Always, "choose")]));
+            // Whoever can't choose plans with all of them.
+            drafts.push(("choose", infer(PLANNER, "tool_choice", choice_schema()), both("brief")));
+        }
+        let tools = if many { Fact::Chosen } else { Fact::Tools };
+        let facts = vec![tools, Fact::Metadata, Fact::Diagnostics];
+        let text = self.with_task(prompts::PLAN)?;
+        drafts.push(("brief", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
+        let plan = infer(PLANNER, "steps", steps_schema());
+        drafts.push(("plan", plan, vec![(Guard::Always, "compile")]));
+        self.compile(&mut drafts, OUT, "brief");
+        Some(Node {
+            id: PLAN_NODE.into(),
+            name: "plans the task".into(),
+            body: flow(drafts, true),
+            on_error: OnError::Fail,
+            effects: None,
+            on_missing: OnMissing::Fault,
+            tool: None,
+            after: Vec::new(),
+            recovery: None,
+        })
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+/// Transient retries (P-24, D-17). Unwritten, it is the engine that knows how many there are: it depends on what the
+/// tool that is called does to the world.
+fn retry(step: &Step) -> Retry {
+    let written = step.retry.as_ref().map(|retry| retry.value);
+    Retry {
+        max: written.map(|retry| retry.max),
+        backoff_s: written.and_then(|retry| retry.backoff).map(|backoff| backoff.as_secs_f64()),
+    }
+}
+
+pub(super) fn effects_of(effects: ToolEffects) -> Effects {
+    match effects {
+        ToolEffects::Pure => Effects::Pure,
+        ToolEffects::Read => Effects::Read,
+        ToolEffects::Idempotent => Effects::Idempotent,
+        ToolEffects::Write => Effects::Write,
+    }
+}
+
+/// The step as its document has it, for the model.
+fn definition(step: &Step) -> Value {
+    let mut definition = json!({
+        "step_id": step.id.value, "step_name": step.name, "tool_id": step.tool.value,
+        "parameters": step.parameters.as_ref().map_or_else(empty, |given| given.root.to_value()),
+    });
+    let Some(fields) = definition.as_object_mut() else { return definition };
+    if !step.depends_on.is_empty() {
+        let ids = step.depends_on.iter().map(|id| json!(id.value));
+        fields.insert("depends_on".to_owned(), ids.collect());
+    }
+    if !step.alternatives.is_empty() {
+        let alternatives = step.alternatives.iter().map(|alternative| match &alternative.parameters {
+            None => json!(alternative.tool.value),
+            Some(given) => json!({"tool_id": alternative.tool.value, "parameters": given.root.to_value()}),
+        });
+        fields.insert("alternatives".to_owned(), alternatives.collect());
+    }
+    definition
+}
+
+/// The same way on after a fault and after a success.
+fn both(to: &'static str) -> Vec<(Guard, &'static str)> {
+    both_to(to, to)
+}
+
+fn both_to(fault: &'static str, success: &'static str) -> Vec<(Guard, &'static str)> {
+    vec![(Guard::Fault, fault), (Guard::Always, success)]
+}
+
+fn infer(role: &str, name: &str, schema: Value) -> Act {
+    Act::Infer(Infer {
+        model: Some(role.into()),
+        schema: Some(ReplySchema { name: name.into(), schema }),
+        ..Infer::default()
+    })
+}
+
+/// The schema `reflection` (D-17). What an action needs is checked when it is taken.
+fn reflection_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "action": {
+                "type": "string",
+                "enum": ["retry_with_params", "retry_with_tool", "repair_step", "replan", "give_up"],
+            },
+            "parameters": {"type": ["object", "string", "null"]},
+            "tool_id": {"type": ["string", "null"]},
+            "step": {"type": ["object", "null"]},
+            "strategy": {"type": ["string", "null"]},
+            "steps": {"type": ["array", "null"], "items": {"type": "object"}},
+            "reason": {"type": "string"},
+        },
+        "required": ["action"],
+    })
+}
+
+/// The schema `steps` (D-23). What is wrong inside a step goes back as diagnostics.
+fn steps_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "steps": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "step_id": {"type": ["string", "integer"]},
+                        "step_name": {"type": "string"},
+                        "tool_id": {"type": "string"},
+                        "parameters": {"type": ["object", "string"]},
+                        "depends_on": {"type": "array"},
+                        "alternatives": {"type": "array"},
+                    },
+                },
+            },
+        },
+        "required": ["steps"],
+    })
+}
+
+/// The schema `tool_choice` (D-21).
+fn choice_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"tools": {"type": "array", "items": {"type": "string"}}},
+        "required": ["tools"],
+    })
+}
+
+/// Names to indices. A flow that compiles names who does it.
+fn flow(drafts: Vec<Draft>, compiles: bool) -> Flow {
+    let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
+    let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
+    let mut leaves = Table::with_capacity(drafts.len());
+    for (name, act, edges) in drafts {
+        let next = edges.into_iter().map(|(when, to)| Edge { when, to: find(to) }).collect();
+        leaves.push(Leaf { name: name.into(), act, next });
+    }
+    Flow { leaves, compiler: compiles.then(|| compiler().name.clone()), ..Flow::default() }
+}

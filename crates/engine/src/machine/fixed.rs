@@ -1,0 +1,202 @@
+//! Fixed calls: the ones that the graph names, not a model's reply (P-13, D-14): a node's own, the one that its
+//! recovery decided on, and the compiler's.
+
+use super::outcomes::call_id;
+use super::scope::Scope;
+use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
+use crate::effect::{EffectId, Effects, Failure, Outcome};
+use crate::event::Event;
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Act, Retry};
+use crate::ids::{LeafIx, NodeIx};
+use crate::message::ToolCall;
+use crate::template::JsonTemplate;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl State {
+    /// The tool that the leaf calls, if it is a fixed call.
+    pub(crate) fn fixed_tool(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<Arc<str>> {
+        let flow = &self.graph.nodes[node].body;
+        match &flow.leaves[leaf].act {
+            Act::Call(call) => Some(call.tool.clone()),
+            Act::Try { .. } => self.tool_to_try(node, frame),
+            Act::Compile { .. } => flow.compiler.clone(),
+            _ => None,
+        }
+    }
+
+    /// Until when a fixed call that has not begun is held back; `None`: it may begin.
+    pub(crate) fn fixed_gate(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        leaf: LeafIx,
+    ) -> Option<crate::schedule::Until> {
+        let def = &self.graph.nodes[node];
+        let effects = match &def.body.leaves[leaf].act {
+            Act::Call(call) => self.graph.effects(def, &call.tool),
+            _ => self.graph.effects(def, &self.fixed_tool(node, frame, leaf)?),
+        };
+        self.world_gate(node, effects)
+    }
+
+    /// Resolves a fixed call's arguments and requests it, refuses it, or fails (P-13).
+    pub(crate) fn begin_fixed(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Event {
+        let def = &self.graph.nodes[node];
+        let Some(tool) = self.fixed_tool(node, frame, leaf) else {
+            return self.failed(node, Fault::new(FaultKind::UnknownTool, "there is nothing to call"));
+        };
+        let arguments = match self.fixed_arguments(node, frame, leaf) {
+            Ok(arguments) => arguments,
+            Err(fault) => return self.failed(node, fault),
+        };
+        let effect = self.effect_id(node, frame, leaf, None, 1);
+        let effects = self.graph.effects(def, &tool);
+        let call = ToolCall { id: call_id(&effect).into(), name: tool, arguments };
+        let mut slot = Slot::new(call, effect.clone(), effects);
+        slot.approved = frame.approved;
+        let args = Some(slot.call.arguments.clone());
+        let denied =
+            matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| self.refused_by_person(node, &slot.call));
+        let over = self.over_limit(node, &slot.call.name);
+        match denied.or(over).or_else(|| self.input_error(&slot.call)) {
+            Some(fault) => Event::Refused { effect, fault, args },
+            None => self.request_call(node, &slot, args),
+        }
+    }
+
+    fn fixed_arguments(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Result<Value, Fault> {
+        let args = match &self.graph.nodes[node].body.leaves[leaf].act {
+            Act::Call(call) => &call.args,
+            Act::Compile { context, .. } => return self.compile_arguments(node, frame, context),
+            _ => match self.args_to_try(node, frame) {
+                Some(args) => args.map_err(Clone::clone)?,
+                None => return Ok(Value::Object(serde_json::Map::new())),
+            },
+        };
+        self.resolved(node, args)
+    }
+
+    fn resolved(&self, node: NodeIx, args: &JsonTemplate) -> Result<Value, Fault> {
+        let scope = Scope { state: self, at: node };
+        let missing = self.graph.nodes[node].on_missing;
+        let limit = self.start.limits.message_bytes;
+        if args.measure(&scope, missing, limit)? > limit {
+            return Err(self.too_long("the text of the arguments"));
+        }
+        Ok(args.resolve(&scope, missing)?)
+    }
+
+    /// How a leaf retries its calls.
+    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
+        match &self.graph.nodes[node].body.leaves[leaf].act {
+            Act::Call(call) => call.retry,
+            Act::Answer { retry, .. } | Act::Try { retry, .. } => *retry,
+            _ => Retry::default(),
+        }
+    }
+
+    /// Seconds that a call of the live leaf may take, if the node says so.
+    pub(crate) fn call_timeout(&self, node: NodeIx, frame: &Frame) -> Option<f64> {
+        match &self.graph.nodes[node].body.leaves[frame.leaf?].act {
+            Act::Call(call) => call.timeout_s,
+            Act::Answer { timeout_s, .. } => *timeout_s,
+            Act::Try { timeout_s, .. } => {
+                let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+                attempt.and_then(|attempt| attempt.timeout_s).or(*timeout_s)
+            }
+            _ => None,
+        }
+    }
+
+    /// The one slot of a fixed call comes into being with its first event.
+    pub(super) fn fixed_slot(&mut self, node: NodeIx, leaf: LeafIx, effect: &EffectId, args: Option<&Value>) {
+        let Some(frame) = self.frame(node).filter(|frame| !matches!(frame.phase, LeafPhase::Calls(_))) else {
+            return;
+        };
+        let Some(name) = self.fixed_tool(node, frame, leaf) else { return };
+        let effects = self.graph.effects(&self.graph.nodes[node], &name);
+        let arguments = args.cloned().unwrap_or_default();
+        let call = ToolCall { id: call_id(effect).into(), name, arguments };
+        let slots = vec![Slot::new(call, effect.clone(), effects)];
+        if let Some(frame) = self.frame_mut(node) {
+            frame.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
+        }
+    }
+
+    /// Whether a fixed call leaves no message: there is no thread for it, or it is the engine's own.
+    pub(crate) fn is_silent(&self, node: NodeIx, leaf: LeafIx) -> bool {
+        let flow = &self.graph.nodes[node].body;
+        match &flow.leaves[leaf].act {
+            Act::Call(_) | Act::Try { .. } => flow.thread.is_none(),
+            act => act.is_fixed(),
+        }
+    }
+
+    /// The fault of a fixed call that has ended in one and has nothing to append any more.
+    pub(crate) fn fixed_fault(&self, node: NodeIx, leaf: LeafIx, phase: &CallsPhase) -> Option<Fault> {
+        let flow = &self.graph.nodes[node].body;
+        let act = &flow.leaves[leaf].act;
+        if !act.is_fixed() || (phase.appended < phase.slots.len() && !self.is_silent(node, leaf)) {
+            return None;
+        }
+        match &phase.slots.first()?.state {
+            SlotState::Done(Err(fault)) => Some(fault.clone()),
+            SlotState::Done(Ok(output)) => Some(super::splice::refused(output)),
+            _ => None,
+        }
+    }
+
+    /// A silent call that succeeded goes on at once.
+    pub(super) fn fixed_ended(&mut self, node: NodeIx) {
+        let Some(Frame { leaf: Some(leaf), phase: LeafPhase::Calls(phase), .. }) = self.frame(node) else {
+            return;
+        };
+        let leaf = *leaf;
+        if !self.is_silent(node, leaf) {
+            return;
+        }
+        let Some(Slot { call, effect, state: SlotState::Done(Ok(output)), .. }) = phase.slots.first() else {
+            return;
+        };
+        let (tool, effect, output) = (call.name.clone(), effect.clone(), Arc::clone(output));
+        let compiles = matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Compile { .. });
+        if compiles && output.get("nodes").is_none() {
+            return;
+        }
+        let Some(frame) = self.frame_mut(node) else { return };
+        if compiles {
+            let mending = frame.mend();
+            mending.trouble = None;
+            mending.compiled = Some((effect, output));
+        } else {
+            frame.outputs.push((tool, output));
+            frame.fault = None;
+        }
+        self.leave(node, false);
+    }
+
+    /// D-17: nobody knows what came of a write that timed out or was killed; it is tried again only if the document
+    /// says so.
+    pub(super) fn unknown_write(
+        &self,
+        node: NodeIx,
+        leaf: LeafIx,
+        slot: usize,
+        outcome: &Outcome,
+    ) -> Option<Outcome> {
+        let Outcome::Failed(Failure { fault, transient: true, .. }) = outcome else { return None };
+        let slot = self.calls(node)?.slots.get(slot)?;
+        let unsaid = self.retry(node, leaf).max.is_none();
+        (unsaid && self.is_silent(node, leaf) && slot.effects == Effects::Write).then(|| {
+            let message = format!(
+                "nobody knows whether `{}` did its work: {}; a write is tried again only if its step says `retry`",
+                slot.call.name, fault.message
+            );
+            let cause = serde_json::json!({"error": {"type": fault.kind.name(), "message": fault.message}});
+            let fault = Fault::new(FaultKind::UnknownOutcome, message).because(cause);
+            Outcome::Failed(Failure { fault, transient: false, retry_after_ms: None })
+        })
+    }
+}

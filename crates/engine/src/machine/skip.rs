@@ -1,0 +1,126 @@
+//! What still runs behind a node that failed (D-16): nodes that can't depend on it.
+
+use super::state::{Done, NodePhase, State};
+use crate::event::End;
+use crate::fault::Fault;
+use crate::graph::OnError;
+use crate::ids::NodeIx;
+use crate::message::Thread;
+use crate::schedule::{reads, supply};
+use crate::template::{Root, classify};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Nodes without a result that the run goes on without.
+#[derive(Debug, Default)]
+pub(crate) struct Broken {
+    /// Those that failed, and those that were skipped because of them.
+    pub(crate) nodes: BTreeSet<NodeIx>,
+    /// Those of them that could have brought any name (D-05).
+    unknown: BTreeSet<NodeIx>,
+    /// How many nodes in a row have failed for good, in list order, up to the last that retired (D-19).
+    pub(crate) in_a_row: u32,
+}
+
+impl Broken {
+    /// Nodes from `first` on begin again.
+    pub(crate) fn forget_from(&mut self, first: NodeIx) {
+        self.nodes.split_off(&first);
+        self.unknown.split_off(&first);
+    }
+}
+
+impl State {
+    /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
+    pub(crate) fn skip_cause(&self, node: NodeIx) -> Option<NodeIx> {
+        if self.broken.nodes.range(..node).next().is_none() {
+            return None;
+        }
+        let def = &self.graph.nodes[node];
+        let missing = |id: &str| {
+            let found = self.schedule.by_id.get(id).copied();
+            found.filter(|found| *found < node && self.broken.nodes.contains(found))
+        };
+        let after = def.after.iter().filter_map(|id| missing(id));
+        let read = reads(def).into_iter().filter_map(|path| {
+            match classify(path, |id| self.schedule.by_id.contains_key(id)) {
+                Root::StepOutput { step, .. } => missing(step),
+                Root::Inputs { .. } => None,
+                Root::Metadata { name, .. } | Root::Name { name, .. } => {
+                    let suppliers = &self.schedule.last_supplier[node];
+                    let last =
+                        suppliers.iter().find(|(known, _)| known.as_ref() == name).map(|(_, last)| *last);
+                    let last = last.filter(|last| self.broken.nodes.contains(last));
+                    let any = self.broken.unknown.range(..node).next().copied();
+                    last.into_iter().chain(any).min()
+                }
+            }
+        });
+        after.chain(read).min()
+    }
+
+    /// The node does not run.
+    pub(super) fn skipped(&mut self, node: NodeIx) {
+        let own = self.graph.nodes[node].body.thread.map_or_else(Thread::default, |thread| {
+            let order = crate::ids::OrderIx(thread.0);
+            self.thread_after(thread, self.schedule.before(order, node))
+        });
+        let done = Done { skipped: true, finished_at: self.at, ..Done::default() };
+        self.nodes[node].phase = NodePhase::Done(Box::new(done));
+        self.note_broken(node);
+        self.announce(node, own, None);
+        self.retire();
+    }
+
+    /// The run goes on without the node's result.
+    pub(crate) fn note_broken(&mut self, node: NodeIx) {
+        self.broken.nodes.insert(node);
+        if supply(&self.graph, &self.graph.nodes[node]).unknown {
+            self.broken.unknown.insert(node);
+        }
+    }
+
+    /// A node retires: too many failures in a row are fatal (D-19).
+    pub(super) fn count_failure(&mut self, node: NodeIx) {
+        let def = &self.graph.nodes[node];
+        let limit = def.recovery.as_ref().map_or(u32::MAX, |recovery| recovery.consecutive_failures);
+        let NodePhase::Done(done) = &mut self.nodes[node].phase else { return };
+        if done.skipped || (done.fault.is_some() && def.on_error != OnError::Finish) {
+            return;
+        }
+        if done.fault.is_none() {
+            self.broken.in_a_row = 0;
+            return;
+        }
+        self.broken.in_a_row += 1;
+        done.fatal = self.broken.in_a_row >= limit;
+    }
+
+    /// The first node that a resumed run or a fork begins anew.
+    pub(crate) fn first_anew(&self) -> NodeIx {
+        let failed = self.broken.nodes.first().copied();
+        failed.map_or(NodeIx(self.retired), |failed| failed.min(NodeIx(self.retired)))
+    }
+
+    /// How a run ends that has nothing left to do: with the first fault in list order, if there is one.
+    pub(crate) fn ending(&self) -> (End, Option<Fault>) {
+        let head = self.head_of_retirement().filter(|done| done.fatal);
+        let first = self.broken.nodes.first().and_then(|node| self.done(*node)).or(head);
+        let Some(mut fault) = first.and_then(|done| done.fault.clone()) else {
+            return (End::Completed, None);
+        };
+        let limit = head.and_then(|_| {
+            let def = &self.graph.nodes[NodeIx(self.retired)];
+            let rules = def.recovery.as_ref().filter(|_| def.on_error == OnError::Finish)?;
+            Some(rules.consecutive_failures)
+        });
+        if let Some(limit) = limit {
+            fault.message = format!(
+                "{}; the run ended at `{}`, where {limit} in a row had failed (`consecutive_failures` in [recovery])",
+                fault.message,
+                Arc::clone(&self.graph.nodes[NodeIx(self.retired)].id)
+            );
+        }
+        (End::Failed, Some(fault))
+    }
+}

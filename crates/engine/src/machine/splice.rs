@@ -1,0 +1,186 @@
+//! New nodes in the place of others: replans, planned tasks (D-20, D-21), and running again what ran ahead of a
+//! recovery that nobody could foresee.
+
+use super::state::{Frame, NodePhase, NodeState, OrderState, State};
+use crate::effect::{EffectId, Effects, ToolDef};
+use crate::event::Event;
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Graph, Node};
+use crate::ids::{NodeIx, Table};
+use crate::schedule::{Schedule, Until};
+use crate::schema::Checks;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The output of a compiler.
+#[derive(Deserialize)]
+struct Compiled {
+    nodes: Vec<Node>,
+    #[serde(default)]
+    tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+}
+
+/// The fault of a compiler's output that is no graph (D-21).
+pub(crate) fn refused(output: &Value) -> Fault {
+    let diagnostics = output.get("diagnostics").cloned().unwrap_or_default();
+    let first = diagnostics.get(0).map(|first| match first.get("message").and_then(Value::as_str) {
+        Some(message) => message.to_owned(),
+        None => first.as_str().map_or_else(|| first.to_string(), str::to_owned),
+    });
+    let said = first.unwrap_or_else(|| "there is nothing in them".into());
+    Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {said}")).because(diagnostics)
+}
+
+impl State {
+    /// What the compiler is given: the steps of the last reply, and what came before them (D-20).
+    pub(crate) fn compile_arguments(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        context: &Map<String, Value>,
+    ) -> Result<Value, Fault> {
+        let mut reply = self.last_reply(frame).unwrap_or_default();
+        let Some(steps @ Value::Array(_)) = reply.remove("steps") else {
+            let message = "the reply has no list `steps`";
+            return Err(Fault::new(FaultKind::MalformedResponse, message).because(json!([message])));
+        };
+        let mut args = context.clone();
+        args.insert("steps".into(), steps);
+        let mending = frame.mending.as_deref();
+        let strategy = reply.remove("strategy").filter(Value::is_string);
+        let strategy = strategy.or_else(|| mending.and_then(|m| m.strategy.as_deref()).map(Value::from));
+        args.extend(strategy.map(|strategy| ("strategy".to_owned(), strategy)));
+        let earlier = self.graph.nodes.iter().take_while(|(ix, _)| *ix < node).map(|(ix, def)| {
+            let done = self.done(ix);
+            let tool = done.and_then(|done| done.tool.as_ref()).or(def.tool.as_ref());
+            let success = done.is_some_and(|done| done.fault.is_none() && !done.skipped);
+            json!({"id": def.id, "tool": tool, "success": success})
+        });
+        args.insert("earlier".into(), earlier.collect());
+        Ok(Value::Object(args))
+    }
+
+    /// The event of a `Splice` leaf.
+    pub(crate) fn derive_splice(&self, node: NodeIx, frame: &Frame) -> Event {
+        let compiled = frame.mending.as_deref().and_then(|mending| mending.compiled.as_ref());
+        let spliced = match compiled {
+            _ if self.retired != node.0 => Err("nodes before it have not retired".into()),
+            Some((effect, output)) => self.with_nodes(node, output).map(|_| effect.clone()),
+            None => Err("nothing was compiled".into()),
+        };
+        match spliced {
+            Ok(effect) => Event::Spliced { node: self.graph.nodes[node].id.clone(), effect },
+            Err(error) => {
+                let message = format!("the steps can't be used: {error}");
+                let cause = json!([message]);
+                self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause))
+            }
+        }
+    }
+
+    /// The graph with the compiled nodes instead of `node` and all later ones, and its schedule.
+    fn with_nodes(&self, node: NodeIx, output: &Value) -> Result<(Graph, Schedule), String> {
+        let compiled = Compiled::deserialize(output).map_err(|error| error.to_string())?;
+        let earlier = self.graph.nodes.iter().take_while(|(ix, _)| *ix < node).map(|(_, def)| def);
+        let nodes: Table<NodeIx, Node> = earlier.cloned().chain(compiled.nodes).collect();
+        let mut graph = Graph {
+            name: self.graph.name.clone(),
+            threads: self.graph.threads.clone(),
+            nodes,
+            tools: self.graph.tools.clone(),
+        };
+        // What is pinned stays as it is.
+        for (name, tool) in compiled.tools {
+            graph.tools.entry(name).or_insert(tool);
+        }
+        let mut ids = BTreeSet::new();
+        if let Some(twice) = graph.nodes.values().find(|node| !ids.insert(&node.id)) {
+            return Err(format!("the id `{}` is taken", twice.id));
+        }
+        if let Some(lost) = graph.nodes.values().find(|node| !node.is_whole(&graph)) {
+            return Err(format!("the node `{}` refers to what is not there", lost.id));
+        }
+        let schedule = Schedule::derive(&graph, self.start.sequential);
+        schedule.prove(&graph).map_err(|race| race.to_string())?;
+        Ok((graph, schedule))
+    }
+
+    /// The nodes before `node` stay as they are; the compiled ones come behind them. What the dropped ones recorded
+    /// may be taken by those that recur (E-29).
+    pub(super) fn spliced(&mut self, node: NodeIx, effect: &EffectId) {
+        let compiled = self.frame(node).and_then(|frame| frame.mending.as_deref()?.compiled.as_ref());
+        let Some((_, output)) = compiled.filter(|(known, _)| known == effect) else { return };
+        let Ok((graph, schedule)) = self.with_nodes(node, output) else { return };
+        self.fill_pool(NodeIx(node.0 + 1));
+        self.pool.unplace(node, |of| self.graph.nodes[of].id.clone());
+        self.note_former(node);
+        self.graph = Arc::new(graph);
+        self.schedule = schedule;
+        // Schemas of replies are known by place.
+        self.checks = Checks::default();
+        let mut nodes: Table<NodeIx, NodeState> = Table::with_capacity(self.graph.nodes.len());
+        for (ix, def) in self.graph.nodes.iter() {
+            nodes.push(match self.nodes.get_mut(ix).filter(|_| ix < node) {
+                Some(row) => std::mem::replace(row, NodeState::new(0)),
+                None => {
+                    let (visit, tries) = self.former.get(&def.id).copied().unwrap_or_default();
+                    NodeState { tries, ..NodeState::new(visit) }
+                }
+            });
+        }
+        self.nodes = nodes;
+        self.orders = self.schedule.orders.values().map(|_| OrderState::default()).collect();
+        self.place_former(node);
+        let decided = self.replans.remove(&node).unwrap_or(0);
+        self.replanned += decided;
+        self.begin_again(node);
+    }
+
+    /// Visits and tries of an id go on across splices (D-25), so that no effect id comes twice. What ran ahead was
+    /// not tried yet (D-20).
+    fn note_former(&mut self, first: NodeIx) {
+        let ids = self.graph.nodes.iter().skip(first.0 as usize);
+        for (ix, def) in ids {
+            self.former.insert(def.id.clone(), (self.nodes[ix].visit, self.tries_so_far(ix)));
+        }
+    }
+
+    /// Tries of a node that count: those of a node that is ahead of its turn do not yet.
+    pub(crate) fn tries_so_far(&self, node: NodeIx) -> u32 {
+        let row = &self.nodes[node];
+        match &row.phase {
+            _ if node.0 > self.retired => row.tries,
+            NodePhase::Running(frame) => row.tries + frame.attempts,
+            NodePhase::Done(done) if !done.skipped => done.attempts,
+            NodePhase::Waiting(_) | NodePhase::Done(_) => row.tries,
+        }
+    }
+
+    /// Recorded outcomes of nodes that are there again.
+    pub(crate) fn place_former(&mut self, first: NodeIx) {
+        let ids: Vec<(Arc<str>, NodeIx)> =
+            self.graph.nodes.iter().skip(first.0 as usize).map(|(ix, def)| (def.id.clone(), ix)).collect();
+        for (id, node) in ids {
+            self.pool.place(&id, node);
+        }
+    }
+
+    /// A recovery did what the schedule did not foresee of `node`, which stands first in line: whatever ran ahead of
+    /// it begins again once it has retired (D-16: it could not have seen this).
+    pub(crate) fn squash_behind(&mut self, node: NodeIx) {
+        let first = NodeIx(node.0 + 1);
+        if self.graph.nodes.get(first).is_none() {
+            return;
+        }
+        self.fill_pool(first);
+        self.drop_from(first, node);
+        self.await_from(first, Some(Until::Retired(first.0)));
+    }
+
+    /// Whether a call of `node` changes the world more than the schedule foresees of it.
+    pub(crate) fn is_unforeseen(&self, node: NodeIx, effects: Effects) -> bool {
+        effects >= Effects::Idempotent && self.schedule.world[node] < Some(Effects::Idempotent)
+    }
+}

@@ -1,0 +1,82 @@
+//! What must hold for every step task.
+
+use super::driver::{Sim, graph};
+use super::reference;
+use super::task::SimTask;
+use crate::replay::replay;
+use crate::rng::Rng;
+use selvedge_engine::{Event, Graph};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A property: a task and the seed of its schedules; an error says what does not hold.
+pub type Property = fn(&SimTask, u64) -> Result<(), String>;
+
+/// D-14, D-16 … D-20, D-25: parallel = sequential = reference.
+///
+/// # Errors
+/// The first difference.
+pub fn agreement(task: &SimTask, seed: u64) -> Result<(), String> {
+    let graph = graph(task)?;
+    let expected = reference::run(task);
+    let mut rng = Rng::new(seed);
+    for sequential in [true, false, false, false] {
+        let mut sim = Sim::new(task, &graph, rng.bits(), sequential);
+        sim.run()?;
+        expected.same(&sim.observed(), if sequential { "sequential" } else { "parallel" })?;
+        replay(&graph, &sim.journal)?;
+    }
+    Ok(())
+}
+
+/// E-03, E-05, D-22: from any prefix of the journal the run comes to the same end, and what succeeded is not run again.
+/// Where a write was in flight nobody knows what became of it, so the end may be another; the rest holds.
+///
+/// # Errors
+/// What differs, and after which event the process died.
+pub fn crashes(task: &SimTask, seed: u64) -> Result<(), String> {
+    let graph = graph(task)?;
+    let expected = reference::run(task);
+    let mut rng = Rng::new(seed);
+    let mut first = Sim::new(task, &graph, rng.bits(), false);
+    first.run()?;
+    for at in 1..first.journal.len() {
+        crash(task, &graph, &first, at, rng.bits())
+            .and_then(|second| {
+                if second.lost == 0 { expected.same(&second.observed(), "recovered")? }
+                replay(&graph, &second.journal)
+            })
+            .map_err(|error| format!("after a crash at event {at} of {}: {error}", first.journal.len()))?;
+    }
+    Ok(())
+}
+
+fn crash<'t>(task: &'t SimTask, graph: &Arc<Graph>, first: &Sim<'t>, at: usize, seed: u64) -> Result<Sim<'t>, String> {
+    let journal = first.journal.cut(at);
+    let mut second = Sim::recover(task, graph, first, &journal, seed)?;
+    second.run()?;
+    once(&second)?;
+    Ok(second)
+}
+
+/// No effect has two successes, and none is requested after it had one.
+fn once(sim: &Sim<'_>) -> Result<(), String> {
+    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, record) in sim.journal.records()?.into_iter().enumerate() {
+        let base = |effect: &selvedge_engine::EffectId| {
+            effect.0.rsplit_once('/').map_or_else(|| effect.to_string(), |(base, _)| base.to_owned())
+        };
+        match &record.event {
+            Event::Completed { effect, outcome: selvedge_engine::Outcome::Output(_), .. } => {
+                if let Some(before) = done.insert(base(effect), at) {
+                    return Err(format!("E-05: {effect} succeeded at event {} and again at {}", before + 1, at + 1));
+                }
+            }
+            Event::Requested { effect, .. } | Event::Retried { effect, .. } if done.contains_key(&base(effect)) => {
+                return Err(format!("E-05: {effect} is run again after its success"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
