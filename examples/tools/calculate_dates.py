@@ -150,12 +150,14 @@ def listed(first, last, every, holidays):
             raise ValueError(f"more than {LIST_MOST} dates: choose a longer step or a shorter time")
         n += 1
         # From the first, not from the one before: 31 January, 28 February, 31 March.
-        if every == "month":
-            day = plus_months(first, n)
-        elif every == "year":
-            day = plus_months(first, 12 * n)
-        else:
-            day = first + timedelta(days=7 * n if every == "week" else n)
+        try:
+            if every in ("month", "year"):
+                day = plus_months(first, n if every == "month" else 12 * n)
+            else:
+                day = first + timedelta(days=7 * n if every == "week" else n)
+        except (OverflowError, ValueError):
+            # The calendar ends.
+            break
     return {"dates": dates, "count": len(dates)}
 
 

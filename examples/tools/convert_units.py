@@ -79,7 +79,8 @@ WORDS = {
     "calorie": "cal", "calories": "cal", "kcal": "kcal", "horsepower": "hp", "barrel": "bbl", "acres": "acre", "hectare": "ha",
     "hectares": "ha", "teaspoon": "tsp", "tablespoon": "tbsp", "cups": "cup", "percent": "%",
 }
-TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?)|([^\W\d]+|[°%]\w?|Ω)(?:(?:\^|\*\*)?(-?\d+)|([²³]))?|([*/·()]))")
+PREFIX_WORDS = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "centi": "c", "milli": "m", "micro": "u", "nano": "n"}
+TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?)|([^\W\d²³]+|[°%]\w?)(?:(?:\^|\*\*)?(-?\d+)|([²³]))?|([*/·()]))")
 
 
 class InputModel(BaseModel):
@@ -110,9 +111,15 @@ def unit(name):
     for prefixes, base in ((BINARY, 2), (PREFIXES, 10)):
         for prefix, power in prefixes.items():
             rest = name[len(prefix) :]
-            if name.startswith(prefix) and rest in PREFIXED and (base == 10 or rest in ("B", "b", "bit", "byte")):
+            bits = rest in ("B", "b", "bit", "byte")
+            # There is no half of a bit: dB is no unit of data.
+            if name.startswith(prefix) and rest in PREFIXED and (bits if base == 2 else not bits or power > 2):
                 factor, dimension = PREFIXED[rest]
                 return Fraction(base) ** power * Fraction(factor), dimension
+    for word, prefix in PREFIX_WORDS.items():
+        rest = WORDS.get(name.lower()[len(word) :])
+        if name.lower().startswith(word) and rest in PREFIXED:
+            return unit(prefix + rest)
     near = get_close_matches(name, [*PREFIXED, *PLAIN, *WORDS], n=3, cutoff=0.6)
     hint = f"; did you mean {', '.join(near)}?" if near else ""
     raise ValueError(f"the unit {name!r} is not known{hint}")
@@ -201,7 +208,11 @@ def run(input_model):
 
     def rounded(number):
         # The decimal that was written is meant, not the binary fraction nearest to it.
-        return float(f"{float(convert(Fraction(repr(number)))):.{input_model.digits}g}")
+        try:
+            exact = float(convert(Fraction(repr(number))))
+        except OverflowError:
+            raise ValueError(f"{number:g} {input_model.from_unit} is more {input_model.to_unit} than a number can hold") from None
+        return float(f"{exact:.{input_model.digits}g}")
 
     given = input_model.value
     value = [rounded(number) for number in given] if isinstance(given, list) else rounded(given)

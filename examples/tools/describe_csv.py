@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from datetime import date, datetime
 from math import isfinite
@@ -152,6 +153,10 @@ def run(input_model):
         problems.append(f"{len(odd) - PROBLEMS_MOST} more lines have another number of fields")
     if repeated:
         problems.append(f"{repeated} row(s) repeat an earlier one")
+    for name, column in zip(header, cells):
+        filled = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
+        if filled and all(re.fullmatch(r"[+-]?\d+(,\d+)?", cell) for cell in filled) and any("," in cell for cell in filled):
+            problems.append(f"the column {name!r} seems to have numbers with decimal commas, which count as text")
     return {
         "row_count": rows,
         "delimiter": delimiter,

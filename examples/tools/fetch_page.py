@@ -77,13 +77,13 @@ class Page(HTMLParser):
         if tag == "html":
             self.language = named.get("lang") or None
         elif tag == "title":
-            self.in_title = not self.title
+            self.in_title = not self.title and self.hidden in ([], ["head"])
         elif tag == "base" and named.get("href"):
             self.base = urljoin(self.base, named["href"])
         elif tag == "meta" and (named.get("name") or "").lower() == "description":
             self.description = " ".join((named.get("content") or "").split())
-        if tag == "body":
-            # A head that was never closed ends here.
+        if tag == "body" or (tag in BLOCKS and self.hidden == ["head"]):
+            # A head need not be closed: it ends where the text begins.
             self.hidden.clear()
         elif tag in SKIPPED:
             self.hidden.append(tag)

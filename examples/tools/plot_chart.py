@@ -109,6 +109,8 @@ def nice(span, most):
 def number_ticks(low, high, most):
     step = nice(high - low, most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if max(abs(low), abs(high)) >= 1e7 or step < 1e-4:
+        return [(n * step, f"{n * step:.6g}".replace("-", "−")) for n in range(first, last + 1)]
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     # A step of 0.25 has one digit more than its size tells.
     digits += abs(step * 10**digits - round(step * 10**digits)) > 1e-9
@@ -118,7 +120,7 @@ def number_ticks(low, high, most):
 def time_ticks(low, high, most):
     """Ticks at round times; the first of a day, month or year says which."""
     span = high - low
-    for step in (60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600):
+    for step in (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600):
         if span / step <= most:
             # Weeks start on Mondays; the epoch was a Thursday.
             offset = 4 * 86_400 if step >= 604_800 else 0
@@ -126,7 +128,7 @@ def time_ticks(low, high, most):
             while at <= high:
                 moment = EPOCH + timedelta(seconds=at)
                 day = f"{moment.day} {MONTHS[moment.month - 1]}"
-                ticks.append((at, day if step >= 86_400 or at % 86_400 == 0 else f"{moment:%H:%M}"))
+                ticks.append((at, day if step >= 86_400 or at % 86_400 == 0 else f"{moment:%H:%M}" if step >= 60 else f"{moment:%H:%M:%S}"))
                 at += step
             return ticks
     for months in (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200):

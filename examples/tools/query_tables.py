@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import math
 import sqlite3
 from typing import Any, Dict, List, Optional, Union
 
@@ -57,9 +59,12 @@ def converted(column):
         return values
     for kind in (int, float):
         try:
-            return [value if value is None else kind(value) for value in values]
+            numbers = [value if value is None else kind(value) for value in values]
         except ValueError:
             continue
+        # More than SQLite's integers hold are floats; names such as inf are texts.
+        if all(number is None or abs(number) < (2**63 if kind is int else math.inf) for number in numbers):
+            return numbers
     return values
 
 
@@ -79,13 +84,12 @@ def from_csv(name, text, delimiter):
 
 def from_rows(rows):
     header = list(dict.fromkeys(key for row in rows for key in row))
-    plain = (type(None), int, float, str)
 
     def cell(value):
-        if isinstance(value, plain):
+        if isinstance(value, int) and abs(value) >= 2**63:
+            return float(value)
+        if value is None or isinstance(value, (int, float, str)):
             return value
-        import json
-
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     return header, [tuple(cell(row.get(key)) for key in header) for row in rows]
@@ -95,7 +99,7 @@ def load(database, name, table):
     if table.rows is not None:
         header, rows = from_rows(table.rows)
         if not header:
-            raise ValueError(f"table {name!r}: no row has a field")
+            raise ValueError(f"table {name!r}: without a row that has a field, its columns are not known")
     elif table.csv is not None:
         header, rows = from_csv(name, table.csv.lstrip("\ufeff"), table.delimiter)
     else:
@@ -119,6 +123,13 @@ def only_reads(action, first, second, database, inner):
     return sqlite3.SQLITE_OK
 
 
+def shown(value):
+    """A value of SQLite's as JSON: bytes as hexadecimal digits, what is no number as text."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def distinct(names):
     """Column names for objects: the second `id` becomes `id_2`."""
     found = []
@@ -139,10 +150,10 @@ def run(input_model):
         fetched = cursor.fetchmany(input_model.limit + 1)
     except (sqlite3.Error, sqlite3.Warning) as error:
         there = "; ".join(f"{name}({', '.join(header)})" for name, header in columns.items())
-        reason = "only one SELECT is run here" if "not authorized" in str(error) else error
+        reason = "only a SELECT is run here" if "not authorized" in str(error) else str(error).rstrip(".")
         raise ValueError(f"the SQL does not run: {reason}. Tables: {there}") from None
     if cursor.description is None:
         raise ValueError("the SQL is no SELECT")
     names = distinct([column[0] for column in cursor.description])
-    rows = [dict(zip(names, row)) for row in fetched[: input_model.limit]]
+    rows = [dict(zip(names, map(shown, row))) for row in fetched[: input_model.limit]]
     return {"columns": names, "rows": rows, "row_count": len(rows), "truncated": len(fetched) > input_model.limit}

@@ -84,7 +84,7 @@ def words_of(text):
 def found(pattern, text):
     """Each finding once, in the order of the text."""
     # Without a group the whole match, with one what it holds, with several a list of what they hold.
-    kept = dict.fromkeys(match.groups() or (match.group(),) for match in re.finditer(pattern, text, re.MULTILINE))
+    kept = dict.fromkeys(match.groups() or (match.group(),) for match in re.finditer(pattern, text, re.MULTILINE) if match.group())
     return [groups[0] if len(groups) == 1 else list(groups) for groups in kept]
 
 
@@ -104,7 +104,7 @@ def run(input_model):
         # Below 40 is easy to read, above 60 hard, in most European languages.
         "lix": round(len(words) / len(sentences) + 100 * long / len(words), 1) if words else 0,
         "longest_words": len(words_of(longest)),
-        "longest_begins": " ".join(longest.split()[:6]),
+        "longest_begins": " ".join(longest.split()[:6])[:80],
         "reading_minutes": round(len(words) / 230, 1),
     }
     if input_model.top:

@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+pub(crate) use crate::commands::tools::args::ToolsArgs;
 pub(crate) use crate::look::args::{
     DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
@@ -8,7 +9,6 @@ pub(crate) use crate::look::explain::ExplainArgs;
 pub(crate) use crate::look::graph::GraphArgs;
 pub(crate) use crate::look::init::InitArgs;
 pub(crate) use crate::look::schema::SchemaArgs;
-pub(crate) use crate::commands::tools::args::ToolsArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -104,7 +104,9 @@ Examples:
   selvedge run plan.json --model qwen3 --base-url http://127.0.0.1:8000/v1
   selvedge run plan.json --script replies.yaml --json
   selvedge run plans.json --plan report --tools ./tools --budget cost=2.5
+  selvedge run task.json --tools ./tools -v
 
+A plan has nodes on threads; a step task has steps, each a call of one tool, or none at all: then a model plans them.
 Without --model and --base-url, models come from `selvedge.toml` or the environment.";
 
 /// `selvedge run`.

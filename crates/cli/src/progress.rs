@@ -84,7 +84,9 @@ impl Progress {
     /// to read to its end; a pipe gets all of it.
     fn line_to(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str, end: &str) {
         let since = format!("{:>8}", seconds(at.saturating_sub(seen.begun.unwrap_or(at))));
-        let urgent = ["fail ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip "].contains(&mark.1);
+        let urgent =
+            ["fail ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip "]
+                .contains(&mark.1);
         let mut text = one_line(text, LONGEST);
         if let Some(columns) = self.ui.columns().filter(|_| !urgent) {
             let before = since.len() + mark.1.len() + 3;

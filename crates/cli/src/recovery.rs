@@ -3,7 +3,7 @@
 
 mod words;
 
-pub(crate) use words::{chooser, digest};
+pub(crate) use words::{chooser, digest, done};
 
 use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};
@@ -52,6 +52,8 @@ pub(crate) enum What {
         reason: String,
         /// The tool to call.
         tool: Option<Arc<str>>,
+        /// Its parameters as they were written; nothing where they stay those of the step.
+        parameters: Option<Value>,
         /// The intent of a replan (D-20).
         strategy: Option<Arc<str>>,
         /// What was asked of models for it.
@@ -168,7 +170,9 @@ impl Ladder {
                 self.nodes.remove(node);
                 None
             }
-            Event::Requested { effect, .. } | Event::Reused { effect, .. } | Event::Refused { effect, .. } => {
+            Event::Requested { effect, .. }
+            | Event::Reused { effect, .. }
+            | Event::Refused { effect, .. } => {
                 self.called(nodes, effect);
                 None
             }
@@ -196,8 +200,10 @@ impl Ladder {
                 let repaired = step.as_ref().and_then(|step| step.get("parameters"));
                 climber.parameters = parameters.as_ref().or(repaired).cloned();
                 let spent = std::mem::take(&mut climber.spent);
+                let parameters = climber.parameters.clone();
                 let (tool, strategy, reason) = (tool.clone(), strategy.clone(), reason.clone());
-                let what = What::Action { action: *action, by: *by, reason, tool, strategy, spent };
+                let what =
+                    What::Action { action: *action, by: *by, reason, tool, parameters, strategy, spent };
                 Some((node.clone(), what))
             }
             Event::Spliced { node, effect } => {

@@ -89,7 +89,8 @@ pub(crate) fn wanted_by(graph: &Graph) -> Wanted {
         }
     }
     let remote = graph.tools.iter().filter(|(_, tool)| tool.source.starts_with("mcp:"));
-    let (names, others): (Vec<_>, Vec<_>) = remote.map(|(name, _)| name).partition(|name| named.contains(name));
+    let (names, others): (Vec<_>, Vec<_>) =
+        remote.map(|(name, _)| name).partition(|name| named.contains(name));
     Wanted { names: names.into_iter().cloned().collect(), any: !others.is_empty() }
 }
 

@@ -35,6 +35,9 @@ mod schema;
 #[path = "look/show.rs"]
 mod show;
 #[cfg(test)]
+#[path = "look/steps.rs"]
+mod steps;
+#[cfg(test)]
 #[path = "cli/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the command line")]
 mod support;

@@ -12,6 +12,8 @@
 //! SELVEDGE_SIM_CASE=case.json cargo test -p selvedge-sim agreement  one plan, as a failure printed it
 //! ```
 //!
+//! Step tasks have a generator, an outside and a reference of their own in [`tasks`].
+//!
 //! The tests named `canary` run the same properties against parts that are broken on purpose: they show that
 //! the properties can fail.
 
@@ -30,5 +32,6 @@ pub mod properties;
 pub mod reference;
 pub mod replay;
 pub mod rng;
+pub mod tasks;
 pub mod watch;
 pub mod world;

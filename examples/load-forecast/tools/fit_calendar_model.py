@@ -39,16 +39,18 @@ def fitted(values, half_life):
     known = ~np.isnan(values)
     # Hours count from the end: the constant is the level there.
     when = (hours - len(values))[known]
-    weights = np.sqrt(0.5 ** (-when / (half_life * WEEK)))
+    weights = 0.5 ** (-when / (half_life * WEEK))
     matrix = np.zeros((known.sum(), WEEK + 1))
     matrix[np.arange(known.sum()), when % WEEK] = 1
     matrix[:, WEEK] = when / WEEK
-    # A little weight towards no trend: a few weeks of weather are not one.
-    prior = np.zeros((1, WEEK + 1))
-    prior[0, WEEK] = np.sqrt((weights**2).sum())
-    solution = np.linalg.lstsq(
-        np.vstack([matrix * weights[:, None], prior]), np.append(values[known] * weights, 0.0), rcond=None
-    )[0]
+    weighted = matrix * weights[:, None]
+    normal = weighted.T @ matrix
+    # A little weight towards no trend: a few weeks of weather are not one. An hour that never was has the mean.
+    normal[WEEK, WEEK] += weights.sum()
+    normal[:WEEK, :WEEK] += 1e-6 * np.eye(WEEK)
+    mean = float((weights * values[known]).sum() / weights.sum())
+    solution = np.linalg.solve(normal, weighted.T @ (values[known] - mean))
+    solution[:WEEK] += mean
     residual = values[known] - matrix @ solution
     # The weather of the last days stays for a while.
     recent = residual[when >= -48].mean() if (when >= -48).any() else 0.0

@@ -17,8 +17,8 @@ use crate::tools::limits::ToolLimits;
 use crate::tools::mcp::{Call, McpServer, Pinned, Servers, Wanted};
 use crate::tools::permissions::{Permissions, Reach};
 use crate::tools::process::Policy;
-use crate::tools::python::tool::{Workshop, files_of, load};
 use crate::tools::python::PythonTool;
+use crate::tools::python::tool::{Workshop, files_of, load};
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use selvedge_engine::graph::INTERNAL;
@@ -41,8 +41,8 @@ pub struct CatalogueConfig {
     pub config_dirs: Vec<PathBuf>,
     /// The library: the third rank, and the texts of versions that are in use nowhere else.
     pub shelf: Option<Arc<dyn Shelf>>,
-    /// Whether calls are repeated to test tools: the network is off whatever a tool declares, which then needs no
-    /// permission.
+    /// Whether tools are only looked at, or their calls repeated to test them: the network is off whatever a tool
+    /// declares, so that to get it ready needs no permission.
     pub replay: bool,
     /// Command tools of the configuration: the fourth rank, before the built-ins.
     pub commands: Vec<CommandTool>,
@@ -264,6 +264,8 @@ impl Catalogue {
     pub fn refusal(&self, name: &str) -> Option<ToolError> {
         let Inner { workshop, bench, .. } = &*self.0;
         match self.0.named(name)? {
+            // The calls themselves are refused where they would write.
+            Kind::Python(_) if workshop.replay => None,
             Kind::Python(tool) => {
                 let declared = tool.meta.declared();
                 let checked = workshop.permissions.check(name, &declared, &workshop.workspace);

@@ -27,7 +27,8 @@ async fn files_that_were_not_granted_are_out_of_reach() {
     }
     // What the kept versions of tools are, their files in the cache show.
     let kept = std::fs::read_dir(arena.world.path("state/cache/tools")).unwrap();
-    let kept = kept.map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "py"));
+    let kept =
+        kept.map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "py"));
     let kept = kept.unwrap().display().to_string();
     for path in [&secret, &state, &tool, &kept, &"/etc/shadow".to_owned()] {
         arena.stopped("read", path, &each).await;

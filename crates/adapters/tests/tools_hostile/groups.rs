@@ -15,7 +15,8 @@ async fn grouped(world: &World) -> Option<Catalogue> {
     let missing = isolation.found().await.optional.first().map(|missing| missing.why.clone());
     let tools = under(world, isolation).await;
     let got = attack(&tools, "group", "").await;
-    let group = got[0].as_str().unwrap().lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
+    let group =
+        got[0].as_str().unwrap().lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
     // Seen from inside, as from a group of its own.
     if group.contains("selvedge-") || (missing.is_none() && group == "/") {
         return Some(tools);
@@ -66,7 +67,10 @@ async fn each_call_is_a_group_and_leaves_none() {
     let mut seen: Vec<Value> = Vec::new();
     for call in busy {
         let group = call.await.unwrap().unwrap();
-        assert!(!seen.contains(&group) || group.as_str().unwrap().ends_with("0::/\n"), "each its own: {group}");
+        assert!(
+            !seen.contains(&group) || group.as_str().unwrap().ends_with("0::/\n"),
+            "each its own: {group}"
+        );
         seen.push(group);
     }
     // Ever so many calls get ever so many groups.

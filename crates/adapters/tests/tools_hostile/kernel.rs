@@ -15,7 +15,11 @@ async fn dangerous_system_calls_are_refused() {
         arena.stopped(what, "", &[&[Namespaces, Landlock, Identity]]).await;
         arena.succeeds(what, "", &[Seccomp]).await;
     }
-    assert_eq!(arena.try_without(&[Seccomp], "namespace", "").await, json!(true), "the test's own means work");
+    assert_eq!(
+        arena.try_without(&[Seccomp], "namespace", "").await,
+        json!(true),
+        "the test's own means work"
+    );
     if cfg!(target_arch = "x86_64") {
         arena.stopped("keys_again", "", &[]).await;
     }
@@ -39,13 +43,5 @@ async fn mounts_stay_as_they_are() {
     for what in ["chroot", "filesystem"] {
         arena.stopped(what, "", &[&[Namespaces, Landlock, Identity]]).await;
         arena.succeeds(what, "", &[Seccomp, Landlock]).await;
-    }
-}
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dbg() {
-    let world = super::world();
-    for what in ["mount", "umount", "pivot", "chroot", "filesystem"] {
-        let t = super::without(&world, &[Seccomp, Landlock]).await;
-        eprintln!("{what}: {:?}", crate::tools_common::call(&t, "attack", json!({"what": what, "arg": ""})).await.map_err(|e| e.fault.message));
     }
 }

@@ -58,7 +58,8 @@ async fn machine_has(layers: &[Layer]) -> bool {
     let isolation = isolation();
     let found = isolation.found().await;
     let Some(layer) = layers.iter().find(|layer| !found.holds(**layer)) else { return true };
-    let missing = found.missing.iter().chain(&found.optional).find(|missing| missing.layer == *layer).unwrap();
+    let missing =
+        found.missing.iter().chain(&found.optional).find(|missing| missing.layer == *layer).unwrap();
     assert!(!missing.why.is_empty());
     eprintln!("not tested here: {layer} is missing: {}", missing.why);
     false

@@ -59,7 +59,9 @@ async fn sockets_of_other_processes_are_out_of_reach() {
     // One with a name in the file system, as of a container's daemon.
     let path = arena.world.path("other/socket");
     let _named = UnixListener::bind(&path).unwrap();
-    for (path, mode) in [(path.clone(), 0o777), (arena.world.path("other"), 0o755), (arena.world.path(""), 0o755)] {
+    for (path, mode) in
+        [(path.clone(), 0o777), (arena.world.path("other"), 0o755), (arena.world.path(""), 0o755)]
+    {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     let path = path.display().to_string();
@@ -83,7 +85,11 @@ async fn other_families_of_sockets_are_refused() {
         arena.stopped("open_socket", family, &[&[Seccomp], &[Namespaces, Landlock]]).await;
         arena.succeeds("open_socket", family, &[Seccomp, Namespaces, Identity]).await;
     }
-    assert_eq!(arena.try_without(&[], "open_socket", "1 1 0").await, json!(true), "between its own processes");
+    assert_eq!(
+        arena.try_without(&[], "open_socket", "1 1 0").await,
+        json!(true),
+        "between its own processes"
+    );
     assert_ne!(arena.try_without(&[Seccomp], "open_socket", "2 1 0").await, Value::Null);
 }
 

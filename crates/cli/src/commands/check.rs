@@ -9,7 +9,6 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
-use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolError};
 use selvedge_dialects::compile::{self, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
@@ -66,11 +65,12 @@ impl<'c> Check<'c> {
         &self.state_dir
     }
 
-    /// The tools that a document in the current folder could name.
+    /// The tools that a document in the current folder could name, to look at.
     pub(crate) async fn catalogue(&self) -> Result<Catalogue, Failure> {
         let here = crate::environment::absolute(Path::new("."));
-        let wanted = Wanted { any: true, ..Wanted::default() };
-        setup::catalogue_of(wanted, &self.chosen, &self.config, &self.state_dir, &here, self.ui).await
+        let mut settings = self.settings(&here)?;
+        (settings.wanted.any, settings.replay) = (true, true);
+        Ok(Catalogue::load(settings).await?)
     }
 
     /// Where the tools of documents in `workspace` come from.

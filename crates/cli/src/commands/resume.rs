@@ -118,8 +118,7 @@ pub(crate) fn go_on(
         let preparing = async {
             let workspace = setup::workspace(&chosen.document);
             let wanted = setup::wanted_by(state.graph());
-            let catalogue =
-                setup::catalogue_of(wanted, &chosen, &config, &held.dir, &workspace, &ui).await?;
+            let catalogue = setup::catalogue_of(wanted, &chosen, &config, &held.dir, &workspace, &ui).await?;
             let roles = roles(state.graph());
             let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
             let mut inputs = with_tools(inputs, &state, &catalogue, &ui).await?;

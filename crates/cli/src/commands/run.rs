@@ -217,7 +217,10 @@ async fn prepare_others(catalogue: &Catalogue, names: &[&str], ui: &Ui) {
     }
     for name in others {
         if let Err(error) = catalogue.prepare(&[name]).await {
-            ui.note(&format!("note: the tool {name} is not offered to the model: {}", one_line(&error.to_string(), 1000)));
+            ui.note(&format!(
+                "note: the tool {name} is not offered to the model: {}",
+                one_line(&error.to_string(), 1000)
+            ));
         }
     }
 }

@@ -10,7 +10,16 @@ pub(super) fn is_secret(name: &str) -> bool {
 /// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
 pub(super) fn may_be_secret(name: &str) -> bool {
     const PARTS: [&str; 10] = [
-        "key", "token", "secret", "passw", "passphrase", "auth", "cookie", "credential", "private", "bearer",
+        "key",
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "auth",
+        "cookie",
+        "credential",
+        "private",
+        "bearer",
     ];
     let name = name.to_ascii_lowercase();
     PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "pat")
@@ -112,7 +121,8 @@ mod tests {
 
     #[test]
     fn names_of_keys_of_others() {
-        for name in ["GITHUB_TOKEN", "Authorization", "X-API-Key", "GITHUB_PAT", "PRIVATE_TOKEN_2", "Cookie"] {
+        for name in ["GITHUB_TOKEN", "Authorization", "X-API-Key", "GITHUB_PAT", "PRIVATE_TOKEN_2", "Cookie"]
+        {
             assert!(may_be_secret(name), "{name}");
         }
         for name in ["PATH", "PYTHONPATH", "LOG_LEVEL", "X-Trace-Id", "COMPATIBLE"] {

@@ -86,7 +86,8 @@ impl Reader<'_> {
         }
         let mut words = Words { form, ..Words::default() };
         let kind = fields.name("type", "C-14", self.diagnostics);
-        if let Some(kind) = kind.filter(|kind| !["stdio", "http", "streamable-http"].contains(&&*kind.value)) {
+        if let Some(kind) = kind.filter(|kind| !["stdio", "http", "streamable-http"].contains(&&*kind.value))
+        {
             let message = format!("an MCP server can't be reached over `{}`", kind.value);
             self.diagnostics.push(
                 Finding::error("A-22", "unknown-transport", kind.span, message)
@@ -149,10 +150,8 @@ impl Reader<'_> {
         let program = line.next()?;
         let args = line.map(Hidden).collect();
         let cwd = fields.name("cwd", "C-14", self.diagnostics);
-        let dir = cwd.map_or_else(
-            || self.folder.to_owned(),
-            |cwd| self.folder.join(words.expanded(&cwd.value)),
-        );
+        let dir =
+            cwd.map_or_else(|| self.folder.to_owned(), |cwd| self.folder.join(words.expanded(&cwd.value)));
         let dir = crate::environment::absolute(&dir);
         Some(Reached::Command { program, args, env: self.table(fields, "env", words), dir })
     }

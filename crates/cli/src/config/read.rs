@@ -125,7 +125,11 @@ impl Reader<'_> {
     }
 
     /// The members of a table of named things.
-    pub(super) fn members<'n, 's>(&mut self, fields: &Fields<'n, 's>, field: &'static str) -> &'n [Member<'s>] {
+    pub(super) fn members<'n, 's>(
+        &mut self,
+        fields: &Fields<'n, 's>,
+        field: &'static str,
+    ) -> &'n [Member<'s>] {
         let Some(node) = fields.given(field) else { return &[] };
         let members = node.as_object();
         if members.is_none() {

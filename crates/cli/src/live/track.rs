@@ -230,7 +230,8 @@ impl Track {
             );
         }
         let reason = |(after, why): &(String, &str)| {
-            format!("{after} ({})", why.replace(&format!("the result of {after}"), "its result"))
+            let why = why.replace(&format!("the result of {after}"), "its result");
+            format!("{after} ({})", why.replace(&format!("depends on {after}"), "depends on it"))
         };
         let mut words: Vec<String> = told.iter().take(SHOWN).map(reason).collect();
         if told.len() > SHOWN {

@@ -3,6 +3,7 @@
 //! Each event and each piece of text costs a constant, however large the run is.
 
 use super::track::{Phase, Track};
+use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, NodeIx, Outcome, Record, Request, State, Tokens, Usage};
 use selvedge_runtime::Delta;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -165,7 +166,9 @@ impl View {
     /// Whether nodes may stand elsewhere after an event, or be others: what ran ahead of a recovery may begin again.
     fn moves(&self, event: &Event) -> bool {
         match event {
-            Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered { .. } => true,
+            Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered { .. } => {
+                true
+            }
             Event::NodeStarted { node } | Event::NodeFinished { node, .. } => {
                 let Some(node) = self.track.node(node) else { return true };
                 let mends = |active: &Active| !active.recovery.is_empty();
@@ -210,10 +213,10 @@ impl View {
     fn mend(&mut self, event: &Event) -> Option<NodeIx> {
         let (node, text) = match event {
             Event::Caught { node, fault } => (node, format!("{}: {}", fault.kind.name(), fault.message)),
-            Event::Recovered { node, action, tool, reason, .. } => {
+            Event::Recovered { node, action, tool, parameters, strategy, reason, .. } => {
                 self.recoveries += 1;
-                let tool = tool.iter().map(|tool| format!(" {tool}")).collect::<String>();
-                (node, format!("{}{tool}: {reason}", action.name().replace('_', " ")))
+                let done = done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref());
+                (node, format!("{done}: {reason}"))
             }
             _ => return None,
         };

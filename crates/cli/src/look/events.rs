@@ -146,9 +146,10 @@ fn style(event: &Event) -> &'static str {
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
         Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
-        Event::Caught { .. } | Event::Recovered { .. } | Event::Spliced { .. } | Event::NodeSkipped { .. } => {
-            YELLOW
-        }
+        Event::Caught { .. }
+        | Event::Recovered { .. }
+        | Event::Spliced { .. }
+        | Event::NodeSkipped { .. } => YELLOW,
         _ if event.is_input() => CYAN,
         _ => "",
     }
@@ -178,6 +179,8 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::Opened { node, thread, from, start, end } => {
             (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
         }
+        // On no thread: what a model is told about a failed step, and what it answers.
+        Event::Appended { node, thread, body } if thread.is_empty() => (node.to_string(), body_text(body)),
         Event::Appended { node, thread, body } => {
             (node.to_string(), format!("{thread}: {}", body_text(body)))
         }

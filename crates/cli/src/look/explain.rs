@@ -124,7 +124,10 @@ impl Explained {
         let id = only.map(|only| self.id(only));
         let rungs = self.story.rungs.iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
         let rungs: Vec<Value> = rungs.map(Rung::json).collect();
-        out.write(&format!(",\"recovery\":{}}}\n", Value::from(rungs)))?;
+        if !rungs.is_empty() {
+            out.write(&format!(",\"recovery\":{}", Value::from(rungs)))?;
+        }
+        out.write("}\n")?;
         out.finish()
     }
 
@@ -134,14 +137,18 @@ impl Explained {
         let waited = self.waits.get(node.get()).into_iter().flatten();
         let waited: Vec<Value> =
             waited.map(|waited| json!({"node": self.id(waited.node), "why": waited.why})).collect();
-        json!({
+        let mut object = json!({
             "node": self.id(node),
             "started": told.and_then(|told| when(told.started)),
             "ended": told.and_then(|told| when(told.ended)),
             "waited_for": waited,
             "ran_ahead": self.story.ran_ahead(node),
-            "recovery": self.rungs(node).map(Rung::json).collect::<Vec<_>>(),
             "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
-        })
+        });
+        let rungs: Vec<Value> = self.rungs(node).map(Rung::json).collect();
+        if let Some(object) = object.as_object_mut().filter(|_| !rungs.is_empty()) {
+            object.insert("recovery".to_owned(), Value::from(rungs));
+        }
+        object
     }
 }

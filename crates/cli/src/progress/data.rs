@@ -100,7 +100,11 @@ fn of_text(node: &Arc<str>, what: &'static str, source: &Template, text: &str) -
 }
 
 /// The text of a kind that a node has, if it has one of them.
-fn template<'n>(nodes: &'n Nodes, node: &str, of: impl Fn(&Act) -> Option<&Template>) -> Option<&'n Template> {
+fn template<'n>(
+    nodes: &'n Nodes,
+    node: &str,
+    of: impl Fn(&Act) -> Option<&Template>,
+) -> Option<&'n Template> {
     let mut texts = nodes.get(node)?.body.leaves.values().filter_map(|leaf| of(&leaf.act));
     texts.next().filter(|_| texts.next().is_none())
 }

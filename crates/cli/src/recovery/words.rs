@@ -42,10 +42,9 @@ impl What {
                 };
                 format!("{of}{}", self::fault(fault))
             }
-            What::Action { action, by, reason, tool, strategy, spent } => {
-                let how: String = [tool, strategy].into_iter().flatten().map(|how| format!(" {how}")).collect();
-                let action = action.name().replace('_', " ");
-                format!("{action}{how}, by {}: {reason}{}", chooser(*by), cost(spent))
+            What::Action { action, by, reason, tool, parameters, strategy, spent } => {
+                let done = done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref());
+                format!("{done}, by {}: {reason}{}", chooser(*by), cost(spent))
             }
             What::Planned { steps, spent } if steps.is_empty() => {
                 format!("other steps from here on{}", cost(spent))
@@ -59,6 +58,20 @@ impl What {
             What::Ended { fault: None } => "succeeded after all".to_owned(),
             What::Ended { fault: Some(fault) } => self::fault(fault),
         }
+    }
+}
+
+/// What is done, in words.
+pub(crate) fn done(action: Action, tool: Option<&str>, parameters: bool, strategy: Option<&str>) -> String {
+    let tool = tool.unwrap_or("its tool");
+    match (action, strategy) {
+        (Action::RetryWithParams, _) if parameters => format!("try {tool} with other parameters"),
+        (Action::RetryWithParams, _) => format!("try {tool} again"),
+        (Action::RetryWithTool, _) => format!("try {tool} instead"),
+        (Action::RepairStep, _) => format!("repair the step, with {tool}"),
+        (Action::Replan, Some(strategy)) => format!("replan ({strategy})"),
+        (Action::Replan, None) => "replan".to_owned(),
+        (Action::GiveUp, _) => "give up".to_owned(),
     }
 }
 
@@ -103,9 +116,9 @@ impl Rung {
                 json!({"what": "retry", "reason": reason, "after_ms": after_ms})
             }
             What::Fault { tool, fault } => json!({"what": "fault", "tool": tool, "fault": fault}),
-            What::Action { action, by, reason, tool, strategy, spent } => json!({
+            What::Action { action, by, reason, tool, parameters, strategy, spent } => json!({
                 "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
-                "strategy": strategy, "usage": usage(spent),
+                "parameters": parameters, "strategy": strategy, "usage": usage(spent),
             }),
             What::Planned { steps, spent } => {
                 json!({"what": "planned", "steps": steps, "usage": usage(spent)})
@@ -145,6 +158,8 @@ pub(crate) fn digest(rungs: &[Rung], run: &str) -> Vec<String> {
             (what, None) => nodes.push((&rung.node, vec![what])),
         }
     }
+    // A task that was planned has not failed, and the plan has been told.
+    nodes.retain(|(_, whats)| !whats.iter().all(|what| matches!(what, What::Planned { .. })));
     let mut lines: Vec<String> =
         nodes.iter().take(NODES).map(|(node, whats)| format!("{node}: {}", of_node(whats))).collect();
     if !skipped.is_empty() {
@@ -161,22 +176,23 @@ pub(crate) fn digest(rungs: &[Rung], run: &str) -> Vec<String> {
 /// The way of one node: its first fault, what was done, how it ended, what it cost.
 fn of_node(whats: &[&What]) -> String {
     let (mut parts, mut spent) = (Vec::new(), Spent::default());
-    let mut failed = false;
+    let (mut failed, mut again) = (false, false);
     for what in whats {
         match what {
-            What::Retry { .. } => match parts.last_mut() {
-                Some(last) if *last == "again" => {}
-                _ => parts.push("again".to_owned()),
-            },
+            // However often.
+            What::Retry { .. } if again => {}
+            What::Retry { reason, .. } => {
+                again = true;
+                parts.push(format!("tried again ({})", one_line(reason, SHORT)));
+            }
             What::Fault { tool: Some(tool), fault } if !failed && !tool.starts_with(INTERNAL) => {
                 failed = true;
                 parts.push(format!("{tool} failed ({})", one_line(&self::fault(fault), SHORT)));
             }
             What::Fault { .. } | What::Skipped { .. } => {}
-            What::Action { action, tool, spent: more, .. } => {
+            What::Action { action, tool, parameters, strategy, spent: more, .. } => {
                 spent.add(more);
-                let tool = tool.iter().map(|tool| format!(" {tool}")).collect::<String>();
-                parts.push(format!("{}{tool}", action.name().replace('_', " ")));
+                parts.push(done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref()));
             }
             What::Planned { steps, spent: more } => {
                 spent.add(more);

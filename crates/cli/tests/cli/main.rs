@@ -15,8 +15,11 @@ mod endpoint;
 #[cfg(test)]
 mod fork;
 #[cfg(test)]
+mod isolation;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod library;
 mod names;
 #[cfg(test)]
 mod net;

@@ -1,7 +1,7 @@
 //! Plans.
 
 use crate::world::{Example, contents};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;

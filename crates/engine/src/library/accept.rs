@@ -323,7 +323,8 @@ impl Library {
             let message = format!("version {} of `{}` is not proven", short(&version), known.name);
             return refused("not-proven", message);
         }
-        let name = name.unwrap_or_else(|| Arc::clone(&known.name));
+        // What another task has published keeps the name that it got there: one content is one tool.
+        let name = self.public_name(&version).or(name).unwrap_or_else(|| Arc::clone(&known.name));
         if let Some(leads) = self.aliases.get(&name).filter(|_| self.head(&Place::Library, &name).is_none()) {
             let message = format!("the name `{name}` leads to the tool `{leads}`");
             return refused("name-taken", message);
@@ -374,9 +375,7 @@ impl Library {
             return refused("same-version", format!("`{name}` means version {} already", short(&to)));
         }
         // One content is one tool: under two names it would be in two stages at once.
-        let elsewhere =
-            self.names(&Place::Library).find(|other| self.head(&Place::Library, other) == Some(&to));
-        if let Some(other) = elsewhere {
+        if let Some(other) = self.public_name(&to) {
             return refused("name-taken", format!("version {} is the tool `{other}` now", short(&to)));
         }
         Ok(vec![Event::RolledBack { name, from, to, reason }])
@@ -432,9 +431,19 @@ impl Library {
     /// The public name of a version: its own, if it is free or means a version that this one was made of.
     fn place_for(&self, version: &str) -> Arc<str> {
         let Some(known) = self.version(version) else { return version.into() };
+        if let Some(name) = self.public_name(version) {
+            return name;
+        }
         let head = self.head(&Place::Library, &known.name);
         let descends = |head: &Arc<str>| self.lineage(version).iter().any(|known| known.hash == *head);
         if head.is_some_and(descends) { Arc::clone(&known.name) } else { self.free_name(&known.name) }
+    }
+
+    /// The public name that means a version.
+    fn public_name(&self, version: &str) -> Option<Arc<str>> {
+        let means =
+            |name: &&Arc<str>| self.head(&Place::Library, name).is_some_and(|head| **head == *version);
+        self.names(&Place::Library).find(means).cloned()
     }
 
     /// A version that is a tool.

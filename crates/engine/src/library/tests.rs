@@ -1,1 +1,398 @@
+//! A-17 to A-19, V-05, V-09: what may become of a tool, whatever is asked for in whatever order.
 
+use super::*;
+use crate::fault::FaultKind;
+use proptest::prelude::*;
+
+fn hash(n: u8) -> Arc<str> {
+    format!("{n:064x}").into()
+}
+
+fn task(id: &str) -> Place {
+    Place::Task(id.into())
+}
+
+fn draft(place: Place, n: u8, name: &str, parents: &[u8]) -> Command {
+    Command::Draft {
+        place,
+        version: hash(n),
+        name: name.into(),
+        author: Author::Coder { model: Some("m".into()) },
+        parents: parents.iter().map(|parent| hash(*parent)).collect(),
+        request: "a tool that adds".into(),
+    }
+}
+
+fn validate(place: Place, n: u8) -> Command {
+    Command::Validate { place, version: hash(n), facts: Facts::default() }
+}
+
+fn publish(place: Place, n: u8) -> Command {
+    Command::Publish { place, version: hash(n), name: None }
+}
+
+fn record(n: u8, sample: &str, ok: bool, origin: Option<(&str, &str)>) -> Command {
+    let origin = origin.map(|(run, effect)| Origin { run: run.into(), effect: effect.into(), folder: None });
+    let fault = (!ok).then_some(FaultKind::ExecutionFailure);
+    Command::Record { version: hash(n), call: Call { sample: sample.into(), ok, fault, origin }, bytes: 10 }
+}
+
+/// A library after these commands, all of which must be allowed.
+fn library(commands: Vec<Command>) -> Library {
+    let mut library = Library::default();
+    for (at, command) in commands.into_iter().enumerate() {
+        let events = library.accept(command.clone()).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        events.iter().for_each(|event| library.apply(at as i64, event));
+    }
+    library
+}
+
+/// A public tool of everybody's.
+fn public(n: u8, name: &str) -> Vec<Command> {
+    vec![draft(Place::Library, n, name, &[]), validate(Place::Library, n), publish(Place::Library, n)]
+}
+
+/// A task's own tool, in use.
+fn private(id: &str, n: u8, name: &str) -> Vec<Command> {
+    let keep = Command::Keep { task: id.into(), version: hash(n) };
+    vec![draft(task(id), n, name, &[]), validate(task(id), n), keep]
+}
+
+fn prove(id: &str, n: u8) -> Command {
+    Command::Prove { task: id.into(), version: hash(n) }
+}
+
+fn end(id: &str, publish: bool) -> Command {
+    Command::EndTask { task: id.into(), publish }
+}
+
+#[track_caller]
+fn refusal(library: &Library, command: Command, code: &str) {
+    let error = library.accept(command).expect_err("it is refused");
+    assert_eq!(error.code, code, "{error}");
+    assert!(error.message.len() > 10, "{error}");
+}
+
+#[test]
+fn a17_a_tool_goes_from_draft_to_public_and_every_step_is_in_its_history() {
+    let mut commands = private("t", 1, "add");
+    commands.extend([
+        prove("t", 1),
+        draft(task("t"), 2, "add", &[1]),
+        validate(task("t"), 2),
+        Command::Enhance { task: "t".into(), name: "add".into(), by: hash(2), reason: "it failed".into() },
+        prove("t", 2),
+        publish(task("t"), 2),
+    ]);
+    let library = library(commands);
+    assert_eq!(library.public("add").unwrap().hash, hash(2));
+    let old = library.version(&hash(1)).unwrap();
+    assert_eq!((old.shown().stage, &*old.shown().reason), (Stage::Enhanced, "it failed"));
+    let lineage: Vec<_> = library.lineage(&hash(2)).into_iter().map(|version| &version.hash).collect();
+    assert_eq!(lineage, [&hash(2), &hash(1)]);
+    assert_eq!(old.author, Author::Coder { model: Some("m".into()) });
+    assert_eq!(old.request, "a tool that adds");
+}
+
+#[test]
+fn a17_steps_that_are_left_out_are_refused_with_a_reason() {
+    let here = library(vec![draft(Place::Library, 1, "add", &[])]);
+    refusal(&here, publish(Place::Library, 1), "illegal-transition");
+    refusal(&here, draft(Place::Library, 1, "add", &[]), "version-known");
+    refusal(&here, draft(Place::Library, 1, "other", &[]), "bad-name");
+    refusal(&here, draft(Place::Library, 2, "add", &[7]), "unknown-version");
+    refusal(&here, record(1, "s", true, None), "not-validated");
+    refusal(&here, record(9, "s", true, None), "unknown-version");
+    let mut own = private("t", 1, "add");
+    own.extend([draft(task("t"), 2, "add", &[]), validate(task("t"), 2)]);
+    let own = library(own);
+    refusal(&own, publish(task("t"), 1), "not-proven");
+    refusal(&own, Command::Keep { task: "t".into(), version: hash(2) }, "name-taken");
+    let other = Command::Enhance { task: "t".into(), name: "add".into(), by: hash(2), reason: String::new() };
+    refusal(&own, other, "not-a-child");
+    let retired = Command::Retire { place: task("t"), version: hash(1), reason: "three failures".into() };
+    let after = library([private("t", 1, "add"), vec![retired.clone()]].concat());
+    refusal(&after, retired, "illegal-transition");
+    assert_eq!(after.for_task("t", "add"), None);
+    assert_eq!(after.version(&hash(1)).unwrap().shown().reason, "three failures");
+}
+
+#[test]
+fn a18_a_tasks_own_tool_stands_before_the_public_one_for_that_task_alone() {
+    let library = library([public(1, "add"), private("t", 2, "add")].concat());
+    assert_eq!(library.for_task("t", "add").unwrap().hash, hash(2));
+    assert_eq!(library.for_task("u", "add").unwrap().hash, hash(1));
+    assert_eq!(library.public("add").unwrap().hash, hash(1));
+    assert_eq!(library.offered(Some("t"))["add"].hash, hash(2));
+    assert_eq!(library.offered(None)["add"].hash, hash(1));
+}
+
+#[test]
+fn a19_at_the_end_of_a_task_the_proven_become_public_and_the_others_retire() {
+    let tools = || [private("t", 1, "good"), vec![prove("t", 1)], private("t", 2, "bad")].concat();
+    let published = library([tools(), vec![end("t", true)]].concat());
+    assert_eq!(published.public("good").unwrap().hash, hash(1));
+    assert_eq!(published.public("bad"), None);
+    assert_eq!(published.version(&hash(2)).unwrap().shown().stage, Stage::Retired);
+    let kept = library([tools(), vec![end("t", false)]].concat());
+    assert_eq!(kept.public("good"), None);
+    assert_eq!(kept.for_task("t", "good").unwrap().hash, hash(1));
+    assert_eq!(kept.version(&hash(2)).unwrap().shown().stage, Stage::Retired);
+    assert_eq!(published.accept(end("t", true)), Ok(Vec::new()), "once is enough");
+}
+
+#[test]
+fn v05_a_name_that_a_tool_of_other_origin_has_gets_a_number() {
+    let commands = [public(1, "add"), private("t", 2, "add"), vec![prove("t", 2), end("t", true)]].concat();
+    let library = library(commands);
+    assert_eq!(library.public("add").unwrap().hash, hash(1));
+    assert_eq!(library.public("add_2").unwrap().hash, hash(2));
+    assert_eq!(&*library.free_name("add"), "add_3");
+}
+
+#[test]
+fn a16_a_better_version_of_a_public_tool_is_the_tasks_own_until_it_is_published() {
+    let mut commands = public(1, "add");
+    commands.extend([
+        draft(task("t"), 2, "add", &[1]),
+        validate(task("t"), 2),
+        Command::Enhance { task: "t".into(), name: "add".into(), by: hash(2), reason: "fails at 0".into() },
+    ]);
+    let during = library(commands.clone());
+    assert_eq!(during.for_task("t", "add").unwrap().hash, hash(2));
+    assert_eq!(during.public("add").unwrap().hash, hash(1));
+    assert_eq!(during.version(&hash(1)).unwrap().shown().stage, Stage::Public);
+    commands.extend([prove("t", 2), end("t", true)]);
+    let after = library(commands);
+    assert_eq!(after.public("add").unwrap().hash, hash(2), "it descends from it, so the name stays");
+    assert_eq!(after.past(&Place::Library, "add"), [hash(1), hash(2)]);
+}
+
+#[test]
+fn v09_names_of_merged_tools_lead_to_the_one_that_does_their_work() {
+    let mut commands = [public(1, "add"), public(2, "sum"), public(3, "plus")].concat();
+    commands.extend([
+        Command::Alias { alias: "total".into(), name: "sum".into() },
+        draft(Place::Library, 4, "add", &[1, 2]),
+        validate(Place::Library, 4),
+        Command::Merge { version: hash(4), name: "add".into(), members: vec!["add".into(), "sum".into()] },
+    ]);
+    let merged = library(commands.clone());
+    for name in ["add", "sum", "total"] {
+        assert_eq!(merged.public(name).unwrap().hash, hash(4), "{name}");
+    }
+    assert_eq!(merged.resolve("total"), "add");
+    assert_eq!(merged.version(&hash(2)).unwrap().shown().stage, Stage::Merged);
+    assert_eq!(merged.public("plus").unwrap().hash, hash(3));
+    // What was merged can be taken apart again.
+    let back = Command::Rollback { name: "sum".into(), to: hash(2), reason: "too slow".into() };
+    let back = library([commands, vec![back]].concat());
+    assert_eq!(back.public("sum").unwrap().hash, hash(2));
+    assert_eq!(back.public("total").unwrap().hash, hash(2));
+    assert_eq!(back.public("add").unwrap().hash, hash(4));
+}
+
+#[test]
+fn a17_a_rollback_can_be_taken_back_and_loses_nothing() {
+    let second =
+        [draft(Place::Library, 2, "add", &[1]), validate(Place::Library, 2), publish(Place::Library, 2)];
+    let commands = [public(1, "add"), second.into()].concat();
+    let to = |n: u8| Command::Rollback { name: "add".into(), to: hash(n), reason: "worse".into() };
+    let back = library([commands.clone(), vec![to(1)]].concat());
+    assert_eq!(back.public("add").unwrap().hash, hash(1));
+    assert_eq!(back.version(&hash(2)).unwrap().shown().stage, Stage::RolledBack);
+    let again = library([commands, vec![to(1), to(2)]].concat());
+    assert_eq!(again.public("add").unwrap().hash, hash(2));
+    refusal(&again, to(2), "same-version");
+    refusal(&again, to(3), "unknown-version");
+    let never = Command::Rollback { name: "never".into(), to: hash(1), reason: String::new() };
+    refusal(&again, never, "unknown-tool");
+}
+
+#[test]
+fn a15_calls_are_kept_once_and_within_their_limits() {
+    let mut here = library(public(1, "add"));
+    let mut make = |command| {
+        let events = here.accept(command).unwrap();
+        events.iter().for_each(|event| here.apply(0, event));
+        events.len()
+    };
+    assert_eq!(make(record(1, "a", true, Some(("r", "e1")))), 1);
+    assert_eq!(make(record(1, "a", true, Some(("r", "e1")))), 0, "the same call");
+    assert_eq!(make(record(1, "b", true, Some(("r", "e1")))), 0, "the same effect");
+    assert_eq!(make(record(1, "a", true, Some(("r", "e2")))), 0, "the same content");
+    let Command::Record { version, call, .. } = record(1, "large", true, None) else { unreachable!() };
+    assert_eq!(make(Command::Record { version, call, bytes: CALL_BYTES + 1 }), 0);
+    let good: usize = (0..200).map(|n| make(record(1, &format!("good {n}"), true, None))).sum();
+    let failing: usize = (0..200).map(|n| make(record(1, &format!("bad {n}"), false, None))).sum();
+    assert_eq!((good + 1, failing), (GOOD_CALLS, FAILING_CALLS));
+    assert_eq!(GOOD_CALLS + FAILING_CALLS, 100);
+}
+
+#[test]
+fn samples_tell_null_from_nothing() {
+    let sample: Sample = serde_json::from_str(r#"{"arguments":{},"output":null}"#).unwrap();
+    assert_eq!((sample.wrong(), &sample.output), (None, &Some(Value::Null)));
+    assert_eq!(serde_json::to_string(&sample).unwrap(), r#"{"arguments":{},"output":null}"#);
+    for wrong in [
+        r#"{"arguments":{}}"#,
+        r#"{"arguments":1,"output":1}"#,
+        r#"{"arguments":{},"output":1,"fault":{"kind":"input_error"}}"#,
+    ] {
+        assert!(serde_json::from_str::<Sample>(wrong).unwrap().wrong().is_some(), "{wrong}");
+    }
+    assert!(serde_json::from_str::<Sample>(r#"{"arguments":{},"outputs":1}"#).is_err());
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop_oneof![Just(Place::Library), Just(task("t")), Just(task("u"))]
+}
+
+fn name() -> impl Strategy<Value = Arc<str>> {
+    prop_oneof![Just("a"), Just("b"), Just("c"), Just("a_2")].prop_map(Arc::from)
+}
+
+fn id() -> impl Strategy<Value = Arc<str>> {
+    prop_oneof![Just("t"), Just("u")].prop_map(Arc::from)
+}
+
+/// A command that may or may not be allowed. Content has one name, so that most drafts are.
+fn command() -> impl Strategy<Value = Command> {
+    let version = || 0u8..8;
+    let named = |n: u8| ["a", "b", "c"][usize::from(n) % 3];
+    prop_oneof![
+        3 => (place(), version(), proptest::collection::vec(version(), 0..2))
+            .prop_map(move |(place, n, parents)| draft(place, n, named(n), &parents)),
+        3 => (place(), version()).prop_map(|(place, n)| validate(place, n)),
+        2 => (id(), version()).prop_map(|(task, n)| Command::Keep { task, version: hash(n) }),
+        2 => (id(), name(), version())
+            .prop_map(|(task, name, n)| Command::Enhance { task, name, by: hash(n), reason: "r".into() }),
+        2 => (id(), version()).prop_map(|(task, n)| Command::Prove { task, version: hash(n) }),
+        3 => (place(), version(), proptest::option::of(name()))
+            .prop_map(|(place, n, name)| Command::Publish { place, version: hash(n), name }),
+        1 => (version(), name(), proptest::collection::vec(name(), 0..3))
+            .prop_map(|(n, name, members)| Command::Merge { version: hash(n), name, members }),
+        1 => (place(), version())
+            .prop_map(|(place, n)| Command::Retire { place, version: hash(n), reason: "r".into() }),
+        1 => (name(), version())
+            .prop_map(|(name, n)| Command::Rollback { name, to: hash(n), reason: "r".into() }),
+        1 => (version(), "[a-c]", any::<bool>()).prop_map(|(n, sample, ok)| record(n, &sample, ok, None)),
+        1 => (name(), name()).prop_map(|(alias, name)| Command::Alias { alias, name }),
+        1 => (id(), any::<bool>()).prop_map(|(task, publish)| Command::EndTask { task, publish }),
+    ]
+}
+
+/// Commands in a row, some of which lead far.
+fn commands(most: usize) -> impl Strategy<Value = Vec<Command>> {
+    let named = |n: u8| ["a", "b", "c"][usize::from(n) % 3];
+    let burst = prop_oneof![
+        4 => command().prop_map(|command| vec![command]),
+        2 => (id(), 0u8..8).prop_map(move |(id, n)| [private(&id, n, named(n)), vec![prove(&id, n)]].concat()),
+        2 => (0u8..8).prop_map(move |n| public(n, named(n))),
+    ];
+    proptest::collection::vec(burst, 0..most).prop_map(|bursts| bursts.concat())
+}
+
+/// What holds of every library.
+fn sound(library: &Library) {
+    let mut meant = BTreeSet::new();
+    for (place, shelf) in &library.shelves {
+        for (name, head) in &shelf.heads {
+            let version = library.version(head).expect("a head is known");
+            assert!(version.facts.is_some(), "`{name}` is a valid tool");
+            let stage = version.stage(place);
+            let wanted = if *place == Place::Library { Stage::Public } else { Stage::Private };
+            assert_eq!(stage, Some(wanted), "`{name}` is in use in {place:?}");
+            assert!(shelf.past[name].contains(head), "`{name}` knows what it has meant");
+            assert!(meant.insert((place, head)), "a version is in use by one name of a place");
+        }
+    }
+    // Nothing is in use that no name means.
+    for version in library.versions() {
+        for (place, life) in &version.lives {
+            if life.stage == Stage::Public && *place == Place::Library || life.stage == Stage::Private {
+                assert!(meant.contains(&(place, &version.hash)), "{} in {place:?} has a name", version.hash);
+            }
+        }
+        assert!(version.calls.len() <= GOOD_CALLS + FAILING_CALLS);
+    }
+    for name in library.known_names() {
+        assert!(
+            library.public(library.resolve(name)).map(|known| &known.hash)
+                == library.public(name).map(|v| &v.hash)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A-17: whatever is asked for, the library stays sound; a refusal says why; any prefix of the journal, written and
+    /// read, folds to the same library.
+    #[test]
+    fn any_prefix_of_any_journal_is_a_sound_library(commands in commands(40)) {
+        let mut library = Library::default();
+        let mut journal = Vec::new();
+        let mut prefixes = vec![library.clone()];
+        for command in commands {
+            match library.accept(command) {
+                Ok(events) => for event in events {
+                    journal.push(serde_json::to_string(&event).unwrap());
+                    library.apply(journal.len() as i64, &event);
+                    prefixes.push(library.clone());
+                },
+                Err(refusal) => prop_assert!(refusal.message.len() > 10 && !refusal.code.is_empty()),
+            }
+            sound(&library);
+        }
+        for (length, live) in prefixes.iter().enumerate() {
+            let mut folded = Library::default();
+            for (n, line) in journal[..length].iter().enumerate() {
+                folded.apply(n as i64 + 1, &serde_json::from_str(line).unwrap());
+            }
+            prop_assert_eq!(&folded, live);
+        }
+    }
+
+    /// An event that fits nothing changes nothing that matters, and never fails.
+    #[test]
+    fn apply_takes_any_events(commands in commands(20), skip in 0usize..7) {
+        let mut library = Library::default();
+        let mut events = Vec::new();
+        for command in commands {
+            for event in library.accept(command).unwrap_or_default() {
+                library.apply(0, &event);
+                events.push(event);
+            }
+        }
+        let mut torn = Library::default();
+        for (n, event) in events.iter().enumerate() {
+            if n % 7 != skip {
+                torn.apply(0, event);
+            }
+        }
+        let _ = (torn.offered(Some("t")).len(), torn.free_name("a"), torn.lineage(&hash(1)).len());
+    }
+
+    /// Several commands at once are all or nothing, and lead where they lead one after the other.
+    #[test]
+    fn together_or_not_at_all(commands in commands(6)) {
+        let mut one_by_one = Library::default();
+        let mut refused = false;
+        for command in &commands {
+            match one_by_one.accept(command.clone()) {
+                Ok(events) => events.iter().for_each(|event| one_by_one.apply(0, event)),
+                Err(_) => { refused = true; break }
+            }
+        }
+        match Library::default().accept_all(commands) {
+            Err(_) => prop_assert!(refused),
+            Ok(events) => {
+                prop_assert!(!refused);
+                let mut library = Library::default();
+                events.iter().for_each(|event| library.apply(0, event));
+                prop_assert_eq!(library, one_by_one);
+            }
+        }
+    }
+}

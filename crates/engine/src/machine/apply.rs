@@ -328,7 +328,7 @@ impl State {
             Ok(output) => {
                 frame.outputs.push((call.name, output));
                 if fixed {
-                    frame.fault = None;
+                    frame.mended();
                 }
             }
             // It is the next event's.

@@ -90,11 +90,17 @@ impl State {
 
     /// How a leaf retries its calls.
     pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
-        match &self.graph.nodes[node].body.leaves[leaf].act {
+        let def = &self.graph.nodes[node];
+        let says = match &def.body.leaves[leaf].act {
             Act::Call(call) => call.retry,
             Act::Answer { retry, .. } | Act::Try { retry, .. } => *retry,
-            _ => Retry::default(),
-        }
+            _ => return Retry::default(),
+        };
+        let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };
+        // D-17: unwritten, a write is not repeated; anything else as often as the limits say (D-19).
+        let tool = self.frame(node).and_then(|frame| self.fixed_tool(node, frame, leaf));
+        let repeats = tool.is_some_and(|tool| self.graph.effects(def, &tool) != crate::Effects::Write);
+        Retry { max: repeats.then_some(recovery.retries), ..says }
     }
 
     /// Seconds that a call of the live leaf may take, if the node says so.
@@ -172,7 +178,7 @@ impl State {
             mending.compiled = Some((effect, output));
         } else {
             frame.outputs.push((tool, output));
-            frame.fault = None;
+            frame.mended();
         }
         self.leave(node, false);
     }

@@ -78,6 +78,14 @@ impl Frame {
         self.mending.get_or_insert_default()
     }
 
+    /// A call succeeded: whatever failed before is made good.
+    pub(crate) fn mended(&mut self) {
+        self.fault = None;
+        if let Some(mending) = &mut self.mending {
+            mending.trouble = None;
+        }
+    }
+
     /// Whether an edge holds that asks for the last decision.
     pub(crate) fn recovery_holds(&self, guard: Guard) -> bool {
         let decision = self.mending.as_deref().and_then(|mending| mending.decision);

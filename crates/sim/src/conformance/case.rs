@@ -16,9 +16,12 @@ pub struct Case {
     pub rules: Vec<String>,
     /// What it shows, in one sentence.
     pub about: String,
-    /// The document as data.
+    /// The document as data: a plan.
     #[serde(default)]
     pub plan: Option<Value>,
+    /// The document as data: a step task. A model is configured if there is a script.
+    #[serde(default)]
+    pub task: Option<Value>,
     /// The document as the very text of its file, for cases about syntax and places.
     #[serde(default)]
     pub text: Option<String>,
@@ -269,6 +272,12 @@ pub struct Expect {
     /// Every tool call since the step before, node by node.
     #[serde(default)]
     pub calls: Option<Vec<ToolCall>>,
+    /// What was decided about faults (D-22), in order, as far as it is written here.
+    #[serde(default)]
+    pub recovered: Option<Vec<Map<String, Value>>>,
+    /// The nodes that were skipped, each with the one that it was skipped for (D-16).
+    #[serde(default)]
+    pub skipped: Option<BTreeMap<String, String>>,
     /// What the run used, as far as it is written here.
     #[serde(default)]
     pub usage: Option<Map<String, Value>>,

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The same for a case with `$SHARED`, whose first command may have to wait for an environment.
+const LIMIT_SHARED: Duration = Duration::from_secs(60);
 
 /// A case of the command line.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,7 +26,8 @@ pub struct CliCase {
     /// Files to lay down: a text as it is, anything else as JSON.
     #[serde(default)]
     pub files: BTreeMap<String, Value>,
-    /// Environment variables; nothing else but `PATH` and a `HOME` of its own is passed on.
+    /// Environment variables; nothing else but `PATH` and a `HOME` of its own is passed on. `$SHARED` stands for a folder
+    /// that all cases share, for environments of Python tools.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Commands, one after another in one folder.
@@ -93,9 +96,14 @@ pub fn check(case: &CliCase) -> Result<(), String> {
         let arguments: Vec<String> = step.run.iter().map(|argument| filled(argument, &known)).collect();
         let mut command = Command::new(&program);
         command.args(&arguments).current_dir(folder.path()).env_clear();
-        command.env("HOME", home.path()).env("NO_COLOR", "1").envs(&case.env);
+        let shared = program.ancestors().nth(2).unwrap_or(Path::new(".")).join("tmp/tools-shared");
+        let known_to = |value: &String| value.replace("$SHARED", &shared.display().to_string());
+        command.env("HOME", home.path()).env("NO_COLOR", "1");
+        command.envs(case.env.iter().map(|(name, value)| (name, known_to(value))));
+        let shares = case.env.values().any(|value| value.contains("$SHARED"));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        let printed = Printed::of(&mut command, &step.interrupts_ms)?;
+        let limit = if shares { LIMIT_SHARED } else { LIMIT };
+        let printed = Printed::of(&mut command, &step.interrupts_ms, limit)?;
         learn(&printed, &mut known);
         let mut wrong = differences(step, &printed, folder.path(), home.path());
         if !wrong.is_empty() {
@@ -144,7 +152,7 @@ struct Printed {
 }
 
 impl Printed {
-    fn of(command: &mut Command, interrupts_ms: &[u64]) -> Result<Self, String> {
+    fn of(command: &mut Command, interrupts_ms: &[u64], limit: Duration) -> Result<Self, String> {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -153,7 +161,7 @@ impl Printed {
             .map_err(|error| error.to_string())?;
         let stdout = drain(child.stdout.take());
         let stderr = drain(child.stderr.take());
-        let exit = wait(&mut child, interrupts_ms)?;
+        let exit = wait(&mut child, interrupts_ms, limit)?;
         let text = |reader: std::thread::JoinHandle<String>| reader.join().unwrap_or_default();
         Ok(Self { exit, stdout: text(stdout), stderr: text(stderr) })
     }
@@ -169,7 +177,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<St
 }
 
 /// The exit code; -1 for a signal.
-fn wait(child: &mut Child, interrupts_ms: &[u64]) -> Result<i32, String> {
+fn wait(child: &mut Child, interrupts_ms: &[u64], limit: Duration) -> Result<i32, String> {
     let start = Instant::now();
     let mut interrupts = interrupts_ms.iter();
     let mut next = interrupts.next();
@@ -184,10 +192,10 @@ fn wait(child: &mut Child, interrupts_ms: &[u64]) -> Result<i32, String> {
             Command::new("kill").args(["-INT", &id]).status().map_err(|error| error.to_string())?;
             next = interrupts.next();
         }
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > limit {
             // It may end by itself at this very moment; then there is nothing to kill.
             let _ = child.kill();
-            return Err(format!("not done within {LIMIT:?}"));
+            return Err(format!("not done within {limit:?}"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

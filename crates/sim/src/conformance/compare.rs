@@ -5,8 +5,8 @@ use super::messages::{difference, fits, lines};
 use super::run::{Seen, Session, node_of};
 use selvedge_dialects::Severity;
 use selvedge_dialects::diagnostic::Diagnostic;
-use selvedge_engine::{Fault, RunStatus, View};
-use serde_json::{Value, json};
+use selvedge_engine::{Event, Fault, RunStatus, View};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// Findings that differ from the expected ones.
@@ -90,7 +90,7 @@ fn outcome(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
         let fits = expected.len() == asks.len()
             && expected.iter().all(|wanted| {
                 asks.values().any(|ask| {
-                    session.graph.nodes.get(ask.node).is_some_and(|node| *node.id == *wanted.node)
+                    session.state.graph().nodes.get(ask.node).is_some_and(|node| *node.id == *wanted.node)
                         && json!(ask.kind) == json!(wanted.kind)
                         && wanted.contains.as_ref().is_none_or(|part| ask.prompt.contains(part.as_str()))
                 })
@@ -183,14 +183,24 @@ fn results(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
     }
 }
 
-/// The nodes whose effects can be observed: of a failed run, only those up to the fault (P-20).
+/// The nodes whose effects can be observed, in order: of a failed run, only those up to the last that has a result
+/// (P-20). A node that made way for others stands before the first of them (D-20).
 pub fn observable(session: &Session, view: &View) -> HashMap<String, usize> {
-    let nodes = session.graph.nodes.values().map(|node| node.id.to_string()).enumerate();
-    let last = match view.status {
-        RunStatus::Failed => view.results.len(),
-        _ => usize::MAX,
-    };
-    nodes.take(last).map(|(at, id)| (id, at)).collect()
+    let nodes = session.state.graph().nodes.values().enumerate();
+    let mut order: HashMap<String, usize> =
+        nodes.map(|(at, node)| (node.id.to_string(), 2 * at + 1)).collect();
+    if view.status == RunStatus::Failed {
+        let place = |result: &selvedge_engine::StepResult| order.get(&*result.step_id).copied();
+        let last = view.results.iter().filter_map(place).max().unwrap_or(0);
+        order.retain(|_, at| *at <= last);
+    }
+    for record in &session.records {
+        if let Event::Spliced { node, .. } = &record.event {
+            let at = session.graph.nodes.values().position(|known| known.id == *node).unwrap_or_default();
+            order.entry(node.to_string()).or_insert(2 * at);
+        }
+    }
+    order
 }
 
 fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: &mut Vec<String>) {
@@ -269,6 +279,27 @@ fn events(expect: &Expect, session: &Session, wrong: &mut Vec<String>) {
         if got != *count {
             wrong.push(format!("expected {count} events {wanted}, got {got}"));
         }
+    }
+    if let Some(expected) = &expect.recovered {
+        let got: Vec<&Value> = events.iter().filter(|event| kind(event) == "recovered").collect();
+        let fits = |wanted: &Map<String, Value>, got: &Value| {
+            wanted.iter().all(|(key, value)| match (value, &got[key.as_str()]) {
+                (Value::Object(_), Value::String(text)) => fits(value, text),
+                (value, got) => value == got,
+            })
+        };
+        let same = got.len() == expected.len() && expected.iter().zip(&got).all(|(w, g)| fits(w, g));
+        if !same {
+            let got: Vec<Value> = got.into_iter().cloned().collect();
+            wrong.push(format!("recovered\n  expected:\n{}\n  got:\n{}", as_lines(expected), lines(&got)));
+        }
+    }
+    if let Some(expected) = &expect.skipped {
+        let skipped = events.iter().filter(|event| kind(event) == "node_skipped");
+        let got: Map<String, Value> = skipped
+            .map(|event| (event["node"].as_str().unwrap_or_default().to_owned(), event["because"].clone()))
+            .collect();
+        wrong.extend(unequal("skipped", &json!(expected), &Value::Object(got)));
     }
     if let Some(journal) = &expect.journal {
         let kinds: Vec<String> = events.iter().map(kind).collect();

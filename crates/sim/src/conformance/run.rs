@@ -33,10 +33,12 @@ pub struct Compiled {
 /// # Errors
 /// If the case itself is wrong.
 pub fn compile(case: &Case) -> Result<Compiled, String> {
-    let text = match (&case.plan, &case.text) {
-        (Some(plan), None) => serde_json::to_string_pretty(plan).map_err(|error| error.to_string())?,
-        (None, Some(text)) => text.clone(),
-        _ => return Err("a case has either `plan` or `text`".into()),
+    let text = match (case.plan.as_ref(), case.task.as_ref(), &case.text) {
+        (Some(document), None, None) | (None, Some(document), None) => {
+            serde_json::to_string_pretty(document).map_err(|error| error.to_string())?
+        }
+        (None, None, Some(text)) => text.clone(),
+        _ => return Err("a case has one of `plan`, `task` and `text`".into()),
     };
     let source = Source::new("case.json", &text);
     let mut diagnostics = Diagnostics::new();
@@ -55,7 +57,8 @@ pub fn compile(case: &Case) -> Result<Compiled, String> {
         compiled.initial = document.inputs(&case.inputs, &mut diagnostics);
         compiled.budget = document.budget();
         let definitions = Definitions(&case.tools);
-        let graph = document.compile(&definitions, &compiled.initial, &Means { model: !case.script.is_empty(), limits, ..Means::default() }, &mut diagnostics);
+        let means = Means { model: !case.script.is_empty(), limits, ..Means::default() };
+        let graph = document.compile(&definitions, &compiled.initial, &means, &mut diagnostics);
         compiled.graph = graph.filter(|_| !diagnostics.has_errors()).map(Arc::new);
     }
     compiled.findings = diagnostics.report(&source);
@@ -222,7 +225,7 @@ impl Session {
     }
 
     fn id(&self, node: selvedge_engine::NodeIx) -> Option<&str> {
-        self.graph.nodes.get(node).map(|node| node.id.as_ref())
+        self.state.graph().nodes.get(node).map(|node| node.id.as_ref())
     }
 
     fn resume(&mut self, resume: &Resume) -> Result<Seen, String> {

@@ -7,12 +7,14 @@ use super::task::{SimStep, SimTask, TOOLS, tool};
 use super::world::World;
 use crate::journal::{Journal, Mark, digest};
 use crate::rng::Rng;
-use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, compile, recognise};
+use selvedge_dialects::recognise::Choice;
+use selvedge_dialects::steps::Means;
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
     EffectId, Effects, Event, Failure, Fault, Graph, Input, ModelReply, Outcome, Record, Request,
     RunStatus, Start, State, ToolDef,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,11 +38,12 @@ impl ToolSource for SimTools {
 /// # Errors
 /// What the dialect has against it, or a race (E-11).
 pub fn graph(task: &SimTask) -> Result<Arc<Graph>, String> {
-    let source = Source::new("task.json", task.json().to_string());
+    let source = Source::new("task.json", &task.json().to_string());
     let mut diagnostics = Diagnostics::default();
     let limits = DocumentLimits::default();
-    let document = compile::read(&source, recognise::Choice::default(), &limits, &mut diagnostics);
-    let graph = document.and_then(|document| document.compile(&SimTools, &task.initial, &mut diagnostics));
+    let means = Means { model: task.model, ..Means::default() };
+    let document = read(&source, Choice::default(), &limits, &mut diagnostics);
+    let graph = document.and_then(|document| document.compile(&SimTools, &task.initial, &means, &mut diagnostics));
     let graph = graph.filter(|_| !diagnostics.has_errors()).ok_or_else(|| format!("{diagnostics:?}"))?;
     let schedule = selvedge_engine::schedule::Schedule::derive(&graph, false);
     schedule.prove(&graph).map_err(|race| format!("E-11: {race}"))?;

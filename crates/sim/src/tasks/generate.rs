@@ -80,7 +80,8 @@ fn arg(rng: &mut Rng, earlier: &[SimStep]) -> Arg {
             };
             Arg::Field(step.id.clone(), field.to_owned())
         }
-        (4, Some(step)) => Arg::Name(format!("{}_a", step.id)),
+        // Names begin with a letter (D-09).
+        (4, Some(step)) if step.id.starts_with(char::is_alphabetic) => Arg::Name(format!("{}_a", step.id)),
         (5, Some(_)) => Arg::Name("a".to_owned()),
         (6, _) => Arg::Name("base".to_owned()),
         _ => Arg::Value(json!(rng.within(0, 9))),

@@ -80,3 +80,19 @@ fn once(sim: &Sim<'_>) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// The smallest task of so many seeds that breaks a property: fewest steps first.
+pub fn smallest(property: Property, seeds: std::ops::Range<u64>) -> Option<(u64, String)> {
+    let mut found: Option<(usize, u64, String)> = None;
+    for seed in seeds {
+        let task = super::generate::task(seed);
+        let size = task.json().to_string().len();
+        if found.as_ref().is_some_and(|(known, ..)| *known <= size) {
+            continue;
+        }
+        if let Err(error) = property(&task, seed) {
+            found = Some((size, seed, error));
+        }
+    }
+    found.map(|(_, seed, error)| (seed, error))
+}

@@ -159,8 +159,7 @@ impl Run<'_> {
             let failed = row.skipped || row.result.is_err();
             let mut tools: Vec<&str> = vec![&row.step.tool];
             tools.extend(row.step.alternatives.iter().map(|(tool, _)| tool.as_str()));
-            let unknown =
-                self.task.model || tools.iter().any(|name| tool(name).is_none_or(|tool| !tool.declares));
+            let unknown = tools.iter().any(|name| tool(name).is_none_or(|tool| !tool.declares));
             let declares = tools.iter().any(|name| tool(name).is_some_and(|tool| tool.declares))
                 && ["a", "b"].iter().any(|field| name == *field || name == format!("{}_{field}", row.step.id));
             if unknown && failed {
@@ -225,7 +224,9 @@ impl Run<'_> {
             match self.world.call(self.task, known, &resolved, attempt, &key) {
                 Ok(output) => return Ok(output),
                 Err(Broken { kind, transient }) => {
-                    if transient && attempt <= step.retry.unwrap_or(0) {
+                    // Unwritten, a write is not tried again and anything else as often as D-19 says.
+                    let usual = if known.effects == Effects::Write { 0 } else { RETRIES };
+                    if transient && attempt <= step.retry.unwrap_or(usual) {
                         attempt += 1;
                         *self.attempts.entry(step.id.clone()).or_insert(0) += 1;
                         continue;
@@ -246,16 +247,19 @@ impl Run<'_> {
         };
         let (mut retries, mut repairs, mut reflections) = (0, 0, 0);
         let mut alternatives = step.alternatives.iter();
-        let mut may_ask = self.task.model;
         loop {
             let mut action = None;
-            if may_ask && reflections < REFLECTIONS {
+            if self.task.model && reflections < REFLECTIONS {
                 reflections += 1;
                 action = self.reflect(step, fault.1, (&name, &args), (&mut retries, &mut repairs));
-                if action.is_none() {
-                    // What it may not do, the ladder does from here on.
-                    may_ask = true;
+            }
+            if let Some(Move::Replan(steps)) = action {
+                self.note(step, "replan");
+                self.replans += 1;
+                if let Some(steps) = self.valid_plan(step, steps) {
+                    return End::Replan(steps);
                 }
+                action = None;
             }
             match action {
                 Some(Move::Try(said, tool, own)) => {
@@ -266,21 +270,17 @@ impl Run<'_> {
                     self.note(step, "give_up");
                     return End::Failed(name, fault.0);
                 }
-                Some(Move::Replan(steps)) => {
-                    self.note(step, "replan");
-                    self.replans += 1;
-                    match self.valid_plan(step, steps) {
-                        Some(steps) => return End::Replan(steps),
-                        None => return End::Failed(name, fault.0),
-                    }
-                }
-                None => match alternatives.next() {
+                // What a model may not do, or nobody asks it, the ladder decides.
+                _ => match alternatives.next() {
                     Some((tool, own)) => {
                         self.note(step, "retry_with_tool");
                         (name, args) = (tool.clone(), own.clone().unwrap_or_else(|| step.args.clone()));
                     }
                     None => {
-                        self.note(step, "give_up");
+                        // A step that can't recover has nothing to give up.
+                        if self.task.model || !step.alternatives.is_empty() {
+                            self.note(step, "give_up");
+                        }
                         return End::Failed(name, fault.0);
                     }
                 },
@@ -310,7 +310,7 @@ impl Run<'_> {
             Advice::Nonsense => Advice::Replan(None),
             said => said,
         };
-        let mut spend = |used: &mut u32, limit: u32| {
+        let spend = |used: &mut u32, limit: u32| {
             let left = *used < limit;
             *used += u32::from(left);
             left
@@ -386,10 +386,10 @@ fn synced(row: &Row) -> Vec<(String, Value)> {
 
 /// The same in the neutral form of a test's message.
 impl Observed {
-    /// The first difference, in words.
+    /// What differs, in words.
     ///
     /// # Errors
-    /// The difference.
+    /// The differences.
     pub fn same(&self, found: &Self, what: &str) -> Result<(), String> {
         let rows = |observed: &Self| {
             [
@@ -401,11 +401,10 @@ impl Observed {
                 ("changes", json!(observed.changes)),
             ]
         };
-        for ((name, expected), (_, found)) in rows(self).into_iter().zip(rows(found)) {
-            if expected != found {
-                return Err(format!("{what}: `{name}` differs\n  expected {expected}\n  found    {found}"));
-            }
-        }
-        Ok(())
+        let pairs = rows(self).into_iter().zip(rows(found)).filter(|(expected, found)| expected != found);
+        let lines: Vec<String> = pairs
+            .map(|((name, expected), (_, found))| format!("{name}\n  expected {expected}\n  found    {found}"))
+            .collect();
+        if lines.is_empty() { Ok(()) } else { Err(format!("{what} differs: {}", lines.join("\n"))) }
     }
 }

@@ -114,6 +114,8 @@ fn child() {
         "fill" => fill(dir, &argument),
         "drive" => drive(dir, &argument),
         "places" => places(dir),
+        "library" => library(dir),
+        "library-dirty" => library_dirty(dir, argument.parse().unwrap()),
         "dirty" => dirty(dir, argument.parse().unwrap()),
         role => panic!("unknown role {role}"),
     }
@@ -200,6 +202,27 @@ fn places(dir: &Path) {
         }
         Err(error) => say(&kind(&error)),
     }
+}
+
+/// Changes the library again and again, and says each change that is acknowledged.
+fn library(dir: &Path) {
+    let store = Store::open(dir, Mode::ReadWrite).unwrap();
+    for n in store.last_library_event().unwrap() / 3 + 1.. {
+        let (entries, contents) = crate::library::change(n);
+        store.append_library(entries, contents).wait().unwrap();
+        say(&n.to_string());
+    }
+}
+
+/// Makes so many changes of the library, and ends without closing anything.
+fn library_dirty(dir: &Path, count: u64) {
+    let store = Store::open(dir, Mode::ReadWrite).unwrap();
+    for n in 1..=count {
+        let (entries, contents) = crate::library::change(n);
+        store.append_library(entries, contents).wait().unwrap();
+    }
+    // No destructor runs, so nothing is closed.
+    std::process::exit(0);
 }
 
 /// Appends so many events in groups of one to four, and ends without closing anything.

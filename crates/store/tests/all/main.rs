@@ -11,6 +11,8 @@ mod index;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod library;
+#[cfg(test)]
 mod locks;
 #[cfg(test)]
 mod places;

@@ -53,9 +53,7 @@ impl Gathered {
     /// Whether a name means something without asking more servers. A tool that is wrong is found too.
     fn has(&self, name: &str, asked: &Asked) -> bool {
         let full = |server: &Arc<str>| tool_of(name, server).is_some();
-        self.by_name.contains_key(name)
-            || self.broken.contains_key(name)
-            || asked.failed.keys().any(full)
+        self.by_name.contains_key(name) || self.broken.contains_key(name) || asked.failed.keys().any(full)
     }
 
     async fn ask(&mut self, servers: &Servers, names: &BTreeSet<Arc<str>>, asked: &mut Asked) {
@@ -69,8 +67,11 @@ impl Gathered {
             asked.by_tool.entry(Arc::clone(&definition.name)).or_default().push(kind.clone());
             // The full name always works, whoever else has it.
             if let Some(other) = self.by_name.insert(Arc::clone(&def.name), kind) {
-                let message =
-                    format!("`{}` is a tool of an MCP server, and hides one from {}", def.name, other.source());
+                let message = format!(
+                    "`{}` is a tool of an MCP server, and hides one from {}",
+                    def.name,
+                    other.source()
+                );
                 self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
             }
             self.broken.remove(&def.name);
@@ -78,7 +79,11 @@ impl Gathered {
         for (server, tool, why) in wrong {
             let full: Arc<str> = format!("{server}__{tool}").into();
             let message = format!("the tool `{tool}` of the MCP server `{server}` is left out: {why}");
-            self.warnings.push(Warning { code: "tool-left-out".into(), message: message.clone(), node: None });
+            self.warnings.push(Warning {
+                code: "tool-left-out".into(),
+                message: message.clone(),
+                node: None,
+            });
             let error = ToolError::document("A-22", message).help("tell who maintains the server");
             asked.wrong.entry(tool).or_insert_with(|| error.clone());
             self.broken.insert(full, error);
@@ -128,9 +133,12 @@ impl Asked {
     /// Why a name that is wanted means nothing, if that is not simply so.
     fn wrong_with(&self, name: &Arc<str>, servers: &Servers) -> Option<ToolError> {
         if let Some(kinds) = self.by_tool.get(name).filter(|kinds| kinds.len() > 1) {
-            let full: Vec<String> = kinds.iter().filter_map(Kind::def).map(|def| def.name.to_string()).collect();
+            let full: Vec<String> =
+                kinds.iter().filter_map(Kind::def).map(|def| def.name.to_string()).collect();
             let message = format!("several MCP servers have a tool `{name}`: {}", full.join(", "));
-            return Some(ToolError::document("A-22", message).help("write the full name of the one that is meant"));
+            return Some(
+                ToolError::document("A-22", message).help("write the full name of the one that is meant"),
+            );
         }
         if let Some(error) = self.wrong.get(name) {
             return Some(error.clone());

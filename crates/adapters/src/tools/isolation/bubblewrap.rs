@@ -108,7 +108,8 @@ fn order(launcher: &Launcher, found: &Found, inside: &Inside<'_>, user: Option<u
         server: inside.server,
         limits: found.holds(Layer::Limits).then_some(limits),
         // A server restricts each of its calls to the call's own scratch folder, and has mounts to make before.
-        files: (found.holds(Layer::Landlock) && !inside.server).then(|| view.files(found.holds(Layer::Namespaces))),
+        files: (found.holds(Layer::Landlock) && !inside.server)
+            .then(|| view.files(found.holds(Layer::Namespaces))),
         seccomp: found.holds(Layer::Seccomp),
         network: policy.network,
         keep_rights: false,

@@ -67,7 +67,9 @@ impl Layer {
             Self::Limits => "more memory, processes and disk than a tool may have",
             Self::Landlock => "files outside of what was granted, and other calls' files",
             Self::Seccomp => "system calls that attacks on the kernel use, and sockets without permission",
-            Self::Cgroups => "more memory and processes for all processes of a call together than one may have",
+            Self::Cgroups => {
+                "more memory and processes for all processes of a call together than one may have"
+            }
         }
     }
 }

@@ -9,13 +9,13 @@ use super::trouble::{Trouble, seconds, words};
 use super::{http, pipe};
 use crate::http::Http;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage,
-    ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage, ProtocolVersion, RequestId,
-    RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+    ClientJsonRpcMessage, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage,
+    ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService, RxJsonRpcMessage,
-    ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
+    RxJsonRpcMessage, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::Transport;
 use selvedge_runtime::ports::Watch;
@@ -66,8 +66,11 @@ impl Connection {
         known: &mut Option<Generation>,
     ) -> Result<Self, Trouble> {
         if let Some(name) = server.unset.first() {
-            let message = format!("the MCP server `{}` can't be started: the variable {name} is not set", server.name);
-            return Err(Trouble::lasting(message).help(format!("set {name}, or take it out of the configuration")));
+            let message =
+                format!("the MCP server `{}` can't be started: the variable {name} is not set", server.name);
+            return Err(
+                Trouble::lasting(message).help(format!("set {name}, or take it out of the configuration"))
+            );
         }
         let deadline = Instant::now() + server.start_timeout;
         let handler = Handler { progress: Progress::default(), changed: Arc::default() };
@@ -88,7 +91,8 @@ impl Connection {
             }
         };
         let listed = Mutex::new((Instant::now(), Arc::default()));
-        let connection = Self { service, process, suspect: Arc::default(), busy: Arc::default(), handler, listed };
+        let connection =
+            Self { service, process, suspect: Arc::default(), busy: Arc::default(), handler, listed };
         match timeout_at(deadline, connection.list(server)).await {
             Ok(listed) => listed.map(|()| connection),
             Err(_) => Err(late(server, connection.process.as_ref().map(Process::said).unwrap_or_default())),
@@ -174,7 +178,9 @@ impl Connection {
         let listing = match Listing::of(&server.name, self.service.peer()).await {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
-            Err(NoListing::Service(error)) => return Err(self.trouble(server, error, "told its tools").await),
+            Err(NoListing::Service(error)) => {
+                return Err(self.trouble(server, error, "told its tools").await);
+            }
         };
         self.suspect.store(false, Ordering::Relaxed);
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), Arc::new(listing));
@@ -228,11 +234,14 @@ impl Connection {
             }
             (ServiceError::TransportClosed, None, Reached::Url { url, .. }) => {
                 let place = http::place(url);
-                Trouble::passing(format!("the connection to the MCP server `{name}` at {place} was lost while it {doing}"))
+                Trouble::passing(format!(
+                    "the connection to the MCP server `{name}` at {place} was lost while it {doing}"
+                ))
             }
-            (error, ..) => {
-                Trouble::passing(format!("the MCP server `{name}`: {} (while it {doing})", words(&error.to_string())))
-            }
+            (error, ..) => Trouble::passing(format!(
+                "the MCP server `{name}`: {} (while it {doing})",
+                words(&error.to_string())
+            )),
         }
     }
 
@@ -266,14 +275,19 @@ async fn shake(
     };
     let done = serve(pipe.clone(), handler, generation).await;
     // One that took long to start answers the question after all.
-    let late = done.is_err() && pipe.late().is_some_and(|answer| generation_of(&answer) == Generation::Modern);
+    let late =
+        done.is_err() && pipe.late().is_some_and(|answer| generation_of(&answer) == Generation::Modern);
     match done {
         Err(_) if late => Ok((serve(pipe.clone(), handler, Generation::Modern).await?, Generation::Modern)),
         done => Ok((done?, generation)),
     }
 }
 
-async fn serve(pipe: Pipe, handler: &Handler, generation: Generation) -> Result<Service, ClientInitializeError> {
+async fn serve(
+    pipe: Pipe,
+    handler: &Handler,
+    generation: Generation,
+) -> Result<Service, ClientInitializeError> {
     let mode = match generation {
         Generation::Modern => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
@@ -294,7 +308,9 @@ async fn probe(pipe: &mut Pipe, patience: Duration) -> Result<Generation, Client
     ));
     let question = ClientRequest::DiscoverRequest(discover);
     let closed = || ClientInitializeError::ConnectionClosed("discover".to_owned());
-    pipe.send(ClientJsonRpcMessage::request(question, RequestId::String(PROBE.into()))).await.map_err(|_| closed())?;
+    pipe.send(ClientJsonRpcMessage::request(question, RequestId::String(PROBE.into())))
+        .await
+        .map_err(|_| closed())?;
     match timeout(patience, pipe.probed()).await {
         Ok(Some(answer)) => Ok(generation_of(&answer)),
         Ok(None) => Err(closed()),

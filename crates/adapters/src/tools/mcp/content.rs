@@ -45,7 +45,9 @@ struct Answer {
 impl Answer {
     fn of(result: ServerResult) -> Option<Self> {
         match result {
-            ServerResult::CallToolResult(CallToolResult { content, structured_content, is_error, .. }) => {
+            ServerResult::CallToolResult(CallToolResult {
+                content, structured_content, is_error, ..
+            }) => {
                 let blocks: Result<_, _> = content.iter().map(serde_json::to_value).collect();
                 Some(Self {
                     blocks: blocks.ok()?,
@@ -153,10 +155,7 @@ mod tests {
                 json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "t"}}]}),
                 json!({"type": "resource", "resource": {"uri": "a:b", "text": "t"}}),
             ),
-            (
-                json!({"content": [{"type": "hologram", "depth": 3}]}),
-                json!({"type": "hologram", "depth": 3}),
-            ),
+            (json!({"content": [{"type": "hologram", "depth": 3}]}), json!({"type": "hologram", "depth": 3})),
         ] {
             assert_eq!(answer(result.clone()), value, "{result}");
         }

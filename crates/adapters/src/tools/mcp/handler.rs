@@ -2,7 +2,8 @@
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RoleClient};
 use selvedge_runtime::ports::{Delta, Watch};
@@ -39,7 +40,9 @@ impl Progress {
 
     fn tell(&self, said: &ProgressNotificationParam) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watched) = all.get_mut(&said.progress_token).filter(|watched| watched.left > 0) else { return };
+        let Some(watched) = all.get_mut(&said.progress_token).filter(|watched| watched.left > 0) else {
+            return;
+        };
         watched.left -= 1;
         let share = match said.total {
             Some(total) => format!("{}/{total}", said.progress),

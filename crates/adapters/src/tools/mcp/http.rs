@@ -61,18 +61,23 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
                 return refused();
             }
             Some(StreamableHttpError::HttpStatus(status)) => {
-                let message = format!("the MCP server `{server}` at {place} answers with status {}", status.status);
-                let seconds = status.retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
+                let message =
+                    format!("the MCP server `{server}` at {place} answers with status {}", status.status);
+                let seconds =
+                    status.retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
                 let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
                 return Trouble { retry_after_ms, ..Trouble::passing(message) };
             }
             Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                 let why = chain(error);
-                return Trouble::passing(format!("the MCP server `{server}` at {place} can't be reached: {why}"))
-                    .help("check that it runs, and its `url`");
+                return Trouble::passing(format!(
+                    "the MCP server `{server}` at {place} can't be reached: {why}"
+                ))
+                .help("check that it runs, and its `url`");
             }
             Some(StreamableHttpError::ReservedHeaderConflict(name)) => {
-                let message = format!("the MCP server `{server}`: the header `{name}` belongs to the protocol");
+                let message =
+                    format!("the MCP server `{server}`: the header `{name}` belongs to the protocol");
                 return Trouble::lasting(message).help("leave it out of `headers`");
             }
             Some(StreamableHttpError::UnexpectedServerResponse(said))

@@ -24,4 +24,3 @@ pub(crate) use server::Call;
 pub use server::Report;
 pub(crate) use servers::{Answers, Servers, tool_of};
 pub use servers::{Wanted, survey};
-

@@ -201,7 +201,11 @@ enum Line {
 }
 
 /// Reads one line, never keeping more than `longest` bytes of it. What stands behind the last line break is no message.
-async fn next_line(reader: &mut BufReader<impl AsyncRead + Unpin>, line: &mut Vec<u8>, longest: usize) -> Line {
+async fn next_line(
+    reader: &mut BufReader<impl AsyncRead + Unpin>,
+    line: &mut Vec<u8>,
+    longest: usize,
+) -> Line {
     loop {
         let Ok(piece) = reader.fill_buf().await else { return Line::End };
         if piece.is_empty() {

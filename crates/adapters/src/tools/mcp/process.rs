@@ -21,7 +21,18 @@ use tokio::time::timeout;
 /// The variables of ours that a server gets: where programs and a person's own files are, and how to write to them.
 /// None of them holds a key.
 const INHERITED: [&str; 12] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "XDG_CACHE_HOME",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "XDG_CACHE_HOME",
 ];
 /// How much of stderr is kept: its end.
 const TAIL: usize = 8 << 10;
@@ -100,7 +111,8 @@ impl Process {
         let mut fate = match why {
             // It still runs, and is ended for it.
             Some(Why::Broken(why)) => format!("was ended: {why}"),
-            _ => match timeout(NEWS, status.wait_for(Option::is_some)).await.map(|status| status.map(|s| *s)) {
+            _ => match timeout(NEWS, status.wait_for(Option::is_some)).await.map(|status| status.map(|s| *s))
+            {
                 Ok(Ok(Some(status))) => of_status(status),
                 _ => "closed its output".to_owned(),
             },
@@ -155,7 +167,8 @@ async fn spawn(start: &Start<'_>) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in INHERITED {
         let value = std::env::var_os(name);
-        let value = value.or_else(|| (name == "PATH").then(|| OsString::from("/usr/local/bin:/usr/bin:/bin")));
+        let value =
+            value.or_else(|| (name == "PATH").then(|| OsString::from("/usr/local/bin:/usr/bin:/bin")));
         if let Some(value) = value {
             command.env(name, value);
         }
@@ -221,7 +234,8 @@ fn not_started(start: &Start<'_>, error: &io::Error) -> Trouble {
         return Trouble::lasting(message).help("check that the program may be run");
     }
     if !dir.is_dir() {
-        let message = format!("the MCP server `{server}` can't be started: there is no folder {}", dir.display());
+        let message =
+            format!("the MCP server `{server}` can't be started: there is no folder {}", dir.display());
         return Trouble::lasting(message).help("correct `cwd`");
     }
     let place = if program.contains('/') { "here" } else { "on PATH" };

@@ -113,7 +113,8 @@ impl Server {
             let args = request.args.as_object().unwrap_or(&nothing);
             let result = match connection.call(&pinned.tool, args, watch).await {
                 Ok(ServerResult::InputRequiredResult(_)) => {
-                    let message = format!("`{name}` asks a person for more input in the middle, which is not offered");
+                    let message =
+                        format!("`{name}` asks a person for more input in the middle, which is not offered");
                     return Err(tool_failure("tool_execution_error", message));
                 }
                 Ok(result) => result,
@@ -150,7 +151,9 @@ impl Server {
             _ if listing.tools.contains_key(tool) => format!(
                 "the MCP server `{server}` defines `{name}` otherwise than when the run took it up: it was not called"
             ),
-            Some(why) => format!("the definition of `{name}` by the MCP server `{server}` is wrong now: {why}"),
+            Some(why) => {
+                format!("the definition of `{name}` by the MCP server `{server}` is wrong now: {why}")
+            }
             None => format!("the MCP server `{server}` has no tool `{tool}` any more"),
         };
         failure(FaultKind::DefinitionChanged, "tool_execution_error", message, Map::new())

@@ -143,7 +143,10 @@ pub(crate) fn tool_of<'n>(name: &'n str, server: &str) -> Option<&'n str> {
 }
 
 /// Starts all of these servers, asks what they are and ends them again: for people who look at what is configured.
-pub async fn survey(servers: Vec<McpServer>, limits: &ToolLimits) -> Vec<(Arc<str>, Result<Report, ToolError>)> {
+pub async fn survey(
+    servers: Vec<McpServer>,
+    limits: &ToolLimits,
+) -> Vec<(Arc<str>, Result<Report, ToolError>)> {
     let quiet: Progress = Arc::new(|_| {});
     let http = Http::new();
     let look = servers.into_iter().map(|config| {

@@ -66,7 +66,8 @@ impl Trouble {
 
 /// A server's words in a message: cut, in one piece, without control characters.
 pub(super) fn words(text: &str) -> String {
-    let plain: String = text.trim().chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
+    let plain: String =
+        text.trim().chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
     match plain.char_indices().nth(WORDS) {
         Some((end, _)) => format!("{}…", plain.get(..end).unwrap_or_default()),
         None => plain,

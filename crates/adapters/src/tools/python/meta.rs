@@ -86,7 +86,7 @@ impl Metadata {
     /// Only for metadata that was changed in the cache by hand.
     pub fn dependencies(&self) -> Result<Dependencies, ToolError> {
         Dependencies::new(&self.dependencies)
-            .map_err(|entry| ToolError::document("A-08", format!("`{entry}` is not the name of a package")))
+            .map_err(|refused| ToolError::document("A-08", refused.to_string()))
     }
 
     /// Warnings about this file, for people.
@@ -205,10 +205,8 @@ fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
         return Err(("name", "`name` must have no control characters and no spaces around it".into()));
     }
     let dependencies = strings(meta, "dependencies")?.unwrap_or_default();
-    if let Err(entry) = Dependencies::new(&dependencies) {
-        let message =
-            format!("`dependencies`: `{entry}` is not a released package like `requests` or `requests>=2`");
-        return Err(("dependencies", message));
+    if let Err(refused) = Dependencies::new(&dependencies) {
+        return Err(("dependencies", format!("`dependencies`: {refused}")));
     }
     let paths = |key| Ok(strings(meta, key)?.unwrap_or_default().into_iter().map(PathBuf::from).collect());
     Ok(Metadata {

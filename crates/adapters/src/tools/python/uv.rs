@@ -39,12 +39,14 @@ pub(super) async fn lock(path: &Path, progress: &Progress) -> io::Result<File> {
     }
 }
 
-/// Runs a program of ours, with this process's variables (proxies, certificates, indexes) and in `cwd`.
+/// Runs a program of ours, with this process's variables (proxies, certificates, indexes), in `cwd`, for as long as
+/// `patience`: then it is ended with all that it started.
 pub(super) async fn helper(
     program: &Path,
     args: Vec<OsString>,
     stdin: Vec<u8>,
     cwd: &Path,
+    patience: Duration,
 ) -> io::Result<Finished> {
     let mut changes: Vec<(OsString, Option<OsString>)> = vec![
         ("UV_PYTHON_DOWNLOADS".into(), Some("never".into())),
@@ -57,7 +59,7 @@ pub(super) async fn helper(
     }
     run(Launch {
         stdin,
-        timeout: PATIENCE,
+        timeout: patience,
         ..Launch::own(program.to_owned(), args, Environment::Inherited(changes), cwd.to_owned())
     })
     .await
@@ -125,7 +127,8 @@ pub async fn with_urllib(python: &Interpreter, place: &Path) -> Result<(), Strin
 }
 
 async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Result<(), String> {
-    let finished = helper(&python.path, args, Vec::new(), place).await.map_err(|e| e.to_string())?;
+    let finished =
+        helper(&python.path, args, Vec::new(), place, PATIENCE).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {
         return Err(finished.stderr_end(500));
     }

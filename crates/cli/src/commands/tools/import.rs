@@ -227,7 +227,7 @@ impl Import {
         }
         if self.library().head(&Place::Library, &name) != Some(&target.version) {
             let to = Arc::clone(&target.version);
-            let back = Command::Rollback { name: Arc::clone(&name), to, reason: "imported".to_owned() };
+            let back = Command::Rollback { name: Arc::clone(&name), to, reason: String::new() };
             self.change.accept(back).map_err(|refusal| placed(&refusal, &current.file))?;
         }
         let calls = tool.versions.iter().map(|incoming| incoming.calls.len()).sum();

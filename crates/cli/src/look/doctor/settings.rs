@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::environment::{self, VARIABLES};
 use crate::failure::Failure;
 use crate::look::config_files;
+use selvedge_dialects::steps::Siblings;
 use selvedge_dialects::{Diagnostic, Severity};
 
 /// Reads everything that configures; what is wrong is reported, and the rest counts.
@@ -31,8 +32,31 @@ pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
         findings(&failure, "variables", report);
         Chosen::default()
     });
+    recovery(&config, report);
     variables(report);
     (config, chosen)
+}
+
+/// What `[recovery]` sets (D-19, D-23); nothing where the defaults hold.
+fn recovery(config: &Config, report: &mut Report) {
+    let set = &config.recovery;
+    let siblings = set.siblings.and_then(|chosen| Siblings::NAMES.into_iter().find(|(_, s)| *s == chosen));
+    let values = [
+        ("model", set.model.map(|model| model.to_string())),
+        ("siblings", siblings.map(|(name, _)| name.to_owned())),
+        ("retries", set.retries.map(|count| count.to_string())),
+        ("repairs", set.repairs.map(|count| count.to_string())),
+        ("replans", set.replans.map(|count| count.to_string())),
+        ("consecutive_failures", set.consecutive_failures.map(|count| count.to_string())),
+        ("reflections", set.reflections.map(|count| count.to_string())),
+    ];
+    let values: Vec<String> =
+        values.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
+    if !values.is_empty() {
+        let message =
+            format!("of steps that fail, where their task says nothing else: {}", values.join(", "));
+        report.add("recovery", Verdict::Ok, message);
+    }
 }
 
 fn findings(failure: &Failure, check: &'static str, report: &mut Report) {

@@ -93,6 +93,17 @@ async fn isolation(report: &mut Report) {
             _ => "run only tools that you trust; --require-isolation refuses to run",
         });
     }
+    for Missing { layer, why } in &found.optional {
+        let message =
+            format!("the optional layer `{layer}` is missing: {why}. It keeps tools from {}", layer.holds());
+        report.add("isolation", Verdict::Missing, message);
+        report.help(match layer {
+            Layer::Cgroups => {
+                "start selvedge alone in a control group: systemd-run --user --scope -p Delegate=yes selvedge …"
+            }
+            _ => "the other layers hold without it",
+        });
+    }
     if let (true, Some(why)) = (found.enforced(), &found.warm) {
         report.add("isolation", Verdict::Warning, format!("each call starts an interpreter: {why}"));
     }

@@ -191,7 +191,8 @@ fn ladder(page: &mut Page, rungs: &[Rung], found: &Found) {
         return;
     }
     page.gap();
-    page.line(&page.paint(DIM, "RECOVERY"));
+    let planned = rungs.iter().all(|rung| matches!(rung.what, What::Planned { .. }));
+    page.line(&page.paint(DIM, if planned { "PLANNED" } else { "RECOVERY" }));
     let shown = rungs.iter().take(ROWS);
     let cell = |rung: &Rung| {
         let since = seconds(rung.at.saturating_sub(found.info.started_ms));

@@ -1,8 +1,8 @@
 //! What is drawn, whatever the language: lanes, boxes and arrows. Its size is linear in that of the document.
 
 use super::shapes::{
-    Arrow, DECIDES, Drawing, Kind, LABEL, Lane, PLANNED, Shape, Why, alternative_id, end_id, node_id, opening,
-    plans, shape, start_id, takes,
+    Arrow, DECIDES, Drawing, Kind, LABEL, Lane, PLANNED, Shape, Why, alternative_id, end_id, node_id,
+    opening, plans, shape, start_id, takes,
 };
 use crate::look::page::cut;
 use crate::look::waits::{self, owns};

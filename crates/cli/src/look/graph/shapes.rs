@@ -151,7 +151,6 @@ pub(super) fn shape(ix: NodeIx, node: &Node) -> Shape {
     let mut does: Vec<String> = call.iter().map(|tool| format!("tool {tool}")).collect();
     if let Some(infer) = infer {
         let model = infer.model.as_ref().map_or_else(|| "model".to_owned(), |model| format!("model {model}"));
-        let model = if plans(node) { format!("{model} plans the steps") } else { model };
         let tools: Vec<&str> = node.body.tools.iter().map(|tool| &**tool).collect();
         does.push(if tools.is_empty() { model } else { format!("{model} with {}", tools.join(", ")) });
     }

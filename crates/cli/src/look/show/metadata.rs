@@ -77,8 +77,7 @@ mod tests {
     #[test]
     fn an_origin_is_a_node_and_a_field() {
         let output = json!({"id": 7, "s_odd": 1});
-        for (name, shown) in
-            [("id", "s.id"), ("s_id", "s.id"), ("s_odd", "s.s_odd"), ("s_s_odd", "s.s_odd")]
+        for (name, shown) in [("id", "s.id"), ("s_id", "s.id"), ("s_odd", "s.s_odd"), ("s_s_odd", "s.s_odd")]
         {
             assert_eq!(origin(name, "s", Some(&output)), shown);
         }

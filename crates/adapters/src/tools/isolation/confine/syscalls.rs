@@ -138,11 +138,6 @@ pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram
     let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
     rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
     rules.insert(libc::SYS_socket, vec![families(network)?]);
-    #[cfg(target_arch = "x86_64")]
-    {
-        let second: Vec<_> = rules.iter().map(|(call, rules)| (call | SECOND_ABI, rules.clone())).collect();
-        rules.extend(second);
-    }
     let mut all = vec![compile(rules, libc::EPERM)?];
     if !server {
         // Their flags lie in memory, out of a filter's sight; C libraries go on with `clone`, programs with `openat`.
@@ -182,7 +177,13 @@ fn rule(conditions: Vec<Condition>) -> io::Result<Rule> {
     Rule::new(conditions).map_err(io::Error::other)
 }
 
-fn compile(rules: BTreeMap<i64, Vec<Rule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is no second set of numbers"))]
+fn compile(mut rules: BTreeMap<i64, Vec<Rule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let second: Vec<_> = rules.iter().map(|(call, rules)| (call | SECOND_ABI, rules.clone())).collect();
+        rules.extend(second);
+    }
     let refused = SeccompAction::Errno(errno.unsigned_abs());
     let machine = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter =

@@ -3,7 +3,8 @@ use crate::tools::process::Policy;
 use std::fs::{create_dir, read_to_string, write};
 use std::path::{Path, PathBuf};
 
-const MOUNTS: &str = "22 1 8:1 / / rw - ext4 /dev/a rw\n30 22 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+const MOUNTS: &str =
+    "22 1 8:1 / / rw - ext4 /dev/a rw\n30 22 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 
 #[test]
 fn the_group_of_a_process_is_found() {

@@ -1,0 +1,266 @@
+//! Servers that do what they should not.
+
+use crate::support::{Place, call, over_http, request, run, until, watched};
+use selvedge_adapters::http::Secret;
+use selvedge_adapters::tools::mcp::{Hidden, Reached};
+use selvedge_adapters::tools::{Catalogue, ErrorClass};
+use selvedge_engine::{Effects, FaultKind};
+use selvedge_runtime::ports::{CallContext, Tools};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn what_belongs_to_no_protocol_is_skipped() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("chatty")], &["s__echo"]).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"));
+}
+
+/// Both generations of the protocol, and a server that ends when it is asked which one it speaks.
+#[tokio::test]
+async fn generations() {
+    for mode in ["modern", "plain", "cannot_bear_questions"] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server(mode)], &["s__echo"]).await;
+        assert_eq!(call(&catalogue, "s__echo", json!({"text": mode})).await.unwrap(), json!(mode));
+        if mode == "cannot_bear_questions" {
+            assert_eq!(place.noted("started"), 2);
+        }
+    }
+}
+
+/// E-22, D-17: hints become effects; what the user says goes over them.
+#[tokio::test]
+async fn effects() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("plain")], &["s__echo"]).await;
+    let effects = |catalogue: &Catalogue, name: &str| catalogue.def(name).unwrap().effects;
+    assert_eq!(effects(&catalogue, "s__echo"), Some(Effects::Read));
+    assert_eq!(effects(&catalogue, "s__again"), Some(Effects::Idempotent));
+    assert_eq!(effects(&catalogue, "s__change"), Some(Effects::Write));
+    let mut server = place.server("plain");
+    server.effects.all = Some(Effects::Write);
+    server.effects.by_tool.insert("change".into(), Effects::Pure);
+    let other = place.catalogue(vec![server], &["s__echo"]).await;
+    assert_eq!(effects(&other, "s__echo"), Some(Effects::Write));
+    assert_eq!(effects(&other, "s__change"), Some(Effects::Pure));
+    assert_ne!(catalogue.def("s__echo").unwrap().version, other.def("s__echo").unwrap().version);
+}
+
+#[tokio::test]
+async fn pages_end() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("pages")], &["s__tool4"]).await;
+    let found = catalogue.names().filter(|name| name.starts_with("s__")).count();
+    assert_eq!(found, 5);
+    let errors = place.refused(vec![place.server("endless_pages")], &["s__tool4"]).await;
+    assert!(errors.to_string().contains("no last page"), "{errors}");
+}
+
+#[tokio::test]
+async fn servers_that_do_not_start() {
+    let place = Place::new();
+    let mut absent = place.server("plain");
+    absent.reached = Reached::Command {
+        program: "no-such-npx".into(),
+        args: Vec::new(),
+        env: Default::default(),
+        dir: place.dir.path().to_owned(),
+    };
+    let mut hanging = place.server("hangs");
+    hanging.start_timeout = Duration::from_millis(900);
+    let mut exiting = place.server("exits");
+    exiting.secrets = vec![Secret::new("key-0123456789")];
+    if let Reached::Command { env, .. } = &mut exiting.reached {
+        env.insert("LICENCE_KEY".into(), Hidden("key-0123456789".into()));
+    }
+    let mut unset = place.server("plain");
+    unset.unset = vec!["MY_TOKEN".into()];
+    for (server, words) in [
+        (absent, &["`s`", "no `no-such-npx` on PATH", "install"][..]),
+        (hanging, &["`s`", "was not ready within 0.9 s", "thinking", "start_timeout_s"]),
+        (exiting, &["`s`", "exit code 3", "no licence for [redacted]"]),
+        (unset, &["`s`", "MY_TOKEN is not set"]),
+        (over_http("s", "http://127.0.0.1:9/mcp"), &["`s`", "can't be reached"]),
+        (over_http("s", "ftp://x"), &["`s`", "no http or https address"]),
+    ] {
+        let errors = place.refused(vec![server], &["s__echo"]).await;
+        let text = errors.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(errors.class(), ErrorClass::Environment, "{text}");
+    }
+}
+
+/// A-18: what was pinned is what is called, or nothing is.
+#[tokio::test]
+async fn definitions_that_change() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("changes")], &["s__echo"]).await;
+    // The news of the change come after the listing.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::DefinitionChanged, "{failure:?}");
+    assert_eq!(place.noted("called"), 0);
+    // In another process, which knows the version from the cache only.
+    std::fs::write(place.notes(), "as it was").unwrap();
+    let first = place.catalogue(vec![place.server("changes_between")], &["s__echo"]).await;
+    let pinned = request(&first, "s__echo", json!({"text": "a"}));
+    let same = place.catalogue(vec![place.server("changes_between")], &[]).await;
+    assert_eq!(run(&same, pinned.clone()).await.unwrap(), json!("a"));
+    std::fs::write(place.notes(), "as it is").unwrap();
+    let later = place.catalogue(vec![place.server("changes_between")], &[]).await;
+    let failure = run(&later, pinned).await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::DefinitionChanged, "{failure:?}");
+}
+
+#[tokio::test]
+async fn wrong_definitions_stop_only_who_names_them() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("lies")], &["s__echo"]).await;
+    assert!(!catalogue.contains("s__no_schema"));
+    for (name, why) in [
+        ("s__no_schema", "no JSON Schema"),
+        ("s__list_schema", "not \"object\""),
+        ("s__none", "none as MCP has it"),
+        ("s__twice", "two tools of that name"),
+    ] {
+        let errors = place.refused(vec![place.server("lies")], &[name]).await;
+        assert!(errors.to_string().contains(why), "{errors}");
+        assert_eq!(errors.class(), ErrorClass::Document);
+    }
+    // D-24, and an output that is not what was promised.
+    let def = catalogue.def("s__echo").unwrap();
+    assert_eq!(def.output_params, Some(vec![Arc::from("n")]));
+    let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+    assert!(failure.fault.message.contains("outputSchema"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn errors_are_faults() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("errors")], &["s__echo"]).await;
+    for (text, kind, words) in [
+        ("protocol", FaultKind::ExecutionFailure, "the disk is full"),
+        ("arguments", FaultKind::InputError, "text is too short"),
+        ("tool", FaultKind::ExecutionFailure, "no such town"),
+    ] {
+        let failure = call(&catalogue, "s__echo", json!({"text": text})).await.unwrap_err();
+        assert_eq!((failure.fault.kind, failure.transient), (kind, false), "{failure:?}");
+        assert!(failure.fault.message.contains(words), "{failure:?}");
+    }
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("nonsense")], &["s__echo"]).await;
+    let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+    assert!(failure.fault.message.contains("no result"), "{failure:?}");
+}
+
+/// D-17: a server that dies under a call is a transient fault, and is there again for the next; a few times.
+#[tokio::test]
+async fn servers_that_die_are_started_again() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("dies")], &["s__echo"]).await;
+    let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+    assert!(failure.transient && failure.fault.kind == FaultKind::ExecutionFailure, "{failure:?}");
+    let said = &failure.fault.message;
+    assert!(["`s`", "exit code 3", "out of memory"].iter().all(|word| said.contains(word)), "{said}");
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"));
+
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("always_dies")], &["s__echo"]).await;
+    let mut last = None;
+    for _ in 0..6 {
+        last = Some(call(&catalogue, "s__echo", json!({})).await.unwrap_err());
+    }
+    let last = last.unwrap();
+    assert!(!last.transient && last.fault.message.contains("not started again"), "{last:?}");
+    assert_eq!(place.noted("called"), 4);
+}
+
+/// E-12, E-13: calls that are never answered end in time, and the server is told.
+#[tokio::test]
+async fn calls_that_are_never_answered() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("never")], &["s__echo"]).await;
+    let mut asked = request(&catalogue, "s__echo", json!({}));
+    asked.timeout_s = Some(0.3);
+    let failure = run(&catalogue, asked.clone()).await.unwrap_err();
+    assert!(failure.fault.kind == FaultKind::Timeout && failure.transient, "{failure:?}");
+    until("the server is told", || place.noted("cancelled") == 1).await;
+    asked.timeout_s = None;
+    let context = CallContext { run: "r".into(), watch: None };
+    drop(tokio::time::timeout(Duration::from_millis(200), catalogue.call(asked, context)).await);
+    until("the server is told", || place.noted("cancelled") == 2).await;
+    // It still lives: nothing was started again.
+    assert_eq!(place.noted("called"), 2);
+}
+
+/// E-28: whatever a server writes, only so much of it is kept.
+#[tokio::test]
+async fn servers_that_write_too_much() {
+    for (mode, words) in [
+        ("huge", "over the limit of 1048576 bytes"),
+        ("endless", "a message of more than"),
+        ("floods", "floods its stdout"),
+    ] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server(mode)], &["s__echo"]).await;
+        let began = Instant::now();
+        let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+        assert!(failure.fault.message.contains(words), "{mode}: {failure:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn progress_is_shown() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("progress")], &["s__echo"]).await;
+    let (output, lines) = watched(&catalogue, "s__echo", json!({"text": "done"})).await;
+    assert_eq!(output.unwrap(), json!("done"));
+    assert_eq!(lines, ["0/3 part 0", "1/3 part 1", "2/3 part 2"]);
+}
+
+/// A-20: what a server gets of our environment holds no key, and what is configured for it is there.
+#[tokio::test]
+async fn the_environment_is_clean() {
+    let place = Place::new();
+    let mut server = place.server("environment");
+    if let Reached::Command { env, .. } = &mut server.reached {
+        env.insert("MINE".into(), Hidden("1".into()));
+    }
+    let catalogue = place.catalogue(vec![server], &["s__echo"]).await;
+    let output = call(&catalogue, "s__echo", json!({})).await.unwrap();
+    let names: Vec<&str> = output.as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(names.contains(&"MINE") && names.contains(&"PATH"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("CARGO") || name.starts_with("NEXTEST")), "{names:?}");
+}
+
+/// E-13: nothing of a server is left, neither when it is closed nor when it is dropped.
+#[tokio::test]
+async fn nothing_is_left_behind() {
+    for close in [true, false] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server("child")], &["s__echo"]).await;
+        let output = call(&catalogue, "s__echo", json!({})).await.unwrap();
+        let child = format!("/proc/{}/stat", output.as_str().unwrap());
+        assert!(Path::new(&child).exists());
+        if close {
+            catalogue.close().await;
+        }
+        drop(catalogue);
+        // A process that nobody waits for stays as a zombie where nobody adopts it.
+        let gone = || std::fs::read_to_string(&child).map_or(true, |stat| stat.contains(") Z "));
+        until("the server's child is gone", gone).await;
+    }
+}
+
+/// A server that is let go may end by itself.
+#[tokio::test]
+async fn servers_are_told_when_they_are_closed() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("plain")], &["s__echo"]).await;
+    catalogue.close().await;
+    assert_eq!(place.noted("closed"), 1);
+}

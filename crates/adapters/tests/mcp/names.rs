@@ -1,0 +1,87 @@
+//! which servers start, and which names their tools have.
+
+use crate::support::{Place, call};
+use selvedge_adapters::tools::{Catalogue, CommandTool, ErrorClass};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn command(name: &str) -> CommandTool {
+    CommandTool {
+        name: name.into(),
+        description: String::new(),
+        command: vec!["true".into()],
+        input_schema: json!({"type": "object"}),
+        output_params: None,
+        effects: None,
+        timeout_s: None,
+        dir: PathBuf::new(),
+    }
+}
+
+/// Only servers that may have a tool that is wanted are started; a start leaves its note.
+#[tokio::test]
+async fn servers_start_when_they_are_needed() {
+    for (wanted, any, started) in [
+        (&["http_get"][..], false, [0, 0]),
+        (&[], false, [0, 0]),
+        (&["a__echo"], false, [1, 0]),
+        (&["tool_of_nobody"], false, [1, 1]),
+        (&["mine"], false, [0, 0]),
+        (&[], true, [1, 1]),
+    ] {
+        let places = [Place::new(), Place::new()];
+        let servers = vec![places[0].named("a", "noted"), places[1].named("b", "noted")];
+        let mut config = places[0].config(servers, wanted);
+        config.wanted.any = any;
+        config.commands = vec![command("mine")];
+        let catalogue = Catalogue::load(config).await.unwrap();
+        let noted = [0, 1].map(|n| places[n].noted("began"));
+        assert_eq!(noted, started, "{wanted:?}");
+        catalogue.close().await;
+    }
+}
+
+#[tokio::test]
+async fn names_go_by_rank() {
+    let place = Place::new();
+    let servers = || vec![place.named("a", "plain"), place.named("b", "pages")];
+    // A bare name of one server; the full name always works.
+    let catalogue = place.catalogue(servers(), &["echo", "tool3", "a__change"]).await;
+    assert_eq!(&*catalogue.def("echo").unwrap().name, "echo");
+    assert_eq!(&*catalogue.def("echo").unwrap().source, "mcp:a");
+    assert_eq!(&*catalogue.def("tool3").unwrap().source, "mcp:b");
+    assert_eq!(call(&catalogue, "echo", json!({"text": "x"})).await.unwrap(), json!("x"));
+    assert!(catalogue.names().any(|name| &**name == "a__echo") && !catalogue.names().any(|name| &**name == "echo"));
+    // A tool of higher rank has its name first.
+    let mut config = place.config(servers(), &["echo", "a__echo"]);
+    config.commands = vec![command("echo")];
+    let catalogue = Catalogue::load(config).await.unwrap();
+    assert_eq!(&*catalogue.def("echo").unwrap().source, "command");
+    assert_eq!(&*catalogue.def("a__echo").unwrap().source, "mcp:a");
+    // Two of one rank.
+    let twice = vec![place.named("a", "plain"), place.named("b", "plain")];
+    let errors = place.refused(twice.clone(), &["echo"]).await;
+    assert_eq!(errors.class(), ErrorClass::Document);
+    assert!(errors.to_string().contains("a__echo, b__echo"), "{errors}");
+    place.catalogue(twice, &["b__echo"]).await;
+}
+
+/// A server that does not start is an error for who names a tool of it, and a warning where any tool may be chosen.
+#[tokio::test]
+async fn servers_that_fail_stop_only_who_needs_them() {
+    let place = Place::new();
+    let servers = || vec![place.named("a", "exits"), place.named("b", "plain")];
+    let errors = place.refused(servers(), &["a__echo"]).await;
+    assert_eq!(errors.class(), ErrorClass::Environment, "{errors}");
+    let mut config = place.config(servers(), &["b__echo"]);
+    config.wanted.any = true;
+    let catalogue = Catalogue::load(config).await.unwrap();
+    catalogue.prepare(&["b__echo"]).await.unwrap();
+    assert!(catalogue.warnings().iter().any(|warning| &*warning.code == "mcp-server"));
+    // Nobody knows whether the server that failed has it.
+    let errors = place.refused(servers(), &["tool_of_a"]).await;
+    assert!(errors.to_string().contains("`tool_of_a` can't be looked for"), "{errors}");
+    let catalogue = Catalogue::load(place.config(servers(), &["echo"])).await.unwrap();
+    assert_eq!(catalogue.def("echo").map(|def| Arc::clone(&def.source)).as_deref(), Some("mcp:b"));
+}

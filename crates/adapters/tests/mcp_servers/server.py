@@ -1,0 +1,154 @@
+"""An MCP server for tests, which behaves as its first argument says. It uses the standard library only."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "plain"
+PLACE = sys.argv[2] if len(sys.argv) > 2 else ""
+MODERN = MODE == "modern"
+listings = 0
+
+
+def send(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def text(value, **more):
+    result = {"content": [{"type": "text", "text": value}], **more}
+    return {"resultType": "complete", **result} if MODERN else result
+
+
+def seen(word):
+    """Notes that something happened, for the test to see, and says how often it has by now."""
+    with open(PLACE, "a") as file:
+        file.write(word + "\n")
+    with open(PLACE) as file:
+        return file.read().split().count(word)
+
+
+def tool(name, description="A tool.", **more):
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    return {"name": name, "description": description, "inputSchema": schema, **more}
+
+
+def tools():
+    global listings
+    listings += 1
+    if MODE == "changes":
+        return [tool("echo", "Now it does something else." if listings > 1 else "Echoes.")]
+    if MODE == "changes_between":
+        return [tool("echo", open(PLACE).read())]
+    if MODE == "lies":
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        return [
+            tool("echo", outputSchema=number),
+            {**tool("no_schema"), "inputSchema": {"type": "object", "properties": {"a": {"type": "what"}}}},
+            {**tool("list_schema"), "inputSchema": {"type": "array"}},
+            {"name": "none"},
+            tool("twice"),
+            tool("twice", "Another one."),
+            "no tool at all",
+        ]
+    hints = {"annotations": {"readOnlyHint": True}}
+    return [tool("echo", **hints), tool("again", annotations={"idempotentHint": True}), tool("change")]
+
+
+def call(id, params):
+    said = params.get("arguments", {}).get("text", "")
+    token = params.get("_meta", {}).get("progressToken")
+    if MODE == "never":
+        seen("called")
+        return
+    if MODE == "dies" and seen("called") == 1:
+        sys.stderr.write("out of memory\n")
+        sys.stderr.flush()
+        os._exit(3)
+    if MODE == "always_dies":
+        seen("called")
+        os._exit(4)
+    if MODE == "huge":
+        return send({"id": id, "result": text("x" * 3_000_000)})
+    if MODE == "endless":
+        while True:
+            sys.stdout.write("x" * 65536)
+    if MODE == "floods":
+        while True:
+            sys.stdout.write("this is no message\n")
+    if MODE == "progress":
+        for n in range(3):
+            send({"method": "notifications/progress",
+                  "params": {"progressToken": token, "progress": n, "total": 3, "message": f"part {n}"}})
+            time.sleep(0.02)
+    if MODE == "errors":
+        if said == "protocol":
+            return send({"id": id, "error": {"code": -32603, "message": "the disk is full"}})
+        if said == "arguments":
+            return send({"id": id, "error": {"code": -32602, "message": "text is too short"}})
+        return send({"id": id, "result": text("no such town", isError=True)})
+    if MODE == "nonsense":
+        return send({"id": id, "result": {"weather": "fine"}})
+    if MODE == "environment":
+        return send({"id": id, "result": text(json.dumps(dict(os.environ)))})
+    if MODE == "child":
+        child = subprocess.Popen(["sleep", "600"])
+        return send({"id": id, "result": text(str(child.pid))})
+    if MODE == "lies":
+        return send({"id": id, "result": text("{\"n\": \"seven\"}")})
+    send({"id": id, "result": text(said)})
+
+
+def main():
+    if MODE == "exits":
+        sys.stderr.write("no licence for " + os.environ.get("LICENCE_KEY", "nobody") + "\n")
+        sys.exit(3)
+    if MODE == "hangs":
+        sys.stderr.write("thinking\n")
+        sys.stderr.flush()
+        time.sleep(600)
+    if MODE == "cannot_bear_questions" and PLACE:
+        seen("started")
+    if MODE == "noted":
+        seen("began")
+    if MODE == "chatty":
+        print("Welcome to the server!", flush=True)
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, id, params = message.get("method"), message.get("id"), message.get("params", {})
+        if method == "server/discover" and MODERN:
+            send({"id": id, "result": {
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "ttlMs": 0, "cacheScope": "private"}})
+        elif method == "server/discover" and MODE == "cannot_bear_questions":
+            sys.exit(1)
+        elif method == "initialize" and not MODERN:
+            send({"id": id, "result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
+                                       "serverInfo": {"name": "test", "version": "1"}}})
+        elif method == "tools/list" and MODE == "pages":
+            page = int(params.get("cursor", "0"))
+            more = {"nextCursor": str(page + 1)} if page < 4 else {}
+            send({"id": id, "result": {"tools": [tool(f"tool{page}")], **more}})
+        elif method == "tools/list" and MODE == "endless_pages":
+            send({"id": id, "result": {"tools": [], "nextCursor": "again"}})
+        elif method == "tools/list":
+            send({"id": id, "result": {"tools": tools(), **({"resultType": "complete"} if MODERN else {})}})
+            if MODE == "changes" and listings == 1:
+                send({"method": "notifications/tools/list_changed"})
+        elif method == "tools/call":
+            if PLACE and MODE in ("plain", "changes", "changes_between"):
+                if MODE != "changes_between":
+                    seen("called")
+            call(id, params)
+        elif method == "notifications/cancelled":
+            if PLACE:
+                seen("cancelled")
+        elif id is not None:
+            send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
+    if PLACE and MODE == "plain":
+        seen("closed")
+
+
+main()

@@ -1,0 +1,189 @@
+//! The library and runs: pins hold whatever becomes of files, caches and the library (A-18, A-23), and the library is never
+//! between two changes (A-17, V-10).
+
+use crate::support::{Done, Place, calls, finish, says};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// A tool that says which of its versions it is.
+fn tool(says: &str) -> String {
+    format!(
+        "from pydantic import BaseModel\n\
+         __TOOL_META__ = {{'name': 'which', 'description': 'd', 'dependencies': [], 'effects': 'pure'}}\n\
+         class InputModel(BaseModel):\n    n: int = 0\n\
+         def run(i):\n    return '{says}'\n"
+    )
+}
+
+/// A run whose model node fails until the script is mended, and then calls the tool once more.
+fn world(place: &Place) {
+    place.plan(
+        "plan.json",
+        json!([calls("a", "which", json!({"n": 1})), says("b", "B"), calls("c", "which", json!({"n": 2}))]),
+    );
+    place.write("bad.yaml", "- when: {node: b}\n  reply: {error: {status: 400, message: no}}\n");
+    place.write("good.yaml", "- reply: {text: fine}\n");
+}
+
+fn run(place: &Place, args: &[&str]) -> Done {
+    let mut command = place.command(args);
+    command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
+    finish(command.spawn().unwrap())
+}
+
+fn outputs(done: &Done) -> (Value, Value) {
+    let run = done.json();
+    (run["results"]["a"]["output"].clone(), run["results"]["c"]["output"].clone())
+}
+
+#[test]
+fn a18_what_another_run_publishes_does_not_change_a_run_that_goes_on() {
+    let place = Place::new();
+    world(&place);
+    place.write("tools/which.py", &tool("first"));
+    run(&place, &["tools", "import", "tools"]).exits(0);
+    run(&place, &["run", "plan.json", "--script", "bad.yaml", "--run-id", "r", "--json"]).exits(1);
+    place.write("tools/which.py", &tool("second"));
+    run(&place, &["tools", "import", "tools", "--replace"]).exits(0);
+    // What is pinned is kept in the state folder: the cache is only a cache (A-23).
+    std::fs::remove_dir_all(place.state().join("cache")).unwrap();
+    let resumed = run(&place, &["resume", "r", "--script", "good.yaml", "--json"]).exits(0);
+    assert_eq!(outputs(&resumed), (json!("first"), json!("first")));
+    assert_eq!(resumed.json()["warnings"], json!([]), "nothing has changed for this run");
+    // A run that begins takes what there is.
+    let fresh = run(&place, &["run", "plan.json", "--script", "good.yaml", "--json"]).exits(0);
+    assert_eq!(outputs(&fresh), (json!("second"), json!("second")));
+    // The calls of both are recorded, each by its version, once however often a run goes on (A-17).
+    let history = run(&place, &["tools", "history", "which", "--json"]).exits(0).json();
+    let recorded: Vec<&Value> =
+        history["versions"].as_array().unwrap().iter().map(|version| &version["calls"]["recorded"]).collect();
+    assert_eq!(recorded, [2, 2]);
+}
+
+#[test]
+fn a18_a_file_that_vanished_runs_on_as_it_was_and_one_that_changed_is_told() {
+    for (vanishes, expected) in [(true, "first"), (false, "second")] {
+        let place = Place::new();
+        world(&place);
+        place.write("tools/which.py", &tool("first"));
+        let tools = ["--tools", "tools", "--json"];
+        let first = ["run", "plan.json", "--script", "bad.yaml", "--run-id", "r"];
+        run(&place, &[&first[..], &tools].concat()).exits(1);
+        std::fs::remove_dir_all(place.state().join("cache")).unwrap();
+        match vanishes {
+            true => std::fs::remove_file(place.work().join("tools/which.py")).unwrap(),
+            false => drop(place.write("tools/which.py", &tool("second"))),
+        }
+        // A tool of the library never stands in for the file that was pinned.
+        place.write("shelf/which.py", &tool("shelved"));
+        run(&place, &["tools", "import", "shelf"]).exits(0);
+        let resumed = run(&place, &["resume", "r", "--script", "good.yaml", "--json"]).exits(0);
+        assert_eq!(outputs(&resumed).1, expected);
+        let told = resumed.json()["warnings"].to_string().contains("tool-changed");
+        assert_eq!(told, !vanishes, "{resumed:?}");
+    }
+}
+
+#[test]
+fn a17_a_command_that_is_killed_leaves_the_library_before_or_after() {
+    let place = Place::new();
+    // Two folders of three tools each, all of which change together.
+    for version in ["first", "second"] {
+        for name in ["x", "y", "z"] {
+            let text =
+                tool(&format!("{version} {}", "pad ".repeat(3000))).replace("'which'", &format!("'{name}'"));
+            place.write(&format!("{version}/{name}.py"), &text);
+            let line = format!("{{\"arguments\":{{}},\"output\":\"{version} of {name}\"}}\n");
+            place.write(&format!("{version}/{name}.calls.jsonl"), &line);
+        }
+    }
+    run(&place, &["tools", "import", "first"]).exits(0);
+    let first = versions(&place);
+    run(&place, &["tools", "import", "second", "--replace"]).exits(0);
+    let second = versions(&place);
+    assert!(first.iter().zip(&second).all(|(a, b)| a != b));
+    let mut seen = std::collections::BTreeSet::new();
+    for round in 0..24u64 {
+        let folder = if round % 2 == 0 { "first" } else { "second" };
+        let mut command = place.command(&["tools", "import", folder, "--replace"]);
+        command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(round * 3 % 50));
+        // It may have ended already.
+        let _ = child.kill();
+        child.wait().unwrap();
+        let now = versions(&place);
+        assert!(now == first || now == second, "round {round}: {now:?} is neither {first:?} nor {second:?}");
+        seen.insert(now == first);
+        let name = ["x", "y", "z"][round as usize % 3];
+        run(&place, &["tools", "show", name, "--code"]).exits(0);
+    }
+    // Both versions of each were there before, so that an import is a rollback here; and each is whole.
+    run(&place, &["tools", "export", "out"]).exits(0);
+    run(&place, &["tools", "import", "out", "--state-dir", "elsewhere"]).exits(0);
+    assert!(!seen.is_empty());
+}
+
+/// The versions that the three names mean.
+fn versions(place: &Place) -> Vec<String> {
+    let tools = run(place, &["tools", "list", "--json"]).exits(0).json();
+    let tools = tools["tools"].as_array().unwrap().iter();
+    let ours = tools.filter(|tool| tool["source"] == "library");
+    ours.map(|tool| tool["version"].as_str().unwrap().to_owned()).collect()
+}
+
+/// V-12: the history comes along, too.
+#[test]
+fn v12_an_import_of_an_export_is_the_same_library() {
+    let place = Place::new();
+    for version in ["first", "second", "third"] {
+        place.write("tools/which.py", &tool(version));
+        place.write(
+            "tools/which.calls.jsonl",
+            &format!("{{\"arguments\":{{\"n\":1}},\"output\":\"{version}\"}}\n"),
+        );
+        run(&place, &["tools", "import", "tools", "--replace"]).exits(0);
+    }
+    let history = |state: &str| {
+        let mut history =
+            run(&place, &["tools", "history", "which", "--json", "--state-dir", state]).exits(0).json();
+        for version in history["versions"].as_array_mut().unwrap() {
+            // When, and why a version was given up, is where the library was.
+            for own in ["written", "lives", "reason"] {
+                version.as_object_mut().unwrap().remove(own);
+            }
+        }
+        history
+    };
+    let state = place.state();
+    let state = state.to_str().unwrap();
+    let second = history(state)["versions"][1]["version"].as_str().unwrap()[..10].to_owned();
+    run(&place, &["tools", "rollback", "which", &second]).exits(0);
+    run(&place, &["tools", "export", "out"]).exits(0);
+    run(&place, &["tools", "import", "out", "--state-dir", "copy"]).exits(0);
+    run(&place, &["tools", "export", "again", "--state-dir", "copy"]).exits(0);
+    let copied = history("copy");
+    assert_eq!(copied["current"], history(state)["current"]);
+    let of = |history: &Value, field: &str| {
+        let versions = history["versions"].as_array().unwrap().iter();
+        let mut fields: Vec<String> =
+            versions.map(|version| format!("{} {}", version["version"], version[field])).collect();
+        fields.sort();
+        fields
+    };
+    for field in ["author", "parents", "request", "calls", "current"] {
+        assert_eq!(of(&copied, field), of(&history(state), field), "{field}");
+    }
+    for file in ["library.json", "which.py", "which.calls.jsonl"] {
+        let read = |folder: &str| std::fs::read_to_string(place.work().join(folder).join(file)).unwrap();
+        assert_eq!(read("out"), read("again"), "{file}");
+    }
+    // A file that was edited since is a new version, made of the one that it was.
+    place.write("out/which.py", &tool("edited"));
+    run(&place, &["tools", "import", "out", "--state-dir", "copy"]).exits(2);
+    run(&place, &["tools", "import", "out", "--state-dir", "copy", "--replace"]).exits(0);
+    let edited = history("copy");
+    assert_eq!(edited["versions"][0]["parents"].as_array().unwrap().len(), 1);
+    assert_eq!(edited["versions"][0]["parents"][0], copied["current"]);
+}

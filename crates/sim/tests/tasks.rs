@@ -1,0 +1,30 @@
+//! Step tasks over many seeds: agreement with the reference, and crashes at every event.
+
+use selvedge_sim::tasks::generate;
+use selvedge_sim::tasks::properties::{Property, agreement, crashes, smallest};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn holds(name: &str, property: Property, tasks: u64) {
+    let seeds = match number("SELVEDGE_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SELVEDGE_SIM_PLANS").map_or(tasks, |all| (all * tasks).div_ceil(300)),
+    };
+    if let Some((seed, error)) = smallest(property, seeds) {
+        let task = generate::task(seed);
+        let document = serde_json::to_string_pretty(&task.json()).unwrap();
+        panic!("{name}: seed {seed}: {error}\n{document}\nfaults: {}", task.faults);
+    }
+}
+
+#[test]
+fn tasks_agree() {
+    holds("tasks_agree", agreement, 600);
+}
+
+#[test]
+fn tasks_crash() {
+    holds("tasks_crash", crashes, 40);
+}
