@@ -8,7 +8,21 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 7] = ["W1", "W2", "W4", "W5", "W7", "compile", "resume"];
+const WORKLOADS: [&str; 13] = [
+    "W1",
+    "W2",
+    "W4",
+    "W5",
+    "W7",
+    "compile",
+    "resume",
+    "steps",
+    "fan",
+    "compile_steps",
+    "resume_steps",
+    "mcp",
+    "tools",
+];
 
 /// The model that the workloads over HTTP talk to, ended with this value.
 struct Model {
@@ -49,7 +63,7 @@ impl Drop for Model {
     }
 }
 
-/// Runs `W1` to `resume` and `W6` one after the other.
+/// Runs `W1` to `tools` and `W6` one after the other.
 pub(crate) fn all() -> Result<()> {
     let model = Model::start()?;
     for workload in WORKLOADS {

@@ -9,23 +9,48 @@
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
 //! | `compile` | reading, checking and lowering a plan of 10,000 nodes |
 //! | `resume` | loading a run of 100,000 events up to its first effect |
+//! | `steps` | step tasks: chains of calls whose parameters refer to results, journal in memory |
+//! | `fan` | 1,000 independent steps of 20 ms, 100 at a time, journal in memory |
+//! | `compile_steps` | reading, checking and lowering a step task of 10,000 steps |
+//! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
+//! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
+//! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
 //! | `serve` | the model that `all` talks to |
+//! | `mcp-server` | the MCP server that `mcp` calls |
 //! | `smoke` | all that need no server, at 1 % of their size |
 
 mod all;
 mod http;
+mod mcp;
 mod measure;
 mod parts;
 mod plans;
 mod ports;
 mod runs;
 mod serve;
+mod steps;
+mod tools;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-fn main() -> Result<()> {
+fn main() -> std::process::ExitCode {
+    // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == tools::CONFINE) {
+        return selvedge_adapters::tools::isolation::confine::main(std::env::args_os().skip(2));
+    }
+    match bench() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            measure::complain(&error.to_string());
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench() -> Result<()> {
     let workload = std::env::args().nth(1).unwrap_or_else(|| "smoke".into());
     let scale = if workload == "smoke" { 0.01 } else { 1.0 };
     match workload.as_str() {
@@ -36,6 +61,13 @@ fn main() -> Result<()> {
         "W7" => parts::w7(scale),
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
+        "steps" => steps::steps(scale),
+        "fan" => steps::fan(scale),
+        "compile_steps" => steps::compile(scale),
+        "resume_steps" => parts::resume_steps(scale),
+        "mcp" => mcp::mcp(scale),
+        "mcp-server" => mcp::serve(),
+        "tools" => tools::tools(scale),
         "oneshot" => runs::oneshot(),
         "all" => all::all(),
         "serve" => serve::serve(),
@@ -44,7 +76,13 @@ fn main() -> Result<()> {
             runs::w4(scale)?;
             parts::w7(scale)?;
             parts::compile(scale)?;
-            parts::resume(scale)
+            parts::resume(scale)?;
+            steps::steps(scale)?;
+            steps::fan(scale)?;
+            steps::compile(scale)?;
+            parts::resume_steps(scale)?;
+            mcp::mcp(scale)?;
+            tools::tools(scale)
         }
         other => Err(format!("unknown workload {other}; see the head of benches/src/main.rs").into()),
     }

@@ -1,5 +1,5 @@
 //! Measuring and printing.
-#![allow(clippy::print_stdout, reason = "printing measurements is what it is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing measurements is what it is for")]
 
 use crate::Result;
 use serde_json::{Value, json};
@@ -52,22 +52,81 @@ pub(crate) fn emit(workload: &str, mut fields: Value) {
     println!("{fields}");
 }
 
+/// Says on stderr what went wrong.
+pub(crate) fn complain(what: &str) {
+    eprintln!("bench: {what}");
+}
+
 /// How many processes wanted to run, on average over the last minute: a wall time taken while others did is none.
 fn load1() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The processor time of this process so far, in seconds.
+/// The processor time of this process so far, in seconds: where a machine is busy it says more than the wall time.
 pub(crate) fn cpu_s() -> f64 {
-    cpu().unwrap_or_default()
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
-fn cpu() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // After the name, which may hold anything, user and system time are fields 12 and 13, in hundredths.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
-    Some(ticks.sum::<f64>() / 100.0)
+/// The processor time so far of this process and of all processes below it, in hundredths of a second. What has ended
+/// counts if its parent lives and has waited for it.
+pub(crate) fn family_cpu_s() -> Result<f64> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        // A process may end at any time.
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let Some((head, fields)) = stat.rsplit_once(')') else { continue };
+        // After the name, which may hold anything: the parent is field 2, the times are 12 to 15.
+        let fields: Vec<f64> =
+            fields.split_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
+        let number = head.split_whitespace().next().and_then(|number| number.parse::<u32>().ok());
+        let (Some(number), Some(parent)) = (number, fields.first()) else { continue };
+        all.push((number, *parent as u32, fields.iter().skip(10).take(4).sum::<f64>()));
+    }
+    let (mut family, mut ticks) = (vec![std::process::id()], 0.0);
+    while let Some(member) = family.pop() {
+        ticks += all.iter().filter(|(number, ..)| *number == member).map(|(.., ticks)| ticks).sum::<f64>();
+        family.extend(all.iter().filter(|(_, parent, _)| *parent == member).map(|(number, ..)| *number));
+    }
+    Ok(ticks / 100.0)
+}
+
+/// What a piece of work takes, in seconds: the medians of wall and of processor time.
+pub(crate) struct Cost {
+    pub(crate) wall_s: f64,
+    pub(crate) cpu_s: f64,
+}
+
+impl Cost {
+    /// Both for each of `n`, in microseconds.
+    pub(crate) fn us_each(&self, n: usize) -> [f64; 2] {
+        [self.wall_s / n as f64 * 1e6, self.cpu_s / n as f64 * 1e6]
+    }
+}
+
+/// Does the work once, and then `BENCH_RUNS` times for the medians. What it leaves behind is dropped after the time is
+/// taken.
+pub(crate) fn cost<T>(mut work: impl FnMut() -> Result<T>) -> Result<Cost> {
+    let mut spent = Vec::new();
+    let wall_s = median(|| {
+        let before = cpu_s();
+        let mut after = before;
+        let wall = timed(|| {
+            let left = work()?;
+            after = cpu_s();
+            Ok(left)
+        })?;
+        spent.push(after - before);
+        Ok(wall)
+    })?;
+    spent.remove(0);
+    Ok(Cost { wall_s, cpu_s: middle(spent) })
+}
+
+/// The median of some figures; 0 of none.
+pub(crate) fn middle(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
 /// Sizes from the environment, as numbers with commas between.

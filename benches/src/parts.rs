@@ -1,11 +1,12 @@
 //! The workloads that take one part: parameters, the compiler, the fold of a journal.
 
-use crate::measure::{emit, folder, median, setting, timed};
+use crate::measure::{cost, emit, folder, median, setting, timed};
+use crate::plans::Refers;
 use crate::ports::Echo;
 use crate::runs::{driver, runtime};
 use crate::{Result, plans};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
-use selvedge_engine::{Event, Input, Start, State};
+use selvedge_engine::{Event, Graph, Input, Start, State};
 use selvedge_runtime::{Journal, Stop};
 use selvedge_store::{Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
@@ -99,14 +100,24 @@ pub(crate) fn compile(scale: f64) -> Result<()> {
 /// A run of so many events that died with its last effect in flight.
 pub(crate) fn resume(scale: f64) -> Result<()> {
     let events = (100_000.0 * scale) as usize;
-    let runtime = runtime()?;
     let graph = plans::compile(&plans::chain(events / 6 + 1).to_string())?;
+    resumed("resume", &graph)
+}
+
+/// The same of a step task of 10,000 steps.
+pub(crate) fn resume_steps(scale: f64) -> Result<()> {
+    let graph = plans::compile(&plans::task((10_000.0 * scale) as usize, Refers::Before).to_string())?;
+    resumed("resume_steps", &graph)
+}
+
+fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
+    let runtime = runtime()?;
     let folder = folder()?;
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
     let bytes = serde_json::to_vec(graph.as_ref())?;
     let (hash, commit) = store.put_blob(bytes);
     commit.wait()?;
-    let mut state = State::new(Arc::clone(&graph));
+    let mut state = State::new(Arc::clone(graph));
     let mut journal = Journal::Memory(Vec::new());
     let start = vec![Input::Start(Box::new(Start { graph: hash.to_string().into(), ..Start::default() }))];
     runtime.block_on(driver(Arc::new(Echo)).drive("x", &mut state, &mut journal, start, &Stop::default()))?;
@@ -128,14 +139,13 @@ pub(crate) fn resume(scale: f64) -> Result<()> {
         fork: None,
     };
     store.create_run(row, entries.collect::<Result<Vec<_>>>()?).wait()?;
-    let wall = median(|| {
-        timed(|| {
-            let loaded = selvedge_runtime::load(&store, "long", None, None)?;
-            let effect = loaded.state.pending().keys().next().cloned().ok_or("nothing pending")?;
-            std::hint::black_box(loaded.state.request(&effect));
-            Ok(loaded)
-        })
+    let cost = cost(|| {
+        let loaded = selvedge_runtime::load(&store, "long", None, None)?;
+        let effect = loaded.state.pending().keys().next().cloned().ok_or("nothing pending")?;
+        std::hint::black_box(loaded.state.request(&effect));
+        Ok(loaded)
     })?;
-    emit("resume", json!({"events": records.len(), "wall_s": wall}));
+    let (nodes, events) = (graph.nodes.len(), records.len());
+    emit(workload, json!({"nodes": nodes, "events": events, "wall_s": cost.wall_s, "cpu_s": cost.cpu_s}));
     Ok(())
 }

@@ -4,6 +4,7 @@ use selvedge_engine::{Effects, ModelReply, ModelRequest, ToolDef, ToolRequest};
 use selvedge_runtime::{CallContext, Model, Pending, Tools};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Answers with the number of messages it was sent.
 pub(crate) struct Echo;
@@ -21,6 +22,22 @@ pub(crate) struct Hundred;
 impl Tools for Hundred {
     fn call(&self, _: ToolRequest, _: CallContext) -> Pending<Value> {
         Box::pin(async { Ok(json!({ "text": "x".repeat(86) })) })
+    }
+}
+
+/// Takes 20 ms on a thread of its own, exactly: a timer of the runtime would add up to 2 ms. Its output is the time it
+/// took, in milliseconds.
+pub(crate) struct Twenty;
+
+impl Tools for Twenty {
+    fn call(&self, _: ToolRequest, _: CallContext) -> Pending<Value> {
+        Box::pin(async {
+            let start = Instant::now();
+            let work = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(20)));
+            // It fails only when the process is being shut down.
+            drop(work.await);
+            Ok(json!({ "text": start.elapsed().as_secs_f64() * 1e3 }))
+        })
     }
 }
 

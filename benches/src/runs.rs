@@ -25,7 +25,11 @@ pub(crate) fn driver(model: Arc<dyn Model>) -> Driver {
     Driver::new(model, Arc::new(Hundred), Limits { max_parallel: 512, concurrency: 64, run_timeout_s: None })
 }
 
-async fn drive(driver: &Driver, graph: &Arc<Graph>, store: Option<&Arc<Store>>) -> Result<(State, Journal)> {
+pub(crate) async fn drive(
+    driver: &Driver,
+    graph: &Arc<Graph>,
+    store: Option<&Arc<Store>>,
+) -> Result<(State, Journal)> {
     let id = format!("bench-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let mut journal = match store {
         None => Journal::Memory(Vec::new()),

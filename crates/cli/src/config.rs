@@ -98,11 +98,11 @@ impl Config {
     /// # Errors
     /// Exit 2 if there is no such file, exit 4 with all that is wrong with it.
     pub(crate) fn add_mcp(&mut self, file: Option<&Path>, ui: &Ui) -> Result<(), Failure> {
-        let Some(file) = file else { return Ok(()) };
+        let Some(file) = file.map(crate::environment::absolute) else { return Ok(()) };
         let limits = DocumentLimits::default();
-        let source = selvedge_dialects::document::read_file(file, &limits)
+        let source = selvedge_dialects::document::read_file(&file, &limits)
             .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
-        let source = Source::new(shown_path(file), source.text());
+        let source = Source::new(shown_path(&file), source.text());
         let mut diagnostics = Diagnostics::new();
         if let Some(root) = selvedge_dialects::json::parse(&source, &limits, &mut diagnostics) {
             read::read_mcp(&root, file.parent().unwrap_or(Path::new(".")), self, &mut diagnostics);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub(crate) struct Nodes {
     graph: Arc<Graph>,
     by_id: HashMap<Arc<str>, NodeIx>,
+    /// Whether a node works on no thread, as steps do.
+    threadless: bool,
 }
 
 impl Nodes {
@@ -23,12 +25,18 @@ impl Nodes {
     /// The nodes of a graph.
     pub(crate) fn of(graph: &Arc<Graph>) -> Self {
         let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
-        Self { graph: Arc::clone(graph), by_id }
+        let threadless = graph.nodes.values().any(|node| node.body.thread.is_none());
+        Self { graph: Arc::clone(graph), by_id, threadless }
     }
 
     /// The graph.
     pub(crate) fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Whether a node works on no thread, as steps do.
+    pub(crate) fn threadless(&self) -> bool {
+        self.threadless
     }
 
     /// Where a node stands in it.

@@ -9,7 +9,7 @@ use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};
 use selvedge_engine::{Action, Chooser, EffectId, Event, Fault, Outcome, Tokens};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One step of the ladder.
@@ -100,6 +100,8 @@ impl Spent {
 pub(crate) struct Ladder {
     rungs: Vec<Rung>,
     nodes: HashMap<Arc<str>, Climber>,
+    /// Nodes on the ladder that have not succeeded since; a resume may come in between.
+    open: HashSet<Arc<str>>,
     /// What compilers gave, until it takes a node's place.
     compiled: HashMap<EffectId, Arc<Value>>,
 }
@@ -107,8 +109,6 @@ pub(crate) struct Ladder {
 /// A node that may have to recover.
 #[derive(Debug, Default)]
 struct Climber {
-    /// Whether it has a rung in this visit.
-    climbs: bool,
     /// What it did last, which a fault is of.
     last: Last,
     /// The tool of the last decision, and its parameters as they were written.
@@ -143,8 +143,10 @@ impl Ladder {
     /// Takes an event in; `nodes` are those of the run after it, or later. The new rung, if there is one.
     pub(crate) fn event(&mut self, nodes: &Nodes, n: u64, at: i64, event: &Event) -> Option<&Rung> {
         let (node, what) = self.rung(nodes, event)?;
-        if !matches!(what, What::Ended { .. }) {
-            self.climber(&node).climbs = true;
+        if matches!(what, What::Ended { fault: None }) {
+            self.open.remove(&node);
+        } else {
+            self.open.insert(node.clone());
         }
         self.rungs.push(Rung { n, at, node, what });
         self.rungs.last()
@@ -215,8 +217,8 @@ impl Ladder {
                 Some((node.clone(), What::Skipped { because: because.clone() }))
             }
             Event::NodeFinished { node, fault, .. } => {
-                let climbed = self.nodes.remove(node).is_some_and(|climber| climber.climbs);
-                climbed.then(|| (node.clone(), What::Ended { fault: fault.clone() }))
+                self.nodes.remove(node);
+                self.open.contains(node).then(|| (node.clone(), What::Ended { fault: fault.clone() }))
             }
             _ => None,
         }
@@ -262,6 +264,9 @@ fn steps(output: &Value) -> Vec<Arc<str>> {
 /// The node of an effect and its leaf, if the node may recover: it works on no thread. One that another has taken the
 /// place of is not in the graph any more.
 fn step_of<'g>(nodes: &'g Nodes, effect: &EffectId) -> Option<(Arc<str>, Option<&'g Leaf>)> {
+    if !nodes.threadless() {
+        return None;
+    }
     let id = crate::look::events::node_of(&effect.0);
     let Some(node) = nodes.get(&id) else { return Some((id.into(), None)) };
     if node.body.thread.is_some() {

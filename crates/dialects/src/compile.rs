@@ -53,7 +53,9 @@ pub fn read(
             let message =
                 format!("documents of the dialect `{}` can't be run by this version yet", other.name());
             let finding = Finding::error("C-11", "dialect-not-available", root.span.opening(), message);
-            diagnostics.push(finding.help("this version runs plans ({\"task\", \"nodes\"}) and step tasks ({\"task\", \"steps\"})"));
+            diagnostics.push(finding.help(
+                "this version runs plans ({\"task\", \"nodes\"}) and step tasks ({\"task\", \"steps\"})",
+            ));
             return None;
         }
     };

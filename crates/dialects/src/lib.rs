@@ -50,9 +50,9 @@ pub mod schema;
 pub mod steps;
 
 pub use compile::{Document, ToolSource, read};
-pub use steps::Means;
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
 pub use document::Source;
 pub use json::{Node, Span, Spanned};
 pub use limits::DocumentLimits;
 pub use recognise::{Dialect, recognise};
+pub use steps::Means;

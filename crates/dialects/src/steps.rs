@@ -78,8 +78,7 @@ pub fn compile(
     }
     let planned = document.steps.is_none();
     let model = planned || may_ask(document, means);
-    let mut graph =
-        Graph { name: document.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
+    let mut graph = Graph { name: document.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
     let mut chosen = document.tools();
     if model {
         chosen.extend(tools.available().into_iter().map(Arc::from));

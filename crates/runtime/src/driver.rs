@@ -1,5 +1,6 @@
 //! The loop: inputs in, events durable, effects out.
 
+use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::journal::Journal;
 use crate::load::losses;
 use crate::ports::{CallContext, Delta, Model, Pending, Tools};
@@ -13,13 +14,10 @@ use selvedge_store::StoreError;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 
-/// How many inputs one commit may take.
-const BATCH: usize = 1024;
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -98,8 +96,6 @@ impl DriveError {
     }
 }
 
-type Answer = (EffectId, Outcome);
-
 /// Lets so many calls through at a time.
 fn gate(calls: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)))
@@ -113,7 +109,7 @@ struct Drive<'a> {
     journal: &'a mut Journal,
     /// Calls in flight. They are polled here, in the run's own task: an answer needs no hop between
     /// threads, and dropping them cancels every call down to its last child process (E-13).
-    flying: FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send>>>,
+    flying: FuturesUnordered<Flight>,
     /// Their ids.
     known: HashSet<EffectId>,
     /// Answers that came while a commit was under way.
@@ -255,7 +251,20 @@ impl Drive<'_> {
         for effect in requested {
             self.dispatch(effect);
         }
+        self.drop_unwanted();
         Ok(None)
+    }
+
+    /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13).
+    fn drop_unwanted(&mut self) {
+        let pending = self.state.pending();
+        if self.known.len() <= pending.len() + self.inbox.len() {
+            return;
+        }
+        let flying = std::mem::take(&mut self.flying).into_iter();
+        self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
+        let answered: HashSet<&EffectId> = self.inbox.iter().map(|(effect, _)| effect).collect();
+        self.known.retain(|effect| pending.contains_key(effect) || answered.contains(effect));
     }
 
     async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
@@ -298,17 +307,16 @@ impl Drive<'_> {
         };
         let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
         let call = self.call(request, &effect);
-        let id = effect.clone();
-        self.flying.push(Box::pin(async move {
+        let call = Box::pin(async move {
             if wait > 0 {
                 tokio::time::sleep(Duration::from_millis(wait)).await;
             }
-            let outcome = AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
+            AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
                 let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
                 Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
-            });
-            (id, outcome)
-        }));
+            })
+        });
+        self.flying.push(Flight { effect: effect.clone(), call });
         self.known.insert(effect);
     }
 
@@ -351,22 +359,6 @@ impl Drive<'_> {
         let mut hasher = self.random.build_hasher();
         hasher.write_u64(self.drawn);
         u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
-    }
-}
-
-/// Waits for a commit while calls in flight go on.
-async fn keep_flying<T>(
-    commit: impl Future<Output = T>,
-    flying: &mut FuturesUnordered<Pin<Box<dyn Future<Output = Answer> + Send>>>,
-    inbox: &mut Vec<Answer>,
-) -> T {
-    tokio::pin!(commit);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut commit => return done,
-            Some(answer) = flying.next(), if inbox.len() < BATCH => inbox.push(answer),
-        }
     }
 }
 

@@ -43,6 +43,7 @@
 
 mod ahead;
 mod driver;
+mod flight;
 mod journal;
 mod load;
 pub mod ports;

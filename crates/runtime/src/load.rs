@@ -248,7 +248,7 @@ impl<'m> Count<'m> {
                 self.unsent.insert(effect.clone());
             }
             // What is in flight comes to nothing. It was sent, unless it was requested in the turn that ends it.
-            Event::Resumed { .. } | Event::Poisoned { .. } => {
+            Event::Resumed { .. } | Event::Poisoned { .. } | Event::Spliced { .. } => {
                 let flying: Vec<EffectId> = state.pending().keys().cloned().collect();
                 self.ended(state, flying.into_iter());
             }

@@ -62,8 +62,8 @@ fn node(id: &str, leaves: Vec<Leaf>) -> Node {
         effects: None,
         on_missing: OnMissing::Fault,
         tool: None,
-            after: Vec::new(),
-            recovery: None,
+        after: Vec::new(),
+        recovery: None,
     }
 }
 
@@ -395,4 +395,61 @@ async fn watchers_learn_when_a_call_has_its_turn() {
     driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
     let seen = turns.0.lock().unwrap().clone();
     assert_eq!(seen, [("a/call/1/1".to_owned(), 0), ("b/call/1/1".to_owned(), 1)]);
+}
+
+/// D-20, E-13: when other steps take the place of those that ran ahead, calls in flight for these are dropped.
+#[tokio::test]
+async fn a_splice_drops_calls_in_flight() {
+    struct Dropped(Arc<AtomicU32>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let free = |mut node: Node| {
+        node.body.thread = None;
+        node
+    };
+    let mut first = free(node(
+        "s",
+        vec![
+            leaf("ask", Act::Infer(Infer::default()), Some(1)),
+            leaf("compile", Act::Compile { context: serde_json::Map::new(), tries: 1 }, Some(2)),
+            leaf("splice", Act::Splice, None),
+        ],
+    ));
+    first.body.compiler = Some("selvedge__compile".into());
+    let tools =
+        [tool("selvedge__compile", Effects::Pure), tool("hang", Effects::Read), tool("look", Effects::Pure)];
+    let graph = graph(vec![first, free(calls("h", "hang", None))], &tools);
+    let dropped = Arc::new(AtomicU32::new(0));
+    let new = serde_json::to_value(free(calls("t", "look", None))).unwrap();
+    let (flag, seen) = (Arc::clone(&dropped), Arc::clone(&dropped));
+    let toolbox: ToolFn = Box::new(move |request| match &*request.tool.name {
+        "hang" => {
+            let guard = Dropped(Arc::clone(&flag));
+            Box::pin(async move {
+                let _guard = guard;
+                std::future::pending().await
+            })
+        }
+        "look" => {
+            let seen = Arc::clone(&seen);
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                Ok(json!(seen.load(Ordering::SeqCst)))
+            })
+        }
+        _ => {
+            let output = json!({"nodes": [new]});
+            Box::pin(async move { Ok(output) })
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (_store, mut journal) = stored(dir.path(), "r", &graph).await;
+    let driver = driver(Box::new(|_| says("{\"steps\": []}")), toolbox, Limits::default());
+    let mut state = State::new(graph);
+    let halt = driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    assert_eq!((halt, state.status()), (Halt::Ended, RunStatus::Completed));
+    assert_eq!(state.view().output, json!(1), "the call was dropped before the run had ended");
 }

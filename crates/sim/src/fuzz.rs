@@ -6,7 +6,9 @@
 //! is seen.
 
 use selvedge_adapters::models::scripted::Scripted;
-use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, recognise::Choice};
+use selvedge_dialects::recognise::{Choice, Dialect};
+use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
+use selvedge_engine::graph::Node;
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
 use selvedge_engine::{Event, Graph, Record, State, ToolDef};
 use serde_json::{Map, Value, json};
@@ -16,8 +18,9 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("document", document_text),
+    ("steps", steps_text),
     ("template", template),
     ("parameters", parameters),
     ("script", script),
@@ -57,6 +60,67 @@ pub fn document_text(data: &[u8]) {
         let back: Result<Graph, _> = serde_json::from_str(&text);
         assert!(back.is_ok_and(|back| back == graph), "a graph does not survive being written");
     }
+}
+
+/// A pure tool `add {a}` that brings `sum`, one `any` that declares nothing, and no other.
+struct TwoTools;
+
+impl ToolSource for TwoTools {
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        let schema = match name {
+            "add" => json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+            "any" => json!({"type": "object"}),
+            _ => return None,
+        };
+        Some(Arc::new(ToolDef {
+            name: name.into(),
+            description: "a tool".into(),
+            input_schema: schema,
+            output_params: (name == "add").then(|| vec!["sum".into()]),
+            effects: (name == "add").then_some(selvedge_engine::Effects::Pure),
+            version: name.into(),
+            source: "fuzz".into(),
+            timeout_s: None,
+            approval: false,
+        }))
+    }
+    fn names(&self) -> Vec<String> {
+        vec!["add".into(), "any".into()]
+    }
+}
+
+/// A step task, with a model and without; and the same text as what a model wrote for a replan. Without an error
+/// there is a graph whose schedule is proved; a refused replan says why.
+pub fn steps_text(data: &[u8]) {
+    let limits = DocumentLimits::default();
+    let Ok(source) = document::load("fuzz.json", data.to_vec(), &limits) else { return };
+    for model in [false, true] {
+        let mut findings = Diagnostics::new();
+        let choice = Choice { dialect: Some(Dialect::Steps), plan: None };
+        let read = selvedge_dialects::read(&source, choice, &limits, &mut findings);
+        let graph = read.and_then(|document| {
+            let initial = document.inputs(&Map::new(), &mut findings);
+            let means = Means { model, ..Means::default() };
+            document.compile(&TwoTools, &initial, &means, &mut findings)
+        });
+        let length = source.text().len();
+        for finding in findings.report(&source) {
+            assert!(finding.span.is_none_or(|span| span.end as usize <= length), "{finding:?}");
+        }
+        assert!(graph.is_some() || findings.has_errors(), "no graph, and nobody says why");
+        if let Some(graph) = graph {
+            let text = serde_json::to_string(&graph).unwrap_or_default();
+            let back: Result<Graph, _> = serde_json::from_str(&text);
+            assert!(back.is_ok_and(|back| back == graph), "a graph does not survive being written");
+        }
+    }
+    let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
+    let written = value.get("steps").cloned().unwrap_or(value);
+    let earlier = json!([{"id": "s0", "tool": "add", "success": true}]);
+    let answer = steps::compile_more(&json!({"steps": written, "earlier": earlier}), &TwoTools);
+    let nodes = answer.get("nodes").map(|nodes| serde_json::from_value::<Vec<Node>>(nodes.clone()).is_ok());
+    let said = answer.get("diagnostics").and_then(Value::as_array).is_some_and(|said| !said.is_empty());
+    assert!(nodes == Some(true) || said, "{answer}");
 }
 
 struct Anything(Value);
@@ -144,7 +208,8 @@ fn small() -> Arc<Graph> {
     let mut findings = Diagnostics::new();
     let limits = DocumentLimits::default();
     let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
-    let graph = read.and_then(|document| document.compile(&NoTools, &Map::new(), &Means::default(), &mut findings));
+    let graph =
+        read.and_then(|document| document.compile(&NoTools, &Map::new(), &Means::default(), &mut findings));
     Arc::new(graph.unwrap_or_default())
 }
 

@@ -1,7 +1,7 @@
 //! Step tasks over many seeds: agreement with the reference, and crashes at every event.
 
 use selvedge_sim::tasks::generate;
-use selvedge_sim::tasks::properties::{Property, agreement, crashes, smallest};
+use selvedge_sim::tasks::properties::{Property, agreement, crashes, smallest, trace};
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -15,7 +15,8 @@ fn holds(name: &str, property: Property, tasks: u64) {
     if let Some((seed, error)) = smallest(property, seeds) {
         let task = generate::task(seed);
         let document = serde_json::to_string_pretty(&task.json()).unwrap();
-        panic!("{name}: seed {seed}: {error}\n{document}\nfaults: {}", task.faults);
+        let journal = trace(&task).unwrap_or_else(|error| error);
+        panic!("{name}: seed {seed}: {error}\n{document}\nfaults: {}\n{journal}", task.faults);
     }
 }
 

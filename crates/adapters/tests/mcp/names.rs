@@ -52,7 +52,10 @@ async fn names_go_by_rank() {
     assert_eq!(&*catalogue.def("echo").unwrap().source, "mcp:a");
     assert_eq!(&*catalogue.def("tool3").unwrap().source, "mcp:b");
     assert_eq!(call(&catalogue, "echo", json!({"text": "x"})).await.unwrap(), json!("x"));
-    assert!(catalogue.names().any(|name| &**name == "a__echo") && !catalogue.names().any(|name| &**name == "echo"));
+    assert!(
+        catalogue.names().any(|name| &**name == "a__echo")
+            && !catalogue.names().any(|name| &**name == "echo")
+    );
     // A tool of higher rank has its name first.
     let mut config = place.config(servers(), &["echo", "a__echo"]);
     config.commands = vec![command("echo")];

@@ -23,7 +23,10 @@ async fn everything(place: &Place, catalogue: selvedge_adapters::tools::Catalogu
     assert_eq!(sum, json!("The sum of 2 and 3 is 5."));
     // Structured content, with the names that go to the metadata (D-24).
     let weather = catalogue.def("e__get-structured-content").unwrap();
-    assert!(weather.output_params.as_ref().unwrap().iter().any(|name| &**name == "temperature"), "{weather:?}");
+    assert!(
+        weather.output_params.as_ref().unwrap().iter().any(|name| &**name == "temperature"),
+        "{weather:?}"
+    );
     let output = call(&catalogue, "e__get-structured-content", json!({"location": "Chicago"})).await.unwrap();
     assert!(output["temperature"].is_number(), "{output}");
     // Images and links are described.
@@ -101,7 +104,8 @@ async fn files_over_stdio() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("a.txt"), "one\ntwo\n").unwrap();
     let args = [script(&modules, "server-filesystem"), Hidden(folder.display().to_string())];
-    let catalogue = place.catalogue(vec![server("fs", &node, &args, &folder)], &["write_file_of_nobody"]).await;
+    let catalogue =
+        place.catalogue(vec![server("fs", &node, &args, &folder)], &["write_file_of_nobody"]).await;
     // A bare name of a built-in stays the built-in's; others mean the server's.
     assert_eq!(&*catalogue.def("read_file").unwrap().source, "built-in");
     let write = catalogue.def("fs__write_file").unwrap();
@@ -116,5 +120,8 @@ async fn files_over_stdio() {
     call(&catalogue, "fs__write_file", json!({"path": path("b.txt"), "content": "é"})).await.unwrap();
     assert_eq!(std::fs::read_to_string(folder.join("b.txt")).unwrap(), "é");
     let failure = call(&catalogue, "fs__read_text_file", json!({"path": "/etc/passwd"})).await.unwrap_err();
-    assert!(failure.fault.message.contains("denied") || failure.fault.message.contains("outside"), "{failure:?}");
+    assert!(
+        failure.fault.message.contains("denied") || failure.fault.message.contains("outside"),
+        "{failure:?}"
+    );
 }

@@ -45,7 +45,8 @@ impl Place {
     }
 
     pub fn config(&self, servers: Vec<McpServer>, wanted: &[&str]) -> CatalogueConfig {
-        let mut config = CatalogueConfig::new(self.dir.path(), self.dir.path().join("t"), self.dir.path().join("c"));
+        let mut config =
+            CatalogueConfig::new(self.dir.path(), self.dir.path().join("t"), self.dir.path().join("c"));
         config.mcp = servers;
         config.wanted = Wanted::names(wanted.iter().map(|name| Arc::from(*name)));
         config.limits.tool_output_bytes = 1 << 20;
@@ -101,7 +102,11 @@ pub async fn run(catalogue: &Catalogue, request: ToolRequest) -> Result<Value, F
 }
 
 /// The output of a call, and the lines of progress that a watcher saw.
-pub async fn watched(catalogue: &Catalogue, name: &str, args: Value) -> (Result<Value, Failure>, Vec<String>) {
+pub async fn watched(
+    catalogue: &Catalogue,
+    name: &str,
+    args: Value,
+) -> (Result<Value, Failure>, Vec<String>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&lines);
     let watch: Watch = Arc::new(move |delta| {
@@ -132,10 +137,13 @@ pub fn from_npm() -> Option<(String, PathBuf)> {
     let _ = Command::new("bash").arg(script).arg("mcp").output();
     let cache = std::env::var_os("SELVEDGE_TEST_CACHE").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))).map(|c| c.join("selvedge-tests"))
+        cache
+            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
+            .map(|c| c.join("selvedge-tests"))
     })?;
     let folders = std::fs::read_dir(cache).ok()?;
-    let ready = folders.filter_map(|folder| Some(folder.ok()?.path())).find(|folder| folder.join("ready").exists());
+    let ready =
+        folders.filter_map(|folder| Some(folder.ok()?.path())).find(|folder| folder.join("ready").exists());
     if ready.is_none() {
         eprintln!("left out: there are no MCP servers from npm here (scripts/test-means.sh installs them)");
     }

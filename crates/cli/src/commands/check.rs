@@ -134,7 +134,9 @@ fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Ca
         let mut finding = tool_diagnostic(error.clone());
         if !lacking && !names.contains(name) {
             finding.severity = Severity::Warning;
-            finding.message = format!("the tool file is left out: {}", finding.message);
+            if error.file.is_some() {
+                finding.message = format!("the tool file is left out: {}", finding.message);
+            }
         }
         findings.push(finding);
     }

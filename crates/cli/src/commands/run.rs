@@ -274,9 +274,12 @@ impl Read {
 /// Tools whose files are wrong, and those that declare more than is allowed. Built-ins declare nothing:
 /// their calls are denied one by one.
 fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
-    let broken = setup::broken(catalogue, Some(names));
+    let mut broken: Vec<_> = names.iter().filter_map(|name| catalogue.broken().get(*name).cloned()).collect();
+    // A server that does not start is told once, not for each of its tools.
+    broken.dedup_by(|a, b| a.message == b.message);
     if !broken.is_empty() {
-        return Err(Failure::findings(Exit::Usage, broken));
+        // An MCP server that does not start is no error of the document (C-03).
+        return Err(selvedge_adapters::tools::CatalogueErrors(broken).into());
     }
     let declared = names.iter().filter(|name| !setup::is_builtin(catalogue, name));
     let refused: Vec<_> = declared.filter_map(|name| catalogue.refusal(name)).collect();

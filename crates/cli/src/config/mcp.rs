@@ -6,7 +6,7 @@ use super::read::{EFFECTS, Reader};
 use selvedge_adapters::http::Secret;
 use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
 use selvedge_dialects::Finding;
-use selvedge_dialects::fields::{Fields, Shape};
+use selvedge_dialects::fields::{Fields, Shape, misspelt};
 use selvedge_dialects::json::{Member, Node};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,6 +106,8 @@ impl Reader<'_> {
                 words.secrets_of_url(&url);
                 Reached::Url { url: Hidden(url), headers: self.table(&fields, "headers", &mut words) }
             }
+            // A slip of the pen is told already (E-32).
+            (None, None) if misspelt_way(&member.value) => return None,
             _ => {
                 let message = "an MCP server needs either `command` or `url`";
                 self.diagnostics.push(
@@ -212,6 +214,12 @@ impl Reader<'_> {
         }
         rule
     }
+}
+
+/// Whether a field is a misspelt `command` or `url`.
+fn misspelt_way(server: &Node<'_>) -> bool {
+    let mut members = server.as_object().unwrap_or_default().iter();
+    members.any(|member| matches!(misspelt(&member.key, SERVER.fields), Some("command" | "url")))
 }
 
 /// The texts of a server's table, variables in place.

@@ -2,6 +2,7 @@
 
 mod frames;
 mod screens;
+mod steps;
 mod terminal;
 mod texts;
 

@@ -158,6 +158,11 @@ impl View {
         for record in records {
             touched.extend(self.event(state, record));
         }
+        if records.iter().any(|record| matches!(record.event, Event::NodeFinished { .. })) {
+            // Who was held back may go on, or has another one to wait for.
+            let held = self.active.iter().filter(|(_, active)| !active.held.is_empty());
+            touched.extend(held.map(|(node, _)| *node));
+        }
         self.usage = state.usage();
         self.track.retire(state);
         self.look_again(state, touched);

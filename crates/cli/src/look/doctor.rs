@@ -1,5 +1,6 @@
 //! `selvedge doctor`: what is configured, what works here, and what to do about the rest.
 
+mod mcp;
 mod models;
 mod network;
 mod settings;
@@ -76,6 +77,7 @@ pub(crate) fn doctor(args: &DoctorArgs, common: &Common, ui: &Ui) -> Result<Exit
         network::look(&mut report);
         terminal::look(&mut report);
         tools::look(&chosen, &config, state.as_deref(), &mut report).await;
+        mcp::look(&config, &mut report).await;
     })?;
     let broken = report.0.iter().any(|check| check.status == Verdict::Broken);
     match ui.json {

@@ -100,7 +100,10 @@ fn cost(spent: &Spent) -> String {
 /// What models used, in words.
 fn used(spent: &Spent) -> String {
     let calls = if spent.calls == 1 { "1 model call" } else { &format!("{} model calls", spent.calls) };
-    let mut text = format!("{calls}, {}+{} tokens", spent.tokens.input, spent.tokens.output);
+    let mut text = calls.to_owned();
+    if spent.tokens.input > 0 || spent.tokens.output > 0 {
+        text.push_str(&format!(", {}+{} tokens", spent.tokens.input, spent.tokens.output));
+    }
     if spent.tokens.cost > 0.0 {
         text.push_str(&format!(", cost {}", spent.tokens.shown_cost()));
     }

@@ -20,6 +20,7 @@ mod isolation;
 mod keys;
 #[cfg(test)]
 mod library;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod net;

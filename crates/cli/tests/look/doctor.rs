@@ -195,3 +195,20 @@ fn help_lists_variables_and_commands() {
     assert!(place.run(&["help"]).exits(0).stdout.contains("runs"));
     assert_eq!(place.run(&["help", "nonsense", "--json"]).exits(2).error()["code"], "usage");
 }
+
+/// C-14, D-19: what `[recovery]` sets is told; what is wrong in it is broken.
+#[test]
+fn recovery_is_told_where_it_is_configured() {
+    let place = Place::new();
+    let check = |toml: &str, code: i32| -> Vec<Value> {
+        place.write("selvedge.toml", toml);
+        let report = place.run(&["doctor", "--json"]).exits(code).json();
+        report["checks"].as_array().unwrap().clone()
+    };
+    let told = check("[recovery]\nsiblings = \"hold\"\nretries = 0\n", 0);
+    let line = told.iter().find(|check| check["check"] == "recovery").unwrap();
+    assert!(line["message"].as_str().unwrap().ends_with("siblings hold, retries 0"), "{line}");
+    assert!(check("[limits]\nnodes = 5\n", 0).iter().all(|check| check["check"] != "recovery"));
+    let broken = check("[recovery]\nretries = 0.5\n", 4);
+    assert!(broken.iter().any(|check| check["status"] == "broken" && check["check"] == "config"), "{broken:?}");
+}

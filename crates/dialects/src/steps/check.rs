@@ -141,10 +141,16 @@ impl<'p> Check<'p, '_> {
     }
 
     /// Arguments against the tool's schema (D-15); a call without any is held against it too.
-    fn arguments(&mut self, def: Option<&ToolDef>, parameters: Option<&Parameters>, tool: &Spanned<Arc<str>>) {
+    fn arguments(
+        &mut self,
+        def: Option<&ToolDef>,
+        parameters: Option<&Parameters>,
+        tool: &Spanned<Arc<str>>,
+    ) {
         let Some(def) = def else { return };
         for refusal in arguments::refusals(def, parameters) {
-            let place = parameters.map_or(tool.span, |given| given.place(refusal.place.unwrap_or(given.root.span)));
+            let place =
+                parameters.map_or(tool.span, |given| given.place(refusal.place.unwrap_or(given.root.span)));
             let message = format!("tool {} will refuse {}", shown(&def.name), refusal.why);
             let finding = match refusal.certain {
                 true => Finding::error("D-15", "arguments-refused", place, message),
@@ -246,7 +252,8 @@ impl<'p> Check<'p, '_> {
             }
             Root::Name { name, .. } => {
                 if means_a_step(&placeholder.path) && !self.has(name) {
-                    let message = format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
+                    let message =
+                        format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
                     self.unknown_step(name, place, message);
                 } else if !self.may_have(name, step.is_some()) {
                     self.nothing_supplies(placeholder, name, place);
@@ -264,7 +271,8 @@ impl<'p> Check<'p, '_> {
         }
         match (self.ids.get(id), step) {
             (Some(_), None) => {
-                let message = format!("{} in the task: no step has run when the task is said", placeholder.raw);
+                let message =
+                    format!("{} in the task: no step has run when the task is said", placeholder.raw);
                 let finding = Finding::error("D-15", "later-step", place, message);
                 self.diagnostics.push(finding.help("use metadata or an input there"));
             }
@@ -346,7 +354,8 @@ impl<'p> Check<'p, '_> {
                         true => format!("{} comes later in the list", link.what),
                         false => format!("{} is the result of a later step", link.what),
                     };
-                    let help = format!("move step {} up in the list: list order is the order of meaning", shown(id));
+                    let help =
+                        format!("move step {} up in the list: list order is the order of meaning", shown(id));
                     Finding::error("D-15", "later-step", link.place, message).help(help)
                 }
             };

@@ -121,7 +121,12 @@ impl Parameters {
     }
 
     /// The places of parts of one string, which are in its order and apart from each other.
-    pub fn parts(&self, document: &str, literal: Span, parts: impl Iterator<Item = Range<usize>>) -> Vec<Span> {
+    pub fn parts(
+        &self,
+        document: &str,
+        literal: Span,
+        parts: impl Iterator<Item = Range<usize>>,
+    ) -> Vec<Span> {
         match &self.string {
             None => places_in_string(document, literal, parts),
             Some(inner) => {
@@ -144,8 +149,7 @@ pub enum Siblings {
 
 impl Siblings {
     /// All kinds with their names.
-    pub const NAMES: [(&'static str, Siblings); 2] =
-        [("finish", Siblings::Finish), ("hold", Siblings::Hold)];
+    pub const NAMES: [(&'static str, Siblings); 2] = [("finish", Siblings::Finish), ("hold", Siblings::Hold)];
 }
 
 /// Settings of recovery (`D-19`, `D-23`), as far as somebody says something: a document, or `[recovery]` of the

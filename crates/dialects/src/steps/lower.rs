@@ -115,7 +115,11 @@ impl Lowering<'_> {
         }
         let replans = self.model && limits.replans > 0;
         drafts.push(("decide", Act::Decide, self.after_decision(replans)));
-        drafts.push(("try", Act::Try { retry, timeout_s }, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]));
+        drafts.push((
+            "try",
+            Act::Try { retry, timeout_s },
+            vec![(Guard::Fault, "turn"), (Guard::Always, OUT)],
+        ));
         if replans {
             self.replan(&mut drafts)?;
         }
@@ -173,8 +177,7 @@ impl Lowering<'_> {
         unfit: Vec<(Guard, &'static str)>,
     ) {
         let compile = Act::Compile { context: self.context.to_map(), tries: TRIES };
-        let edges =
-            vec![(Guard::Exhausted, exhausted), (Guard::Fault, refused), (Guard::Always, "splice")];
+        let edges = vec![(Guard::Exhausted, exhausted), (Guard::Fault, refused), (Guard::Always, "splice")];
         drafts.push(("compile", compile, edges));
         drafts.push(("splice", Act::Splice, unfit));
     }
@@ -192,7 +195,8 @@ impl Lowering<'_> {
         let many = tools >= MANY_TOOLS;
         if many {
             let text = format!("{}\n\n{}\n", prompts::CHOOSE, prompts::TASK);
-            let text = Template::parse(&format!("{}{}", Template::exactly(&text).source(), self.task)).ok()?;
+            let text =
+                Template::parse(&format!("{}{}", Template::exactly(&text).source(), self.task)).ok()?;
             let facts = vec![Fact::ToolNames, Fact::Metadata];
             drafts.push(("survey", Act::Brief { text, facts }, vec![(Guard::Always, "choose")]));
             // Whoever can't choose plans with all of them.

@@ -14,17 +14,7 @@ use std::sync::Arc;
 /// `$schema` is for editors and says nothing to the reader (`C-11`).
 pub(super) const TASK: Shape = Shape {
     what: "a step task",
-    fields: &[
-        "$schema",
-        "budget",
-        "description",
-        "inputs",
-        "metadata",
-        "name",
-        "recovery",
-        "steps",
-        "task",
-    ],
+    fields: &["$schema", "budget", "description", "inputs", "metadata", "name", "recovery", "steps", "task"],
 };
 
 /// Settings of `recovery` (`D-23`).
@@ -134,8 +124,7 @@ fn read_steps(
         );
         return (Vec::new(), false);
     }
-    let read =
-        |(index, node): (usize, &Node<'_>)| read_step::read(index, node, source, limits, diagnostics);
+    let read = |(index, node): (usize, &Node<'_>)| read_step::read(index, node, source, limits, diagnostics);
     let steps: Vec<Step> = elements.iter().enumerate().filter_map(read).collect();
     report_duplicate_ids(&steps, source, diagnostics);
     let complete = steps.len() == elements.len();

@@ -27,8 +27,7 @@ pub(super) const STEP: Shape = Shape {
 };
 
 /// The fields of an alternative that is an object (`D-23`).
-pub(super) const ALTERNATIVE: Shape =
-    Shape { what: "an alternative", fields: &["parameters", "tool_id"] };
+pub(super) const ALTERNATIVE: Shape = Shape { what: "an alternative", fields: &["parameters", "tool_id"] };
 
 /// What all readers of one step share.
 struct Reader<'a> {

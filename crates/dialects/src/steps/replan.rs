@@ -86,7 +86,8 @@ impl Context {
         let mut map = Map::new();
         map.insert("task".to_owned(), Value::from(&*self.task));
         map.insert("recovery".to_owned(), Value::Object(settings.collect()));
-        for (name, value) in [("names", self.names.as_ref().map(|n| json!(n))), ("nodes", self.nodes.map(|n| json!(n)))]
+        for (name, value) in
+            [("names", self.names.as_ref().map(|n| json!(n))), ("nodes", self.nodes.map(|n| json!(n)))]
         {
             map.extend(value.map(|value| (name.to_owned(), value)));
         }
@@ -174,7 +175,9 @@ fn compiled(
     for step in steps.iter().filter(|step| taken.contains(step.id.value.as_ref())) {
         let message = format!("the id {} is that of a step that has succeeded", shown(&step.id.value));
         let finding = Finding::error("D-20", "step-id-taken", step.id.span, message);
-        found.push(finding.help("choose another `step_id`; the earlier step's output stays available under its own"));
+        found.push(
+            finding.help("choose another `step_id`; the earlier step's output stays available under its own"),
+        );
     }
     let scope = Scope {
         names: context.names.as_ref().map(|names| names.iter().map(String::as_str).collect()),

@@ -124,7 +124,8 @@ fn leaves(node: &Node) -> Vec<&str> {
 
 /// Where each edge of a leaf leads, by names.
 fn edges(node: &Node, name: &str) -> Vec<(Guard, String)> {
-    let name_of = |to| node.body.leaves.values().nth(to).map(|leaf| leaf.name.to_string()).unwrap_or_default();
+    let name_of =
+        |to| node.body.leaves.values().nth(to).map(|leaf| leaf.name.to_string()).unwrap_or_default();
     let next = leaf(node, name).next.iter();
     next.map(|edge| (edge.when, edge.to.map_or_else(String::new, |to| name_of(to.0 as usize)))).collect()
 }
@@ -190,7 +191,10 @@ fn fields_have_the_types_of_the_shapes() {
         (json!({"effects": "none"}), "/steps/0/effects error[E-22] unknown-value"),
         (json!({"paramters": {}}), "/steps/0/paramters error[E-32] unknown-field"),
         (json!({"note": 1}), "/steps/0/note warning[E-32] unknown-field"),
-        (json!({"alternatives": [{"tool_id": "any", "extra": 1}]}), "/steps/0/alternatives/0/extra warning[E-32] unknown-field"),
+        (
+            json!({"alternatives": [{"tool_id": "any", "extra": 1}]}),
+            "/steps/0/alternatives/0/extra warning[E-32] unknown-field",
+        ),
     ] {
         assert_eq!(of_step(fields.clone()), [expected], "{fields}");
     }
@@ -201,7 +205,10 @@ fn fields_have_the_types_of_the_shapes() {
     }
     assert_eq!(findings(&json!({"steps": []})), [" error[D-15] missing-field"]);
     assert_eq!(findings(&json!({"task": "t", "steps": {}})), ["/steps error[D-15] wrong-type"]);
-    assert_eq!(findings(&json!({"task": "t", "steps": [], "metadata": 1})), ["/metadata error[D-01] wrong-type"]);
+    assert_eq!(
+        findings(&json!({"task": "t", "steps": [], "metadata": 1})),
+        ["/metadata error[D-01] wrong-type"]
+    );
     // What may be left out, and null.
     let plain = json!({"step_id": "s", "tool_id": "any", "step_name": null, "parameters": null, "depends_on": null,
         "alternatives": null, "retry": null, "timeout": null, "on_missing": null, "effects": null});
@@ -223,7 +230,9 @@ fn d12_parameters_as_a_json_string_are_parsed_with_places() {
         (found[0].rule, found[0].code, found[0].column.unwrap() as usize - 1)
     };
     let with = |parameters: &str| {
-        format!(r#"{{"task": "é", "steps": [{{"step_id": "s", "tool_id": "add", "parameters": "{parameters}"}}]}}"#)
+        format!(
+            r#"{{"task": "é", "steps": [{{"step_id": "s", "tool_id": "add", "parameters": "{parameters}"}}]}}"#
+        )
     };
     // The column is where the wrong character stands in the document, escapes before it counted as written.
     for (parameters, rule, code, at) in [
@@ -248,9 +257,14 @@ fn d12_parameters_as_a_json_string_are_parsed_with_places() {
 #[test]
 fn d15_tools_and_steps_that_there_are_not() {
     assert_eq!(of_step(json!({"tool_id": "ad"})), ["/steps/0/tool_id error[D-15] unknown-tool"]);
-    assert_eq!(of_step(json!({"alternatives": ["sub"]})), ["/steps/0/alternatives/0 error[D-15] unknown-tool"]);
+    assert_eq!(
+        of_step(json!({"alternatives": ["sub"]})),
+        ["/steps/0/alternatives/0 error[D-15] unknown-tool"]
+    );
     assert_eq!(of_step(json!({"depends_on": ["s0"]})), ["/steps/0/depends_on/0 error[D-15] unknown-step"]);
-    for placeholder in ["{{s0.output.x}}", "{{s0.outputs}}", "${s0.output.x}", "{{7.x}}", "{{{s0.outputs.x}}}"] {
+    for placeholder in
+        ["{{s0.output.x}}", "{{s0.outputs}}", "${s0.output.x}", "{{7.x}}", "{{{s0.outputs.x}}}"]
+    {
         let found = of_step(json!({"parameters": {"a": placeholder}}));
         assert_eq!(found, ["/steps/0/parameters/a error[D-15] unknown-step"], "{placeholder}");
     }
@@ -274,7 +288,10 @@ fn d15_the_order_of_the_list_is_the_order_of_meaning() {
     let read = |id: &str| json!({"parameters": {"a": format!("{{{{{id}.output.sum}}}}")}});
     assert_eq!(two(json!({}), read("s1")), [""; 0]);
     assert_eq!(two(read("s2"), json!({})), ["/steps/0/parameters/a error[D-15] later-step"]);
-    assert_eq!(two(json!({"depends_on": ["s2"]}), json!({})), ["/steps/0/depends_on/0 error[D-15] later-step"]);
+    assert_eq!(
+        two(json!({"depends_on": ["s2"]}), json!({})),
+        ["/steps/0/depends_on/0 error[D-15] later-step"]
+    );
     assert_eq!(two(read("s1"), json!({})), ["/steps/0/parameters/a error[D-15] cycle"]);
     assert_eq!(two(json!({"depends_on": ["s1"]}), json!({})), ["/steps/0/depends_on/0 error[D-15] cycle"]);
     assert_eq!(two(json!({"depends_on": ["s2"]}), read("s1")), ["/steps/0/depends_on/0 error[D-15] cycle"]);
@@ -347,11 +364,17 @@ fn p25_names_that_nothing_can_supply() {
             step(json!({"parameters": {"a": text}})),
         ])))
     };
-    for known in ["{{n}}", "{{metadata.n}}", "{{inputs.n}}", "{{sum}}", "{{s0_sum}}", "{{metadata.sum}}", "{{s0.sum}}"] {
+    for known in
+        ["{{n}}", "{{metadata.n}}", "{{inputs.n}}", "{{sum}}", "{{s0_sum}}", "{{metadata.sum}}", "{{s0.sum}}"]
+    {
         assert_eq!(with("add", known), [""; 0], "{known}");
     }
     for unknown in ["{{total}}", "{{inputs.sum}}", "{{metadata.total}}", "{{s1_sum}}", "{{total.x}}"] {
-        assert_eq!(with("add", unknown), ["/steps/1/parameters/a error[P-25] unknown-placeholder"], "{unknown}");
+        assert_eq!(
+            with("add", unknown),
+            ["/steps/1/parameters/a error[P-25] unknown-placeholder"],
+            "{unknown}"
+        );
     }
     assert_eq!(with("any", "{{total}}"), [""; 0], "a tool that declares nothing may bring any name");
     // D-07: a step hides metadata of its name.
@@ -364,8 +387,10 @@ fn p25_names_that_nothing_can_supply() {
 
 #[test]
 fn the_task_is_a_template_of_the_first_layer() {
-    let of = |text: &str| findings(&json!({"task": text, "metadata": {"n": 1}, "inputs": {"city": {"default": "杭州"}},
-        "steps": [{"step_id": "s", "tool_id": "any"}]}));
+    let of = |text: &str| {
+        findings(&json!({"task": text, "metadata": {"n": 1}, "inputs": {"city": {"default": "杭州"}},
+        "steps": [{"step_id": "s", "tool_id": "any"}]}))
+    };
     assert_eq!(of("Load {{n}} of {{city}}, \\{{as it is}}"), [""; 0]);
     assert_eq!(of("{{s.output}}"), ["/task error[D-15] later-step"]);
     assert_eq!(of("{{x}}"), ["/task error[P-25] unknown-placeholder"]);
@@ -403,7 +428,12 @@ fn d23_recovery_has_its_shape_and_limits() {
 
 #[test]
 fn d19_documents_go_over_the_configuration_over_defaults() {
-    let configured = Recovery { retries: Some(7), repairs: Some(0), siblings: Some(Siblings::Hold), ..Recovery::default() };
+    let configured = Recovery {
+        retries: Some(7),
+        repairs: Some(0),
+        siblings: Some(Siblings::Hold),
+        ..Recovery::default()
+    };
     let means = Means { recovery: configured, ..MODEL };
     let mut document = task(json!([step(json!({}))]));
     document["recovery"] = json!({"repairs": 2, "siblings": "finish"});
@@ -521,7 +551,8 @@ fn refused(answer: &Value) -> Vec<String> {
 
 #[test]
 fn d20_new_steps_are_compiled_like_those_of_a_document() {
-    let earlier = json!([{"id": "s0", "tool": "add", "success": true}, {"id": "bad", "tool": "add", "success": false}]);
+    let earlier =
+        json!([{"id": "s0", "tool": "add", "success": true}, {"id": "bad", "tool": "add", "success": false}]);
     let answer = more(
         json!([
             {"step_id": "s1", "tool_id": "add", "parameters": {"a": "{{s0.output.sum}}", "b": "{{sum}}"}, "depends_on": ["s0"]},
@@ -537,13 +568,23 @@ fn d20_new_steps_are_compiled_like_those_of_a_document() {
     assert!(nodes[0].recovery.as_deref().unwrap().model && nodes[0].body.compiler.is_some());
     let as_written = graph_with(&task(json!([step(json!({}))])), &MODEL);
     let leaf_of = |node: &Node| leaf(node, "compile").clone();
-    assert_eq!(leaf_of(&nodes[0]), leaf_of(only(&as_written)), "a replan may be replanned with the same settings");
+    assert_eq!(
+        leaf_of(&nodes[0]),
+        leaf_of(only(&as_written)),
+        "a replan may be replanned with the same settings"
+    );
 
     for (steps, parts) in [
         (json!([{"step_id": "s0", "tool_id": "any"}]), vec!["/steps/0/step_id", "has succeeded"]),
         (json!([{"step_id": "a", "tool_id": "save_all"}]), vec!["/steps/0/tool_id", "save_all"]),
-        (json!([{"step_id": "a", "tool_id": "add", "parameters": {"a": "{{bad.output}}"}}]), vec!["/steps/0/parameters/a", "no step"]),
-        (json!([{"step_id": "a", "tool_id": "add", "parameters": {"a": "{{gone}}"}}]), vec!["nothing can supply"]),
+        (
+            json!([{"step_id": "a", "tool_id": "add", "parameters": {"a": "{{bad.output}}"}}]),
+            vec!["/steps/0/parameters/a", "no step"],
+        ),
+        (
+            json!([{"step_id": "a", "tool_id": "add", "parameters": {"a": "{{gone}}"}}]),
+            vec!["nothing can supply"],
+        ),
         (json!([{"step_id": "a", "tool_id": "add", "parameters": {"a": "x"}}]), vec!["integer"]),
         (json!([{"step_id": "a", "tool_id": "add"}]), vec!["required"]),
         (json!([{"tool_id": "any"}]), vec!["step_id"]),
@@ -564,7 +605,10 @@ fn d20_new_steps_are_compiled_like_those_of_a_document() {
 #[test]
 fn e22_a_model_may_not_say_that_a_call_is_harmless() {
     let effects = |tool: &str, given: &str| {
-        let answer = more(json!([{"step_id": "a", "tool_id": tool, "parameters": {"a": 1}, "effects": given}]), json!([]));
+        let answer = more(
+            json!([{"step_id": "a", "tool_id": tool, "parameters": {"a": 1}, "effects": given}]),
+            json!([]),
+        );
         let nodes: Vec<Node> = serde_json::from_value(answer["nodes"].clone()).unwrap();
         nodes[0].effects
     };
@@ -575,8 +619,10 @@ fn e22_a_model_may_not_say_that_a_call_is_harmless() {
 
 #[test]
 fn what_is_read_is_what_was_written() {
-    let text = task(json!([step(json!({"retry": 2, "timeout": 1.5, "effects": "read", "on_missing": "keep",
-        "alternatives": ["any"]}))])).to_string();
+    let text =
+        task(json!([step(json!({"retry": 2, "timeout": 1.5, "effects": "read", "on_missing": "keep",
+        "alternatives": ["any"]}))]))
+        .to_string();
     let (source, mut found) = (Source::new("task.json", &text), Diagnostics::new());
     let root = crate::json::parse(&source, &DocumentLimits::default(), &mut found).unwrap();
     let document = read(&root, &source, &DocumentLimits::default(), &mut found).unwrap();

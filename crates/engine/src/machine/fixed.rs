@@ -131,6 +131,12 @@ impl State {
         }
     }
 
+    /// Whether the live leaf calls a tool of the engine's own, which is none of the document's (C-02).
+    pub(super) fn is_internal(&self, node: NodeIx) -> bool {
+        let leaf = self.frame(node).and_then(|frame| frame.leaf);
+        leaf.is_some_and(|leaf| matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Compile { .. }))
+    }
+
     /// Whether a fixed call leaves no message: there is no thread for it, or it is the engine's own.
     pub(crate) fn is_silent(&self, node: NodeIx, leaf: LeafIx) -> bool {
         let flow = &self.graph.nodes[node].body;

@@ -139,8 +139,8 @@ impl State {
             nodes.split_off(&first);
         }
         for node in self.graph.nodes.indices().skip(first.0 as usize) {
-            let tries = self.tries_so_far(node);
-            self.nodes[node] = NodeState { tries, ..NodeState::new(self.nodes[node].visit) };
+            let (tries, counted) = self.tries_so_far(node);
+            self.nodes[node] = NodeState { tries, counted, ..NodeState::new(self.nodes[node].visit) };
         }
         for row in self.nodes.values_mut() {
             row.waiters.clear();

@@ -90,7 +90,8 @@ impl State {
         if pending.model {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
-            self.usage.tool_calls += 1;
+            let own = self.is_internal(pending.node);
+            self.usage.tool_calls += u64::from(!own);
             self.call_completed(pending.node, pending.slot, outcome, jitter);
         }
         self.gate_calls(pending.node);
@@ -277,7 +278,7 @@ impl State {
 
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let Some(outcome) = self.take_recorded(from, effect) else { return };
+        let Some((outcome, tries)) = self.take_recorded(from, effect) else { return };
         match &outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
@@ -287,6 +288,12 @@ impl State {
             }
             _ => {
                 if let Some((at, _)) = self.begin_slot(node, leaf, effect, args) {
+                    if let Some(slot) = self.calls_mut(node).and_then(|phase| phase.slots.get_mut(at)) {
+                        slot.attempt = tries;
+                    }
+                    if let Some(frame) = self.frame_mut(node) {
+                        frame.attempts += tries - 1;
+                    }
                     self.call_completed(node, at, &outcome, 0);
                 }
             }

@@ -96,7 +96,7 @@ impl State {
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
         past.kept.extend(unplaced);
         past.unknown.extend(unplaced_unknown);
-        for (id, (visit, _)) in self.former {
+        for (id, (visit, ..)) in self.former {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = visit.max(*visits);
         }
@@ -167,7 +167,7 @@ impl State {
         }
         for (id, seen) in &past.visits {
             let former = self.former.entry(id.clone()).or_default();
-            *former = (former.0.max(*seen), 0);
+            *former = (former.0.max(*seen), 0, 0);
         }
         if self.recorder.is_some() {
             self.recorder = Some(Box::new(rest));

@@ -22,6 +22,8 @@ pub(crate) struct Kept {
     pub(crate) write: Option<Key>,
     pub(crate) turn: Turn,
     pub(crate) outcome: Outcome,
+    /// How many attempts it took (D-25).
+    pub(crate) attempt: u32,
     /// A call that is not `pure` and stands before this one ran afresh since.
     pub(crate) stale: bool,
     /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as

@@ -21,6 +21,7 @@ pub(crate) struct Recorded {
     order: u32,
     content: Content,
     outcome: Outcome,
+    attempt: u32,
     second: bool,
 }
 
@@ -63,7 +64,7 @@ impl State {
             let content = Content::Model(leaf, frame.thread.clone(), model);
             frame.requests += 1;
             let order = frame.requests;
-            frame.keep(Recorded { effect: effect.clone(), order, content, outcome, second });
+            frame.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
         }
     }
 
@@ -77,8 +78,8 @@ impl State {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
         let content = Content::Tool(slot.call.clone(), tool.version.clone());
-        let (effect, order) = (slot.effect.clone(), slot.order);
-        let recorded = Recorded { effect, order, content, outcome, second: false };
+        let (effect, order, attempt) = (slot.effect.clone(), slot.order, slot.attempt);
+        let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
         if let Some(frame) = self.frame_mut(node) {
             frame.keep(recorded);
         }
@@ -108,12 +109,14 @@ impl State {
     }
 
     /// Takes a recorded outcome for the request `by`.
-    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<Outcome> {
-        let Entry { kept, .. } = self.pool.take(from)?;
+    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<(Outcome, u32)> {
+        let Entry { node, kept, foreign } = self.pool.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
         }
-        Some(kept.outcome)
+        // Tries of a visit that was ahead of its turn count with the one that takes the result (D-25).
+        let uncounted = !foreign && kept.turn.0.0 > self.nodes[node].counted;
+        Some((kept.outcome, if uncounted { kept.attempt } else { 1 }))
     }
 
     /// The model request that `event`, the next one of the journal, answers with an outcome that the run's source
@@ -230,19 +233,31 @@ impl State {
             NodePhase::Waiting(_) => return Vec::new(),
         };
         let visit = Reverse(self.nodes[node].visit);
-        let kept = records.into_iter().filter_map(|Recorded { effect, order, content, outcome, second }| {
-            let (key, write) = match &content {
-                Content::Model(leaf, thread, model) => {
-                    (self.model_key(node, *leaf, thread, model.as_ref())?, None)
-                }
-                Content::Tool(call, version) => {
-                    let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
-                    let write = (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
-                    (tool_key(&call.name, version, &call.arguments), write)
-                }
-            };
-            Some(Kept { effect, key, write, turn: (visit, order), outcome, stale: false, second })
-        });
+        let kept = records.into_iter().filter_map(
+            |Recorded { effect, order, content, outcome, attempt, second }| {
+                let (key, write) = match &content {
+                    Content::Model(leaf, thread, model) => {
+                        (self.model_key(node, *leaf, thread, model.as_ref())?, None)
+                    }
+                    Content::Tool(call, version) => {
+                        let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
+                        let write =
+                            (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
+                        (tool_key(&call.name, version, &call.arguments), write)
+                    }
+                };
+                Some(Kept {
+                    effect,
+                    key,
+                    write,
+                    turn: (visit, order),
+                    outcome,
+                    attempt,
+                    stale: false,
+                    second,
+                })
+            },
+        );
         kept.collect()
     }
 

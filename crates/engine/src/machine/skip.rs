@@ -33,9 +33,7 @@ impl Broken {
 impl State {
     /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
     pub(crate) fn skip_cause(&self, node: NodeIx) -> Option<NodeIx> {
-        if self.broken.nodes.range(..node).next().is_none() {
-            return None;
-        }
+        self.broken.nodes.range(..node).next()?;
         let def = &self.graph.nodes[node];
         let missing = |id: &str| {
             let found = self.schedule.by_id.get(id).copied();

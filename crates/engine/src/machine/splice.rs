@@ -116,6 +116,8 @@ impl State {
         self.fill_pool(NodeIx(node.0 + 1));
         self.pool.unplace(node, |of| self.graph.nodes[of].id.clone());
         self.note_former(node);
+        // What is under way belongs to nodes that are about to go.
+        self.forget_in_flight();
         self.graph = Arc::new(graph);
         self.schedule = schedule;
         // Schemas of replies are known by place.
@@ -125,8 +127,8 @@ impl State {
             nodes.push(match self.nodes.get_mut(ix).filter(|_| ix < node) {
                 Some(row) => std::mem::replace(row, NodeState::new(0)),
                 None => {
-                    let (visit, tries) = self.former.get(&def.id).copied().unwrap_or_default();
-                    NodeState { tries, ..NodeState::new(visit) }
+                    let (visit, tries, counted) = self.former.get(&def.id).copied().unwrap_or_default();
+                    NodeState { tries, counted, ..NodeState::new(visit) }
                 }
             });
         }
@@ -143,18 +145,19 @@ impl State {
     fn note_former(&mut self, first: NodeIx) {
         let ids = self.graph.nodes.iter().skip(first.0 as usize);
         for (ix, def) in ids {
-            self.former.insert(def.id.clone(), (self.nodes[ix].visit, self.tries_so_far(ix)));
+            let (tries, counted) = self.tries_so_far(ix);
+            self.former.insert(def.id.clone(), (self.nodes[ix].visit, tries, counted));
         }
     }
 
-    /// Tries of a node that count: those of a node that is ahead of its turn do not yet.
-    pub(crate) fn tries_so_far(&self, node: NodeIx) -> u32 {
+    /// Tries of a node that count, up to which visit: those of a node that is ahead of its turn do not yet.
+    pub(crate) fn tries_so_far(&self, node: NodeIx) -> (u32, u32) {
         let row = &self.nodes[node];
         match &row.phase {
-            _ if node.0 > self.retired => row.tries,
-            NodePhase::Running(frame) => row.tries + frame.attempts,
-            NodePhase::Done(done) if !done.skipped => done.attempts,
-            NodePhase::Waiting(_) | NodePhase::Done(_) => row.tries,
+            _ if node.0 > self.retired => (row.tries, row.counted),
+            NodePhase::Running(frame) => (row.tries + frame.attempts, row.visit),
+            NodePhase::Done(done) if !done.skipped => (done.attempts, row.visit),
+            NodePhase::Waiting(_) | NodePhase::Done(_) => (row.tries, row.counted),
         }
     }
 

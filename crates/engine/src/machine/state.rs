@@ -36,8 +36,8 @@ pub struct State {
     /// Replans that were decided on, by node, and those of nodes that are no more (D-19).
     pub(crate) replans: BTreeMap<NodeIx, u32>,
     pub(crate) replanned: u32,
-    /// Visits and tries of ids whose nodes are no more (D-25).
-    pub(crate) former: BTreeMap<Arc<str>, (u32, u32)>,
+    /// Visits, tries and the last visit counted, of ids whose nodes are no more (D-25).
+    pub(crate) former: BTreeMap<Arc<str>, (u32, u32, u32)>,
     /// How many nodes have retired (P-20).
     pub(crate) retired: u32,
     /// Who goes on at which number of retired nodes.
@@ -147,6 +147,8 @@ pub(crate) struct NodeState {
     pub(crate) visit: u32,
     /// Tries of its earlier visits (D-25); a fork counts its own.
     pub(crate) tries: u32,
+    /// The last visit that is among them: later ones were ahead of their turn.
+    pub(crate) counted: u32,
     pub(crate) queued: bool,
     /// Nodes that wait for this one to finish.
     pub(crate) waiters: Vec<NodeIx>,
@@ -355,7 +357,15 @@ impl State {
 impl NodeState {
     pub(crate) fn new(visit: u32) -> Self {
         let waiters = Vec::new();
-        Self { phase: NodePhase::Waiting(0), visit, tries: 0, queued: false, waiters, started_at: 0 }
+        Self {
+            phase: NodePhase::Waiting(0),
+            visit,
+            tries: 0,
+            counted: 0,
+            queued: false,
+            waiters,
+            started_at: 0,
+        }
     }
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {

@@ -338,7 +338,7 @@ fn what_ran_ahead_of_an_unforeseen_write_runs_again() {
         ("s", "pure") => fails("broken"),
         _ => gives(asked.args.clone()),
     };
-    let run = Run::ordered(&graph(&steps), world, true);
+    let run = Run::of(&graph(&steps), world);
     run.check();
     assert_eq!(
         run.sent(0).iter().filter(|effect| effect.starts_with('r')).count(),
@@ -377,4 +377,38 @@ fn what_ran_ahead_of_an_unforeseen_name_runs_again() {
     run.check();
     assert_eq!(run.output("q"), json!({"n": 2}));
     assert_eq!(run.output("r"), json!({"n": "1 1"}));
+}
+
+/// D-13, D-14: a chain of steps costs the same a step, however long it is; so do skipped ones.
+#[test]
+fn long_chains_cost_the_same_a_step() {
+    let seconds = |steps: usize, first: &str| {
+        let chain = (0..steps).map(|at| match at {
+            0 => step("s0", first, json!({})),
+            _ => step(&format!("s{at}"), "xpure", json!({"v": format!("{{{{s{}.x}}}}", at - 1)})),
+        });
+        let graph = graph(&chain.collect::<Vec<_>>());
+        let began = std::time::Instant::now();
+        let mut state = selvedge_engine::State::new(graph);
+        let mut next = state.accept(Input::Start(Box::default()));
+        while let Some(event) = next {
+            state.apply(&event);
+            next = state.step().or_else(|| {
+                let effect = state.pending().keys().next()?.clone();
+                let read = matches!(state.request(&effect), Some(selvedge_engine::Request::Tool(t)) if &*t.tool.name == "read");
+                let outcome = if read { fails("broken") } else { gives(json!({"x": 1})) };
+                state.accept(Input::Complete(effect, outcome, 0))
+            });
+        }
+        let skipped = first == "read";
+        assert_eq!(state.status(), if skipped { RunStatus::Failed } else { RunStatus::Completed });
+        began.elapsed().as_secs_f64() / steps as f64
+    };
+    for first in ["xpure", "read"] {
+        let (short, long) = (seconds(1_000, first), seconds(10_000, first));
+        assert!(
+            long < short * 6.0 + 2e-5,
+            "{first}: {short} s a step of a short chain, {long} s of a long one"
+        );
+    }
 }

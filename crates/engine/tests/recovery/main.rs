@@ -1,9 +1,16 @@
 //! Steps that fail and recover (D-14 … D-25), on graphs made by hand. Every run of these tests is also folded from
 //! each of its prefixes, replayed from its inputs, and killed after each of its events ([`support::Run::check`]).
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod finish;
 mod forks;
 mod ladder;
+mod laws;
 mod replans;
 mod support;

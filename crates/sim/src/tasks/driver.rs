@@ -212,7 +212,7 @@ impl<'t> Sim<'t> {
         let record = Record { at: self.state.tick(0), event };
         let line = serde_json::to_string(&record).map_err(|error| error.to_string())?;
         self.state.apply(&record.event);
-        self.note(&record, line, self.world.changes().len())
+        self.note(&record, line, self.world.len())
     }
 
     fn note(&mut self, record: &Record, line: String, changes: usize) -> Result<(), String> {
@@ -263,7 +263,7 @@ impl<'t> Sim<'t> {
             }),
             results: results.collect(),
             runtime: runtime.collect(),
-            changes: self.world.changes(),
+            writes: self.world.writes(),
             ladder: self.ladder.clone(),
         }
     }

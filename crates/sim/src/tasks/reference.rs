@@ -18,8 +18,8 @@ pub struct Observed {
     pub results: Vec<(String, String, Value, Option<String>, u32)>,
     /// `runtime_metadata` with the step that each value came from.
     pub runtime: BTreeMap<String, (Value, String)>,
-    /// What changed the world.
-    pub changes: Vec<u64>,
+    /// What was written to the world.
+    pub writes: Vec<u64>,
     /// Actions of recovery, by step.
     pub ladder: Vec<(String, String)>,
 }
@@ -130,7 +130,7 @@ impl Run<'_> {
             fault,
             results: results.collect(),
             runtime,
-            changes: self.world.changes(),
+            writes: self.world.writes(),
             ladder: self.ladder,
         }
     }
@@ -350,13 +350,26 @@ impl Run<'_> {
     /// D-15 and D-20.
     fn is_valid(&self, steps: &[SimStep]) -> bool {
         let mut ids: Vec<&str> = self.rows.iter().map(|row| row.step.id.as_str()).collect();
+        // What may bring a name (P-25): a tool that declares it, or one that declares nothing.
+        let mut brought: Vec<(&str, &str)> =
+            self.rows.iter().map(|row| (row.step.id.as_str(), row.tool.as_str())).collect();
         for step in steps {
             let refers = |id: &str| ids.contains(&id);
+            let named = |name: &str| {
+                self.task.initial.contains_key(name)
+                    || brought.iter().any(|(id, by)| match tool(by) {
+                        Some(tool) if tool.declares => {
+                            ["a", "b"].iter().any(|field| name == *field || name == format!("{id}_{field}"))
+                        }
+                        _ => true,
+                    })
+            };
             let mut all: Vec<&Args> = vec![&step.args];
             all.extend(step.alternatives.iter().filter_map(|(_, own)| own.as_ref()));
             let args = all.iter().flat_map(|args| args.values()).all(|arg| match arg {
                 Arg::Field(id, _) => refers(id),
-                _ => true,
+                Arg::Name(name) => named(name),
+                Arg::Value(_) => true,
             });
             let tools = std::iter::once(&step.tool).chain(step.alternatives.iter().map(|(tool, _)| tool));
             let tools = tools.into_iter().all(|name| tool(name).is_some());
@@ -365,6 +378,8 @@ impl Run<'_> {
                 return false;
             }
             ids.push(&step.id);
+            brought.push((&step.id, &step.tool));
+            brought.extend(step.alternatives.iter().map(|(tool, _)| (step.id.as_str(), tool.as_str())));
         }
         !steps.is_empty()
     }
@@ -386,6 +401,13 @@ fn synced(row: &Row) -> Vec<(String, Value)> {
 
 /// The same in the neutral form of a test's message.
 impl Observed {
+    /// The same without tries: a step that ran ahead of what made it run again takes its outcome, but not its tries.
+    #[must_use]
+    pub fn without_tries(mut self) -> Self {
+        self.results.iter_mut().for_each(|row| row.4 = 0);
+        self
+    }
+
     /// What differs, in words.
     ///
     /// # Errors
@@ -398,7 +420,7 @@ impl Observed {
                 ("results", json!(observed.results)),
                 ("runtime", json!(observed.runtime)),
                 ("ladder", json!(observed.ladder)),
-                ("changes", json!(observed.changes)),
+                ("writes", json!(observed.writes)),
             ]
         };
         let pairs = rows(self).into_iter().zip(rows(found)).filter(|(expected, found)| expected != found);

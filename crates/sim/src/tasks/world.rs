@@ -19,17 +19,30 @@ pub struct Broken {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct World {
     log: Vec<(String, u64)>,
+    /// Of them, those that may not be repeated.
+    writes: Vec<(usize, u64)>,
 }
 
 impl World {
-    /// What changed it, in order.
-    pub fn changes(&self) -> Vec<u64> {
-        self.log.iter().map(|(_, content)| *content).collect()
+    /// How often it was changed.
+    pub fn len(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Whether it is untouched.
+    pub fn is_empty(&self) -> bool {
+        self.log.is_empty()
+    }
+
+    /// The writes, in order. What is idempotent may run ahead of a step whose failure ends the run (P-20).
+    pub fn writes(&self) -> Vec<u64> {
+        self.writes.iter().map(|(_, content)| *content).collect()
     }
 
     /// Back to when it had been changed so often.
     pub fn rewind(&mut self, changes: usize) {
         self.log.truncate(changes);
+        self.writes.retain(|(at, _)| *at < changes);
     }
 
     /// A tool's answer: try number `attempt` of the call that is known as `key`.
@@ -65,6 +78,9 @@ impl World {
         };
         let digest = hash(task.seed ^ seen, &content);
         if tool.effects >= Effects::Idempotent && known.is_none() {
+            if tool.effects == Effects::Write {
+                self.writes.push((self.log.len(), digest));
+            }
             self.log.push((key.to_owned(), digest));
         }
         let mut rng = Rng::new(digest);

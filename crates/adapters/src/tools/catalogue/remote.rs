@@ -114,7 +114,7 @@ impl Gathered {
         for (server, error) in &asked.failed {
             let needed = wanted.names.iter().any(|name| tool_of(name, server).is_some());
             if !needed {
-                let message = format!("its tools are left out: {}", error.message);
+                let message = format!("{}: its tools are left out", error.message);
                 self.warnings.push(Warning { code: "mcp-server".into(), message, node: None });
             }
         }
@@ -144,9 +144,10 @@ impl Asked {
             return Some(error.clone());
         }
         let own = servers.of_full_name(name).find_map(|server| self.failed.get(server));
-        own.or_else(|| self.failed.values().next()).map(|error| {
+        own.cloned().or_else(|| {
+            let error = self.failed.values().next()?;
             let message = format!("`{name}` can't be looked for: {}", error.message);
-            ToolError { message, ..error.clone() }
+            Some(ToolError { message, ..error.clone() })
         })
     }
 }

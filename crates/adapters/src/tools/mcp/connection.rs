@@ -8,6 +8,7 @@ use super::process::{Process, Start};
 use super::trouble::{Trouble, seconds, words};
 use super::{http, pipe};
 use crate::http::Http;
+use reqwest::Client;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
     ClientJsonRpcMessage, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage,
@@ -17,7 +18,7 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
     RxJsonRpcMessage, ServiceError, serve_client_with_lifecycle,
 };
-use rmcp::transport::Transport;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use selvedge_runtime::ports::Watch;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -80,14 +81,10 @@ impl Connection {
                 Self::over_stdio(server, start, &handler, known, deadline).await?
             }
             Reached::Url { url, headers } => {
-                let transport = http::transport(&server.name, url, headers, http, longest)?;
-                let mode = ClientLifecycleMode::Auto {
-                    preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-                };
-                let serving = serve_client_with_lifecycle(handler.clone(), transport, mode);
-                let service = timeout_at(deadline, serving).await.map_err(|_| late(server, String::new()))?;
-                (service.map_err(|error| http::trouble(&server.name, url, &error))?, None)
+                let open = || http::transport(&server.name, url, headers, http, longest);
+                let begun = timeout_at(deadline, over_http(open, &handler)).await;
+                let begun = begun.map_err(|_| late(server, String::new()))??;
+                (begun.map_err(|error| http::not_begun(&server.name, url, &error))?, None)
             }
         };
         let listed = Mutex::new((Instant::now(), Arc::default()));
@@ -262,6 +259,25 @@ fn late(server: &McpServer, said: String) -> Trouble {
     Trouble::passing(message).help("check its command; `start_timeout_s` in its table is the limit")
 }
 
+/// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way.
+async fn over_http(
+    open: impl Fn() -> Result<StreamableHttpClientTransport<Client>, Trouble>,
+    handler: &Handler,
+) -> Result<Result<Service, ClientInitializeError>, Trouble> {
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    match serve_client_with_lifecycle(handler.clone(), open()?, mode).await {
+        // It knows the question, and speaks the older generation only.
+        Err(ClientInitializeError::NoCompatibleProtocolVersion { .. }) => {
+            let mode = ClientLifecycleMode::Initialize;
+            Ok(serve_client_with_lifecycle(handler.clone(), open()?, mode).await)
+        }
+        begun => Ok(begun),
+    }
+}
+
 /// The beginning of a conversation, in the generation of the protocol that the server speaks.
 async fn shake(
     pipe: &mut Pipe,
@@ -320,13 +336,17 @@ async fn probe(pipe: &mut Pipe, patience: Duration) -> Result<Generation, Client
 
 fn generation_of(answer: &RxJsonRpcMessage<RoleClient>) -> Generation {
     let modern = match answer {
-        JsonRpcMessage::Response(response) => matches!(response.result, ServerResult::DiscoverResult(_)),
-        JsonRpcMessage::Error(error) => [
-            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
-            ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
-            ErrorCode::HEADER_MISMATCH,
-        ]
-        .contains(&error.error.code),
+        JsonRpcMessage::Response(response) => match &response.result {
+            ServerResult::DiscoverResult(found) => {
+                found.supported_versions.contains(&ProtocolVersion::V_2026_07_28)
+            }
+            _ => false,
+        },
+        // Only the newer generation refuses in this way. One that does not know the version is taken at its word.
+        JsonRpcMessage::Error(error) => {
+            [ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, ErrorCode::HEADER_MISMATCH]
+                .contains(&error.error.code)
+        }
         _ => false,
     };
     if modern { Generation::Modern } else { Generation::Legacy }

@@ -2,6 +2,7 @@
 
 use super::config::McpServer;
 use crate::tools::store::sha256;
+use jsonschema::Validator;
 use rmcp::model::Tool;
 use selvedge_engine::{Effects, ToolDef};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ pub(crate) struct Definition {
     pub(crate) name: Arc<str>,
     description: String,
     input_schema: Value,
-    output_schema: Option<Value>,
+    output: Option<Arc<Validator>>,
     read_only: bool,
     idempotent: bool,
     /// Everything that was said, with the keys of objects in order.
@@ -49,9 +50,7 @@ impl Definition {
         let input_schema = Value::Object((*tool.input_schema).clone());
         schema(&input_schema, "inputSchema")?;
         let output_schema = tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
-        if let Some(output) = &output_schema {
-            schema(output, "outputSchema")?;
-        }
+        let output = output_schema.as_ref().map(|output| schema(output, "outputSchema")).transpose()?;
         let hints = tool.annotations.as_ref();
         let title = tool.title.as_deref().or_else(|| hints?.title.as_deref());
         let said = json!({
@@ -66,7 +65,7 @@ impl Definition {
             name: name.into(),
             description: tool.description.as_deref().or(title).unwrap_or_default().to_owned(),
             input_schema,
-            output_schema,
+            output: output.map(Arc::new),
             read_only: hints.and_then(|hints| hints.read_only_hint) == Some(true),
             idempotent: hints.and_then(|hints| hints.idempotent_hint) == Some(true),
             said: in_order(said),
@@ -105,8 +104,7 @@ impl Definition {
 
     /// Whether an output is what the server promised; else why not.
     pub(super) fn fits(&self, output: &Value) -> Result<(), String> {
-        let Some(schema) = &self.output_schema else { return Ok(()) };
-        let checker = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        let Some(checker) = &self.output else { return Ok(()) };
         match checker.validate(output) {
             Ok(()) => Ok(()),
             Err(error) => Err(match error.instance_path().to_string() {
@@ -147,17 +145,14 @@ impl Pinned {
     }
 }
 
-/// Whether a schema is one, of objects.
-fn schema(schema: &Value, field: &str) -> Result<(), String> {
+/// A schema, which must be one of objects.
+fn schema(schema: &Value, field: &str) -> Result<Validator, String> {
     match schema.get("type") {
         None => {}
         Some(Value::String(kind)) if kind == "object" => {}
         Some(other) => return Err(format!("the `type` of its `{field}` is {other}, not \"object\"")),
     }
-    match jsonschema::validator_for(schema) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("its `{field}` is no JSON Schema: {error}")),
-    }
+    jsonschema::validator_for(schema).map_err(|error| format!("its `{field}` is no JSON Schema: {error}"))
 }
 
 /// The same value with the keys of all objects in order: a server that says the same in another order says the same.

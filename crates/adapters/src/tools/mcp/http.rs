@@ -5,6 +5,7 @@ use super::trouble::{Trouble, words};
 use crate::http::{Http, chain, shown};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
+use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use std::collections::{BTreeMap, HashMap};
@@ -45,6 +46,15 @@ pub(super) fn transport(
 /// The address as messages show it.
 pub(super) fn place(url: &Hidden) -> String {
     Url::parse(&url.0).map(|url| shown(&url)).unwrap_or_else(|_| "its address".to_owned())
+}
+
+/// Why a conversation over HTTP did not begin.
+pub(super) fn not_begun(server: &str, url: &Hidden, error: &ClientInitializeError) -> Trouble {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => trouble(server, url, error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(server, url, fallback),
+        other => trouble(server, url, other),
+    }
 }
 
 /// Why a request over HTTP failed.
@@ -89,10 +99,14 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
                 let message = format!("there is no MCP server at {place} (status 404)");
                 return Trouble::lasting(message).help(format!("check the `url` of `{server}`"));
             }
-            Some(_) => break,
+            Some(other) => return strange(server, &place, other),
             None => next = error.source(),
         }
     }
+    strange(server, &place, error)
+}
+
+fn strange(server: &str, place: &str, error: &(dyn Error + 'static)) -> Trouble {
     let why = words(&chain(error));
     Trouble::passing(format!("the MCP server `{server}` at {place} does not answer as it should: {why}"))
 }

@@ -1,20 +1,33 @@
 //! `__TOOL_META__`: read without running the file, checked, and kept by content hash.
 
+mod script;
+
 use crate::tools::diag::ToolError;
 use crate::tools::permissions::Declared;
-use crate::tools::process::{End, Environment, Launch, run};
+use crate::tools::process::{End, Environment, Launch, Policy, run};
 use crate::tools::python::environment::Dependencies;
 use crate::tools::python::interpreter::Interpreter;
+use futures_util::future::join_all;
+use script::Script;
 use selvedge_engine::{Effects, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 const READER: &str = include_str!("read_meta.py");
 /// The largest tool file that is looked at.
 pub(super) const MAX_FILE: u64 = 8 << 20;
+/// Files larger than this are read by an interpreter of their own: they can take long, and down what reads them.
+const LARGE: u64 = 256 << 10;
+/// The fewest files that are worth one more interpreter, and the most interpreters at a time.
+const SHARE: usize = 64;
+const READERS: usize = 8;
+/// What reading may take: of files that are not large, milliseconds each.
+const READING: Duration = Duration::from_secs(30);
+const READING_BYTES: u64 = 2 << 30;
 
 const KNOWN: [&str; 9] = [
     "name",
@@ -118,34 +131,44 @@ impl Metadata {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
-    Good { meta: Map<String, Value>, line: u32, lines: HashMap<String, u32> },
+    Good { meta: Map<String, Value>, line: u32, lines: HashMap<String, u32>, script: Option<String> },
     Bad { error: String, line: Option<u32> },
 }
 
-/// Reads the metadata of files by one interpreter for all; `files` pairs the copy that is read with the name that
-/// people know.
+/// Reads the metadata of files, many by one interpreter; `files` pairs the copy that is read with the name that people
+/// know.
 ///
 /// # Errors
 /// Each file has its own result.
 pub async fn read(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Result<Metadata, ToolError>> {
-    if files.is_empty() {
-        return Vec::new();
+    let large = |(copy, _): &(PathBuf, PathBuf)| std::fs::metadata(copy).is_ok_and(|meta| meta.len() > LARGE);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(READERS);
+    let share = files.len().div_ceil(cores).max(SHARE);
+    // Neighbours stay together, so that results come in the order of files.
+    let mut batches: Vec<&[(PathBuf, PathBuf)]> = Vec::new();
+    for run in files.chunk_by(|one, other| !large(one) && !large(other)) {
+        batches.extend(run.chunks(share));
     }
-    match read_batch(python, files).await {
-        Ok(all) => all,
-        // One file that brings the parser down must not take the others with it.
-        Err(_) if files.len() > 1 => {
-            let mut all = Vec::with_capacity(files.len());
-            for file in files {
-                all.extend(Box::pin(read(python, std::slice::from_ref(file))).await);
-            }
-            all
-        }
-        Err(why) => {
-            let error = ToolError::document("A-08", format!("the file cannot be read as Python: {why}"));
-            files.iter().map(|(_, shown)| Err(error.clone().at(shown, None))).collect()
-        }
+    let mut all = Vec::with_capacity(files.len());
+    for some in batches.chunks(cores) {
+        all.extend(join_all(some.iter().map(|batch| settle(python, batch))).await.into_iter().flatten());
     }
+    all
+}
+
+/// Reads a batch; a file that brings the reader down is found by halves, and does not take the others with it.
+async fn settle(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Result<Metadata, ToolError>> {
+    let why = match read_batch(python, files).await {
+        Ok(all) => return all,
+        Err(why) => why,
+    };
+    if let (true, Some((first, second))) = (files.len() > 1, files.split_at_checked(files.len() / 2)) {
+        let mut all = Box::pin(settle(python, first)).await;
+        all.extend(Box::pin(settle(python, second)).await);
+        return all;
+    }
+    let error = ToolError::document("A-08", format!("the file cannot be read as Python: {why}"));
+    files.iter().map(|(_, shown)| Err(error.clone().at(shown, None))).collect()
 }
 
 async fn read_batch(
@@ -158,20 +181,26 @@ async fn read_batch(
     let environment = Environment::Clean(Vec::new());
     let launch = Launch {
         stdin: serde_json::to_vec(&paths).map_err(|e| e.to_string())?,
+        timeout: READING,
+        policy: Policy { memory_bytes: Some(READING_BYTES), ..Policy::default() },
         ..Launch::own(python.path.clone(), args, environment, std::env::temp_dir())
     };
     let finished = run(launch).await.map_err(|e| format!("{}: {e}", python.path.display()))?;
-    if finished.end != End::Exited(0) {
-        return Err(format!("{:?}: {}", finished.end, finished.stderr_end(500)));
+    match finished.end {
+        End::Exited(0) => {}
+        End::TimedOut => return Err(format!("its parser took longer than {} s", READING.as_secs())),
+        End::Signalled(number) => return Err(format!("its parser was ended by signal {number}")),
+        other => return Err(format!("{other:?}: {}", finished.stderr_end(500))),
     }
     let answers: Vec<Read> = serde_json::from_slice(&finished.stdout).map_err(|e| e.to_string())?;
     if answers.len() != files.len() {
         return Err("the reader left files out".into());
     }
-    Ok(answers.into_iter().zip(files).map(|(answer, (_, shown))| checked(answer, shown)).collect())
+    let read = answers.into_iter().zip(files);
+    Ok(read.map(|(answer, (_, shown))| checked(answer, shown, python.version)).collect())
 }
 
-fn checked(answer: Read, file: &Path) -> Result<Metadata, ToolError> {
+fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, ToolError> {
     match answer {
         Read::Bad { error, line } => {
             let help = if error.contains("has no __TOOL_META__") {
@@ -181,17 +210,23 @@ fn checked(answer: Read, file: &Path) -> Result<Metadata, ToolError> {
             };
             Err(ToolError::document("A-08", error).at(file, line).help(help))
         }
-        Read::Good { meta, line, lines } => check(&meta).map_err(|(key, message)| {
-            let place = lines.get(key).copied().unwrap_or(line);
-            ToolError::document("A-08", message).at(file, Some(place)).help("correct __TOOL_META__")
-        }),
+        Read::Good { meta, line, lines, script } => {
+            let script = script.map(|text| Script::read(&text, python)).transpose();
+            script.map_err(|why| ("", why)).and_then(|script| check(&meta, script)).map_err(
+                |(key, message)| {
+                    let place = lines.get(key).copied().unwrap_or(line);
+                    ToolError::document("A-08", message).at(file, Some(place)).help("correct __TOOL_META__")
+                },
+            )
+        }
     }
 }
 
 type Wrong = (&'static str, String);
 
 /// Checks the literal, key by key; the first error names its key, so that its line can be found.
-fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
+fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, Wrong> {
+    let script = script.unwrap_or_default();
     let mut unknown = Vec::new();
     for key in meta.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
         // E-32: one or two letters away is a slip of the pen.
@@ -204,7 +239,9 @@ fn check(meta: &Map<String, Value>) -> Result<Metadata, Wrong> {
     if name.chars().any(char::is_control) || name.trim() != name {
         return Err(("name", "`name` must have no control characters and no spaces around it".into()));
     }
-    let dependencies = strings(meta, "dependencies")?.unwrap_or_default();
+    let dependencies = script::agreed(strings(meta, "dependencies")?, script.dependencies)
+        .map_err(|message| ("dependencies", message))?;
+    unknown.extend(script.unknown);
     if let Err(refused) = Dependencies::new(&dependencies) {
         return Err(("dependencies", format!("`dependencies`: {refused}")));
     }

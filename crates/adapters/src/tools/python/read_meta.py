@@ -1,13 +1,18 @@
 """Reads what tool files say about themselves, without running them.
 
-stdin: a JSON array of paths. stdout: for each, {"meta": {...}, "line": N, "lines": {key: N}} or {"error", "line"}.
+stdin: a JSON array of paths. stdout: for each, {"meta": {...}, "line": N, "lines": {key: N}, "script": TEXT | null} or
+{"error", "line"}.
 """
 
 import ast
+import gc
 import json
+import re
 import sys
 
 NAME = "__TOOL_META__"
+# As PEP 723 has it.
+BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 
 class Bad(Exception):
@@ -33,6 +38,10 @@ def plain(node):
         value = node.value
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             raise Bad("%s holds a number that JSON has no place for" % NAME, node.lineno)
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise Bad("%s holds a number that is too large" % NAME, node.lineno)
+        if isinstance(value, str) and not well_formed(value):
+            raise Bad("%s holds half of a surrogate pair, which is no character" % NAME, node.lineno)
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         raise Bad("%s holds a %s, which JSON has no place for" % (NAME, type(value).__name__), node.lineno)
@@ -45,6 +54,27 @@ def plain(node):
     if isinstance(node, ast.Dict):
         return {key: value for key, value, _ in pairs(node)}
     raise Bad("%s must be a literal: it is read without running the file" % NAME, getattr(node, "lineno", None))
+
+
+def well_formed(text):
+    try:
+        text.encode("utf-8")
+        return True
+    except UnicodeEncodeError:
+        return False
+
+
+def script(source):
+    """The text of the file's block of inline script metadata, if it has one."""
+    if b"# /// " not in source:
+        return None
+    text = source.decode("utf-8", "replace").replace("\r\n", "\n")
+    found = [match for match in BLOCK.finditer(text) if match.group("type") == "script"]
+    if len(found) > 1:
+        line = text.count("\n", 0, found[1].start()) + 1
+        raise Bad("the file has two blocks `# /// script`", line)
+    lines = found[0].group("content").splitlines() if found else []
+    return "\n".join(line[2:] for line in lines) if found else None
 
 
 def pairs(node):
@@ -115,10 +145,13 @@ def read(path):
         "meta": {key: value for key, value, _ in entries},
         "line": found.lineno,
         "lines": {key: line for key, _, line in entries},
+        "script": script(source),
     }
 
 
 def main():
+    # Trees are made and dropped, one after the other, without cycles.
+    gc.disable()
     results = []
     for path in json.load(sys.stdin):
         try:

@@ -19,12 +19,15 @@ use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Changes when what is kept about a file changes its meaning.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// How many files are not worth a thread of their own.
+const FEW: usize = 32;
 /// How long a tool file may take to say its schema.
 const SCHEMA_TIME: Duration = Duration::from_secs(30);
 
@@ -110,16 +113,35 @@ pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ToolError> {
     Ok(files)
 }
 
-/// Reads tool files: the cache first, then one interpreter for all that are new.
+/// Does the same for many items, on as many threads as there are cores; results come in the order of the items.
+async fn spread<T, R>(items: Vec<T>, work: impl Fn(T) -> R + Clone + Send + 'static) -> Vec<R>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+{
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(cores).max(FEW);
+    let mut items = items.into_iter().peekable();
+    let mut working = Vec::new();
+    while items.peek().is_some() {
+        let (some, work) = (items.by_ref().take(share).collect::<Vec<_>>(), work.clone());
+        working.push(tokio::task::spawn_blocking(move || some.into_iter().map(work).collect::<Vec<_>>()));
+    }
+    let mut all = Vec::new();
+    for done in working {
+        // It fails only when the process is being shut down.
+        all.extend(done.await.unwrap_or_default());
+    }
+    all
+}
+
+/// Reads tool files: the cache first, then an interpreter for many that are new.
 pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     let mut fresh = Vec::new();
     let cache = workshop.cache.clone();
-    let looking = tokio::task::spawn_blocking(move || {
-        files.into_iter().map(|file| (look(&cache, &file), file)).collect::<Vec<_>>()
-    });
-    // It fails only when the process is being shut down.
-    for (index, (looked, file)) in looking.await.unwrap_or_default().into_iter().enumerate() {
+    let looked = spread(files, move |file| (look(&cache, &file), file)).await;
+    for (index, (looked, file)) in looked.into_iter().enumerate() {
         match looked {
             Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file, workshop))),
             Ok((version, None)) => fresh.push((index, version, file)),
@@ -135,16 +157,23 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
                 };
                 let pairs: Vec<_> = fresh.iter().map(copies).collect();
                 let read = meta::read(python, &pairs).await;
+                let mut good = Vec::new();
                 for ((index, version, file), meta) in fresh.into_iter().zip(read) {
                     match meta {
-                        Ok(meta) => {
-                            let kept = Kept { format: FORMAT, meta, schema: None };
-                            store(workshop, &version, &kept);
-                            found.push((index, PythonTool::new(kept, version, file, workshop)));
-                        }
+                        Ok(meta) => good.push((index, version, file, meta)),
                         Err(error) => errors.push((index, error)),
                     }
                 }
+                let cache = workshop.cache.clone();
+                let good = spread(good, move |(index, version, file, meta)| {
+                    let kept = Kept { format: FORMAT, meta, schema: None };
+                    store(&cache, &version, &kept);
+                    (index, version, file, kept)
+                });
+                let new = good.await.into_iter().map(|(index, version, file, kept)| {
+                    (index, PythonTool::new(kept, version, file, workshop))
+                });
+                found.extend(new);
             }
         }
     }
@@ -159,11 +188,15 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
 fn look(cache: &Path, file: &Path) -> Result<(String, Option<Kept>), ToolError> {
     let unreadable =
         |e: std::io::Error| ToolError::document("A-08", format!("cannot be read: {e}")).at(file, None);
-    if std::fs::metadata(file).map_err(unreadable)?.len() > MAX_FILE {
+    let mut bytes = Vec::new();
+    // Whatever its size was said to be: it may grow, and some files have none.
+    std::fs::File::open(file)
+        .and_then(|open| open.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
         let message = format!("the file is larger than the {MAX_FILE} bytes that a tool may have");
         return Err(ToolError::document("A-08", message).at(file, None));
     }
-    let bytes = std::fs::read(file).map_err(unreadable)?;
     let version = sha256(&bytes);
     let copy = cache.join(format!("{version}.py"));
     keep(&copy, &bytes).map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
@@ -176,10 +209,10 @@ fn recall(cache: &Path, version: &str) -> Option<Kept> {
     serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)
 }
 
-fn store(workshop: &Workshop, version: &str, kept: &Kept) {
+fn store(cache: &Path, version: &str, kept: &Kept) {
     if let Ok(bytes) = serde_json::to_vec(kept) {
         // Only a cache: what could not be kept is found again.
-        let _ = write_whole(&workshop.cache.join(format!("{version}.json")), &bytes);
+        let _ = write_whole(&cache.join(format!("{version}.json")), &bytes);
     }
 }
 
@@ -278,7 +311,7 @@ impl PythonTool {
             ToolError::document("A-08", message).at(&self.source, None).help("derive it from BaseModel")
         })?;
         store(
-            workshop,
+            &workshop.cache,
             &self.version,
             &Kept { format: FORMAT, meta: self.meta.clone(), schema: Some(schema.clone()) },
         );

@@ -9,6 +9,7 @@ use selvedge_engine::library::Sample;
 use selvedge_engine::{EffectId, Effects, Failure as CallFailure, ToolDef, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,19 +112,19 @@ async fn writing(
     Ok(verdicts)
 }
 
-/// Copies a folder to a new place; false if it is too large. Links are left out: what they lead to may be anywhere.
+/// Makes a folder the same as another one; false if that is too large. Links are left out: what they lead to may be
+/// anywhere. What is in both stays in its place, as sandboxes that are warm already see it there.
 fn copied(from: &Path, to: &Path, hidden: &[PathBuf]) -> std::io::Result<bool> {
-    match std::fs::remove_dir_all(to) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => std::fs::create_dir_all(to)?,
-    }
+    std::fs::create_dir_all(to)?;
     let (mut bytes, mut files) = (0, 0);
     let mut todo = vec![(from.to_owned(), to.to_owned())];
     while let Some((from, to)) = todo.pop() {
+        let mut names = BTreeSet::new();
         for entry in std::fs::read_dir(&from)? {
             let entry = entry?;
             let (path, about) = (entry.path(), entry.metadata()?);
-            if hidden.contains(&path) || entry.file_name() == ".git" {
+            let plain = about.is_dir() || about.is_file();
+            if hidden.contains(&path) || entry.file_name() == ".git" || !plain {
                 continue;
             }
             files += 1;
@@ -132,15 +133,36 @@ fn copied(from: &Path, to: &Path, hidden: &[PathBuf]) -> std::io::Result<bool> {
                 return Ok(false);
             }
             let target = to.join(entry.file_name());
-            if about.is_dir() {
-                std::fs::create_dir(&target)?;
-                todo.push((path, target));
-            } else if about.is_file() {
+            if std::fs::symlink_metadata(&target).is_ok_and(|there| there.file_type() != about.file_type()) {
+                remove(&target)?;
+            }
+            if about.is_file() && std::fs::copy(&path, &target).is_err() {
+                // A call may have left it so that it can't be written.
+                remove(&target)?;
                 std::fs::copy(&path, &target)?;
+            }
+            if about.is_dir() {
+                std::fs::create_dir_all(&target)?;
+                todo.push((path, target));
+            }
+            names.insert(entry.file_name());
+        }
+        for entry in std::fs::read_dir(&to)? {
+            let entry = entry?;
+            if !names.contains(&entry.file_name()) {
+                remove(&entry.path())?;
             }
         }
     }
     Ok(true)
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
+        _ => std::fs::remove_file(path),
+    };
+    removed.or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Makes one call and compares what it comes to.
@@ -252,8 +274,13 @@ mod tests {
         assert!(copied(from.path(), &copy, &[from.path().join("state")]).unwrap());
         assert_eq!(std::fs::read_to_string(copy.join("a/b/c.txt")).unwrap(), "text");
         assert!(!copy.join("etc").exists() && !copy.join("state").exists());
-        std::fs::write(copy.join("more"), "x").unwrap();
+        for (file, text) in [("more", "x"), ("a/b/c.txt", "other"), ("a/b/d.txt", "x")] {
+            std::fs::write(copy.join(file), text).unwrap();
+        }
         assert!(copied(from.path(), &copy, &[]).unwrap());
-        assert!(!copy.join("more").exists() && copy.join("state").exists(), "a copy is made afresh");
+        assert!(
+            !copy.join("more").exists() && !copy.join("a/b/d.txt").exists() && copy.join("state").exists()
+        );
+        assert_eq!(std::fs::read_to_string(copy.join("a/b/c.txt")).unwrap(), "text", "it is as it was");
     }
 }

@@ -1,11 +1,13 @@
 //! What may stand at a place.
 
 use super::words::Place;
+use crate::commands::tools::library;
 use crate::look::{is_driven, open, time};
 use crate::places;
 use clap::Arg;
 use selvedge_dialects::Dialect;
 use selvedge_engine::AskKind;
+use selvedge_engine::library::Version;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use std::path::Path;
 
@@ -79,6 +81,8 @@ fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Ca
         "ask" => asks(place, state_dir).unwrap_or_default(),
         "node" => nodes(place, state_dir).unwrap_or_default(),
         "value" if place.command.get_name() == "answer" => words(place, state_dir).unwrap_or_default(),
+        "tool" => tools(state_dir).unwrap_or_default(),
+        "version" | "version_a" | "version_b" => versions(place, state_dir).unwrap_or_default(),
         "plan" => plans(place).unwrap_or_default(),
         "dialect" if place.command.get_name() == "schema" => {
             selvedge_dialects::schema::available().map(|dialect| Candidate::new(dialect.name(), "")).collect()
@@ -136,6 +140,26 @@ fn runs(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
         Candidate::new(&run.id, format!("{status}, {}, {}", started.get(..16).unwrap_or(&started), run.name))
     };
     Some(runs.iter().filter(begins).filter(fits).take(RUNS).map(candidate).collect())
+}
+
+/// The names that mean something in the library.
+fn tools(state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let (_, library) = library::open(&places::state_dir(state_dir).ok()?).ok()?;
+    let about = |version: &Version| version.facts.as_ref().map(|facts| facts.description.to_string());
+    let offered = library.offered(None).into_iter();
+    Some(offered.map(|(name, version)| Candidate::new(&*name, about(version).unwrap_or_default())).collect())
+}
+
+/// The versions of the tool that the command line names, latest first.
+fn versions(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let (_, name) = place.given.iter().find(|(id, _)| id == "tool")?;
+    let (_, library) = library::open(&places::state_dir(state_dir).ok()?).ok()?;
+    let versions = library::of_name(&library, name).ok()?;
+    let candidate = |version: &&Version| {
+        let about = format!("{}, {}", version.shown().stage.name(), time::plain(version.drafted));
+        Candidate::new(library::short(&version.hash), about)
+    };
+    Some(versions.iter().rev().map(candidate).collect())
 }
 
 /// The run that the command line names.

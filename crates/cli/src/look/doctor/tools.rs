@@ -9,6 +9,7 @@ use crate::ui::Ui;
 use crate::{places, setup};
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::isolation::{Layer, Missing};
+use selvedge_adapters::tools::python::environment::{Stored, stored};
 use selvedge_adapters::tools::python::interpreter::{self, OLDEST};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,7 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>,
         }
     }
     uv(&cache, python.is_ok(), report);
+    environments(&cache, report);
     isolation(report).await;
     if folders.is_empty() && config.commands.is_empty() {
         report.add("tools", Verdict::Missing, "none configured besides the built-in ones");
@@ -68,6 +70,19 @@ fn uv(cache: &Path, python: bool, report: &mut Report) {
             report.add("uv", Verdict::Missing, "not here, and without Python it can't be fetched");
             report.help("install Python or uv");
         }
+    }
+}
+
+/// what is kept for Python tools.
+fn environments(cache: &Path, report: &mut Report) {
+    let Stored { count, bytes } = stored(cache);
+    if count > 0 {
+        let mib = bytes.div_ceil(1 << 20);
+        report.add(
+            "environments",
+            Verdict::Ok,
+            format!("{count} of Python tools, {mib} MiB, in {}", cache.display()),
+        );
     }
 }
 

@@ -49,7 +49,12 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
     page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
     let done = view.results.iter().filter(|result| result.is_success).count();
     let (_, nodes) = report.state.progress();
-    page.labelled("  nodes", DIM, INDENT, &format!("{done} of {nodes} done, {} dialect", info.dialect), 2);
+    let skipped = match report.state.node_views().iter().filter(|view| view.skipped).count() {
+        0 => String::new(),
+        skipped => format!(", {skipped} skipped"),
+    };
+    let nodes = format!("{done} of {nodes} done{skipped}, {} dialect", info.dialect);
+    page.labelled("  nodes", DIM, INDENT, &nodes, 2);
     let used = report.state.usage();
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut usage = format!(

@@ -1,0 +1,149 @@
+//! Tools of a library in a catalogue: their rank, their names, and texts that survive the cache.
+
+mod tools_common;
+
+use selvedge_adapters::tools::library::{Shelf, examine};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_engine::FaultKind;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tools_common::{World, call, source};
+
+/// A library of these names and texts; and texts that no name means any more.
+#[derive(Default)]
+struct Books {
+    offered: Vec<(Arc<str>, Arc<str>)>,
+    texts: BTreeMap<String, Vec<u8>>,
+}
+
+impl Shelf for Books {
+    fn offered(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        self.offered.clone()
+    }
+
+    fn text(&self, version: &str) -> Option<Vec<u8>> {
+        self.texts.get(version).cloned()
+    }
+}
+
+/// A library that has each of these files under these names.
+async fn books(world: &World, files: &[(&str, &[&str], &str)]) -> Arc<Books> {
+    let mut books = Books::default();
+    for (n, (tool, names, body)) in files.iter().enumerate() {
+        let file = world.write(&format!("shelf/{n}.py"), &source(tool, "", body));
+        let examined = examine(&world.config(), vec![file]).await.unwrap();
+        assert_eq!(examined[0].metadata.name, *tool);
+        assert_eq!(examined[0].input_schema["properties"]["x"]["default"], 0);
+        let version = &examined[0].version;
+        books.offered.extend(names.iter().map(|name| (Arc::from(*name), version.clone())));
+        books.texts.insert(version.to_string(), examined[0].text.clone());
+    }
+    Arc::new(books)
+}
+
+fn with(world: &World, books: Arc<Books>) -> CatalogueConfig {
+    let mut config = world.config();
+    config.shelf = Some(books);
+    config
+}
+
+async fn ready(config: CatalogueConfig, names: &[&str]) -> Catalogue {
+    let catalogue = Catalogue::load(config).await.unwrap();
+    catalogue.prepare(names).await.unwrap();
+    catalogue
+}
+
+#[tokio::test]
+async fn a22_files_go_before_the_library_and_the_library_before_built_ins() {
+    let world = World::new();
+    let says = |what: &str| format!("def run(i): return '{what}'");
+    let (add, read) = (says("shelved"), says("shelved"));
+    let books = books(&world, &[("add", &["add"], add.as_str()), ("read_file", &["read_file"], &read)]).await;
+    world.tool("add", "", &says("file"));
+    let catalogue = ready(with(&world, books), &["add", "read_file"]).await;
+    assert_eq!(call(&catalogue, "add", json!({})).await.unwrap(), "file");
+    assert_eq!(call(&catalogue, "read_file", json!({})).await.unwrap(), "shelved");
+    assert_eq!(&*catalogue.def("read_file").unwrap().source, "library");
+    assert!(catalogue.is_shelved("read_file") && !catalogue.is_shelved("add"));
+}
+
+#[tokio::test]
+async fn a18_the_library_may_give_a_tool_another_name_than_its_metadata() {
+    let world = World::new();
+    let files: [(&str, &[&str], &str); 1] = [("add", &["add", "sum", "add_2"], "def run(i): return i.x + 1")];
+    let books = books(&world, &files).await;
+    for _ in 0..2 {
+        let catalogue = ready(with(&world, books.clone()), &["sum", "add_2"]).await;
+        for name in ["add", "sum", "add_2"] {
+            assert_eq!(
+                &*catalogue.def(name).unwrap().name,
+                name,
+                "what is kept of a version has no name but its own"
+            );
+            assert_eq!(call(&catalogue, name, json!({"x": 1})).await.unwrap(), 2);
+        }
+        assert_eq!(catalogue.def("sum").unwrap().version, catalogue.def("add").unwrap().version);
+    }
+}
+
+#[tokio::test]
+async fn a23_a_pinned_version_runs_though_its_file_and_the_cache_are_gone() {
+    let world = World::new();
+    world.tool("add", "", "def run(i): return 'first'");
+    let before = world.ready().await;
+    let pinned = before.def("add").unwrap();
+    let text = before.text(&pinned.version).await.unwrap();
+    let texts = BTreeMap::from([(pinned.version.to_string(), text)]);
+    world.tool("add", "", "def run(i): return 'second'");
+    std::fs::remove_dir_all(world.path("state/cache")).unwrap();
+    let catalogue = ready(with(&world, Arc::new(Books { texts, ..Books::default() })), &["add"]).await;
+    assert_eq!(call(&catalogue, "add", json!({})).await.unwrap(), "second");
+    let mut request = tools_common::request(&catalogue, "add", json!({}));
+    request.tool = pinned.clone();
+    let copy = world.path(&format!("state/cache/tools/{}.py", pinned.version));
+    for spoilt in [None, Some("def run(i): return 'evil'"), None] {
+        if let Some(text) = spoilt {
+            std::fs::write(&copy, text).unwrap();
+        }
+        use selvedge_runtime::ports::Tools;
+        let output = catalogue.call(request.clone(), tools_common::context()).await.unwrap();
+        assert_eq!(output, "first");
+    }
+    // Kept nowhere, it does not run at all.
+    std::fs::remove_dir_all(world.path("state/cache")).unwrap();
+    let bare = ready(world.config(), &["add"]).await;
+    use selvedge_runtime::ports::Tools;
+    let failure = bare.call(request, tools_common::context()).await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::DefinitionChanged);
+}
+
+#[tokio::test]
+async fn a15_in_a_replay_no_tool_has_the_network_and_none_needs_permission() {
+    let world = World::new();
+    let body = "import socket\ndef run(i):\n    return socket.socket(socket.AF_INET, socket.SOCK_STREAM).connect_ex(('127.0.0.1', i.x))";
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    world.tool("net", ", 'network': True", body);
+    let mut config = world.config();
+    config.replay = true;
+    let catalogue = ready(config, &["net"]).await;
+    let found = catalogue.isolation().found().await.enforced();
+    let port = listener.local_addr().unwrap().port();
+    let outcome = call(&catalogue, "net", json!({"x": port})).await;
+    assert!(!found || outcome != Ok(json!(0)), "{outcome:?}");
+}
+
+/// everything that is wrong with any of the files.
+#[tokio::test]
+async fn a08_files_are_examined_before_they_enter() {
+    let world = World::new();
+    let good = world.write("in/good.py", &source("good", "", "def run(i): return 1"));
+    let no_tool = world.write("in/no_tool.py", "x = 1\n");
+    let dynamic = world.write("in/dynamic.py", "__TOOL_META__ = dict(name='x')\n");
+    let errors = examine(&world.config(), vec![good.clone(), no_tool, dynamic]).await.unwrap_err();
+    assert_eq!(errors.0.len(), 2, "{errors}");
+    let breaks =
+        world.write("in/breaks.py", &source("breaks", "", "raise ValueError('at import')\ndef run(i): pass"));
+    let errors = examine(&world.config(), vec![good, breaks]).await.unwrap_err();
+    assert!(errors.to_string().contains("at import"), "{errors}");
+}

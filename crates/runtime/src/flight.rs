@@ -1,0 +1,43 @@
+//! Calls in flight, and what comes of them while something else is waited for.
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use selvedge_engine::{EffectId, Outcome};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// How many inputs one commit may take.
+pub(crate) const BATCH: usize = 1024;
+
+/// An effect and what it came to.
+pub(crate) type Answer = (EffectId, Outcome);
+
+/// A call in flight.
+pub(crate) struct Flight {
+    pub(crate) effect: EffectId,
+    pub(crate) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+impl Future for Flight {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        self.call.as_mut().poll(context).map(|outcome| (self.effect.clone(), outcome))
+    }
+}
+
+/// Waits for a commit while calls in flight go on.
+pub(crate) async fn keep_flying<T>(
+    commit: impl Future<Output = T>,
+    flying: &mut FuturesUnordered<Flight>,
+    inbox: &mut Vec<Answer>,
+) -> T {
+    tokio::pin!(commit);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut commit => return done,
+            Some(answer) = flying.next(), if inbox.len() < BATCH => inbox.push(answer),
+        }
+    }
+}
