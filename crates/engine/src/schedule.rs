@@ -73,6 +73,9 @@ pub struct Schedule {
     pub last_supplier: Table<NodeIx, Vec<(Arc<str>, NodeIx)>>,
     /// Whether a node has placeholders.
     pub reads: Table<NodeIx, bool>,
+    /// The first node that a model may help to recover: nobody can tell what that does to the world, or which nodes
+    /// come behind it then (D-20).
+    pub open_ended: Option<NodeIx>,
     /// Positions of node ids.
     pub by_id: HashMap<Arc<str>, NodeIx>,
     /// Positions of thread names.
@@ -254,6 +257,9 @@ impl<'a> Builder<'a> {
         waits.dedup_by(|a, b| a.until == b.until);
         let threads = self.graph.threads.len();
         let counts = |o: OrderIx| u32::try_from(self.schedule.orders[o].writers.len()).unwrap_or(u32::MAX);
+        if node.recovery.as_ref().is_some_and(|recovery| recovery.model) {
+            self.schedule.open_ended.get_or_insert(ix);
+        }
         let world_before = (counts(writers_order(threads)), counts(impure_order(threads)));
         let world = world(self.graph, node);
         self.schedule.waits.push(waits);

@@ -22,10 +22,10 @@ fn holds(name: &str, property: Property, tasks: u64) {
 
 #[test]
 fn tasks_agree() {
-    holds("tasks_agree", agreement, 600);
+    holds("tasks_agree", agreement, 200);
 }
 
 #[test]
 fn tasks_crash() {
-    holds("tasks_crash", crashes, 40);
+    holds("tasks_crash", crashes, 10);
 }

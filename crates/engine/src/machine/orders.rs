@@ -90,6 +90,10 @@ impl State {
             Effects::Pure => return None,
             // Whether a recorded outcome may be reused depends on what ran afresh before (E-29).
             Effects::Read if self.pool.is_empty() => Until::First(writers_order(threads), writers),
+            // What changes the world can't be undone when other steps take the place of its own.
+            Effects::Idempotent if self.schedule.open_ended.is_some_and(|first| first < node) => {
+                Until::Retired(node.0)
+            }
             Effects::Read | Effects::Idempotent => Until::First(impure_order(threads), impure),
             Effects::Write => Until::Retired(node.0),
         };

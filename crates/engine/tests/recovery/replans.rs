@@ -176,3 +176,24 @@ fn what_is_in_flight_is_dropped() {
     assert_eq!(run.output("q"), json!({"v": 3}));
     assert!(run.events.iter().any(|event| matches!(event, Event::Spliced { .. })));
 }
+
+/// P-20, D-20: what changes the world does not run ahead of a step that other steps may take the place of.
+#[test]
+fn nothing_that_changes_the_world_runs_ahead_of_a_replan() {
+    let steps = |model: bool| {
+        let first = step("s", "pure", json!({}));
+        [if model { first.model() } else { first }, step("i", "idempotent", json!({}))]
+    };
+    let world = |asked: &Asked| match asked.what.as_str() {
+        "reflection" => replan(json!([{"id": "t", "tool": "read"}])),
+        "pure" => fails("broken"),
+        _ => gives(json!(1)),
+    };
+    let run = Run::of(&graph(&steps(true)), world);
+    run.check();
+    assert!(!run.sent(0).iter().any(|effect| effect.starts_with('i')));
+    let run = Run::ordered(&graph(&steps(false)), world, true);
+    let place = |find: fn(&Event) -> bool| run.events.iter().position(find).unwrap();
+    let sent = place(|event| matches!(event, Event::Requested { effect, .. } if effect.0.starts_with('i')));
+    assert!(sent < place(|event| matches!(event, Event::Completed { .. })), "without a model it may");
+}

@@ -349,10 +349,13 @@ impl Run<'_> {
 
     /// D-15 and D-20.
     fn is_valid(&self, steps: &[SimStep]) -> bool {
-        let mut ids: Vec<&str> = self.rows.iter().map(|row| row.step.id.as_str()).collect();
+        let taken = |id: &str| self.rows.iter().any(|row| row.step.id == id);
+        let good = self.rows.iter().filter(|row| !row.skipped && row.result.is_ok());
+        // What has no output is not referred to.
+        let mut ids: Vec<&str> = good.clone().map(|row| row.step.id.as_str()).collect();
         // What may bring a name (P-25): a tool that declares it, or one that declares nothing.
         let mut brought: Vec<(&str, &str)> =
-            self.rows.iter().map(|row| (row.step.id.as_str(), row.tool.as_str())).collect();
+            good.map(|row| (row.step.id.as_str(), row.tool.as_str())).collect();
         for step in steps {
             let refers = |id: &str| ids.contains(&id);
             let named = |name: &str| {
@@ -374,7 +377,7 @@ impl Run<'_> {
             let tools = std::iter::once(&step.tool).chain(step.alternatives.iter().map(|(tool, _)| tool));
             let tools = tools.into_iter().all(|name| tool(name).is_some());
             let after = step.after.iter().all(|id| refers(id));
-            if refers(&step.id) || !args || !tools || !after {
+            if taken(&step.id) || refers(&step.id) || !args || !tools || !after {
                 return false;
             }
             ids.push(&step.id);
