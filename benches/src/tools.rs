@@ -75,7 +75,7 @@ fn config(folder: &Path) -> Result<CatalogueConfig> {
 /// Until the tools of a folder are known: with nothing kept about them, and with all of it.
 async fn metadata(files: usize) -> Result<()> {
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
-    let mut spent = [0.0; 2];
+    let mut spent = [Vec::new(), Vec::new()];
     // They go when all is measured: for seconds after files were removed, ext4 is slow to create some.
     let mut folders = Vec::new();
     for _ in 0..setting("BENCH_RUNS", 3.0) as usize {
@@ -89,7 +89,7 @@ async fn metadata(files: usize) -> Result<()> {
             let (start, before) = (Instant::now(), family_cpu_s()?);
             let catalogue = Catalogue::load(config(folder.path())?).await?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
-            *spent = (family_cpu_s()? - before) * 1e3;
+            spent.push((family_cpu_s()? - before) * 1e3);
             let known = catalogue.names().filter(|name| name.starts_with('t')).count();
             if known < files {
                 return Err(format!(
@@ -101,7 +101,7 @@ async fn metadata(files: usize) -> Result<()> {
         }
         folders.push(folder);
     }
-    let [cold_cpu, warm_cpu] = spent;
+    let [cold_cpu, warm_cpu] = spent.map(middle);
     emit(
         "tools",
         json!({"variant": "metadata", "files": files, "cold_ms": middle(cold), "warm_ms": middle(warm),

@@ -74,7 +74,7 @@ impl Models {
     pub(crate) fn unsent(&self, graph: &Graph) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for node in graph.nodes.values() {
-            for leaf in node.body.leaves.values() {
+            for leaf in graph.leaves(node) {
                 let Act::Infer(infer) = &leaf.act else { continue };
                 let role = infer.model.as_deref().unwrap_or(DEFAULT_ROLE);
                 let endpoint = self.endpoints.get(role).or_else(|| self.endpoints.get(EVERY_ROLE));

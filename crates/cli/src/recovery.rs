@@ -273,7 +273,7 @@ fn step_of<'g>(nodes: &'g Nodes, effect: &EffectId) -> Option<(Arc<str>, Option<
         return None;
     }
     let leaf = effect.0.split('/').nth(1).unwrap_or_default();
-    let leaf = node.body.leaves.values().find(|known| names(leaf, &known.name));
+    let leaf = nodes.graph().leaves(node).find(|known| names(leaf, &known.name));
     Some((node.id.clone(), leaf))
 }
 

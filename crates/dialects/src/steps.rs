@@ -90,8 +90,9 @@ pub fn compile(
     match planned {
         true => drop(graph.nodes.push(lowering.planned(graph.tools.len())?)),
         false => {
+            let tail = lowering.tail(steps).map(|tail| graph.share(tail));
             for step in steps {
-                graph.nodes.push(lowering.step(step)?);
+                graph.nodes.push(lowering.step(step, tail)?);
             }
         }
     }

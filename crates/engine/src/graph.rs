@@ -6,7 +6,7 @@
 //! from the graph itself ([`crate::schedule`]), so that no document format can get it wrong.
 
 use crate::effect::{Effects, ModelSettings, ReplySchema, ToolDef};
-use crate::ids::{LeafIx, NodeIx, Table, ThreadIx};
+use crate::ids::{LeafIx, NodeIx, Table, TailIx, ThreadIx};
 use crate::message::Slice;
 use crate::template::{JsonTemplate, OnMissing, Template};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod leaves;
 mod recovery;
+pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
 
 /// A compiled document.
@@ -30,6 +32,9 @@ pub struct Graph {
     pub nodes: Table<NodeIx, Node>,
     /// The tools that nodes name, by bound name, as pinned for the run.
     pub tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+    /// Leaves that are the same for many nodes, stated once: how they recover.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub tails: Table<TailIx, Arc<Tail>>,
 }
 
 /// A thread of the graph.
@@ -92,8 +97,11 @@ pub struct Flow {
     /// its fixed calls appear on none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadIx>,
-    /// The leaves.
+    /// Its own leaves.
     pub leaves: Table<LeafIx, Leaf>,
+    /// The leaves that it shares with other flows; they come behind its own. [`Graph::leaves`] has both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailIx>,
     /// The tools a model may call here, in the order they are offered (P-15).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Arc<str>>,
@@ -125,7 +133,8 @@ pub struct Leaf {
 pub struct Edge {
     /// When it is taken.
     pub when: Guard,
-    /// The leaf it leads to; `None` ends the flow.
+    /// The leaf it leads to; `None` ends the flow. Of a flow's own leaf: its tail's leaves are counted on from its own.
+    /// Of a tail's: only the tail's are counted.
     pub to: Option<LeafIx>,
 }
 
@@ -201,18 +210,13 @@ pub enum Act {
     },
     /// Reads the last reply, in the schema `reflection`, applies the limits and says what happens (D-17 … D-19).
     Decide,
-    /// Runs the call that was decided on; its result is the node's.
-    Try {
-        /// How often a transient fault is tried again.
-        #[serde(default)]
-        retry: Retry,
-        /// Seconds the call may take, unless a repaired definition says so.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        timeout_s: Option<f64>,
-    },
+    /// Runs the call that was decided on; its result is the node's. It is tried again, and ends in time, as the node's
+    /// own call says, unless a repaired definition says otherwise.
+    Try,
     /// Turns the `steps` of the last reply into nodes by the flow's compiler (D-20, D-21). Its arguments are
     /// `{"steps", "strategy"?, "earlier": [{"id", "tool", "success"}]}` and the context; its output is
-    /// `{"nodes": [Node], "tools": {name: ToolDef}}` or `{"diagnostics": […]}`, which is a fault.
+    /// `{"nodes": [Node], "tails": [Tail], "tools": {name: ToolDef}}`, where nodes refer to these tails, or
+    /// `{"diagnostics": […]}`, which is a fault.
     Compile {
         /// Constant members of the arguments.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
@@ -227,7 +231,7 @@ pub enum Act {
 impl Act {
     /// Whether it is one call that the graph, and not a model's reply, names.
     pub(crate) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Call(_) | Self::Try { .. } | Self::Compile { .. })
+        matches!(self, Self::Call(_) | Self::Try | Self::Compile { .. })
     }
 }
 
@@ -318,23 +322,6 @@ impl Graph {
         let own = node.recovery.is_none() || node.tool.as_deref() == Some(tool);
         let says = node.effects.filter(|_| own);
         says.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
-    }
-}
-
-impl Node {
-    /// Whether all threads and leaves that it refers to are there.
-    pub(crate) fn is_whole(&self, graph: &Graph) -> bool {
-        let thread = |thread: ThreadIx| graph.threads.get(thread).is_some();
-        let leaves = &self.body.leaves;
-        self.body.thread.is_none_or(thread)
-            && leaves.values().all(|leaf| {
-                let reaches = leaf.next.iter().all(|edge| edge.to.is_none_or(|to| leaves.get(to).is_some()));
-                reaches
-                    && match leaf.act {
-                        Act::Open { from: place, .. } | Act::Publish { to: place, .. } => thread(place),
-                        _ => true,
-                    }
-            })
     }
 }
 

@@ -33,6 +33,8 @@ index! {
     NodeIx,
     /// A leaf of a flow graph.
     LeafIx,
+    /// Leaves that flows of a graph share.
+    TailIx,
     /// A named thread of a graph.
     ThreadIx,
     /// A message of a run, in journal order.

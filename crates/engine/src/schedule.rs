@@ -8,7 +8,7 @@
 //! have finished, which costs the same whatever their number.
 
 use crate::effect::Effects;
-use crate::graph::{Act, Flow, Graph, Guard, Node, OnError};
+use crate::graph::{Act, Flow, Graph, Guard, Leaf, Node, OnError};
 use crate::ids::{LeafIx, NodeIx, OrderIx, Table, ThreadIx};
 use crate::message::Slice;
 use crate::template::{Path, Root, classify};
@@ -95,10 +95,10 @@ pub const fn impure_order(threads: usize) -> OrderIx {
     OrderIx(threads as u32 + 2)
 }
 
-/// Every template of a flow, in the order it is resolved.
-pub fn paths(flow: &Flow) -> Vec<&Path> {
+/// Every template of a node's flow, in the order it is resolved.
+fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
     let mut paths = Vec::new();
-    for leaf in flow.leaves.values() {
+    for leaf in graph.leaves(node) {
         match &leaf.act {
             Act::Say(text) | Act::Ask(_, text) | Act::Publish { description: text, .. } => {
                 paths.extend(text.placeholders().map(|p| &p.path));
@@ -112,7 +112,7 @@ pub fn paths(flow: &Flow) -> Vec<&Path> {
             | Act::Answer { .. }
             | Act::Turn
             | Act::Decide
-            | Act::Try { .. }
+            | Act::Try
             | Act::Compile { .. }
             | Act::Splice => {}
         }
@@ -121,8 +121,8 @@ pub fn paths(flow: &Flow) -> Vec<&Path> {
 }
 
 /// Every placeholder that a node may resolve: those of its flow, and of its alternatives (D-14).
-pub fn reads(node: &Node) -> Vec<&Path> {
-    let mut all = paths(&node.body);
+pub fn reads<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
+    let mut all = paths(graph, node);
     let alternatives = node.recovery.iter().flat_map(|recovery| &recovery.alternatives);
     let args = alternatives.filter_map(|alternative| alternative.args.as_ref());
     all.extend(args.flat_map(|args| args.placeholders()).map(|(_, p)| &p.path));
@@ -130,8 +130,8 @@ pub fn reads(node: &Node) -> Vec<&Path> {
 }
 
 /// The tools of a node's fixed calls: its own, and those that may do its work instead (D-18).
-fn fixed_tools(node: &Node) -> impl Iterator<Item = &Arc<str>> {
-    let own = node.body.leaves.values().filter_map(|leaf| match &leaf.act {
+fn fixed_tools<'g>(graph: &'g Graph, node: &'g Node) -> impl Iterator<Item = &'g Arc<str>> {
+    let own = graph.leaves(node).filter_map(|leaf| match &leaf.act {
         Act::Call(call) => Some(&call.tool),
         _ => None,
     });
@@ -148,8 +148,8 @@ pub fn supply(graph: &Graph, node: &Node) -> Supply {
         None => supply.unknown = true,
     };
     let mut schema_names = Vec::new();
-    fixed_tools(node).for_each(|name| tool(name));
-    for leaf in node.body.leaves.values() {
+    fixed_tools(graph, node).for_each(|name| tool(name));
+    for leaf in graph.leaves(node) {
         match &leaf.act {
             // The texts of a scratch thread are no result.
             Act::Infer(infer) if node.body.thread.is_some() => {
@@ -177,14 +177,14 @@ pub(crate) fn schema_properties(schema: &serde_json::Value) -> Vec<Arc<str>> {
 
 /// The strongest effects that a node's calls may have.
 fn world(graph: &Graph, node: &Node) -> Option<Effects> {
-    let offers = node.body.leaves.values().any(|l| matches!(&l.act, Act::Infer(i) if i.offer_tools));
+    let offers = graph.leaves(node).any(|l| matches!(&l.act, Act::Infer(i) if i.offer_tools));
     let offered = node.body.tools.iter().filter(|_| offers);
-    fixed_tools(node).chain(offered).map(|tool| graph.effects(node, tool)).max()
+    fixed_tools(graph, node).chain(offered).map(|tool| graph.effects(node, tool)).max()
 }
 
 /// How many messages a flow appends to its own thread at least, when it succeeds.
-fn least_appended(flow: &Flow) -> usize {
-    let weight = |leaf: LeafIx| match flow.leaves[leaf].act {
+fn least_appended(graph: &Graph, flow: &Flow) -> usize {
+    let weight = |leaf: &Leaf| match leaf.act {
         Act::Say(_) | Act::Infer(_) | Act::Brief { .. } => 1,
         Act::Call(_) if flow.thread.is_some() => 2,
         _ => 0,
@@ -193,14 +193,14 @@ fn least_appended(flow: &Flow) -> usize {
     let mut least = usize::MAX;
     let mut todo: Vec<(LeafIx, usize)> = flow.leaves.indices().take(1).map(|entry| (entry, 0)).collect();
     while let Some((leaf, before)) = todo.pop() {
-        let total = before + weight(leaf);
+        let Some(row) = graph.leaf_of(flow, leaf) else { continue };
+        let total = before + weight(row);
         if best.get(&leaf).is_some_and(|known| *known <= total) {
             continue;
         }
         best.insert(leaf, total);
-        let next = &flow.leaves[leaf].next;
-        let known = |to: &LeafIx| flow.leaves.get(*to).is_some();
-        todo.extend(next.iter().filter_map(|edge| edge.to.filter(known).map(|to| (to, total))));
+        let next = &row.next;
+        todo.extend(next.iter().filter_map(|edge| Some((Graph::target(flow, leaf, edge)?, total))));
         let always = next.iter().any(|edge| edge.when == Guard::Always);
         if !always || next.iter().any(|edge| edge.to.is_none()) {
             least = least.min(total);
@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
         self.schedule.world.push(world);
         self.schedule.world_before.push(world_before);
         self.schedule.last_supplier.push(last_supplier);
-        self.schedule.reads.push(!reads(node).is_empty());
+        self.schedule.reads.push(!reads(self.graph, node).is_empty());
         self.schedule.member.push(Vec::new());
         self.writes(ix, node, world, opened.map_or(0, |(_, least)| least));
     }
@@ -298,7 +298,7 @@ impl<'a> Builder<'a> {
             let name = &self.graph.threads[thread].name;
             first(thread, self.least[thread].len() - 1, format!("continues thread {name}"));
         }
-        let (from, slice) = node.body.leaves.values().find_map(|leaf| match leaf.act {
+        let (from, slice) = self.graph.leaves(node).find_map(|leaf| match leaf.act {
             Act::Open { from, slice } => Some((from, slice)),
             _ => None,
         })?;
@@ -323,7 +323,7 @@ impl<'a> Builder<'a> {
             _ => None,
         };
         let mut awaited: HashSet<NodeIx> = waits.iter().filter_map(finished).collect();
-        for path in reads(node) {
+        for path in reads(self.graph, node) {
             let name = match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::StepOutput { step, .. } => {
                     if let Some(&producer) = self.schedule.by_id.get(step)
@@ -359,10 +359,10 @@ impl<'a> Builder<'a> {
         let sure = usize::from(node.on_error == OnError::Fail);
         if let Some(thread) = node.body.thread {
             let sum = self.least[thread].last().copied().unwrap_or(0);
-            self.least[thread].push(sum + (opened + least_appended(&node.body)) * sure);
+            self.least[thread].push(sum + (opened + least_appended(self.graph, &node.body)) * sure);
             self.enter(ix, OrderIx(thread.0));
         }
-        for leaf in node.body.leaves.values() {
+        for leaf in self.graph.leaves(node) {
             if let Act::Publish { to, .. } = leaf.act
                 && Some(to) != node.body.thread
             {

@@ -74,6 +74,7 @@ mod support {
                 .collect(),
             nodes: nodes.into_iter().collect(),
             tools: kinds.into_iter().map(def).collect(),
+            ..Graph::default()
         })
     }
 

@@ -75,6 +75,7 @@ mod support {
             threads: std::iter::once(main).chain(others).collect(),
             nodes: nodes.into_iter().collect(),
             tools: [(Arc::from("look"), Arc::new(tool))].into(),
+            ..Graph::default()
         })
     }
 

@@ -96,7 +96,7 @@ fn graph(nodes: Vec<Node>, tools: &[Arc<ToolDef>]) -> Arc<Graph> {
     let main = ThreadDef { name: "main".into(), first: Some(Template::parse("task").unwrap()) };
     let threads: Table<ThreadIx, ThreadDef> = [main].into_iter().collect();
     let tools = tools.iter().map(|tool| (tool.name.clone(), Arc::clone(tool))).collect();
-    Arc::new(Graph { name: None, threads, nodes: nodes.into_iter().collect(), tools })
+    Arc::new(Graph { name: None, threads, nodes: nodes.into_iter().collect(), tools, ..Graph::default() })
 }
 
 fn start() -> Vec<Input> {

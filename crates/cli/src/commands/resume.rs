@@ -190,7 +190,7 @@ pub(super) fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&st
 
 /// The model roles that a graph's calls use (C-08).
 pub(super) fn roles(graph: &Graph) -> Vec<Arc<str>> {
-    let leaves = graph.nodes.values().flat_map(|node| node.body.leaves.values());
+    let leaves = graph.nodes.values().flat_map(|node| graph.leaves(node));
     let roles: BTreeSet<Arc<str>> = leaves
         .filter_map(|leaf| match &leaf.act {
             Act::Infer(infer) => Some(infer.model.clone().unwrap_or_else(|| "basic".into())),

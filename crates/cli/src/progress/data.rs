@@ -66,7 +66,7 @@ fn parameters(nodes: &Nodes, ladder: &Ladder, effect: &EffectId, args: &Value) -
     let node = nodes.get(&node_of(&effect.0))?;
     // A fixed call's id names the leaf and the call's place in it (E-06).
     let leaf = effect.0.split('/').nth(1)?;
-    let leaf = node.body.leaves.values().find(|known| names(leaf, &known.name))?;
+    let leaf = nodes.graph().leaves(node).find(|known| names(leaf, &known.name))?;
     let own = || {
         node.body.leaves.values().find_map(|leaf| match &leaf.act {
             Act::Call(call) => Some(call.args.clone()),

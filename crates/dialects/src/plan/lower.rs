@@ -240,6 +240,7 @@ impl NodeLowering<'_> {
             tools: self.node.tools.iter().map(|tool| tool.value.clone()).collect(),
             call_limits,
             max_rounds: self.node.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
+            tail: None,
             compiler: None,
         })
     }

@@ -1,6 +1,7 @@
 //! Lowering a checked step task to the engine's graph (D-14 … D-21).
 //!
-//! A step is a node whose flow is its call and, behind the call's fault, the whole way of recovery:
+//! A step is a node whose flow is its call and, behind the call's fault, the whole way of recovery, which all steps of
+//! a task share (`Lowering::tail`):
 //!
 //! ```text
 //! call ─fault→ turn → brief → reflect → decide ─┬ retry, other tool, repair → try ─fault→ turn
@@ -18,10 +19,10 @@ use super::replan::{Context, compiler};
 use crate::plan::ToolEffects;
 use selvedge_engine::graph::{
     Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery as Limits,
-    Retry,
+    Retry, Tail,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
-use selvedge_engine::{Effects, Ix, LeafIx, ReplySchema, Table};
+use selvedge_engine::{Effects, Ix, LeafIx, ReplySchema, Table, TailIx};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -29,8 +30,9 @@ use std::sync::Arc;
 pub(super) const REFLECTION: &str = "reflection";
 /// The role that plans (A-26).
 pub(super) const PLANNER: &str = "planner";
-/// How often refused steps go back to the model (D-21).
-const TRIES: u32 = 3;
+/// How many plans a model may hand in: the first, and three more, for which the diagnostics of the one before go back
+/// to it (D-21).
+const TRIES: u32 = 1 + 3;
 /// From so many tools on, a plan is made in two stages (D-21).
 const MANY_TOOLS: usize = 10;
 /// The id of the node that plans; no step can have it, as no placeholder can say it.
@@ -67,8 +69,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// The node of a step; `None` if a template does not parse, which the checker has said.
-    pub(super) fn step(&self, step: &Step) -> Option<Node> {
+    /// The node of a step, which recovers by `tail` where it can; `None` if a template does not parse, which the
+    /// checker has said.
+    pub(super) fn step(&self, step: &Step, tail: Option<TailIx>) -> Option<Node> {
         let mut alternatives = Vec::with_capacity(step.alternatives.len());
         for alternative in &step.alternatives {
             let args = match &alternative.parameters {
@@ -77,9 +80,9 @@ impl Lowering<'_> {
             };
             alternatives.push(Alternative { tool: alternative.tool.value.clone(), args });
         }
-        let ladder = !alternatives.is_empty();
+        let recovers = self.recovers(step);
+        let body = self.flow_of(step, tail.filter(|_| recovers))?;
         let limits = self.limits(alternatives);
-        let body = self.flow_of(step, &limits, ladder)?;
         Some(Node {
             id: step.id.value.clone(),
             name: step.name.clone(),
@@ -96,34 +99,48 @@ impl Lowering<'_> {
         })
     }
 
-    fn flow_of(&self, step: &Step, limits: &Limits, ladder: bool) -> Option<Flow> {
+    /// Whether anything is done about a fault of a step: a model decides, or it has alternatives (D-18).
+    fn recovers(&self, step: &Step) -> bool {
+        self.model || !step.alternatives.is_empty()
+    }
+
+    fn flow_of(&self, step: &Step, tail: Option<TailIx>) -> Option<Flow> {
         let args = step.parameters.as_ref().map_or_else(empty, |given| given.root.to_value());
         let args = JsonTemplate::parse(&args).ok()?;
         let (retry, timeout_s) = (retry(step), step.timeout.as_ref().map(|limit| limit.value.as_secs_f64()));
         let call = Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s });
-        if !self.model && !ladder {
-            return Some(flow(vec![("call", call, Vec::new())], false));
+        let mut leaves = Table::with_capacity(1);
+        // The first leaf of the tail is next after the only one of its own.
+        let edges = [(Guard::Fault, Some(LeafIx(1))), (Guard::Always, None)];
+        let next = edges.into_iter().filter(|_| tail.is_some()).map(|(when, to)| Edge { when, to }).collect();
+        leaves.push(Leaf { name: "call".into(), act: call, next });
+        let compiler = tail.filter(|_| self.replans()).map(|_| compiler().name.clone());
+        Some(Flow { leaves, tail, compiler, ..Flow::default() })
+    }
+
+    /// Whether the steps behind a failed one may become others (D-19, D-20).
+    fn replans(&self) -> bool {
+        self.model && self.recovery.replans.unwrap_or(Limits::default().replans) > 0
+    }
+
+    /// What happens to a step whose call has failed: the same for all `steps`, of which it holds nothing. `None` if none
+    /// of them recovers.
+    pub(super) fn tail(&self, steps: &[Step]) -> Option<Arc<Tail>> {
+        if !steps.iter().any(|step| self.recovers(step)) {
+            return None;
         }
-        let mut drafts: Vec<Draft> = vec![
-            ("call", call, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]),
-            ("turn", Act::Turn, self.after_turn()),
-        ];
+        let mut drafts: Vec<Draft> = vec![("turn", Act::Turn, self.after_turn())];
         if self.model {
-            drafts.push(("brief", self.brief(step), vec![(Guard::Always, "reflect")]));
+            drafts.push(("brief", brief(), vec![(Guard::Always, "reflect")]));
             let reflect = infer(REFLECTION, "reflection", reflection_schema());
             drafts.push(("reflect", reflect, both("decide")));
         }
-        let replans = self.model && limits.replans > 0;
-        drafts.push(("decide", Act::Decide, self.after_decision(replans)));
-        drafts.push((
-            "try",
-            Act::Try { retry, timeout_s },
-            vec![(Guard::Fault, "turn"), (Guard::Always, OUT)],
-        ));
-        if replans {
+        drafts.push(("decide", Act::Decide, self.after_decision()));
+        drafts.push(("try", Act::Try, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]));
+        if self.replans() {
             self.replan(&mut drafts)?;
         }
-        Some(flow(drafts, replans))
+        Some(Arc::new(Tail { leaves: leaves(drafts) }))
     }
 
     fn after_turn(&self) -> Vec<(Guard, &'static str)> {
@@ -133,28 +150,15 @@ impl Lowering<'_> {
         }
     }
 
-    fn after_decision(&self, replans: bool) -> Vec<(Guard, &'static str)> {
+    fn after_decision(&self) -> Vec<(Guard, &'static str)> {
         let tries = [Action::RetryWithParams, Action::RetryWithTool, Action::RepairStep];
         let mut edges: Vec<(Guard, &'static str)> =
             tries.into_iter().map(|action| (Guard::Act(action), "try")).collect();
-        if replans {
+        if self.replans() {
             edges.extend([(Guard::Steps, "compile"), (Guard::Act(Action::Replan), "ask")]);
         }
         edges.push((Guard::Always, OUT));
         edges
-    }
-
-    fn brief(&self, step: &Step) -> Act {
-        let facts = vec![
-            Fact::Step(definition(step)),
-            Fact::Parameters,
-            Fact::Fault,
-            Fact::Tool,
-            Fact::Tools,
-            Fact::Metadata,
-            Fact::Left,
-        ];
-        Act::Brief { text: Template::exactly(prompts::REFLECT), facts }
     }
 
     /// Other steps from here on: those of the decision, else those that the model is asked for (D-20).
@@ -212,7 +216,7 @@ impl Lowering<'_> {
         Some(Node {
             id: PLAN_NODE.into(),
             name: "plans the task".into(),
-            body: flow(drafts, true),
+            body: Flow { leaves: leaves(drafts), compiler: Some(compiler().name.clone()), ..Flow::default() },
             on_error: OnError::Fail,
             effects: None,
             on_missing: OnMissing::Fault,
@@ -246,25 +250,11 @@ pub(super) fn effects_of(effects: ToolEffects) -> Effects {
     }
 }
 
-/// The step as its document has it, for the model.
-fn definition(step: &Step) -> Value {
-    let mut definition = json!({
-        "step_id": step.id.value, "step_name": step.name, "tool_id": step.tool.value,
-        "parameters": step.parameters.as_ref().map_or_else(empty, |given| given.root.to_value()),
-    });
-    let Some(fields) = definition.as_object_mut() else { return definition };
-    if !step.depends_on.is_empty() {
-        let ids = step.depends_on.iter().map(|id| json!(id.value));
-        fields.insert("depends_on".to_owned(), ids.collect());
-    }
-    if !step.alternatives.is_empty() {
-        let alternatives = step.alternatives.iter().map(|alternative| match &alternative.parameters {
-            None => json!(alternative.tool.value),
-            Some(given) => json!({"tool_id": alternative.tool.value, "parameters": given.root.to_value()}),
-        });
-        fields.insert("alternatives".to_owned(), alternatives.collect());
-    }
-    definition
+/// What a model is told of a fault (D-17).
+fn brief() -> Act {
+    let facts =
+        vec![Fact::Step, Fact::Parameters, Fact::Fault, Fact::Tool, Fact::Tools, Fact::Metadata, Fact::Left];
+    Act::Brief { text: Template::exactly(prompts::REFLECT), facts }
 }
 
 /// The same way on after a fault and after a success.
@@ -337,8 +327,8 @@ fn choice_schema() -> Value {
     })
 }
 
-/// Names to indices. A flow that compiles names who does it.
-fn flow(drafts: Vec<Draft>, compiles: bool) -> Flow {
+/// Names to indices.
+fn leaves(drafts: Vec<Draft>) -> Table<LeafIx, Leaf> {
     let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
     let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
     let mut leaves = Table::with_capacity(drafts.len());
@@ -346,5 +336,5 @@ fn flow(drafts: Vec<Draft>, compiles: bool) -> Flow {
         let next = edges.into_iter().map(|(when, to)| Edge { when, to: find(to) }).collect();
         leaves.push(Leaf { name: name.into(), act, next });
     }
-    Flow { leaves, compiler: compiles.then(|| compiler().name.clone()), ..Flow::default() }
+    leaves
 }

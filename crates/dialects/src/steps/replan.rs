@@ -10,8 +10,8 @@ use crate::diagnostic::shown;
 use crate::json;
 use crate::plan::ToolEffects;
 use crate::{Diagnostics, DocumentLimits, Finding, Severity, Source};
-use selvedge_engine::graph::{INTERNAL, Node};
-use selvedge_engine::{Effects, ToolDef};
+use selvedge_engine::graph::{INTERNAL, Node, Tail};
+use selvedge_engine::{Effects, TailIx, ToolDef};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -31,7 +31,7 @@ pub fn compiler() -> Arc<ToolDef> {
             output_params: Some(Vec::new()),
             effects: Some(Effects::Pure),
             // Counts behaviour: what was compiled before is never compiled again.
-            version: "selvedge-compile-1".into(),
+            version: "selvedge-compile-2".into(),
             source: "built-in".into(),
             timeout_s: None,
             approval: false,
@@ -122,7 +122,7 @@ impl Context {
 /// Answers a call of the tool [`compiler`].
 ///
 /// `args`: `{"steps": […], "strategy"?, "earlier": [{"id", "tool", "success"}]}`, and what lowering put in besides.
-/// The answer is `{"nodes": [Node…], "tools": {name: ToolDef…}}`, or `{"diagnostics": [text…]}` if anything is an
+/// The answer is `{"nodes": [Node…], "tails": [Tail…], "tools": {name: ToolDef…}}`, or `{"diagnostics": [text…]}` if anything is an
 /// error, each text with the place it is about.
 pub fn compile_more(args: &Value, tools: &dyn ToolSource) -> Value {
     let context = Context::from_args(args);
@@ -136,12 +136,20 @@ pub fn compile_more(args: &Value, tools: &dyn ToolSource) -> Value {
         .and_then(|root| read::read(&root, &source, &limits, &mut found));
     let nodes = document.and_then(|document| compiled(&document, args, &context, &source, tools, &mut found));
     match nodes {
-        Some((nodes, tools)) => json!({"nodes": nodes, "tools": tools}),
+        Some(Compiled { nodes, tail, tools }) => {
+            let tails: Vec<_> = tail.into_iter().collect();
+            json!({"nodes": nodes, "tails": tails, "tools": tools})
+        }
         None => json!({"diagnostics": words(&found, &source)}),
     }
 }
 
-type Compiled = (Vec<Node>, BTreeMap<Arc<str>, Arc<ToolDef>>);
+struct Compiled {
+    nodes: Vec<Node>,
+    /// What the nodes share.
+    tail: Option<Arc<Tail>>,
+    tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+}
 
 fn compiled(
     document: &StepsDoc,
@@ -194,14 +202,16 @@ fn compiled(
         model: context.recovery.model != Some(false),
         context,
     };
+    let tail = lowering.tail(steps);
+    let first = tail.as_ref().map(|_| TailIx(0));
     let mut nodes = Vec::with_capacity(steps.len());
     for step in steps {
-        let mut node = lowering.step(step)?;
+        let mut node = lowering.step(step, first)?;
         node.effects = weakest(step.effects.as_ref().map(|given| given.value), tools.def(&step.tool.value));
         nodes.push(node);
     }
     let named = document.tools().into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?)));
-    Some((nodes, named.collect()))
+    Some(Compiled { nodes, tail, tools: named.collect() })
 }
 
 /// A model may say that a call does more to the world than its tool declares, never that it does less (E-22).

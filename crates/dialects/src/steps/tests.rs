@@ -3,9 +3,9 @@ use crate::diagnostic::Diagnostic;
 use crate::plan::ToolEffects;
 use crate::recognise::{Choice, Dialect};
 use crate::{DocumentLimits, Severity};
-use selvedge_engine::graph::{Act, Action, Fact, Guard, INTERNAL, Node, OnError};
+use selvedge_engine::graph::{Act, Action, Fact, Guard, INTERNAL, Node, OnError, Tail};
 use selvedge_engine::template::OnMissing;
-use selvedge_engine::{Effects, ToolDef};
+use selvedge_engine::{Effects, Ix, LeafIx, Table, TailIx, ToolDef};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -114,20 +114,22 @@ fn only(graph: &Graph) -> &Node {
     graph.nodes.values().next().expect("a node")
 }
 
-fn leaf<'g>(node: &'g Node, name: &str) -> &'g selvedge_engine::graph::Leaf {
-    node.body.leaves.values().find(|leaf| &*leaf.name == name).unwrap_or_else(|| panic!("no leaf {name}"))
+fn leaf<'g>(graph: &'g Graph, node: &'g Node, name: &str) -> &'g selvedge_engine::graph::Leaf {
+    graph.leaves(node).find(|leaf| &*leaf.name == name).unwrap_or_else(|| panic!("no leaf {name}"))
 }
 
-fn leaves(node: &Node) -> Vec<&str> {
-    node.body.leaves.values().map(|leaf| &*leaf.name).collect()
+fn leaves<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g str> {
+    graph.leaves(node).map(|leaf| &*leaf.name).collect()
 }
 
 /// Where each edge of a leaf leads, by names.
-fn edges(node: &Node, name: &str) -> Vec<(Guard, String)> {
-    let name_of =
-        |to| node.body.leaves.values().nth(to).map(|leaf| leaf.name.to_string()).unwrap_or_default();
-    let next = leaf(node, name).next.iter();
-    next.map(|edge| (edge.when, edge.to.map_or_else(String::new, |to| name_of(to.0 as usize)))).collect()
+fn edges(graph: &Graph, node: &Node, name: &str) -> Vec<(Guard, String)> {
+    let at = leaves(graph, node).iter().position(|known| *known == name).map(LeafIx::new).unwrap();
+    let name_of = |edge| {
+        let to = Graph::target(&node.body, at, edge).and_then(|to| graph.leaf_of(&node.body, to));
+        to.map_or_else(String::new, |leaf| leaf.name.to_string())
+    };
+    leaf(graph, node, name).next.iter().map(|edge| (edge.when, name_of(edge))).collect()
 }
 
 const MODEL: Means = Means {
@@ -159,11 +161,11 @@ fn a_step_is_a_node_that_calls_its_tool() {
     assert_eq!((&*nodes[1].id, &*nodes[1].name), ("two", "adds"));
     assert_eq!(nodes[1].after, ["1".into()]);
     assert_eq!((nodes[1].on_missing, nodes[1].effects), (OnMissing::Null, Some(Effects::Write)));
-    assert_eq!(leaves(nodes[1]), ["call"]);
-    let Act::Call(call) = &leaf(nodes[1], "call").act else { panic!("no call") };
+    assert_eq!(leaves(&graph, nodes[1]), ["call"]);
+    let Act::Call(call) = &leaf(&graph, nodes[1], "call").act else { panic!("no call") };
     assert_eq!(call.args.source(), &json!({"a": "{{1.output.rows}}"}));
     assert_eq!((call.retry.max, call.retry.backoff_s, call.timeout_s), (Some(2), Some(0.5), Some(3.0)));
-    let Act::Call(call) = &leaf(nodes[0], "call").act else { panic!("no call") };
+    let Act::Call(call) = &leaf(&graph, nodes[0], "call").act else { panic!("no call") };
     assert_eq!(call.retry.max, None, "what is not written is the engine's to know");
 }
 
@@ -220,7 +222,7 @@ fn fields_have_the_types_of_the_shapes() {
 fn d12_parameters_as_a_json_string_are_parsed_with_places() {
     let given = step(json!({"parameters": "{\"a\": \"{{n}}\", \"b\": 2}"}));
     let graph = graph(&task(json!([given])));
-    let Act::Call(call) = &leaf(only(&graph), "call").act else { panic!("no call") };
+    let Act::Call(call) = &leaf(&graph, only(&graph), "call").act else { panic!("no call") };
     assert_eq!(call.args.source(), &json!({"a": "{{n}}", "b": 2}));
 
     let column = |text: &str| {
@@ -448,7 +450,7 @@ fn d19_documents_go_over_the_configuration_over_defaults() {
     let node = only(&graph);
     assert_eq!(node.on_error, OnError::Fail, "the configuration holds siblings");
     assert!(!node.recovery.as_deref().unwrap().model);
-    assert_eq!((leaves(node), graph.tools.len()), (vec!["call"], 1));
+    assert_eq!((leaves(&graph, node), graph.tools.len()), (vec!["call"], 1));
 }
 
 #[test]
@@ -460,10 +462,10 @@ fn d18_without_a_model_the_ladder_is_the_alternatives() {
     let others: Vec<_> =
         limits.alternatives.iter().map(|o| (&*o.tool, o.args.as_ref().map(|a| a.source().clone()))).collect();
     assert_eq!(others, [("any", None), ("add", Some(json!({"a": 2})))]);
-    assert_eq!(leaves(node), ["call", "turn", "decide", "try"]);
-    assert_eq!(edges(node, "call"), [(Guard::Fault, "turn".into()), (Guard::Always, String::new())]);
-    assert_eq!(edges(node, "turn"), [(Guard::Always, "decide".into())]);
-    assert!(edges(node, "decide").contains(&(Guard::Act(Action::RetryWithTool), "try".into())));
+    assert_eq!(leaves(&graph, node), ["call", "turn", "decide", "try"]);
+    assert_eq!(edges(&graph, node, "call"), [(Guard::Fault, "turn".into()), (Guard::Always, String::new())]);
+    assert_eq!(edges(&graph, node, "turn"), [(Guard::Always, "decide".into())]);
+    assert!(edges(&graph, node, "decide").contains(&(Guard::Act(Action::RetryWithTool), "try".into())));
     assert_eq!(graph.tools.len(), 2, "only what is named");
     assert_eq!(node.body.compiler, None);
 }
@@ -476,11 +478,10 @@ fn d17_with_a_model_all_tools_are_there_to_choose_from() {
     assert_eq!(graph.tools.keys().map(|n| &**n).collect::<Vec<_>>(), ["add", "any", "read_csv", &*internal]);
     assert_eq!(node.body.compiler.as_deref(), Some(&*internal));
     let names = ["call", "turn", "brief", "reflect", "decide", "try", "ask", "plan", "compile", "splice"];
-    assert_eq!(leaves(node), names);
-    let Act::Brief { facts, .. } = &leaf(node, "brief").act else { panic!("no brief") };
-    let Some(Fact::Step(shown)) = facts.first() else { panic!("no step") };
-    assert_eq!(shown, &step(json!({})));
-    let schema = |name: &str| match &leaf(node, name).act {
+    assert_eq!(leaves(&graph, node), names);
+    let Act::Brief { facts, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
+    assert_eq!(facts.first(), Some(&Fact::Step));
+    let schema = |name: &str| match &leaf(&graph, node, name).act {
         Act::Infer(infer) => (infer.model.clone().unwrap(), infer.schema.clone().unwrap().name),
         _ => panic!("no inference"),
     };
@@ -490,8 +491,26 @@ fn d17_with_a_model_all_tools_are_there_to_choose_from() {
     let mut document = task(json!([step(json!({}))]));
     document["recovery"] = json!({"replans": 0});
     let graph = graph_with(&document, &MODEL);
-    assert_eq!(leaves(only(&graph)), ["call", "turn", "brief", "reflect", "decide", "try"]);
+    assert_eq!(leaves(&graph, only(&graph)), ["call", "turn", "brief", "reflect", "decide", "try"]);
     assert!(!graph.tools.contains_key(&*internal));
+}
+
+/// What steps do about a fault is in the graph once, and a step that can do nothing has none of it.
+#[test]
+fn d17_steps_share_their_recovery() {
+    let steps = |count: usize| {
+        let steps =
+            (0..count).map(|n| step(json!({"step_id": format!("s{n}"), "retry": n % 3, "timeout": 1 + n})));
+        let graph = graph_with(&task(steps.collect()), &MODEL);
+        assert_eq!((graph.tails.len(), graph.nodes.len()), (1, count));
+        serde_json::to_vec(&graph).unwrap().len()
+    };
+    let (few, many) = (steps(100), steps(200));
+    assert!(many - few < 100 * 700, "{} bytes a step", (many - few) / 100);
+    let graph =
+        graph(&task(json!([step(json!({})), step(json!({"step_id": "s2", "alternatives": ["any"]}))])));
+    let tails: Vec<_> = graph.nodes.values().map(|node| node.body.tail).collect();
+    assert_eq!(tails, [None, Some(TailIx(0))]);
 }
 
 #[test]
@@ -500,11 +519,13 @@ fn d21_a_task_without_steps_is_one_node_that_plans() {
     let graph = graph(&document);
     let node = only(&graph);
     assert_eq!((&*node.id, node.tool.as_deref(), node.on_error), ("(plan)", None, OnError::Fail));
-    assert_eq!(leaves(node), ["brief", "plan", "compile", "splice"]);
-    let Act::Brief { text, .. } = &leaf(node, "brief").act else { panic!("no brief") };
+    assert_eq!(leaves(&graph, node), ["brief", "plan", "compile", "splice"]);
+    let Act::Brief { text, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
     assert!(text.source().ends_with("\nAdd {{n}}"), "{}", text.source());
     assert_eq!(text.placeholders().count(), 1, "only the task's");
-    assert_eq!(edges(node, "compile")[0], (Guard::Exhausted, String::new()));
+    assert_eq!(edges(&graph, node, "compile")[0], (Guard::Exhausted, String::new()));
+    let Act::Compile { tries, .. } = leaf(&graph, node, "compile").act else { panic!("no compiler") };
+    assert_eq!(tries, 4, "the first plan, and three that answer diagnostics");
 
     struct Many;
     impl ToolSource for Many {
@@ -519,7 +540,7 @@ fn d21_a_task_without_steps_is_one_node_that_plans() {
     let read = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
     assert_eq!(read.models(), ["planner".into()]);
     let graph = read.compile(&Many, &Map::new(), &MODEL, &mut found).unwrap();
-    assert_eq!(leaves(only(&graph)), ["survey", "choose", "brief", "plan", "compile", "splice"]);
+    assert_eq!(leaves(&graph, only(&graph)), ["survey", "choose", "brief", "plan", "compile", "splice"]);
 }
 
 #[test]
@@ -537,7 +558,9 @@ fn models_are_needed_only_to_plan() {
 /// What the engine hands to the compiler, with these steps.
 fn more(steps: Value, earlier: Value) -> Value {
     let graph = graph_with(&task(json!([step(json!({}))])), &MODEL);
-    let Act::Compile { context, .. } = &leaf(only(&graph), "compile").act else { panic!("no compiler") };
+    let Act::Compile { context, .. } = &leaf(&graph, only(&graph), "compile").act else {
+        panic!("no compiler")
+    };
     let mut args = context.clone();
     args.insert("steps".into(), steps);
     args.insert("earlier".into(), earlier);
@@ -567,12 +590,9 @@ fn d20_new_steps_are_compiled_like_those_of_a_document() {
     assert_eq!(nodes[0].after, ["s0".into()]);
     assert!(nodes[0].recovery.as_deref().unwrap().model && nodes[0].body.compiler.is_some());
     let as_written = graph_with(&task(json!([step(json!({}))])), &MODEL);
-    let leaf_of = |node: &Node| leaf(node, "compile").clone();
-    assert_eq!(
-        leaf_of(&nodes[0]),
-        leaf_of(only(&as_written)),
-        "a replan may be replanned with the same settings"
-    );
+    let tails: Table<TailIx, Arc<Tail>> = serde_json::from_value(answer["tails"].clone()).unwrap();
+    assert_eq!(tails, as_written.tails, "a replan may be replanned with the same settings");
+    assert_eq!((tails.len(), nodes[0].body.tail), (1, Some(TailIx(0))));
 
     for (steps, parts) in [
         (json!([{"step_id": "s0", "tool_id": "any"}]), vec!["/steps/0/step_id", "has succeeded"]),
@@ -598,7 +618,7 @@ fn d20_new_steps_are_compiled_like_those_of_a_document() {
         assert!(found.iter().all(|text| !text.contains("--tools")), "a model has no command line");
     }
     // Nothing left to do is a plan only once something was done.
-    assert_eq!(more(json!([]), earlier), json!({"nodes": [], "tools": {}}));
+    assert_eq!(more(json!([]), earlier), json!({"nodes": [], "tails": [], "tools": {}}));
     assert_eq!(refused(&more(json!([]), json!([]))).len(), 1);
 }
 

@@ -2,7 +2,6 @@
 
 use crate::template::JsonTemplate;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// What a recovery may do (D-17).
@@ -85,8 +84,8 @@ pub struct Alternative {
 pub enum Fact {
     /// `task`: this text.
     Task(Arc<str>),
-    /// `step`: its definition.
-    Step(Value),
+    /// `step`: its definition, as a document has it.
+    Step,
     /// `parameters` of the call that failed, as resolved, or as written if they did not resolve.
     Parameters,
     /// `fault`: what went wrong.

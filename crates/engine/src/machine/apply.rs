@@ -7,7 +7,7 @@ use super::state::{
 };
 use crate::event::{Body, End, Event, Start};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, Guard};
+use crate::graph::{Act, Graph, Guard, Leaf};
 use crate::ids::{LeafIx, MessageIx, NodeIx};
 use crate::message::{Message, Role, Slice, ToolCall};
 use crate::schedule::Schedule;
@@ -167,7 +167,7 @@ impl State {
         let flow = &self.graph.nodes[node].body;
         let Some(frame) = self.frame(node) else { return };
         let Some(leaf) = frame.leaf else { return };
-        let act = &flow.leaves[leaf].act;
+        let Leaf { act, next, .. } = self.graph.leaf(node, leaf);
         let holds = |guard: Guard| match guard {
             Guard::Always => true,
             Guard::Calls => !frame.reply_calls.is_empty(),
@@ -188,8 +188,9 @@ impl State {
                 }
             },
         };
-        let edge = flow.leaves[leaf].next.iter().find(|edge| holds(edge.when));
-        let (next, exhausted) = (edge.and_then(|e| e.to), edge.is_some_and(|e| e.when == Guard::Exhausted));
+        let edge = next.iter().find(|edge| holds(edge.when));
+        let next = edge.and_then(|edge| Graph::target(flow, leaf, edge));
+        let exhausted = edge.is_some_and(|edge| edge.when == Guard::Exhausted);
         if let Some(frame) = self.frame_mut(node) {
             frame.exhausted = exhausted;
         }
@@ -202,7 +203,7 @@ impl State {
         frame.phase = LeafPhase::Enter;
         let Some(leaf) = leaf else { return };
         *frame.visits.entry(leaf).or_insert(0) += 1;
-        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        let act = &self.graph.leaf(node, leaf).act;
         if matches!(act, Act::Turn) {
             self.await_turn(node);
         } else if matches!(act, Act::Answer { .. }) {
@@ -310,7 +311,7 @@ impl State {
     fn append_output(&mut self, node: NodeIx) {
         let leaf = self.frame(node).and_then(|frame| frame.leaf);
         let Some(leaf) = leaf else { return };
-        let fixed = self.graph.nodes[node].body.leaves[leaf].act.is_fixed();
+        let fixed = self.graph.leaf(node, leaf).act.is_fixed();
         let catches = self.catches(node, leaf);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get(phase.appended) else { return };
@@ -348,7 +349,7 @@ impl State {
     fn published(&mut self, node: NodeIx, description: &str) {
         let (Some(frame), Some(key)) = (self.frame(node), self.graph.nodes[node].body.thread) else { return };
         let Some(leaf) = frame.leaf else { return };
-        let Act::Publish { to, label, .. } = &self.graph.nodes[node].body.leaves[leaf].act else { return };
+        let Act::Publish { to, label, .. } = &self.graph.leaf(node, leaf).act else { return };
         let (to, label, content) = (*to, label.clone(), self.result(node, frame).text);
         let to = (to != key).then(|| {
             let text = if description.is_empty() {

@@ -4,7 +4,7 @@
 use super::state::{Frame, State};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event};
-use crate::graph::Fact;
+use crate::graph::{Alternative, Fact};
 use crate::ids::NodeIx;
 use crate::message::Role;
 use crate::template::{JsonTemplate, Template};
@@ -46,7 +46,7 @@ impl State {
         let failed = mending.and_then(|mending| mending.failed.as_ref());
         let (name, value) = match fact {
             Fact::Task(text) => ("task", Value::from(text.as_ref())),
-            Fact::Step(step) => ("step", step.clone()),
+            Fact::Step => ("step", self.definition(node)),
             Fact::Parameters => (
                 "parameters",
                 match failed {
@@ -89,6 +89,32 @@ impl State {
             _ => FACT_BYTES,
         };
         (name.to_owned(), bounded(value, most))
+    }
+
+    /// The node as a document has it (D-23).
+    fn definition(&self, node: NodeIx) -> Value {
+        let def = &self.graph.nodes[node];
+        let args = self.own_call(node).map(|call| call.args.source());
+        let mut definition = Map::from_iter([
+            ("step_id".to_owned(), json!(def.id)),
+            ("step_name".to_owned(), json!(def.name)),
+            ("tool_id".to_owned(), json!(def.tool)),
+            ("parameters".to_owned(), args.cloned().unwrap_or_default()),
+        ]);
+        if !def.after.is_empty() {
+            definition.insert("depends_on".to_owned(), json!(def.after));
+        }
+        let others = def.recovery.iter().flat_map(|recovery| &recovery.alternatives);
+        let others: Vec<Value> = others
+            .map(|Alternative { tool, args }| match args {
+                None => json!(tool),
+                Some(args) => json!({"tool_id": tool, "parameters": args.source()}),
+            })
+            .collect();
+        if !others.is_empty() {
+            definition.insert("alternatives".to_owned(), Value::Array(others));
+        }
+        Value::Object(definition)
     }
 
     /// The tools that the latest reply with a list `tools` names.

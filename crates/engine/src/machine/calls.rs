@@ -58,7 +58,7 @@ impl State {
             }
             frame @ Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
                 // Other fixed calls begin when it is the node's turn.
-                let Act::Call(call) = &self.graph.nodes[node].body.leaves[*leaf].act else { return None };
+                let Act::Call(call) = &self.graph.leaf(node, *leaf).act else { return None };
                 Some((&call.tool, self.fixed_gate(node, frame, *leaf)?))
             }
             _ => None,
@@ -69,7 +69,7 @@ impl State {
     fn refusal(&self, node: NodeIx, call: &ToolCall) -> Option<Fault> {
         let flow = &self.graph.nodes[node].body;
         let frame = self.frame(node)?;
-        let run = match &flow.leaves[frame.leaf?].act {
+        let run = match &self.graph.leaf(node, frame.leaf?).act {
             Act::Answer { run, .. } => *run,
             _ => return None,
         };
@@ -129,7 +129,7 @@ impl State {
 
     fn settle(&self, node: NodeIx, frame: &Frame, at: usize, slot: &Slot) -> Event {
         let leaf = frame.leaf.unwrap_or(LeafIx(0));
-        let fixed = self.graph.nodes[node].body.leaves[leaf].act.is_fixed();
+        let fixed = self.graph.leaf(node, leaf).act.is_fixed();
         let index = (!fixed).then_some(at);
         let effect = self.effect_id(node, frame, leaf, index, slot.attempt + 1);
         match &slot.state {

@@ -19,7 +19,7 @@ impl State {
             NodePhase::Running(frame) => frame,
         };
         let Some(leaf) = frame.leaf else { return true };
-        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        let act = &self.graph.leaf(node, leaf).act;
         match (act, &frame.phase) {
             (Act::Open { .. } | Act::Say(_) | Act::Publish { .. }, _) => true,
             (Act::Brief { .. } | Act::Decide | Act::Splice, _) => true,
@@ -29,16 +29,12 @@ impl State {
             (Act::Ask(..), LeafPhase::Ask(answer)) => answer.is_some(),
             (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
             (Act::Infer(_), _) => true,
-            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. }, LeafPhase::Enter) => {
+            (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Enter) => {
                 self.fixed_gate(node, frame, leaf).is_none()
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
-            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. }, LeafPhase::Ask(answer)) => {
-                answer.is_some()
-            }
-            (Act::Call(_) | Act::Try { .. } | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => {
-                false
-            }
+            (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Call(_) | Act::Try | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
     }
 
@@ -59,7 +55,7 @@ impl State {
             NodePhase::Running(frame) => frame,
         };
         let Some(leaf) = frame.leaf else { return Some(self.finished(node, frame)) };
-        let act = &def.body.leaves[leaf];
+        let act = self.graph.leaf(node, leaf);
         match &act.act {
             Act::Open { from, slice } => {
                 let source = self.thread_after(*from, self.schedule.open_at[node]);
@@ -84,7 +80,7 @@ impl State {
             }),
             Act::Ask(kind, prompt) => Some(self.ask(node, frame, act, *kind, prompt)),
             Act::Infer(infer) => Some(self.derive_model(node, frame, leaf, infer)),
-            Act::Call(_) | Act::Try { .. } | Act::Compile { .. } => Some(match &frame.phase {
+            Act::Call(_) | Act::Try | Act::Compile { .. } => Some(match &frame.phase {
                 LeafPhase::Calls(phase) => self.derive_calls(node, frame, phase),
                 _ => self.begin_fixed(node, frame, leaf),
             }),
@@ -202,7 +198,7 @@ impl State {
         slot: Option<usize>,
         attempt: u32,
     ) -> crate::EffectId {
-        let name = &self.graph.nodes[node].body.leaves[leaf].name;
+        let name = &self.graph.leaf(node, leaf).name;
         let visit = frame.visits.get(&leaf).copied().unwrap_or(1);
         let path = self.path(node);
         crate::EffectId(match slot {

@@ -68,7 +68,7 @@ impl State {
 
     /// A node's result by P-17.
     pub(crate) fn result(&self, node: NodeIx, frame: &Frame) -> NodeResult {
-        let flow = &self.graph.nodes[node].body;
+        let def = &self.graph.nodes[node];
         if let Some(message) = frame.last_text {
             let text = Arc::clone(&self.messages[message].content);
             let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
@@ -83,7 +83,7 @@ impl State {
             };
             return NodeResult { text: tool_text(output).into(), value, sync };
         }
-        let acts = flow.leaves.values().any(|l| matches!(l.act, Act::Infer(_) | Act::Call(_)));
+        let acts = self.graph.leaves(def).any(|l| matches!(l.act, Act::Infer(_) | Act::Call(_)));
         let text: Arc<str> = if acts {
             let texts: Vec<String> = frame.outputs.iter().map(|(_, output)| tool_text(output)).collect();
             texts.join("\n").into()
@@ -95,7 +95,8 @@ impl State {
     }
 
     fn reply_sync(&self, node: NodeIx) -> Sync {
-        let schema = self.graph.nodes[node].body.leaves.values().find_map(|leaf| match &leaf.act {
+        let def = &self.graph.nodes[node];
+        let schema = self.graph.leaves(def).find_map(|leaf| match &leaf.act {
             Act::Infer(infer) => infer.schema.as_ref(),
             _ => None,
         });

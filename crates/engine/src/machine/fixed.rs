@@ -18,9 +18,9 @@ impl State {
     /// The tool that the leaf calls, if it is a fixed call.
     pub(crate) fn fixed_tool(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<Arc<str>> {
         let flow = &self.graph.nodes[node].body;
-        match &flow.leaves[leaf].act {
+        match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => Some(call.tool.clone()),
-            Act::Try { .. } => self.tool_to_try(node, frame),
+            Act::Try => self.tool_to_try(node, frame),
             Act::Compile { .. } => flow.compiler.clone(),
             _ => None,
         }
@@ -34,7 +34,7 @@ impl State {
         leaf: LeafIx,
     ) -> Option<crate::schedule::Until> {
         let def = &self.graph.nodes[node];
-        let effects = match &def.body.leaves[leaf].act {
+        let effects = match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => self.graph.effects(def, &call.tool),
             _ => self.graph.effects(def, &self.fixed_tool(node, frame, leaf)?),
         };
@@ -67,7 +67,7 @@ impl State {
     }
 
     fn fixed_arguments(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Result<Value, Fault> {
-        let args = match &self.graph.nodes[node].body.leaves[leaf].act {
+        let args = match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => &call.args,
             Act::Compile { context, .. } => return self.compile_arguments(node, frame, context),
             _ => match self.args_to_try(node, frame) {
@@ -91,9 +91,10 @@ impl State {
     /// How a leaf retries its calls.
     pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
         let def = &self.graph.nodes[node];
-        let says = match &def.body.leaves[leaf].act {
+        let says = match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => call.retry,
-            Act::Answer { retry, .. } | Act::Try { retry, .. } => *retry,
+            Act::Answer { retry, .. } => *retry,
+            Act::Try => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
             _ => return Retry::default(),
         };
         let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };
@@ -105,12 +106,13 @@ impl State {
 
     /// Seconds that a call of the live leaf may take, if the node says so.
     pub(crate) fn call_timeout(&self, node: NodeIx, frame: &Frame) -> Option<f64> {
-        match &self.graph.nodes[node].body.leaves[frame.leaf?].act {
+        match &self.graph.leaf(node, frame.leaf?).act {
             Act::Call(call) => call.timeout_s,
             Act::Answer { timeout_s, .. } => *timeout_s,
-            Act::Try { timeout_s, .. } => {
+            Act::Try => {
                 let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
-                attempt.and_then(|attempt| attempt.timeout_s).or(*timeout_s)
+                let own = || self.own_call(node).and_then(|call| call.timeout_s);
+                attempt.and_then(|attempt| attempt.timeout_s).or_else(own)
             }
             _ => None,
         }
@@ -134,22 +136,21 @@ impl State {
     /// Whether the live leaf calls a tool of the engine's own, which is none of the document's (C-02).
     pub(super) fn is_internal(&self, node: NodeIx) -> bool {
         let leaf = self.frame(node).and_then(|frame| frame.leaf);
-        leaf.is_some_and(|leaf| matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Compile { .. }))
+        leaf.is_some_and(|leaf| matches!(self.graph.leaf(node, leaf).act, Act::Compile { .. }))
     }
 
     /// Whether a fixed call leaves no message: there is no thread for it, or it is the engine's own.
     pub(crate) fn is_silent(&self, node: NodeIx, leaf: LeafIx) -> bool {
         let flow = &self.graph.nodes[node].body;
-        match &flow.leaves[leaf].act {
-            Act::Call(_) | Act::Try { .. } => flow.thread.is_none(),
+        match &self.graph.leaf(node, leaf).act {
+            Act::Call(_) | Act::Try => flow.thread.is_none(),
             act => act.is_fixed(),
         }
     }
 
     /// The fault of a fixed call that has ended in one and has nothing to append any more.
     pub(crate) fn fixed_fault(&self, node: NodeIx, leaf: LeafIx, phase: &CallsPhase) -> Option<Fault> {
-        let flow = &self.graph.nodes[node].body;
-        let act = &flow.leaves[leaf].act;
+        let act = &self.graph.leaf(node, leaf).act;
         if !act.is_fixed() || (phase.appended < phase.slots.len() && !self.is_silent(node, leaf)) {
             return None;
         }
@@ -173,7 +174,7 @@ impl State {
             return;
         };
         let (tool, effect, output) = (call.name.clone(), effect.clone(), Arc::clone(output));
-        let compiles = matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Compile { .. });
+        let compiles = matches!(self.graph.leaf(node, leaf).act, Act::Compile { .. });
         if compiles && output.get("nodes").is_none() {
             return;
         }

@@ -172,7 +172,7 @@ impl State {
         }
         let ix = *self.schedule.by_id.get(node)?;
         let leaf = self.frame(ix)?.leaf?;
-        Some(Place::Leaf(Arc::clone(node), self.graph.nodes[ix].body.leaves[leaf].name.clone()))
+        Some(Place::Leaf(Arc::clone(node), self.graph.leaf(ix, leaf).name.clone()))
     }
 }
 

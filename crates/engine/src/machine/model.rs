@@ -169,7 +169,7 @@ impl State {
             if let Some(Got::Reply(reply)) = before.got {
                 if is_empty(&reply) {
                     phase.empties += 1;
-                } else if let crate::graph::Act::Infer(infer) = &graph.nodes[node].body.leaves[leaf].act {
+                } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node, leaf).act {
                     let error = self.schema_refusal(node, leaf, infer, &reply).unwrap_or_default();
                     phase.refused = Some((reply, error));
                 }

@@ -36,7 +36,7 @@ impl State {
         match asking.slot {
             None if asking.kind == AskKind::Approve && yes => {
                 if let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node)
-                    && self.graph.nodes[node].body.leaves[*leaf].act.is_fixed()
+                    && self.graph.leaf(node, *leaf).act.is_fixed()
                 {
                     // A fixed call that asked before it had a slot: it now may run.
                     if let Some(frame) = self.frame_mut(node) {
@@ -157,8 +157,7 @@ impl State {
         let Some(pending) = self.take_pending(effect) else { return };
         let leaf = self.frame(pending.node).and_then(|frame| frame.leaf);
         let recovers = leaf.is_some_and(|leaf| {
-            self.catches(pending.node, leaf)
-                && self.graph.nodes[pending.node].body.leaves[leaf].act.is_fixed()
+            self.catches(pending.node, leaf) && self.graph.leaf(pending.node, leaf).act.is_fixed()
         });
         if let Some(phase) = self.calls_mut(pending.node)
             && let Some(slot) = phase.slots.get_mut(pending.slot)
@@ -179,15 +178,13 @@ impl State {
     /// The live leaf of the effect's node asked for it.
     pub(super) fn requested(&mut self, effect: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        let act = &self.graph.leaf(node, leaf).act;
         if matches!(act, Act::Infer(_)) {
             self.model_requested(node, leaf, effect.clone());
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
-                if matches!(self.graph.nodes[node].body.leaves[leaf].act, Act::Try { .. })
-                    && self.is_unforeseen(node, effects)
-                {
+                if matches!(self.graph.leaf(node, leaf).act, Act::Try) && self.is_unforeseen(node, effects) {
                     self.squash_behind(node);
                 }
                 self.ran_afresh(node, at, effects);

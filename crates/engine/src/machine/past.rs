@@ -3,9 +3,10 @@
 use super::pool::{Kept, Key};
 use super::state::State;
 use crate::effect::{EffectId, ModelReply, Outcome};
-use crate::graph::{Act, Graph, Node};
-use crate::ids::NodeIx;
+use crate::graph::{Act, Graph, Node, Tail, hex};
+use crate::ids::{NodeIx, Table, TailIx};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -203,11 +204,13 @@ struct Told {
 
 fn told(graph: &Graph) -> Vec<Told> {
     let thread = |node: &Node| Some(graph.threads.get(node.body.thread?)?.name.to_string());
+    let digest = |tail: &Arc<Tail>| hex(&Sha256::digest(serde_json::json!(tail).to_string()));
+    let tails: Table<TailIx, String> = graph.tails.values().map(digest).collect();
     let row = |node: &Node| Told {
         id: Arc::clone(&node.id),
         name: Arc::clone(&node.name),
         thread: thread(node),
-        definition: definition(graph, node),
+        definition: definition(graph, node, &tails),
     };
     graph.nodes.values().map(row).collect()
 }
@@ -239,8 +242,8 @@ impl Matched {
     }
 }
 
-/// All of a node but its id, with threads by name.
-fn definition(graph: &Graph, node: &Node) -> String {
+/// All of a node but its id, with threads by name and what it shares by content.
+fn definition(graph: &Graph, node: &Node, tails: &Table<TailIx, String>) -> String {
     let mut node = node.clone();
     let thread = |ix: crate::ids::ThreadIx| graph.threads.get(ix).map(|def| def.name.to_string());
     let mut threads = vec![node.body.thread.and_then(thread)];
@@ -265,5 +268,6 @@ fn definition(graph: &Graph, node: &Node) -> String {
             _ => {}
         }
     }
-    serde_json::json!([threads, node]).to_string()
+    let tail = node.body.tail.take().and_then(|tail| tails.get(tail));
+    serde_json::json!([threads, node, tail]).to_string()
 }

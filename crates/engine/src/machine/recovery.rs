@@ -100,7 +100,7 @@ impl Frame {
 impl State {
     /// Whether a fault of the leaf is caught.
     pub(crate) fn catches(&self, node: NodeIx, leaf: LeafIx) -> bool {
-        let leaf = &self.graph.nodes[node].body.leaves[leaf];
+        let leaf = &self.graph.leaf(node, leaf);
         leaf.next.iter().any(|edge| edge.when == Guard::Fault)
     }
 
@@ -298,9 +298,9 @@ impl State {
     pub(super) fn caught(&mut self, node: NodeIx, fault: &Fault) {
         let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node) else { return };
         let leaf = *leaf;
-        let act = &self.graph.nodes[node].body.leaves[leaf].act;
+        let act = &self.graph.leaf(node, leaf).act;
         let (call, compiles) =
-            (matches!(act, Act::Call(_) | Act::Try { .. }), matches!(act, Act::Compile { .. } | Act::Splice));
+            (matches!(act, Act::Call(_) | Act::Try), matches!(act, Act::Compile { .. } | Act::Splice));
         let failed = call.then(|| self.failed_call(node, leaf)).flatten();
         let Some(frame) = self.frame_mut(node) else { return };
         let mending = frame.mend();
@@ -324,7 +324,7 @@ impl State {
             return Some((slot.call.name.clone(), slot.call.arguments.clone()));
         }
         let frame = self.frame(node)?;
-        let args = match &self.graph.nodes[node].body.leaves[leaf].act {
+        let args = match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => Some(call.args.source()),
             _ => self.args_to_try(node, frame).and_then(Result::ok).map(JsonTemplate::source),
         };
@@ -390,7 +390,7 @@ impl State {
         let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node).filter(|_| self.retired >= node.0) else {
             return;
         };
-        if !matches!(self.graph.nodes[node].body.leaves[*leaf].act, Act::Turn) {
+        if !matches!(self.graph.leaf(node, *leaf).act, Act::Turn) {
             return;
         }
         if let Some(frame) = self.frame_mut(node) {

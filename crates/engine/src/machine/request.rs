@@ -48,7 +48,7 @@ impl State {
         effect: EffectId,
     ) -> Option<ModelRequest> {
         let def = &self.graph.nodes[node];
-        let Act::Infer(infer) = &def.body.leaves[frame.leaf?].act else { return None };
+        let Act::Infer(infer) = &self.graph.leaf(node, frame.leaf?).act else { return None };
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
         let system = system.map(|text| Arc::new(Message::text(Role::System, text)));
         let mut again = Vec::new();

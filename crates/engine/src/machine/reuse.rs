@@ -50,7 +50,7 @@ impl State {
             return;
         }
         let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return };
-        let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act else { return };
+        let Act::Infer(infer) = &self.graph.leaf(node, leaf).act else { return };
         // A refused reply is none: asked again, the model gets both tries.
         if self.schema_refusal(node, leaf, infer, reply).is_some() {
             return;
@@ -128,7 +128,7 @@ impl State {
     }
 
     pub(crate) fn reusable_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<EffectId> {
-        let Act::Infer(infer) = &self.graph.nodes[node].body.leaves[leaf].act else { return None };
+        let Act::Infer(infer) = &self.graph.leaf(node, leaf).act else { return None };
         let model = self.model_of(infer.model.as_ref());
         let key = self.model_key(node, leaf, &frame.thread, model.as_ref())?;
         self.pool.find(node, key).map(|kept| kept.effect.clone())
@@ -146,8 +146,10 @@ impl State {
         if self.pool.is_empty() {
             return Reuse::No;
         }
-        let write = (effects == Effects::Write).then(|| any_version(&tool.name, args));
-        if write.is_some_and(|write| self.pool.is_unknown(node, write)) {
+        let call = any_version(&tool.name, args);
+        let write = (effects == Effects::Write).then_some(call);
+        // What was in flight was a write, whatever the tool has become since.
+        if self.pool.is_unknown(node, call) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
             );

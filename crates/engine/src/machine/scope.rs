@@ -62,7 +62,7 @@ impl State {
         if node.0 == 0 || self.retired >= node.0 || !self.schedule.reads[node] {
             return false;
         }
-        reads(&self.graph.nodes[node]).into_iter().any(|path| {
+        reads(&self.graph, &self.graph.nodes[node]).into_iter().any(|path| {
             let (name, whole) = match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::Name { name, .. } => (name, true),
                 Root::Metadata { name, .. } => (name, false),

@@ -40,7 +40,7 @@ impl State {
             found.filter(|found| *found < node && self.broken.nodes.contains(found))
         };
         let after = def.after.iter().filter_map(|id| missing(id));
-        let read = reads(def).into_iter().filter_map(|path| {
+        let read = reads(&self.graph, def).into_iter().filter_map(|path| {
             match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::StepOutput { step, .. } => missing(step),
                 Root::Inputs { .. } => None,

@@ -5,8 +5,8 @@ use super::state::{Frame, NodePhase, NodeState, OrderState, State};
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Graph, Node};
-use crate::ids::{NodeIx, Table};
+use crate::graph::{Graph, Node, Tail};
+use crate::ids::{NodeIx, Table, TailIx};
 use crate::schedule::{Schedule, Until};
 use crate::schema::Checks;
 use serde::Deserialize;
@@ -20,6 +20,9 @@ struct Compiled {
     nodes: Vec<Node>,
     #[serde(default)]
     tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+    /// What `nodes` share, by places in this list.
+    #[serde(default)]
+    tails: Table<TailIx, Arc<Tail>>,
 }
 
 /// The fault of a compiler's output that is no graph (D-21).
@@ -84,13 +87,22 @@ impl State {
     fn with_nodes(&self, node: NodeIx, output: &Value) -> Result<(Graph, Schedule), String> {
         let compiled = Compiled::deserialize(output).map_err(|error| error.to_string())?;
         let earlier = self.graph.nodes.iter().take_while(|(ix, _)| *ix < node).map(|(_, def)| def);
-        let nodes: Table<NodeIx, Node> = earlier.cloned().chain(compiled.nodes).collect();
         let mut graph = Graph {
             name: self.graph.name.clone(),
             threads: self.graph.threads.clone(),
-            nodes,
+            nodes: earlier.cloned().collect(),
             tools: self.graph.tools.clone(),
+            tails: self.graph.tails.clone(),
         };
+        let shared: Table<TailIx, TailIx> =
+            compiled.tails.values().map(|tail| graph.share(Arc::clone(tail))).collect();
+        for mut node in compiled.nodes {
+            if let Some(tail) = &mut node.body.tail {
+                let place = shared.get(*tail).copied();
+                *tail = place.ok_or_else(|| format!("the node `{}` shares what is not there", node.id))?;
+            }
+            graph.nodes.push(node);
+        }
         // What is pinned stays as it is.
         for (name, tool) in compiled.tools {
             graph.tools.entry(name).or_insert(tool);

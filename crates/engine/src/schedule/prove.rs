@@ -105,7 +105,7 @@ impl Proof<'_> {
                 return Err(self.race_in(order, count, ix, &self.graph.threads[thread].name));
             }
         }
-        for leaf in node.body.leaves.values() {
+        for leaf in self.graph.leaves(node) {
             if let Act::Open { from, .. } = leaf.act {
                 let (order, count) = (OrderIx(from.0), self.schedule.open_at[ix]);
                 if !self.waits_for_first(ix, order, count) {
@@ -117,7 +117,7 @@ impl Proof<'_> {
     }
 
     fn scope(&self, ix: NodeIx, node: &Node) -> Result<(), Race> {
-        for path in reads(node) {
+        for path in reads(self.graph, node) {
             match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::Inputs { .. } => {}
                 Root::StepOutput { step, .. } => {

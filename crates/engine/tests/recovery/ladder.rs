@@ -159,6 +159,29 @@ fn a_model_chooses_parameters() {
     assert_eq!(facts["left"], json!({"retries": 3, "repairs": 1, "replans": 1, "reflections": 4}));
 }
 
+/// D-17, D-23: the model sees the step as a document has it; what it tries is tried again, and ends, as the step's own
+/// call says.
+#[test]
+fn what_is_shared_holds_for_each_step() {
+    let steps = [
+        step("a", "pure", json!({})),
+        step("s", "read", json!({"k": "{{a}}"})).after(&["a"]).retry(1).or("xread", Some(json!({}))).model(),
+    ];
+    let run = Run::of(&graph(&steps), |asked| match asked.what.as_str() {
+        "reflection" => says(&json!({"action": "retry_with_params", "reason": "it may pass"})),
+        "read" => times_out(),
+        _ => gives(json!(1)),
+    });
+    run.check();
+    let brief = &run.briefs()[0];
+    let facts: Value = serde_json::from_str(brief.strip_prefix("What now?\n\n").unwrap()).unwrap();
+    let as_written = json!({"step_id": "s", "step_name": "name of s", "tool_id": "read", "parameters": {"k": "{{a}}"},
+        "depends_on": ["a"], "alternatives": [{"tool_id": "xread", "parameters": {}}]});
+    assert_eq!(facts["step"], as_written);
+    let tried: Vec<String> = run.sent(0).into_iter().filter(|effect| effect.contains("/try/1")).collect();
+    assert_eq!(tried, ["s/try/1/1", "s/try/1/2"]);
+}
+
 /// D-17: another tool, which is given the step's parameters unless it is given others.
 #[test]
 fn a_model_chooses_another_tool() {

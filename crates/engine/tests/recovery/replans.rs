@@ -1,8 +1,9 @@
 //! Other steps from a failed one on, and steps from nothing (D-20, D-21).
 
 use crate::support::{Asked, Run, fails, gives, graph, graph_of, planned, says, step, times_out};
-use selvedge_engine::{Event, FaultKind, Outcome, RunStatus};
+use selvedge_engine::{Event, FaultKind, NodeIx, Outcome, RunStatus, Table};
 use serde_json::json;
+use std::sync::Arc;
 
 fn replan(steps: serde_json::Value) -> Outcome {
     says(
@@ -46,7 +47,9 @@ fn a_replan_keeps_what_retired() {
     let s5: Vec<String> = run.sent(0).into_iter().filter(|effect| effect.starts_with("s5")).collect();
     assert_eq!(s5, ["s5/call/1/1"], "E-29: it ran ahead and is the same");
     assert!(run.sent(0).contains(&"s3~2/call/1/1".to_owned()), "its visits go on");
-    assert_eq!(run.state.graph().nodes.len(), 5);
+    let graph = run.state.graph();
+    assert_eq!(graph.nodes.len(), 5);
+    assert_eq!(graph.tails, run.first.tails, "what new steps share is there already");
     run.never_twice();
 }
 
@@ -93,6 +96,35 @@ fn refused_steps_go_back() {
     assert_eq!(run.output("s"), json!("by the ladder"));
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), never);
     assert_eq!(run.check().fault().message, "broken", "the step's own fault stays");
+}
+
+/// D-20: what the compiled steps share comes with them, and once; a place that is none is refused.
+#[test]
+fn shared_leaves_come_with_the_steps() {
+    let world = |asked: &Asked| match asked.what.as_str() {
+        "steps" => {
+            says(&json!({"steps": [{"id": "a", "tool": "pure", "model": true}, {"id": "b", "tool": "read"}]}))
+        }
+        "reflection" => says(&json!({"action": "retry_with_tool", "tool_id": "read"})),
+        "pure" => fails("broken"),
+        _ => gives(json!(1)),
+    };
+    let known = graph_of(vec![planned(false)]);
+    let mut bare = known.as_ref().clone();
+    bare.tails = Table::default();
+    for first in [known, Arc::new(bare)] {
+        let run = Run::of(&first, world);
+        assert_eq!(run.check().rows(), [("a".to_owned(), true, 2), ("b".to_owned(), true, 1)]);
+        let graph = run.state.graph();
+        assert_eq!(graph.tails.len(), 2);
+        let names: Vec<&str> = graph.leaves(&graph.nodes[NodeIx(0)]).map(|leaf| &*leaf.name).collect();
+        assert_eq!(&names[..3], ["call", "turn", "brief"]);
+        assert_eq!(graph.leaves(&graph.nodes[NodeIx(1)]).count(), 1, "what can't recover shares nothing");
+    }
+    let run = Run::of(&graph_of(vec![planned(false)]), |_| {
+        says(&json!({"steps": [{"id": "a", "tool": "read", "shares": 7, "model": true}]}))
+    });
+    assert!(run.check().fault().message.contains("not there"), "{}", run.fault().message);
 }
 
 /// D-20: ids of what has retired are taken.

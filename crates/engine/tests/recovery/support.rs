@@ -2,11 +2,12 @@
 
 use selvedge_engine::graph::{
     Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery, Retry,
+    Tail,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
     Effects, Event, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, Outcome, Past, Record, ReplySchema,
-    Request, RunStatus, State, StepResult, ToolDef,
+    Request, RunStatus, State, StepResult, TailIx, ToolDef,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -78,21 +79,14 @@ impl Step {
         let retry = Retry { max: self.retry, backoff_s: None };
         let args = JsonTemplate::parse(&self.args).unwrap();
         let call = Act::Call(Call { tool: self.tool.as_str().into(), args, retry, timeout_s: None });
-        let leaves = if recovers {
-            let entry = if rules.model { BRIEF } else { DECIDE };
-            let turn = vec![(Guard::Exhausted, DECIDE), (Guard::Always, entry)];
-            let mut leaves =
-                vec![leaf("call", call, vec![(Guard::Fault, TURN)]), leaf("turn", Act::Turn, turn)];
-            leaves.extend(recovery(retry));
-            leaves
-        } else {
-            vec![leaf("call", call, Vec::new())]
-        };
+        // The first leaf of the tail comes behind the only one of its own.
+        let next = if recovers { vec![(Guard::Fault, 1)] } else { Vec::new() };
         Node {
             id: self.id.as_str().into(),
             name: format!("name of {}", self.id).into(),
             body: Flow {
-                leaves: leaves.into_iter().collect(),
+                leaves: [leaf("call", call, next)].into_iter().collect(),
+                tail: recovers.then_some(TailIx(u32::from(rules.model))),
                 compiler: Some("selvedge__compile".into()),
                 ..Flow::default()
             },
@@ -106,13 +100,20 @@ impl Step {
     }
 }
 
-const TURN: u32 = 1;
-const BRIEF: u32 = 2;
-const DECIDE: u32 = 4;
-const TRY: u32 = 5;
-const COMPILE: u32 = 6;
-const ASK: u32 = 7;
-const SPLICE: u32 = 9;
+const TURN: u32 = 0;
+const BRIEF: u32 = 1;
+const REFLECT: u32 = 2;
+const DECIDE: u32 = 3;
+const TRY: u32 = 4;
+const COMPILE: u32 = 5;
+const ASK: u32 = 6;
+const PLAN: u32 = 7;
+const SPLICE: u32 = 8;
+
+/// What steps share: without a model, and with one.
+fn tails() -> [Arc<Tail>; 2] {
+    [DECIDE, BRIEF].map(|entry| Arc::new(Tail { leaves: recovery(entry).into_iter().collect() }))
+}
 
 fn leaf(name: &str, act: Act, next: Vec<(Guard, u32)>) -> Leaf {
     let next = next.into_iter().map(|(when, to)| Edge { when, to: Some(LeafIx(to)) }).collect();
@@ -132,20 +133,14 @@ fn compile() -> Act {
     Act::Compile { context: serde_json::Map::new(), tries: 3 }
 }
 
-/// The leaves from `brief` on.
-fn recovery(retry: Retry) -> Vec<Leaf> {
-    let told = vec![
-        Fact::Step(json!({"step": "as written"})),
-        Fact::Parameters,
-        Fact::Fault,
-        Fact::Tool,
-        Fact::Tools,
-        Fact::Metadata,
-        Fact::Left,
-    ];
+/// The leaves behind the step's own.
+fn recovery(entry: u32) -> Vec<Leaf> {
+    let told =
+        vec![Fact::Step, Fact::Parameters, Fact::Fault, Fact::Tool, Fact::Tools, Fact::Metadata, Fact::Left];
     let act = Guard::Act;
     vec![
-        leaf("brief", brief("What now?", told), vec![(Guard::Always, 3)]),
+        leaf("turn", Act::Turn, vec![(Guard::Exhausted, DECIDE), (Guard::Always, entry)]),
+        leaf("brief", brief("What now?", told), vec![(Guard::Always, REFLECT)]),
         leaf("reflect", asks("reflection"), vec![(Guard::Fault, DECIDE), (Guard::Always, DECIDE)]),
         leaf(
             "decide",
@@ -158,13 +153,17 @@ fn recovery(retry: Retry) -> Vec<Leaf> {
                 (act(Action::Replan), ASK),
             ],
         ),
-        leaf("try", Act::Try { retry, timeout_s: None }, vec![(Guard::Fault, TURN)]),
+        leaf("try", Act::Try, vec![(Guard::Fault, TURN)]),
         leaf(
             "compile",
             compile(),
             vec![(Guard::Exhausted, DECIDE), (Guard::Fault, ASK), (Guard::Always, SPLICE)],
         ),
-        leaf("ask", brief("Other steps?", vec![Fact::Results, Fact::Diagnostics]), vec![(Guard::Always, 8)]),
+        leaf(
+            "ask",
+            brief("Other steps?", vec![Fact::Results, Fact::Diagnostics]),
+            vec![(Guard::Always, PLAN)],
+        ),
         leaf("plan", asks("steps"), vec![(Guard::Fault, DECIDE), (Guard::Always, COMPILE)]),
         leaf("splice", Act::Splice, vec![(Guard::Fault, ASK)]),
     ]
@@ -198,7 +197,7 @@ pub(crate) fn planned(tools: bool) -> Node {
     leaves.push(leaf("again", brief("No.", vec![Fact::Diagnostics]), vec![(Guard::Always, at)]));
     leaves.push(leaf("splice", Act::Splice, Vec::new()));
     let mut node = step("(plan)", "none", json!({})).node();
-    node.body.leaves = leaves.into_iter().collect();
+    (node.body.leaves, node.body.tail) = (leaves.into_iter().collect(), None);
     (node.tool, node.recovery, node.on_error) = (None, None, OnError::Fail);
     node
 }
@@ -235,6 +234,7 @@ pub(crate) fn graph_of(nodes: Vec<Node>) -> Arc<Graph> {
     Arc::new(Graph {
         nodes: nodes.into_iter().collect(),
         tools: names.into_iter().map(def).collect(),
+        tails: tails().into_iter().collect(),
         ..Graph::default()
     })
 }
@@ -272,7 +272,7 @@ pub(crate) fn times_out() -> Outcome {
     Outcome::Failed(Failure::transient(FaultKind::Timeout, "too slow"))
 }
 
-/// A compiler of steps `{"id", "tool", "args"?, "after"?, "model"?}`; an unknown tool is refused.
+/// A compiler of steps `{"id", "tool", "args"?, "after"?, "model"?, "shares"?}`; an unknown tool is refused.
 fn compiled(args: &Value) -> Value {
     let mut nodes = Vec::new();
     for row in args["steps"].as_array().unwrap() {
@@ -286,9 +286,16 @@ fn compiled(args: &Value) -> Value {
         built.rules.model = row["model"] == true;
         built.after =
             row["after"].as_array().into_iter().flatten().map(|id| id.as_str().unwrap().into()).collect();
-        nodes.push(serde_json::to_value(built.node()).unwrap());
+        let mut node = built.node();
+        // In another order than the graph's: places are those of this output.
+        node.body.tail = node.body.tail.map(|tail| TailIx(1 - tail.0));
+        if let Some(place) = row["shares"].as_u64() {
+            node.body.tail = Some(TailIx(u32::try_from(place).unwrap()));
+        }
+        nodes.push(serde_json::to_value(node).unwrap());
     }
-    json!({"nodes": nodes, "tools": {}})
+    let [without, with] = tails();
+    json!({"nodes": nodes, "tools": {}, "tails": [with, without]})
 }
 
 /// A run, with its journal.

@@ -236,7 +236,7 @@ fn fixed_calls(graph: &Graph, node: NodeIx) -> Option<Effects> {
 fn asks_model(graph: &Graph, node: NodeIx, effect: &EffectId) -> bool {
     let leaf = effect.0.split('/').nth(1).unwrap_or_default();
     let node = graph.nodes.get(node);
-    let leaf = node.and_then(|node| node.body.leaves.values().find(|known| *known.name == *leaf));
+    let leaf = node.and_then(|node| graph.leaves(node).find(|known| *known.name == *leaf));
     matches!(leaf.map(|leaf| &leaf.act), Some(Act::Infer(_)))
 }
 
