@@ -11,7 +11,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted, survey};
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolLimits};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Isolation, ToolLimits};
 use selvedge_engine::{EffectId, FaultKind, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Tools};
 use serde_json::json;
@@ -101,7 +101,8 @@ async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
         secrets: Vec::new(),
         unset: Vec::new(),
     };
-    let (_, report) = survey(vec![server.clone()], &ToolLimits::default()).await.remove(0);
+    let (_, report) =
+        survey(vec![server.clone()], &ToolLimits::default(), &Isolation::none()).await.remove(0);
     assert_eq!(report.unwrap().protocol, spoken);
     let mut config = CatalogueConfig::new(place.path(), place.path().join("t"), place.path().join("c"));
     config.mcp = vec![server];

@@ -163,6 +163,91 @@ async fn writing_needs_permission_and_stays_inside_it() {
     fault(call(&tools, "write_file", args("out")).await, ExecutionFailure, "tool_execution_error");
 }
 
+/// A-20: the user's search path is part of the environment, of which tools inherit nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_get_a_search_path_of_their_own() {
+    let world = World::new();
+    let tools = with(&world, |_| {}).await;
+    for (tool, args) in [
+        ("python", json!({"code": "import os\nprint(os.environ['PATH'])"})),
+        ("shell", json!({"command": "echo $PATH"})),
+    ] {
+        let output = call(&tools, tool, args).await.unwrap();
+        assert_eq!(output["stdout"], "/usr/local/bin:/usr/bin:/bin\n", "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn the_state_folder_is_for_no_built_in() {
+    let world = World::new();
+    // Where it lies by default, and as a whole below what is granted.
+    let state = world.path("document/.selvedge");
+    world.write("document/.selvedge/selvedge.db", "the journal");
+    world.write("document/a.txt", "a");
+    std::fs::create_dir(world.path("document/sub")).unwrap();
+    symlink(&state, world.path("document/link")).unwrap();
+    symlink(state.join("selvedge.db"), world.path("document/db")).unwrap();
+    symlink(world.path("document"), world.path("up")).unwrap();
+    for given in [state.clone(), world.path("document/link"), world.path("up/sub/../.selvedge")] {
+        let tools = with(&world, |config| {
+            config.hidden = vec![given.clone()];
+            config.permissions.allow_read.push(world.root.path().to_owned());
+            config.permissions.allow_write.push(world.root.path().to_owned());
+        })
+        .await;
+        let absolute = state.join("selvedge.db").display().to_string();
+        let around = world.path("up/.selvedge/selvedge.db").display().to_string();
+        for path in [
+            ".selvedge/selvedge.db",
+            "sub/../.selvedge/selvedge.db",
+            "./.selvedge/./new.txt",
+            ".selvedge/not/there/yet",
+            "link/selvedge.db",
+            "link/new.txt",
+            "db",
+            ".selvedge",
+            absolute.as_str(),
+            around.as_str(),
+        ] {
+            for (tool, args) in [
+                ("read_file", json!({ "path": path })),
+                ("list_files", json!({ "path": path })),
+                ("write_file", json!({ "path": path, "content": "x" })),
+            ] {
+                let fault = fault(call(&tools, tool, args).await, Denied, "");
+                assert!(fault.message.contains("state folder"), "{tool} {path}: {fault:?}");
+            }
+        }
+        for (path, glob) in
+            [(".", None), (".", Some("**/*")), (".", Some(".selvedge/*")), ("..", Some("**/*"))]
+        {
+            let args = glob.map_or_else(|| json!({"path": path}), |glob| json!({"path": path, "glob": glob}));
+            let listed = call(&tools, "list_files", args).await.unwrap().to_string();
+            assert!(
+                !listed.contains("selvedge.db") && !listed.contains("\"db\""),
+                "{path} {glob:?}: {listed}"
+            );
+        }
+        assert_eq!(call(&tools, "read_file", json!({"path": "a.txt"})).await.unwrap(), "a");
+        call(&tools, "write_file", json!({"path": "out.txt", "content": "x"})).await.unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(state.join("selvedge.db")).unwrap(), "the journal");
+    assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1);
+    // A state folder that comes into being later, and one whose folder is granted itself: what is ours stays out of reach.
+    let state = world.path("document/later");
+    let tools = with(&world, |config| {
+        config.hidden = vec![state.clone()];
+        config.permissions.allow_write = vec![world.path("document"), state.clone()];
+    })
+    .await;
+    std::fs::create_dir(&state).unwrap();
+    for name in ["selvedge.db", "selvedge.db-wal", "selvedge.db-journal", "locks/l", "cache/tools/x.py"] {
+        let args = json!({"path": format!("later/{name}"), "content": "x"});
+        fault(call(&tools, "write_file", args).await, Denied, "");
+    }
+    call(&tools, "write_file", json!({"path": "later/other.txt", "content": "x"})).await.unwrap();
+}
+
 #[tokio::test]
 async fn listings_are_sorted_and_confined() {
     let world = World::new();

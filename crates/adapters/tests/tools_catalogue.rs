@@ -137,13 +137,66 @@ async fn a_missing_layer_is_named_and_can_be_refused() {
     Catalogue::load(config).await.unwrap().prepare(&["t", "shell"]).await.unwrap();
 }
 
+/// what has a tool's name and can't be read is left out with a warning, like all that is wrong.
+#[tokio::test]
+async fn files_that_cannot_be_read_are_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    world.tool("good", "", "def run(i):\n    return 1");
+    std::os::unix::fs::symlink(world.path("nowhere.py"), world.path("tools/dangling.py")).unwrap();
+    let odd = world.path("tools").join(std::ffi::OsStr::from_bytes(b"odd\xff.py"));
+    std::fs::copy(world.path("tools/good.py"), odd).unwrap();
+    std::fs::create_dir(world.path("tools/folder.py")).unwrap();
+    let tools = world.load().await;
+    let left_out: Vec<_> =
+        tools.warnings().iter().filter(|w| &*w.code == "tool-left-out").map(|w| w.message.as_str()).collect();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert!(left_out.iter().any(|m| m.contains("dangling.py") && m.contains("cannot be read")), "{left_out:?}");
+    assert!(left_out.iter().any(|m| m.contains("odd") && m.contains("Unicode")), "{left_out:?}");
+    assert!(tools.contains("good"));
+    let refused = tools.prepare(&["dangling"]).await.unwrap_err();
+    assert!(refused.to_string().contains("dangling.py"), "{refused}");
+}
+
+/// a command that can't be started says why in words that are true.
+#[tokio::test]
+async fn commands_that_are_no_programs_say_so() {
+    let world = World::new();
+    let mut config = world.config();
+    world.write("document/data.txt", "x");
+    config.commands = vec![
+        command("nowhere", &["selvedge-no-such-program"]),
+        command("missing", &["./missing"]),
+        command("data", &["./data.txt"]),
+    ];
+    let tools = Catalogue::load(config).await.unwrap();
+    for (name, why) in [
+        ("nowhere", "there is no such program on PATH"),
+        ("missing", "there is no "),
+        ("data", "no program that may be run"),
+    ] {
+        let fault = fault(
+            call(&tools, name, json!({})).await,
+            selvedge_engine::FaultKind::ExecutionFailure,
+            "subprocess_execution_error",
+        );
+        assert!(fault.message.contains(why) && !fault.message.contains("denied"), "{fault:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_metadata_names_file_line_and_remedy() {
     let good = source("t", "", "def run(i):\n    return 1");
     let meta = |entries: &str| good.replace("'name': 't', 'description': 'd', 'dependencies': []", entries);
     for (text, expected) in [
         ("x = 1\n".to_owned(), vec!["tools/t.py: ", "no __TOOL_META__", "start with `_`"]),
-        ("def run(:\n".to_owned(), vec!["tools/t.py:1: ", "not valid Python"]),
+        ("def run(:\n".to_owned(), vec!["tools/t.py:1:9: ", "not valid Python"]),
+        ("x = 1\ny = 2 +* 3\n".to_owned(), vec!["tools/t.py:2:8: ", "not valid Python"]),
+        // Files are named after tools, and systems limit their names.
+        (
+            meta(&format!("'name': '{}', 'description': 'd'", "n".repeat(201))),
+            vec!["tools/t.py:3: ", "`name`", "201 characters", "200"],
+        ),
         (
             meta("'name': 't', 'description': 'd' + 'e', 'dependencies': []"),
             vec!["tools/t.py:3: ", "must be a literal"],
@@ -393,6 +446,9 @@ async fn command_tools_take_and_give_json() {
     let env = call(&tools, "env", json!({})).await.unwrap();
     let env = env.as_str().unwrap();
     assert!(env.contains("SELVEDGE_EFFECT_ID=main/n/1/1") && !env.contains("CARGO_"), "{env}");
+    // of the user's search path, no more than the folder of the command itself.
+    let path = env.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
+    assert!(path.ends_with("/usr/local/bin:/usr/bin:/bin") && path.split(':').count() <= 4, "{path}");
 }
 
 #[tokio::test]

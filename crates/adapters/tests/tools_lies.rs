@@ -3,7 +3,7 @@
 
 mod tools_common;
 
-use selvedge_engine::FaultKind::ExecutionFailure;
+use selvedge_engine::FaultKind::{ExecutionFailure, LimitExceeded};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tools_common::{World, anyone, call, call_within, eventually, fault, mark, prepare_all};
@@ -89,6 +89,35 @@ async fn values_that_are_no_json_are_named() {
         let failed = call(&tools, name, json!({})).await.unwrap_err();
         assert_eq!(failed.fault.kind, ExecutionFailure, "{name}: {failed:?}");
     }
+}
+
+/// E-28: the limit of documents holds for what tools give, and no other does. E-25: an integer is never another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outputs_are_kept_as_they_are_or_refused_by_name() {
+    let world = World::new();
+    world.tool("deep", "", "def run(i):\n    v = 0\n    for _ in range(i.x):\n        v = [v]\n    return v");
+    world.tool("large", "", "def run(i):\n    return {'a': [2 ** 64 + i.x, '\"']}");
+    let half = "def run(i):\n    raise ValueError('half \\ud800 \\u00e9')";
+    world.tool("half", "", half);
+    let bounded = "class InputModel(BaseModel):\n    x: int = Field(default=0, lt=2 ** 64)\ndef run(i):\n    return i.x";
+    world.tool("bounded", "", &format!("from pydantic import Field\n{bounded}"));
+    let tools = world.ready().await;
+    let depth = |mut value: &Value| {
+        let mut depth = 0;
+        while let Some(inner) = value.get(0) {
+            (value, depth) = (inner, depth + 1);
+        }
+        depth
+    };
+    assert_eq!(depth(&call(&tools, "deep", json!({"x": 128})).await.unwrap()), 128);
+    let over = fault(call(&tools, "deep", json!({"x": 129})).await, LimitExceeded, "");
+    assert!(over.message.contains("`json_nesting` in [limits]"), "{}", over.message);
+    assert_eq!(call(&tools, "large", json!({"x": -1})).await.unwrap(), json!({"a": [u64::MAX, "\""]}));
+    let large = fault(call(&tools, "large", json!({})).await, ExecutionFailure, "parsing_tool_error");
+    assert!(large.message.contains("18446744073709551616"), "{}", large.message);
+    let raised = fault(call(&tools, "half", json!({})).await, ExecutionFailure, "tool_execution_error");
+    assert_eq!(raised.message, "ValueError: half ? é");
+    assert_eq!(call(&tools, "bounded", json!({"x": 7})).await.unwrap(), json!(7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

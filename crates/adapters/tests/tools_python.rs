@@ -106,7 +106,7 @@ async fn what_goes_wrong_inside_is_an_execution_failure() {
         let failed = fault(call(&tools, name, json!({})).await, ExecutionFailure, "tool_execution_error");
         assert!(failed.message.contains("not JSON"), "{name}: {}", failed.message);
     }
-    fault(call(&tools, "nested", json!({})).await, ExecutionFailure, "parsing_tool_error");
+    fault(call(&tools, "nested", json!({})).await, LimitExceeded, "");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ the call is wrong, 3 waiting for a person, 4 configuration or environment,
 
 /// The whole command line.
 #[derive(Debug, Parser)]
-#[command(name = "selvedge", version, about = "A runtime for plans, workflows and agents of language models", after_help = MAIN_HELP, disable_help_subcommand = true, max_term_width = 110)]
+#[command(name = "selvedge", version, about = "A runtime for plans and step tasks of language models", after_help = MAIN_HELP, disable_help_subcommand = true, max_term_width = 110)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -113,7 +113,7 @@ Without --model and --base-url, models come from `selvedge.toml` or the environm
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunArgs {
-    /// The document: a plan, step task, workflow or agent file
+    /// The document: a plan or a step task
     pub(crate) file: PathBuf,
     /// How it is run.
     #[command(flatten)]

@@ -268,7 +268,8 @@ pub(crate) fn inputs(given: &[String]) -> Result<Map<String, Value>, Failure> {
     for text in given {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             let message = format!("`--input` takes KEY=VALUE, not {text:?}");
-            return Err(Failure::usage("C-01", "bad-input", &message));
+            let help = "write --input name=value; the value is JSON if it parses, else text";
+            return Err(Failure::usage("C-01", "bad-input", &message).help(help));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         values.insert(key.to_owned(), value);

@@ -247,6 +247,7 @@ impl Limits {
         ToolLimits {
             tool_timeout_s: self.values.get("tool_timeout_s").copied().unwrap_or(default.tool_timeout_s),
             tool_output_bytes: self.count("tool_output_bytes").unwrap_or(default.tool_output_bytes),
+            json_nesting: self.document().nesting_in_force(),
             ..default
         }
     }

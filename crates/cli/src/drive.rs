@@ -2,6 +2,7 @@
 
 use crate::commands::tools::record;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::live::Live;
 use crate::output::{Report, unfinished};
 use crate::progress::Progress;
@@ -37,7 +38,10 @@ impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
     pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
         let live = Live::start(self.ui, &self.run, &self.state, &signals.stop);
-        let progress = Progress::new(self.ui, &self.state, crate::commands::run::now_ms(), live.is_some());
+        // Nothing that was in flight is run again where a run is only cancelled (C-12).
+        let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
+        let now = crate::commands::run::now_ms();
+        let progress = Progress::new(self.ui, &self.state, now, live.is_some(), again);
         let ladder = progress.as_ref().map(Progress::ladder);
         driver.watcher = progress.map(|lines| match &live {
             Some(live) => live.watcher(lines),
@@ -119,7 +123,8 @@ impl Drive<'_> {
         let failure = Failure::from(error);
         let (exit, run) = (failure.exit, &self.run);
         failure.print(&Ui { json: false, ..self.ui.clone() });
-        self.ui.notice(&format!("run {run} keeps what was recorded; go on with: selvedge resume {run}"));
+        let resume = command(&["resume", run]);
+        self.ui.notice(&format!("run {run} keeps what was recorded; go on with: {resume}"));
         if self.ui.json {
             self.print();
         }

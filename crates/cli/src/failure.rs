@@ -2,8 +2,8 @@
 
 use crate::ui::Ui;
 use selvedge_adapters::tools::{CatalogueErrors, ErrorClass, ToolError};
-use selvedge_dialects::diagnostic::{RenderOptions, error_json, render};
-use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_dialects::diagnostic::{Excerpt, RenderOptions, error_json, render};
+use selvedge_dialects::{Diagnostic, Severity, Source, Span};
 use selvedge_engine::{Fault, FaultKind};
 use selvedge_runtime::{DriveError, LoadError};
 use selvedge_store::StoreError;
@@ -219,7 +219,18 @@ pub(crate) fn tool_diagnostic(error: ToolError) -> Diagnostic {
     };
     let mut diagnostic = Diagnostic::about_file(&file, error.rule, code, &error.message);
     diagnostic.line = error.line;
-    diagnostic.column = error.line.map(|_| 1);
+    let shown = error.shown.unwrap_or_default();
+    // Without a column, what is meant is what the line begins with.
+    let start = shown.chars().take_while(|c| c.is_whitespace()).count();
+    let column = error.column.map_or(start, |column| (column as usize).saturating_sub(1));
+    diagnostic.column = error.line.map(|_| u32::try_from(column + 1).unwrap_or(u32::MAX));
+    if !shown.is_empty() {
+        let at = shown.char_indices().nth(column).map_or(shown.len(), |(at, _)| at);
+        let to = if error.column.is_some() { at } else { shown.len() };
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let span = Span { start: offset(at), end: offset(to) };
+        diagnostic.excerpt = Some(Excerpt::around(&Source::new(file.as_str(), &shown), span));
+    }
     diagnostic.help = error.help;
     diagnostic
 }

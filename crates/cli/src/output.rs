@@ -1,6 +1,7 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
 use crate::failure::{Exit, is_refused_key};
+use crate::hints::command;
 use crate::ui::{Ui, harmless, one_line};
 use selvedge_engine::{AskKind, Fault, Graph, RunStatus, State, StepResult, Warning};
 use serde_json::{Map, Value, json};
@@ -28,7 +29,8 @@ pub(crate) struct Report<'a> {
 
 impl Report<'_> {
     /// The exit code that the run's status means (C-03); a run that can go on was interrupted. A provider that
-    /// refused a key shows in it also where the run went on without the node's result (P-16).
+    /// refused a key shows in it also where the run went on without the node's result (P-16), or without the model's
+    /// advice on a fault (D-18).
     pub(crate) fn exit(&self) -> Exit {
         match self.state.status() {
             RunStatus::Waiting => Exit::Waiting,
@@ -55,7 +57,18 @@ impl Report<'_> {
                 .filter(|_| refused.is_empty())
                 .map(|fault| said(fault.node.as_deref().unwrap_or_default(), fault)),
         );
+        for fault in self.unasked() {
+            let row = said(fault.node.as_deref().unwrap_or_default(), fault);
+            if !refused.contains(&row) {
+                refused.push(row);
+            }
+        }
         refused
+    }
+
+    /// The refused keys for which the ladder decided about a fault, and no model (D-18).
+    fn unasked(&self) -> impl Iterator<Item = &Fault> {
+        self.state.unasked().iter().filter(|fault| is_refused_key(fault))
     }
 
     /// C-02's object, keys in its order.
@@ -118,10 +131,18 @@ impl Report<'_> {
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let mut all = self.warnings.to_vec();
         all.extend(self.state.warnings().iter().cloned());
+        all.extend(self.unasked().map(|fault| Warning {
+            code: "key-refused".into(),
+            message: format!(
+                "the provider refused the key, so no model was asked what to do about the fault: {}",
+                fault.message
+            ),
+            node: fault.node.clone(),
+        }));
         all.extend(changed_tools(self.graph, self.state.graph()));
         if !self.driven && self.state.status() == RunStatus::Running {
             let message =
-                format!("no process drives the run; `selvedge resume {}` goes on with it", self.run);
+                format!("no process drives the run; `{}` goes on with it", command(&["resume", self.run]));
             all.push(Warning { code: "not_driven".into(), message, node: None });
         }
         // A resumed run may come by the same place again.
@@ -140,18 +161,28 @@ impl Report<'_> {
             RunStatus::Completed => {
                 // A model's or a tool's text, byte for byte, unless a terminal would obey it.
                 let text = plain(&self.state.view().output);
-                for (node, said) in self.refused() {
-                    let label = ui.paint("1;31", "error[provider_error]");
-                    let (node, said) = (one_line(&node, NAME), one_line(&said, 4000));
-                    ui.notice(&format!("run {}, node {node}: {label}: {said}", self.run));
-                }
+                self.tell_refused(ui, |_| true);
                 ui.result(&if std::io::stdout().is_terminal() { harmless(&text) } else { text });
             }
-            RunStatus::Failed => self.tell_fault(ui),
+            RunStatus::Failed => {
+                self.tell_fault(ui);
+                // The run's own fault has been told.
+                let told = self.state.ended().and_then(|(_, fault)| fault).map(|fault| &fault.message);
+                self.tell_refused(ui, |said| Some(said) != told);
+            }
             RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
             RunStatus::Waiting => self.tell_asks(ui),
             RunStatus::Running if self.driven => ui.notice(&format!("run {} is running", self.run)),
             RunStatus::Running => ui.notice(&unfinished(self.run)),
+        }
+    }
+
+    /// Keys that were refused, also where the run went on: its exit code says so (C-03).
+    fn tell_refused(&self, ui: &Ui, shown: impl Fn(&String) -> bool) {
+        for (node, said) in self.refused().into_iter().filter(|(_, said)| shown(said)) {
+            let label = ui.paint("1;31", "error[provider_error]");
+            let (node, said) = (one_line(&node, NAME), one_line(&said, 4000));
+            ui.notice(&format!("run {}, node {node}: {label}: {said}", self.run));
         }
     }
 
@@ -165,8 +196,9 @@ impl Report<'_> {
         let label = ui.paint("1;31", &format!("error[{kind}]"));
         ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
         ui.notice(&format!(
-            "  {} finished work is kept; once the cause is gone: selvedge resume {run}",
-            ui.paint("1;36", "help:")
+            "  {} finished work is kept; once the cause is gone: {}",
+            ui.paint("1;36", "help:"),
+            command(&["resume", run])
         ));
     }
 
@@ -175,15 +207,15 @@ impl Report<'_> {
         ui.notice(&format!("run {run} waits for a person:"));
         for (id, ask) in self.state.asks() {
             let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
-            let (prompt, id) = (one_line(&ask.prompt, 1000), harmless(id));
-            ui.notice(&format!("  {prompt}\n    selvedge answer {run} {id} {value}"));
+            let prompt = one_line(&ask.prompt, 1000);
+            ui.notice(&format!("  {prompt}\n    {}", command(&["answer", run, id, value])));
         }
     }
 }
 
 /// How to go on with a run that stopped before its end (C-05).
 pub(crate) fn unfinished(run: &str) -> String {
-    format!("run {run} is not finished; go on with: selvedge resume {run}")
+    format!("run {run} is not finished; go on with: {}", command(&["resume", run]))
 }
 
 /// A result of the third data layer; faults in C-02's shape.

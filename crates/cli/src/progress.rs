@@ -53,8 +53,9 @@ struct Node {
 
 impl Progress {
     /// A watcher that prints, unless nothing is to be printed. What is in flight already, because the run goes
-    /// on after a crash or an interrupt, is said at once. Under a `live` view only what is worth keeping is.
-    pub(crate) fn new(ui: &Ui, state: &State, now: i64, live: bool) -> Option<Self> {
+    /// on after a crash or an interrupt, is said at once if it is run `again`. Under a `live` view only what is worth
+    /// keeping is.
+    pub(crate) fn new(ui: &Ui, state: &State, now: i64, live: bool, again: bool) -> Option<Self> {
         if ui.quiet {
             return None;
         }
@@ -64,7 +65,9 @@ impl Progress {
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
             let title = seen.title(&node);
-            progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
+            if again {
+                progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
+            }
             let name = what.split(' ').next().unwrap_or_default().to_owned();
             seen.effects.insert(effect.clone(), (node, name, now));
             locked(&progress.ladder).in_flight(&seen.known, effect);

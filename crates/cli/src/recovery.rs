@@ -7,7 +7,7 @@ pub(crate) use words::{chooser, digest, done};
 
 use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};
-use selvedge_engine::{Action, Chooser, EffectId, Event, Fault, Outcome, Tokens};
+use selvedge_engine::{Action, Body, Chooser, EffectId, Event, Fault, Outcome, Tokens};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -143,10 +143,11 @@ impl Ladder {
     /// Takes an event in; `nodes` are those of the run after it, or later. The new rung, if there is one.
     pub(crate) fn event(&mut self, nodes: &Nodes, n: u64, at: i64, event: &Event) -> Option<&Rung> {
         let (node, what) = self.rung(nodes, event)?;
-        if matches!(what, What::Ended { fault: None }) {
-            self.open.remove(&node);
-        } else {
-            self.open.insert(node.clone());
+        match what {
+            What::Ended { fault: None } => drop(self.open.remove(&node)),
+            // It did not fail, so it does not succeed after all.
+            What::Skipped { .. } => {}
+            _ => drop(self.open.insert(node.clone())),
         }
         self.rungs.push(Rung { n, at, node, what });
         self.rungs.last()
@@ -187,6 +188,13 @@ impl Ladder {
                 let calls = leaf.is_some_and(|leaf| matches!(leaf.act, Act::Call(_) | Act::Try { .. }));
                 calls.then(|| (node, What::Retry { reason: reason.clone(), after_ms: *after_ms }))
             }
+            // Of a node that may recover: what it says is for a model.
+            Event::Appended { node, body: Body::Text(..), .. } => {
+                if let Some(climber) = self.nodes.get_mut(node) {
+                    climber.last = Last::Asked;
+                }
+                None
+            }
             Event::Caught { node, fault } => {
                 let tool = match &self.climber(node).last {
                     Last::Nothing => nodes.get(node).and_then(|known| known.tool.clone()),
@@ -218,7 +226,10 @@ impl Ladder {
             }
             Event::NodeFinished { node, fault, .. } => {
                 self.nodes.remove(node);
-                self.open.contains(node).then(|| (node.clone(), What::Ended { fault: fault.clone() }))
+                // Also a step about whose fault nothing could be done.
+                let step = || nodes.get(node).is_some_and(|known| known.recovery.is_some());
+                let told = self.open.contains(node) || (fault.is_some() && step());
+                told.then(|| (node.clone(), What::Ended { fault: fault.clone() }))
             }
             _ => None,
         }

@@ -12,7 +12,7 @@ use selvedge_adapters::tools::{
     Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Permissions, ToolError,
 };
 use selvedge_dialects::Diagnostic;
-use selvedge_dialects::compile::{Document, ToolSource};
+use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
 use selvedge_dialects::{Dialect, Means, steps};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{
@@ -153,11 +153,17 @@ pub(crate) fn isolation() -> Isolation {
     }
 }
 
-/// The errors of tool files that are left out: of those that `names` names, or of all.
-pub(crate) fn broken(catalogue: &Catalogue, names: Option<&[&str]>) -> Vec<Diagnostic> {
-    let named = |name: &str| names.is_none_or(|names| names.contains(&name));
-    let broken = catalogue.broken().iter().filter(|(name, _)| named(name));
-    broken.map(|(_, error)| tool_diagnostic(error.clone())).collect()
+/// The errors of tool files that are left out.
+pub(crate) fn broken(catalogue: &Catalogue) -> Vec<Diagnostic> {
+    let broken = catalogue.broken().values().filter(|error| error.file.is_some());
+    broken.map(|error| tool_diagnostic(error.clone())).collect()
+}
+
+/// Why a name means no tool, where that is in no file of its own: it is told where a document has the name.
+pub(crate) fn trouble(catalogue: &Catalogue, name: &str) -> Option<NameTrouble> {
+    let error = catalogue.broken().get(name).filter(|error| error.file.is_none())?;
+    let ToolError { rule, message, help, .. } = error.clone();
+    Some(NameTrouble { rule, message, help })
 }
 
 /// Whether a name means a built-in tool, which declares nothing: its calls are allowed or denied one by one.
@@ -211,6 +217,10 @@ impl ToolSource for Known<'_> {
 
     fn available(&self) -> Vec<String> {
         available(self.0)
+    }
+
+    fn trouble(&self, name: &str) -> Option<NameTrouble> {
+        trouble(self.0, name)
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
 use crate::steps::{self, Means, StepsDoc};
-use crate::{Diagnostics, DocumentLimits, Finding, Source, json};
+use crate::{Diagnostics, DocumentLimits, Finding, Source, Span, json};
 use selvedge_engine::{Budget, Graph, ToolDef};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -20,6 +20,28 @@ pub trait ToolSource {
     /// The names of those that a model may choose from where it may choose among all (D-17, D-21).
     fn available(&self) -> Vec<String> {
         self.names()
+    }
+    /// Why a name means no tool, where that is known better than that there is none.
+    fn trouble(&self, _name: &str) -> Option<NameTrouble> {
+        None
+    }
+}
+
+/// Why a name means no tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameTrouble {
+    /// The rule that is broken.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it; may be empty.
+    pub help: String,
+}
+
+impl NameTrouble {
+    /// The finding about a place that has the name.
+    pub(crate) fn at(self, span: Span) -> Finding {
+        Finding::error(self.rule, "tool", span, self.message).help(self.help)
     }
 }
 

@@ -148,18 +148,18 @@ pub fn recognise<'n, 's>(
 fn does_not_fit(root: &Node<'_>, forced: Dialect, found: Option<Dialect>) -> Finding {
     let wanted = forced.name();
     let message = match found {
-        Some(found) => format!("this is no {wanted} document: it looks like one of dialect {}", found.name()),
-        None => format!("this is no {wanted} document"),
+        Some(found) => format!("this is no document of dialect {wanted}: it looks like one of {}", found.name()),
+        None => format!("this is no document of dialect {wanted}"),
     };
     let help = match found {
         Some(found) => {
             format!(
-                "a {wanted} document has {}; leave `--dialect` out, or give {}",
+                "a document of dialect {wanted} has {}; leave `--dialect` out, or give {}",
                 forced.marks(),
                 found.name()
             )
         }
-        None => format!("a {wanted} document has {}", forced.marks()),
+        None => format!("a document of dialect {wanted} has {}", forced.marks()),
     };
     Finding::error("C-11", "dialect-mismatch", root.span.opening(), message).help(help)
 }

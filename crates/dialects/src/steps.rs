@@ -28,6 +28,9 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// The source of tools that come with the program: no document and no folder brings them.
+const BUILT_IN: &str = "built-in";
+
 /// The model roles that a task can't do without: that of the planner, if it has no steps (C-08, D-21).
 pub fn models(document: &StepsDoc) -> Vec<Arc<str>> {
     if document.steps.is_some() { Vec::new() } else { vec![PLANNER.into()] }
@@ -88,7 +91,10 @@ pub fn compile(
     let model = model && recovery.model != Some(false);
     let lowering = Lowering { task: &document.task.value, recovery, model, context: &context };
     match planned {
-        true => drop(graph.nodes.push(lowering.planned(graph.tools.len())?)),
+        true => {
+            let given = graph.tools.values().filter(|tool| &*tool.source != BUILT_IN);
+            graph.nodes.push(lowering.planned(given.count())?);
+        }
         false => {
             let tail = lowering.tail(steps).map(|tail| graph.share(tail));
             for step in steps {

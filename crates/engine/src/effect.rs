@@ -242,16 +242,25 @@ pub struct Failure {
     /// The provider's Retry-After, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether it is known that nothing was asked for: a tool that was not called is none that ran (C-02).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsent: bool,
 }
 
 impl Failure {
     /// A failure that trying again does not mend.
     pub fn permanent(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { fault: Fault::new(kind, message), transient: false, retry_after_ms: None }
+        Self { fault: Fault::new(kind, message), transient: false, retry_after_ms: None, unsent: false }
     }
     /// A failure that may pass.
     pub fn transient(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { fault: Fault::new(kind, message), transient: true, retry_after_ms: None }
+        Self { fault: Fault::new(kind, message), transient: true, retry_after_ms: None, unsent: false }
+    }
+    /// The same, of a tool that was not called.
+    #[must_use]
+    pub fn unsent(mut self) -> Self {
+        self.unsent = true;
+        self
     }
 }
 

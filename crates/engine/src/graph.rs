@@ -163,6 +163,7 @@ pub enum Guard {
 /// What a leaf does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "made once a graph; most leaves are calls and requests")]
 pub enum Act {
     /// Creates the flow's thread from a slice of another (P-03, P-06).
     Open {
@@ -221,7 +222,7 @@ pub enum Act {
         /// Constant members of the arguments.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         context: serde_json::Map<String, Value>,
-        /// How often it may be refused before [`Guard::Exhausted`] holds.
+        /// How many lists of steps may be refused, with the last of which [`Guard::Exhausted`] holds: one more than go back.
         tries: u32,
     },
     /// Puts the compiled nodes in the place of this node and all later ones (D-20).
@@ -253,6 +254,10 @@ pub struct Infer {
     /// The shape a reply without calls must have (E-33).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<ReplySchema>,
+    /// A later leaf finds out what the reply is worth, and sends it back with its reasons ([`Act::Compile`]): it is not
+    /// held against the schema here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
     /// Sampling settings.
     #[serde(default)]
     pub settings: ModelSettings,

@@ -288,6 +288,38 @@ fn a_write_in_flight_in_the_source_asks() {
     );
 }
 
+/// E-05, E-22, P-21: a write that was in flight was one, whatever its tool says of itself by the time of a resume.
+#[test]
+fn a_write_in_flight_whose_tool_became_a_read_asks() {
+    for effects in [Effects::Pure, Effects::Read, Effects::Idempotent, Effects::Write] {
+        let nodes = graph(vec![tool("w", "write", json!({})), tool("p", "pure", json!({}))]);
+        let mut run = Run::new(&nodes);
+        assert_eq!(run.sent(0), ["w/call/1/1"]);
+        let changed =
+            ToolDef { version: "2".into(), effects: Some(effects), ..(*nodes.tools["write"]).clone() };
+        run.give(Input::Resume(vec![changed.clone()]));
+        assert_eq!(run.state.status(), RunStatus::Waiting, "{effects:?}");
+        assert_eq!(run.sent(0).len(), 1, "{effects:?}: nothing is sent before somebody says so");
+        let ask = run.state.asks().keys().next().unwrap().clone();
+        run.give(Input::Answer(ask, json!("yes")));
+        assert_eq!(run.state.pending().len(), 1, "{effects:?}");
+        run.answer(|_| gives(json!("done")));
+        assert_eq!(run.state.status(), RunStatus::Completed, "{effects:?}");
+    }
+}
+
+/// C-02: a tool that was not called is none that ran.
+#[test]
+fn calls_that_were_not_made_are_not_counted() {
+    let failure = Failure::permanent(FaultKind::DefinitionChanged, "it was not called");
+    for (failure, calls) in [(failure.clone(), 1), (failure.unsent(), 0)] {
+        let mut run = Run::new(&graph(vec![tool("r", "read", json!({}))]));
+        run.answer(|_| Outcome::Failed(failure.clone()));
+        assert_eq!(run.state.status(), RunStatus::Failed);
+        assert_eq!(run.state.usage().tool_calls, calls);
+    }
+}
+
 /// E-29: the write of a node that the new document lacks, or has elsewhere, is not done again without asking.
 #[test]
 fn a_write_that_moved_to_another_node_asks() {

@@ -51,6 +51,6 @@ mod stop;
 
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use journal::{Journal, usage};
-pub use load::{Count, LoadError, Loaded, Reading, graph_of, load, past};
+pub use load::{Count, LoadError, Loaded, Reading, graph_of, load, past, recorded};
 pub use ports::{CallContext, Delta, Model, Pending, Tools, Watch};
 pub use stop::Stop;

@@ -4,6 +4,7 @@ use crate::ahead::ahead;
 use crate::ports::Model;
 use selvedge_engine::{EffectId, Event, Graph, Input, ModelRequest, Past, Record, Request, State};
 use selvedge_store::{Entry, RunInfo, Store, StoreError};
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -45,8 +46,21 @@ pub fn graph_of(store: &Store, info: &RunInfo) -> Result<Arc<Graph>, LoadError> 
 
 fn graph_at(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, LoadError> {
     let bytes = store.get_blob(hash.parse()?)?;
-    let graph = serde_json::from_slice(&bytes);
+    let graph = recorded(&bytes);
     Ok(Arc::new(graph.map_err(|error| unreadable(run, "its compiled graph", &error.to_string()))?))
+}
+
+/// Reads JSON that a run has written: as deep as values and graphs are, with what is around them. How deep values are
+/// was limited when they came (`json_nesting`, E-28).
+///
+/// # Errors
+/// If it is not what was expected.
+pub fn recorded<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    reader.disable_recursion_limit();
+    let value = T::deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }
 
 fn unreadable(run: &str, what: &str, cause: &str) -> LoadError {
@@ -165,7 +179,7 @@ pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Past>, LoadErro
 }
 
 fn parsed(run: &str, entry: &Entry) -> Result<Event, LoadError> {
-    serde_json::from_str(&entry.json)
+    recorded(entry.json.as_bytes())
         .map_err(|error| unreadable(run, &format!("event {}", entry.n), &error.to_string()))
 }
 

@@ -317,6 +317,7 @@ impl<'p> Sim<'p> {
                 fault: Fault::new(kind(broken.kind), broken.message),
                 transient: broken.transient,
                 retry_after_ms: broken.retry_after_ms,
+                unsent: false,
             }),
         })
     }

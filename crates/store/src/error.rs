@@ -185,6 +185,21 @@ impl StoreError {
         )
     }
 
+    /// The same trouble with a file as another one's.
+    pub(crate) fn of(mut self, file: &Path) -> Self {
+        if let Self::Damaged { path, .. }
+        | Self::Newer { path, .. }
+        | Self::Missing { path }
+        | Self::ReadOnly { path, .. }
+        | Self::Full { path, .. }
+        | Self::Locked { path, .. }
+        | Self::Io { path, .. } = &mut self
+        {
+            *path = file.to_owned();
+        }
+        self
+    }
+
     /// An operating-system error at `path`, sorted into our kinds.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         let (path, why) = (path.to_owned(), error.to_string());

@@ -1,7 +1,10 @@
 //! Opening connections: the one that writes, and those that read.
 //!
 //! SQLite's own locks are POSIX record locks, which a process loses when it closes *any* descriptor of the file.
-//! So nothing in this crate opens `selvedge.db` (or its `-shm`) other than through SQLite, except to create it.
+//! So nothing in this crate opens `selvedge.db` (or its `-shm`) other than through SQLite.
+//!
+//! The file comes into being whole, under another name, and gets its own by one renaming: whoever finds it finds a
+//! database of ours, and one that is empty or cut off is damaged (C-03), not new.
 
 use std::fs;
 use std::io;
@@ -23,7 +26,10 @@ const LOG_BYTES: u32 = 32 * 1024 * 1024;
 /// Prepared statements kept a connection; more than the crate has.
 const STATEMENTS: usize = 48;
 
-/// Creating the file must not overlap with another open of it in this process (see the module's note on locks).
+/// The smallest page of SQLite, and so the smallest file that is a database.
+const SMALLEST: u64 = 512;
+
+/// One thread of this process creates the file: temporary names differ between processes.
 static CREATE: Mutex<()> = Mutex::new(());
 
 /// Opens the database for writing: creates folder and file if needed and brings the format up to date.
@@ -31,11 +37,13 @@ pub(crate) fn write(dir: &Path, migrations: &[&str]) -> Result<Connection, Store
     let _creating = CREATE.lock().unwrap_or_else(PoisonError::into_inner);
     fs::create_dir_all(dir).map_err(|error| StoreError::from_io(dir, &error))?;
     let db = dir.join(DB_FILE);
-    create_private(&db).map_err(|error| StoreError::from_io(&db, &error))?;
+    if !is_there(&db)? {
+        create(dir, &db, migrations)?;
+    }
     let deadline = Instant::now() + BUSY;
     loop {
-        match try_write(&db, migrations) {
-            // Switching a new file to write-ahead logging does not wait for a process that does the same.
+        match try_write(&db, migrations, false) {
+            // Bringing an older file up to date does not always wait for a process that does the same.
             Err(StoreError::Locked { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -44,7 +52,74 @@ pub(crate) fn write(dir: &Path, migrations: &[&str]) -> Result<Connection, Store
     }
 }
 
-fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
+/// Whether there is a database. SQLite would take a file that is shorter than a page for a new database, and remove
+/// the log that belongs to it: so that is looked at first.
+fn is_there(db: &Path) -> Result<bool, StoreError> {
+    match fs::metadata(db) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(error) => Err(StoreError::from_io(db, &error)),
+        Ok(meta) if meta.is_file() && meta.len() < SMALLEST => Err(cut_off(db, meta.len())),
+        Ok(_) => Ok(true),
+    }
+}
+
+fn cut_off(db: &Path, bytes: u64) -> StoreError {
+    let why = format!("it has {bytes} bytes, which is no database: it was cut off or overwritten");
+    StoreError::Damaged { path: db.to_owned(), why }
+}
+
+/// Makes the database under another name and gives it its own, unless another process was first.
+fn create(dir: &Path, db: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let temporary = dir.join(format!(".{DB_FILE}-new-{}", std::process::id()));
+    let io = |error: &io::Error| StoreError::from_io(db, error);
+    // A process that had this number may have died over it.
+    let remove = || {
+        for end in ["", "-wal", "-shm", "-journal"] {
+            let mut name = temporary.as_os_str().to_owned();
+            name.push(end);
+            // Most of them were never there.
+            let _ = fs::remove_file(name);
+        }
+    };
+    remove();
+    let made = (|| {
+        create_private(&temporary).map_err(|error| io(&error))?;
+        // The last connection to be closed brings everything from the log into the file.
+        try_write(&temporary, migrations, true)?
+            .close()
+            .map_err(|(_, error)| StoreError::from_sqlite(db, &error))?;
+        match name_new(&temporary, db) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            named => named.map_err(|error| io(&error))?,
+        }
+        // The name must outlive a power cut like what is written under it (E-04); a system that can't do this for
+        // folders does it unasked.
+        let _ = fs::File::open(dir).and_then(|folder| folder.sync_all());
+        Ok(())
+    })();
+    remove();
+    // The one that was made is not the one that the user knows.
+    made.map_err(|error: StoreError| error.of(db))
+}
+
+/// Gives a file a name that nobody has.
+fn name_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(error) if error == rustix::io::Errno::EXIST => return Err(error.into()),
+            // File systems that can't: a second link does the same where there are links.
+            Err(_) => {}
+        }
+    }
+    fs::hard_link(from, to)
+}
+
+fn try_write(db: &Path, migrations: &[&str], new: bool) -> Result<Connection, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(db, flags).map_err(sql)?;
@@ -55,7 +130,10 @@ fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
         return Err(StoreError::ReadOnly { path: db.to_owned(), why });
     }
     // Before anything is written: a newer format, damage or another program's file stays as it is.
-    schema::version(&conn, db, u32::try_from(migrations.len()).unwrap_or(u32::MAX))?;
+    let found = schema::version(&conn, db, u32::try_from(migrations.len()).unwrap_or(u32::MAX))?;
+    if found == 0 && !new {
+        return Err(empty(db));
+    }
     conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
     conn.pragma_update(None, "synchronous", "full").map_err(sql)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(sql)?;
@@ -66,12 +144,8 @@ fn try_write(db: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
 /// Opens the database for reading.
 pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
     let db = dir.join(DB_FILE);
-    match fs::metadata(&db) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Err(StoreError::Missing { path: db });
-        }
-        Err(error) => return Err(StoreError::from_io(&db, &error)),
-        Ok(_) => {}
+    if !is_there(&db)? {
+        return Err(StoreError::Missing { path: db });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let first = Connection::open_with_flags(&db, flags).and_then(|conn| probe(&conn).map(|()| conn));
@@ -89,13 +163,17 @@ pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
     let newest = u32::try_from(schema::MIGRATIONS.len()).unwrap_or(u32::MAX);
     match schema::version(&conn, &db, newest)? {
         found if found == newest => Ok(conn),
-        // Created, and nothing written since.
-        0 => Err(StoreError::Missing { path: db }),
+        0 => Err(empty(&db)),
         found => {
             let why = format!("its format {found} must first be brought to format {newest}");
             Err(StoreError::ReadOnly { path: db, why })
         }
     }
+}
+
+fn empty(db: &Path) -> StoreError {
+    let why = "it is empty: what was in it is gone".to_owned();
+    StoreError::Damaged { path: db.to_owned(), why }
 }
 
 /// Opens a database that lives in memory and is gone with its connection.
@@ -146,14 +224,11 @@ fn immutable_uri(db: &Path) -> String {
 }
 
 /// Creates the file for this user alone: journals hold whole conversations. SQLite gives its helper files the
-/// same rights. A file that is there is not touched.
+/// same rights.
 fn create_private(db: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(db) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
+    options.open(db).map(drop)
 }

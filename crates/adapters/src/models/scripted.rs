@@ -111,14 +111,14 @@ impl Scripted {
                 let cause = json!({"status": status, "body": message, "url": self.file});
                 let fault = Fault::new(FaultKind::ProviderError, words).because(cause);
                 let transient = matches!(status, 408 | 409 | 429 | 500..=599);
-                Err(Failure { fault, transient, retry_after_ms: None })
+                Err(Failure { fault, transient, retry_after_ms: None, unsent: false })
             }
             Reply::Fails(kind) => {
                 let words = format!("{} answered with the fault {}", self.file, kind.name());
                 let cause = json!({"status": null, "url": self.file});
                 let fault = Fault::new(*kind, words).because(cause);
                 let transient = matches!(kind, FaultKind::Timeout | FaultKind::ProviderError);
-                Err(Failure { fault, transient, retry_after_ms: None })
+                Err(Failure { fault, transient, retry_after_ms: None, unsent: false })
             }
         }
     }

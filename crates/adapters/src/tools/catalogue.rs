@@ -18,7 +18,8 @@ use crate::tools::mcp::{Call, McpServer, Pinned, Servers, Wanted};
 use crate::tools::permissions::{Permissions, Reach};
 use crate::tools::process::Policy;
 use crate::tools::python::PythonTool;
-use crate::tools::python::tool::{Workshop, files_of, load};
+use crate::tools::python::load::{files_of, load};
+use crate::tools::python::tool::Workshop;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use selvedge_engine::graph::INTERNAL;
@@ -172,9 +173,10 @@ impl Catalogue {
     /// Every folder and command tool that is wrong, and every name that two tools of one rank have: exit 2.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
-        let reach = Reach::new(&workspace, &config.permissions);
+        let reach = Reach::new(&workspace, &config.permissions).without(&config.hidden);
         let http = Http::new();
-        let servers = Servers::new(config.mcp.clone(), &config.limits, &http, &config.progress);
+        let launcher = config.isolation.launcher();
+        let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);
         let bench = Bench::new(reach, &config, workspace.clone(), http);
         let workshop = Workshop::new(&config, workspace);
         let (require_isolation, internal) = (config.require_isolation, config.internal.clone());
@@ -289,6 +291,14 @@ impl Catalogue {
         let broken = names.iter().filter_map(|name| self.0.broken.get(*name).cloned());
         let mut errors: Vec<_> = broken.chain(refused.filter_map(|name| self.refusal(name))).collect();
         errors.extend(self.unconfined(names).await);
+        // What keeps a server from starting is said once, not for each of its tools.
+        let mut said = Vec::new();
+        errors.retain(|error| {
+            !said.contains(error) && {
+                said.push(error.clone());
+                true
+            }
+        });
         if !errors.is_empty() {
             return Err(CatalogueErrors(errors));
         }
@@ -399,9 +409,11 @@ impl Inner {
                     "the version of the tool `{name}` that this run uses ({}) is no longer there; the present one is another",
                     request.tool.version
                 ),
-            )),
+            )
+            .unsent()),
             None => {
-                Err(Failure::permanent(FaultKind::UnknownTool, format!("there is no tool `{name}` any more")))
+                let message = format!("there is no tool `{name}` any more");
+                Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
             }
         }
     }
@@ -470,7 +482,8 @@ impl Gathered {
 
     /// A file that is wrong stops nobody who does not use it; what is wrong with the machine stops all.
     fn left_out(&mut self, error: ToolError) {
-        let stem = error.file.as_ref().and_then(|file| file.file_stem()?.to_str().map(Arc::<str>::from));
+        let stem = error.file.as_ref().and_then(|file| file.file_stem());
+        let stem = stem.map(|stem| Arc::<str>::from(stem.to_string_lossy().as_ref()));
         let (Some(name), ErrorClass::Document) = (stem, error.class) else { return self.errors.push(error) };
         let message = format!("the tool file is left out: {error}");
         self.warnings.push(Warning { code: "tool-left-out".into(), message, node: None });

@@ -2,8 +2,9 @@
 
 use crate::tools::diag::ToolError;
 use crate::tools::failures::{crashed, over_limit, tool_failure};
+use crate::tools::json;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{End, Launch, Policy, Scratch, clean_variables, run};
+use crate::tools::process::{End, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path};
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
@@ -116,30 +117,30 @@ impl CommandTool {
         let (program, args) = self.command.split_first().ok_or_else(|| {
             Failure::permanent(FaultKind::ExecutionFailure, format!("the tool `{name}` has an empty command"))
         })?;
-        let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        let unusable = |why: String| {
+            let message = format!("the command of `{name}`, `{program}`, cannot be started: {why}");
+            tool_failure("subprocess_execution_error", message)
+        };
+        let (program, folder) = found(dir, program).map_err(unusable)?;
         let launch = Launch {
-            program: dir_relative(dir, program),
+            program,
             args: args.iter().map(Into::into).collect(),
-            environment: clean_variables(search_path, scratch.path(), &request.effect.0),
+            environment: clean_variables(search_path(folder.as_deref()), scratch.path(), &request.effect.0),
             cwd: dir.to_owned(),
             stdin: request.args.to_string().into_bytes(),
             timeout,
             output_bytes: limits.tool_output_bytes,
             stderr_is_output: false,
+            bound: true,
             ends_with_stdout: false,
             policy: place.policy,
             // The user's own program, which may need anything of the user's: limits hold, and a clean environment.
             confined: None,
             watch: place.watch,
         };
-        let finished = run(launch).await.map_err(|e| {
-            tool_failure(
-                "subprocess_execution_error",
-                format!("the command of `{name}`, `{program}`, cannot be started: {e}"),
-            )
-        })?;
+        let finished = run(launch).await.map_err(|e| unusable(e.to_string()))?;
         match finished.end {
-            End::Exited(0) | End::Dismissed => output(name, finished.stdout),
+            End::Exited(0) | End::Dismissed => output(name, finished.stdout, limits),
             End::TooMuchOutput => Err(over_limit(name, limits)),
             _ => Err(crashed(name, &finished, timeout)),
         }
@@ -151,10 +152,47 @@ pub(crate) fn dir_relative(dir: &Path, program: &str) -> PathBuf {
     if program.contains('/') { dir.join(program) } else { PathBuf::from(program) }
 }
 
+/// The program of a command. A bare name is looked up on the user's search path, as the user's shell does it; what
+/// runs is told nothing of that path but the folder of its own program, where its interpreter may be as well.
+fn found(dir: &Path, program: &str) -> Result<(PathBuf, Option<PathBuf>), String> {
+    if program.contains('/') {
+        let path = dir_relative(dir, program);
+        return match runs(&path) {
+            Some(true) => Ok((path, None)),
+            Some(false) => Err(format!("{} is no program that may be run", path.display())),
+            None => Err(format!("there is no {}", path.display())),
+        };
+    }
+    let users = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&users).chain(std::env::split_paths(SEARCH_PATH));
+    let mut refused = None;
+    for folder in folders.filter(|folder| folder.is_absolute()) {
+        let path = folder.join(program);
+        match runs(&path) {
+            Some(true) => return Ok((path, Some(folder))),
+            Some(false) => refused = refused.or(Some(path)),
+            None => {}
+        }
+    }
+    Err(match refused {
+        Some(path) => format!("{} is no program that may be run", path.display()),
+        None => "there is no such program on PATH".to_owned(),
+    })
+}
+
+/// Whether a place is a program; `None` if nothing is there.
+fn runs(path: &Path) -> Option<bool> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some(meta.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
 /// JSON if it parses, else the text as it is.
-fn output(name: &str, bytes: Vec<u8>) -> Result<Value, Failure> {
-    if let Ok(value) = serde_json::from_slice(&bytes) {
-        return Ok(value);
+fn output(name: &str, bytes: Vec<u8>, limits: &ToolLimits) -> Result<Value, Failure> {
+    match json::read_exactly(&bytes, limits.json_nesting) {
+        Ok(value) => return Ok(value),
+        // What is no JSON may be anything, also brackets without end.
+        Err(json::Unread::Wrong(_)) => {}
+        Err(unread) => return Err(unread.failure(name, limits)),
     }
     String::from_utf8(bytes).map(Value::String).map_err(|_| {
         tool_failure("parsing_tool_error", format!("the output of `{name}` is neither JSON nor UTF-8 text"))

@@ -23,6 +23,10 @@ pub struct ToolError {
     pub file: Option<PathBuf>,
     /// The line in that file, counted from 1, if known.
     pub line: Option<u32>,
+    /// The column in that line, in characters from 1, if known.
+    pub column: Option<u32>,
+    /// The text of that line, if known.
+    pub shown: Option<String>,
     /// What is wrong and why.
     pub message: String,
     /// What to do about it; may be empty.
@@ -33,7 +37,7 @@ impl ToolError {
     /// A wrong tool, document or call (exit 2).
     pub fn document(rule: &'static str, message: impl Into<String>) -> Self {
         let class = ErrorClass::Document;
-        Self { class, rule, file: None, line: None, message: message.into(), help: String::new() }
+        Self { class, rule, file: None, line: None, column: None, shown: None, message: message.into(), help: String::new() }
     }
     /// Something this machine lacks or refuses (exit 4).
     pub fn environment(rule: &'static str, message: impl Into<String>) -> Self {
@@ -46,6 +50,22 @@ impl ToolError {
         self.line = line;
         self
     }
+    /// The same error at a column of its line, if known.
+    #[must_use]
+    pub fn column(mut self, column: Option<u32>) -> Self {
+        self.column = self.line.and(column);
+        self
+    }
+    /// The same error with the text of its line, which is one of `text` (C-04).
+    #[must_use]
+    pub fn showing(mut self, text: &[u8]) -> Self {
+        let nth = |line: u32| text.split(|byte| *byte == b'\n').nth((line as usize).checked_sub(1)?);
+        let line = self.line.and_then(nth).map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
+        // A byte-order mark takes no column.
+        let line = line.map(|line| line.trim_start_matches('\u{feff}').to_owned());
+        self.shown = line.filter(|line| !line.is_empty());
+        self
+    }
     /// The same error with what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -56,10 +76,11 @@ impl ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
-            (Some(file), None) => write!(f, "{}: ", file.display())?,
-            (None, _) => {}
+        match (&self.file, self.line, self.column) {
+            (Some(file), Some(line), Some(column)) => write!(f, "{}:{line}:{column}: ", file.display())?,
+            (Some(file), Some(line), None) => write!(f, "{}:{line}: ", file.display())?,
+            (Some(file), None, _) => write!(f, "{}: ", file.display())?,
+            (None, ..) => {}
         }
         write!(f, "error[{}]: {}", self.rule, self.message)?;
         if self.help.is_empty() { Ok(()) } else { write!(f, " ({})", self.help) }

@@ -16,7 +16,7 @@ pub(crate) fn failure(kind: FaultKind, class: &str, message: String, more: Map<S
     error.insert("message".into(), message.as_str().into());
     error.extend(more);
     let fault = Fault::new(kind, message).because(json!({ "error": error }));
-    Failure { fault, transient: false, retry_after_ms: None }
+    Failure { fault, transient: false, retry_after_ms: None, unsent: false }
 }
 
 /// The tool ran, or should have run, and failed.
@@ -34,9 +34,14 @@ pub(crate) fn denied(message: impl Into<String>) -> Failure {
     Failure::permanent(FaultKind::Denied, message)
 }
 
+/// Where the time that a call may take is set (E-12).
+pub(crate) const TIMEOUT_SETTING: &str =
+    "`timeout` of the step, the node or the tool, else `tool_timeout_s` in [limits]";
+
 /// The time limit was reached and the process group killed; transient (D-17).
 pub(crate) fn timed_out(tool: &str, timeout: Duration) -> Failure {
-    let message = format!("the tool `{tool}` took longer than its {} s and was ended", timeout.as_secs_f64());
+    let seconds = timeout.as_secs_f64();
+    let message = format!("the tool `{tool}` took longer than its {seconds} s and was ended ({TIMEOUT_SETTING})");
     let mut failed = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
     failed.transient = true;
     failed

@@ -5,7 +5,8 @@
 use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::{CatalogueErrors, ToolError};
 use crate::tools::python::Metadata;
-use crate::tools::python::tool::{Workshop, load};
+use crate::tools::python::load::load;
+use crate::tools::python::tool::Workshop;
 use crate::tools::store::{keep, sha256};
 use futures_util::StreamExt;
 use serde_json::Value;

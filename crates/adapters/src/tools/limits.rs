@@ -9,6 +9,9 @@ pub struct ToolLimits {
     pub tool_timeout_s: f64,
     /// `tool_output_bytes`: bytes of one output, also the largest file that `read_file` reads.
     pub tool_output_bytes: u64,
+    /// `json_nesting`: the most objects and arrays of an output inside each other; no more than 1,000, which can be
+    /// walked.
+    pub json_nesting: usize,
     /// Address space of a tool's process in bytes; `None` leaves it alone.
     pub memory_bytes: Option<u64>,
     /// Processes and threads that a tool may have at a time, where it is isolated; `None` leaves it alone.
@@ -24,6 +27,7 @@ impl Default for ToolLimits {
         Self {
             tool_timeout_s: 120.0,
             tool_output_bytes: 16 << 20,
+            json_nesting: 128,
             memory_bytes: Some(8 << 30),
             processes: Some(512),
             file_bytes: Some(1 << 30),

@@ -11,6 +11,7 @@ pub mod command;
 pub mod diag;
 mod failures;
 pub mod isolation;
+mod json;
 pub mod library;
 pub mod limits;
 pub mod mcp;

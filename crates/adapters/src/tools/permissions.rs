@@ -4,6 +4,15 @@ use crate::tools::diag::ToolError;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+/// What is Selvedge's own in a state folder: hidden from tools even where the folder itself was granted.
+pub(crate) const OURS: [&str; 6] =
+    ["cache", "locks", "selvedge.db", "selvedge.db-wal", "selvedge.db-shm", "selvedge.db-journal"];
+
+/// Whether a place in a state folder is one of these, or in one.
+pub(crate) fn is_ours(state: &Path, real: &Path) -> bool {
+    OURS.iter().any(|name| real.starts_with(state.join(name)))
+}
+
 /// What the user allowed: `--allow-read`, `--allow-write`, `--allow-network`, or `[tools]` in the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
@@ -41,9 +50,11 @@ impl Permissions {
         }
         let allowed = roots(&self.allow_write, workspace);
         for path in &declared.write_paths {
-            let inside =
-                settle(&workspace.join(path)).is_some_and(|p| allowed.iter().any(|root| p.starts_with(root)));
-            if !inside {
+            let real = settle(&workspace.join(path));
+            if real.as_deref().is_some_and(is_system) {
+                return Err(whole_system(tool, path));
+            }
+            if !real.is_some_and(|p| allowed.iter().any(|root| p.starts_with(root))) {
                 what.push(format!("`write_paths: [\"{}\"]`", path.display()));
                 // An option of the command line starts elsewhere than a declaration: it is shown in full.
                 options.push(format!("`--allow-write {}`", workspace.join(path).display()));
@@ -73,6 +84,7 @@ pub struct Reach {
     base: PathBuf,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
 }
 
 impl Reach {
@@ -80,7 +92,15 @@ impl Reach {
     pub fn new(workspace: &Path, permissions: &Permissions) -> Self {
         let mut read = roots(&[workspace.to_owned()], workspace);
         read.extend(roots(&permissions.allow_read, workspace));
-        Self { base: workspace.to_owned(), read, write: roots(&permissions.allow_write, workspace) }
+        let write = roots(&permissions.allow_write, workspace);
+        Self { base: workspace.to_owned(), read, write, hidden: Vec::new() }
+    }
+
+    /// The same without these folders, wherever they lie in what may be reached: the state folder.
+    #[must_use]
+    pub fn without(self, hidden: &[PathBuf]) -> Self {
+        let hidden = hidden.iter().filter_map(|path| settle(path)).collect();
+        Self { hidden, ..self }
     }
 
     /// Whether writing is allowed anywhere.
@@ -100,7 +120,7 @@ impl Reach {
         };
         let real = settle(&self.base.join(path)).ok_or_else(outside)?;
         if !self.is_readable(&real) {
-            return Err(outside());
+            return Err(self.kept_back(path, &real).unwrap_or_else(outside));
         }
         match std::fs::metadata(&real) {
             Ok(_) => Ok(real),
@@ -110,7 +130,18 @@ impl Reach {
 
     /// Whether a path without links is inside what may be read.
     pub fn is_readable(&self, real: &Path) -> bool {
-        self.read.iter().any(|root| real.starts_with(root))
+        self.is_granted(&self.read, real)
+    }
+
+    /// Whether one of these grants holds for a path without links. In a folder that is hidden, only grants of that
+    /// folder or of what is in it hold, and none for what is ours.
+    fn is_granted(&self, roots: &[PathBuf], real: &Path) -> bool {
+        let hidden = self.hidden.iter().find(|hidden| real.starts_with(hidden));
+        if hidden.is_some_and(|hidden| is_ours(hidden, real)) {
+            return false;
+        }
+        let within = |root: &Path| hidden.is_none_or(|hidden| root.starts_with(hidden));
+        roots.iter().any(|root| real.starts_with(root) && within(root))
     }
 
     /// The real place of a file that is to be written, whether it exists or not, inside what may be written.
@@ -124,7 +155,20 @@ impl Reach {
             ))
         };
         let real = settle(&self.base.join(path)).ok_or_else(outside)?;
-        if self.write.iter().any(|root| real.starts_with(root)) { Ok(real) } else { Err(outside()) }
+        if self.is_granted(&self.write, &real) {
+            return Ok(real);
+        }
+        Err(self.kept_back(path, &real).unwrap_or_else(outside))
+    }
+
+    /// The refusal of a place in the state folder, wherever that lies in what was granted.
+    fn kept_back(&self, path: &str, real: &Path) -> Option<Refusal> {
+        let hidden = self.hidden.iter().any(|hidden| real.starts_with(hidden));
+        hidden.then(|| {
+            Refusal::Outside(format!(
+                "`{path}` is in the state folder, which tools neither read nor write, whatever is allowed around it"
+            ))
+        })
     }
 
     /// A path as the caller would write it: relative to the document's folder when it is inside.
@@ -141,6 +185,19 @@ pub(crate) fn reason(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "the system denies access".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Whether a place is the system as a whole, or made by the kernel: no sandbox has it, so that it can't be granted.
+pub(crate) fn is_system(real: &Path) -> bool {
+    real == Path::new("/") || ["/proc", "/dev"].iter().any(|own| real.starts_with(own))
+}
+
+fn whole_system(tool: &str, path: &Path) -> ToolError {
+    let message = format!(
+        "the tool `{tool}` declares `write_paths: [\"{}\"]`, which is the system itself: nobody can allow that",
+        path.display()
+    );
+    ToolError::document("A-20", message).help("declare the folders that it writes")
 }
 
 fn roots(paths: &[PathBuf], workspace: &Path) -> Vec<PathBuf> {

@@ -6,6 +6,7 @@
 
 mod attend;
 mod collect;
+pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
 mod scratch;
@@ -18,7 +19,7 @@ pub(crate) use attend::{Pipes, Talk, attend};
 pub(crate) use owner::give_back;
 use rustix::process::Pid;
 pub use scratch::Scratch;
-pub(crate) use scratch::scratch_root;
+pub(crate) use scratch::{Own, scratch_root, sweep};
 use selvedge_runtime::ports::Watch;
 use std::ffi::OsString;
 use std::io;
@@ -102,6 +103,8 @@ pub struct Launch {
     pub output_bytes: u64,
     /// Whether stderr is output too; otherwise only its end is kept, for diagnostics.
     pub stderr_is_output: bool,
+    /// Whether it is ended if this process is killed. What is confined is anyway; else only what may take long should.
+    pub bound: bool,
     /// Whether the end of stdout is the end of the answer, after which the process is soon ended.
     pub ends_with_stdout: bool,
     /// What it may reach.
@@ -124,6 +127,7 @@ impl Launch {
             timeout: Duration::from_secs(60),
             output_bytes: 64 << 20,
             stderr_is_output: false,
+            bound: false,
             ends_with_stdout: false,
             policy: Policy::default(),
             confined: None,
@@ -182,6 +186,7 @@ impl Finished {
 pub async fn run(launch: Launch) -> io::Result<Finished> {
     let (mut child, victim, start) = spawn(&launch).await?;
     let mut guard = Guard(Some(victim));
+    let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
     }
@@ -312,6 +317,21 @@ fn ended(status: ExitStatus) -> End {
         (None, Some(signal)) => End::Signalled(signal),
         (None, None) => End::Exited(-1),
     }
+}
+
+/// Where a tool's process finds programs: the user's own search path says things about the user.
+pub(crate) const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A search path with a folder ahead of the usual ones.
+pub(crate) fn search_path(first: Option<&Path>) -> OsString {
+    let usual = || std::env::split_paths(SEARCH_PATH);
+    let mut path = OsString::new();
+    if let Some(first) = first.filter(|first| first.is_absolute() && !usual().any(|folder| folder == **first)) {
+        path.push(first);
+        path.push(":");
+    }
+    path.push(SEARCH_PATH);
+    path
 }
 
 /// The variables of a tool's process: a search path, its scratch folder as home, and nothing inherited.

@@ -81,8 +81,9 @@ async fn servers_that_do_not_start() {
     for (server, words) in [
         (absent, &["`s`", "no `no-such-npx` on PATH", "install"][..]),
         (hanging, &["`s`", "was not ready within 0.9 s", "thinking", "start_timeout_s"]),
-        (exiting, &["`s`", "exit code 3", "no licence for [redacted]"]),
+        (exiting, &["`s`", "exit code 3", "starting no licence for [redacted]"]),
         (unset, &["`s`", "MY_TOKEN is not set"]),
+        (place.server("from_the_future"), &["`s`", "version \"2030-01-01\""]),
         (over_http("s", "http://127.0.0.1:9/mcp"), &["`s`", "can't be reached"]),
         (over_http("s", "ftp://x"), &["`s`", "no http or https address"]),
     ] {
@@ -101,7 +102,8 @@ async fn definitions_that_change() {
     // The news of the change come after the listing.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
-    assert_eq!(failure.fault.kind, FaultKind::DefinitionChanged, "{failure:?}");
+    // C-02: it is none of the tools that ran.
+    assert!(failure.fault.kind == FaultKind::DefinitionChanged && failure.unsent, "{failure:?}");
     assert_eq!(place.noted("called"), 0);
     // In another process, which knows the version from the cache only.
     std::fs::write(place.notes(), "as it was").unwrap();
@@ -175,6 +177,7 @@ async fn servers_that_die_are_started_again() {
     }
     let last = last.unwrap();
     assert!(!last.transient && last.fault.message.contains("not started again"), "{last:?}");
+    assert!(last.unsent, "{last:?}");
     assert_eq!(place.noted("called"), 4);
 }
 
@@ -187,6 +190,7 @@ async fn calls_that_are_never_answered() {
     asked.timeout_s = Some(0.3);
     let failure = run(&catalogue, asked.clone()).await.unwrap_err();
     assert!(failure.fault.kind == FaultKind::Timeout && failure.transient, "{failure:?}");
+    assert!(!failure.unsent, "{failure:?}");
     until("the server is told", || place.noted("cancelled") == 1).await;
     asked.timeout_s = None;
     let context = CallContext { run: "r".into(), watch: None };
@@ -254,6 +258,40 @@ async fn nothing_is_left_behind() {
         let gone = || std::fs::read_to_string(&child).map_or(true, |stat| stat.contains(") Z "));
         until("the server's child is gone", gone).await;
     }
+}
+
+/// E-13: a server that is closed is told first what calls are given up, whether or not somebody still waits for them.
+#[tokio::test]
+async fn calls_are_cancelled_before_a_server_is_closed() {
+    for waits in [true, false] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server("never")], &["s__echo"]).await;
+        let context = CallContext { run: "r".into(), watch: None };
+        let asked = request(&catalogue, "s__echo", json!({}));
+        let mut call = Some(Box::pin(catalogue.call(asked, context)));
+        let under_way = tokio::time::timeout(Duration::from_millis(500), call.as_mut().unwrap()).await;
+        assert!(under_way.is_err() && place.noted("called") == 1);
+        if !waits {
+            call = None;
+        }
+        catalogue.close().await;
+        assert_eq!(place.noted("cancelled"), 1, "somebody waits: {waits}");
+        drop(call);
+    }
+}
+
+/// C-06: a key that a server repeats in a definition is not taken over.
+#[tokio::test]
+async fn definitions_hold_no_keys() {
+    let place = Place::new();
+    let mut server = place.server("tells_keys");
+    server.secrets = vec![Secret::new("key-0123456789")];
+    if let Reached::Command { env, .. } = &mut server.reached {
+        env.insert("LICENCE_KEY".into(), Hidden("key-0123456789".into()));
+    }
+    let catalogue = place.catalogue(vec![server], &["s__echo"]).await;
+    assert_eq!(&*catalogue.def("s__echo").unwrap().description, "Uses [redacted].");
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"));
 }
 
 /// A server that is let go may end by itself.

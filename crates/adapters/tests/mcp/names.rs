@@ -88,3 +88,28 @@ async fn servers_that_fail_stop_only_who_needs_them() {
     let catalogue = Catalogue::load(place.config(servers(), &["echo"])).await.unwrap();
     assert_eq!(catalogue.def("echo").map(|def| Arc::clone(&def.source)).as_deref(), Some("mcp:b"));
 }
+
+/// Two servers can come to the same full name: who writes it has to be asked.
+#[tokio::test]
+async fn full_names_can_be_of_two() {
+    let place = Place::new();
+    let servers = || vec![place.named("a", "text__one"), place.named("a__text", "one")];
+    let errors = place.refused(servers(), &["a__text__one"]).await;
+    assert_eq!(errors.class(), ErrorClass::Document);
+    assert!(errors.to_string().contains("`text__one` of `a` and `one` of `a__text`"), "{errors}");
+    place.catalogue(servers(), &["one"]).await;
+}
+
+/// What would pass for right until it counts is said: effects of no tool, names that providers refuse.
+#[tokio::test]
+async fn slips_of_the_pen_are_told() {
+    let place = Place::new();
+    let mut server = place.named("b", "one");
+    server.effects.by_tool.insert("onne".into(), selvedge_engine::Effects::Read);
+    server.effects.by_tool.insert("one".into(), selvedge_engine::Effects::Read);
+    let catalogue = place.catalogue(vec![server], &["b__one"]).await;
+    let said: Vec<&str> = catalogue.warnings().iter().map(|warning| &*warning.message).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said.iter().any(|line| line.contains("names `onne`")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("`b__a.b`")), "{said:?}");
+}

@@ -4,6 +4,7 @@ use super::{Arena, attack, machine_has, without, world};
 use crate::tools_common::call;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::Layer::{Identity, Landlock, Limits, Namespaces, Seccomp};
+use selvedge_engine::FaultKind;
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -170,4 +171,74 @@ async fn root_is_given_up() {
     // Only CAP_DAC_READ_SEARCH, in a namespace of its own.
     assert_eq!(line("CapEff:"), "0000000000000004");
     assert_ne!(held["status"], Value::Null);
+}
+
+/// Built-ins are not confined by the system: they keep from the state folder by themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn built_ins_keep_out_of_the_state_folder() {
+    let world = world();
+    world.write("document/.selvedge/cache/tools/a.py", "canary");
+    std::os::unix::fs::symlink(".selvedge/selvedge.db", world.path("document/link")).unwrap();
+    let mut config = world.config();
+    config.hidden = vec![world.path("document/../document/.selvedge")];
+    config.permissions.allow_write = vec![".".into(), ".selvedge/selvedge.db".into()];
+    config.permissions.allow_read = vec![".selvedge/cache".into()];
+    let tools = Catalogue::load(config).await.unwrap();
+    for path in
+        [".selvedge/selvedge.db", "sub/../.selvedge/selvedge.db", "link", ".selvedge/cache/tools/a.py"]
+    {
+        let read = call(&tools, "read_file", json!({"path": path})).await.unwrap_err();
+        assert_eq!(read.fault.kind, FaultKind::Denied, "{path}: {read:?}");
+        let write = call(&tools, "write_file", json!({"path": path, "content": "x"})).await.unwrap_err();
+        assert_eq!(write.fault.kind, FaultKind::Denied, "{path}: {write:?}");
+    }
+    let new = call(&tools, "write_file", json!({"path": ".selvedge/new", "content": "x"})).await;
+    assert_eq!(new.unwrap_err().fault.kind, FaultKind::Denied);
+    let listed = call(&tools, "list_files", json!({"path": ".selvedge"})).await;
+    assert_eq!(listed.unwrap_err().fault.kind, FaultKind::Denied);
+    for glob in ["**/*", ".selvedge/*", "*"] {
+        let listed =
+            call(&tools, "list_files", json!({"path": ".", "glob": glob})).await.unwrap().to_string();
+        assert!(!listed.contains("selvedge") && !listed.contains("link"), "{glob}: {listed}");
+    }
+    assert_eq!(std::fs::read_to_string(world.path("document/.selvedge/selvedge.db")).unwrap(), "canary");
+    call(&tools, "write_file", json!({"path": "sub/new", "content": "x"})).await.unwrap();
+}
+
+/// A tool writes all of what it declares and may, also where the document lies in it, and what is not there yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_granted_for_writing_can_be_written() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    let root = world.path("").canonicalize().unwrap();
+    let body = "def run(i):
+    for path in i.text.split():
+        open(path, 'w').write('w')
+    return sorted(os.listdir('.selvedge'))";
+    world.tool("around", &format!(", 'write_paths': [{root:?}]"), body);
+    world.tool("missing", ", 'write_paths': ['no/new.txt', 'no2/sub']", body);
+    world.tool("system", ", 'write_paths': ['/']", body);
+    for off in [&[][..], &[Landlock]] {
+        let mut config = world.config();
+        config.isolation = crate::tools_common::isolation().without(off);
+        config.hidden = vec![world.path("document/.selvedge")];
+        config.permissions.allow_write = vec![root.clone(), "/".into()];
+        let tools = Catalogue::load(config).await.unwrap();
+        tools.prepare(&["around", "missing"]).await.unwrap();
+        let inside = call(&tools, "around", json!({"text": "written ../other/written sub/written"})).await;
+        assert_eq!(inside.unwrap(), json!([]), "the state folder is empty");
+        assert!(call(&tools, "around", json!({"text": ".selvedge/selvedge.db"})).await.is_err());
+        call(&tools, "missing", json!({"text": "no/new.txt no2/sub/x"})).await.unwrap();
+        assert!(call(&tools, "missing", json!({"text": "no/other.txt"})).await.is_err());
+        let refused = tools.prepare(&["system"]).await.unwrap_err().to_string();
+        assert!(refused.contains("`write_paths: [\"/\"]`, which is the system itself"), "{refused}");
+        for path in ["document/written", "other/written", "document/sub/written", "document/no2/sub/x"] {
+            assert_eq!(std::fs::read_to_string(world.path(path)).unwrap(), "w", "{path}");
+        }
+        std::fs::remove_dir_all(world.path("document/no")).unwrap();
+        std::fs::remove_dir_all(world.path("document/no2")).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(world.path("document/.selvedge/selvedge.db")).unwrap(), "canary");
 }

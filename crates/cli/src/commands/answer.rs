@@ -6,6 +6,7 @@ use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::output::ask_kind;
 use crate::places;
 use crate::secrets;
@@ -45,7 +46,7 @@ fn input(args: &AnswerArgs, state: &State) -> Result<Input, Failure> {
         (AskKind::Approve, _) => {
             let message = format!("the ask {} wants yes or no, not {:?}", args.ask, args.value);
             return Err(Failure::usage("C-13", "bad-answer", &message)
-                .help(&format!("selvedge answer {} {} yes|no", args.run, args.ask)));
+                .help(&command(&["answer", &args.run, &args.ask, "yes|no"])));
         }
         _ => Value::from(args.value.as_str()),
     };

@@ -10,7 +10,7 @@ use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::ui::Ui;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolError};
-use selvedge_dialects::compile::{self, ToolSource};
+use selvedge_dialects::compile::{self, NameTrouble, ToolSource};
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{
@@ -131,6 +131,10 @@ impl<'c> Check<'c> {
 fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
     let lacking = names.iter().any(|name| !catalogue.contains(name));
     for (name, error) in catalogue.broken() {
+        // It is told where the document has the name.
+        if error.file.is_none() && names.contains(name) {
+            continue;
+        }
         let mut finding = tool_diagnostic(error.clone());
         if !lacking && !names.contains(name) {
             finding.severity = Severity::Warning;
@@ -214,9 +218,9 @@ pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result
         None => None,
         Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
             let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
-            let message =
-                format!("`--dialect`: {name:?} is no dialect; the dialects are {}", names.join(", "));
-            Failure::usage("C-11", "unknown-dialect", &message)
+            let message = format!("`--dialect`: {name:?} is no dialect");
+            let help = format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
+            Failure::usage("C-11", "unknown-dialect", &message).help(&help)
         })?),
     };
     Ok(Choice { dialect, plan })
@@ -255,5 +259,9 @@ impl ToolSource for Sketch<'_> {
 
     fn available(&self) -> Vec<String> {
         setup::available(self.0)
+    }
+
+    fn trouble(&self, name: &str) -> Option<NameTrouble> {
+        setup::trouble(self.0, name)
     }
 }

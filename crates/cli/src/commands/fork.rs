@@ -10,6 +10,7 @@ use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::look::of_fork;
 use crate::models::{self, Models};
 use crate::places;
@@ -156,7 +157,7 @@ impl Source {
         let (run, last) = (self.run(), self.events);
         let message = format!("run {run} has {last} events: there is no event {at}");
         Err(Failure::usage("C-13", "unknown-event", &message)
-            .help(&format!("--at takes 1 to {last}; selvedge show {run} --events lists them")))
+            .help(&format!("--at takes 1 to {last}; {} lists them", command(&["show", run, "--events"]))))
     }
 
     /// What a fork with another document needs.

@@ -20,6 +20,7 @@ pub(crate) fn main() -> Exit {
     let (exit, ui) = match Cli::try_parse() {
         Ok(cli) => {
             let Common { json, quiet, verbose, .. } = cli.common;
+            crate::hints::state_dir(cli.common.state_dir.as_deref());
             let ui = Ui::new(json, quiet, verbose);
             (done(cli, &ui), ui)
         }

@@ -16,12 +16,15 @@ use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::library::LIBRARY;
 use selvedge_engine::graph::Act;
-use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef};
+use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef, Warning};
 use selvedge_runtime::{Loaded, graph_of, load};
 use selvedge_store::{DriverLock, RunInfo, Store};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The warning of a run whose folder of tools has vanished.
+const TOOLS_GONE: &str = "tools-gone";
 
 /// Goes on with a run.
 pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
@@ -83,7 +86,7 @@ impl Held {
         let Some(entry) = self.store.journal(&self.run, last.max(1))?.next().transpose()? else {
             return Ok(false);
         };
-        let event: Option<Event> = serde_json::from_str(&entry.json).ok();
+        let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
         Ok(matches!(event, Some(Event::Poisoned { .. })))
     }
 }
@@ -112,6 +115,9 @@ pub(crate) fn go_on(
     let inputs = [changes(exec, &ui)?, inputs].concat();
     let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    if exec.tools.is_empty() {
+        leave_out_vanished(&mut chosen, &mut config, &ui);
+    }
     block_on(0, async {
         let signals = Signals::listen(&ui);
         let (stored_script, stored_hash) = (chosen.script.clone(), chosen.script_hash.clone());
@@ -167,6 +173,27 @@ pub(crate) fn go_on(
         catalogue.close().await;
         Ok(exit)
     })?
+}
+
+/// A run goes on with the texts that it has pinned: a folder of tools that is no longer there stops it no more than a
+/// file that is not.
+fn leave_out_vanished(chosen: &mut Chosen, config: &mut Config, ui: &Ui) {
+    let mut gone = Vec::new();
+    for folders in [&mut chosen.tools, &mut config.tool_dirs] {
+        let (kept, vanished) = std::mem::take(folders).into_iter().partition(|folder| folder.exists());
+        *folders = kept;
+        gone.extend::<Vec<PathBuf>>(vanished);
+    }
+    // A run may be resumed many times.
+    chosen.warnings.retain(|warning| &*warning.code != TOOLS_GONE);
+    for folder in gone {
+        let message = format!(
+            "the folder of tools {} is no longer there: the run goes on with the tools as it began with them",
+            folder.display()
+        );
+        ui.note(&format!("{}: {message}", ui.paint("1;33", "warning")));
+        chosen.warnings.push(Warning { code: TOOLS_GONE.into(), message, node: None });
+    }
 }
 
 /// What changes first: caps that are given replace the run's (E-20). The order of nodes was fixed when it began.

@@ -17,7 +17,7 @@ use crate::setup::{self, Known, block_on};
 use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::Http;
-use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::{Catalogue, ErrorClass, ToolError};
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::diagnostic::shown;
 use selvedge_dialects::{Diagnostics, Dialect, Finding, Means, Severity, Source};
@@ -150,8 +150,8 @@ pub(super) async fn prepare(
     };
     // A tool that is not there may be the one whose file is wrong.
     let lacking = names.iter().any(|name| !catalogue.contains(name));
-    let compiled = compiled
-        .map_err(|failure| if lacking { failure.and(setup::broken(&catalogue, None)) } else { failure })?;
+    let compiled =
+        compiled.map_err(|failure| if lacking { failure.and(setup::broken(&catalogue)) } else { failure })?;
     let (models, roles) = find_models(&read, &mut means, chosen, config, ui).await?;
     catalogue.prepare(&names).await?;
     if means.model || !roles.is_empty() && read.document.dialect() == Dialect::Steps {
@@ -275,6 +275,11 @@ impl Read {
 /// their calls are denied one by one.
 fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
     let mut broken: Vec<_> = names.iter().filter_map(|name| catalogue.broken().get(*name).cloned()).collect();
+    // Those that are wrong in the document are told at their places by the compiler (C-04).
+    let placed = |error: &ToolError| error.file.is_none() && error.class == ErrorClass::Document;
+    if broken.iter().any(placed) {
+        broken.retain(|error| error.file.is_some());
+    }
     // A server that does not start is told once, not for each of its tools.
     broken.dedup_by(|a, b| a.message == b.message);
     if !broken.is_empty() {

@@ -96,7 +96,7 @@ fn page(report: &Report) -> Page {
             Verdict::Missing => ("missing", CYAN),
             Verdict::Broken => ("broken", RED),
         };
-        page.labelled(&format!("{word:<9}{}", check.check), style, INDENT.max(9 + 11), &check.message, 12);
+        page.labelled(&format!("{word:<9}{}", check.check), style, INDENT.max(9 + 13), &check.message, 12);
         if !check.help.is_empty() {
             page.labelled("", "", INDENT, &format!("→ {}", check.help), 12);
         }

@@ -76,7 +76,8 @@ pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failu
 fn object(found: &Found, entry: &Entry) -> Result<Value, Failure> {
     let unreadable =
         |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-    let mut fields: Map<String, Value> = serde_json::from_str(&entry.json).map_err(unreadable)?;
+    let mut fields: Map<String, Value> =
+        selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
     let kind = fields.shift_remove("kind");
     let effect = fields.shift_remove("effect");
     let node = fields.shift_remove("node").filter(|node| node.as_str() != Some(""));
@@ -121,7 +122,7 @@ impl Row {
     fn new(found: &Found, entry: &Entry, began: i64) -> Result<Self, Failure> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-        let event: Event = serde_json::from_str(&entry.json).map_err(unreadable)?;
+        let event: Event = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let (node, text) = told(entry.n, &event);
         let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));

@@ -10,6 +10,7 @@ use super::{Found, events, guarded};
 use crate::args::Common;
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::output::Report;
 use crate::ui::Ui;
 use selvedge_engine::State;
@@ -32,8 +33,10 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         let of = found.store.last_event(found.run())?;
         if at > of {
             let message = format!("run {} has {of} events: there is no event {at}", found.run());
-            return Err(Failure::usage("C-15", "unknown-event", &message)
-                .help(&format!("--at takes 1 to {of}; selvedge show {} --events lists them", found.run())));
+            return Err(Failure::usage("C-15", "unknown-event", &message).help(&format!(
+                "--at takes 1 to {of}; {} lists them",
+                command(&["show", found.run(), "--events"])
+            )));
         }
     }
     if args.events {

@@ -1,6 +1,7 @@
 //! The rungs of the ladder in words, for people, and as JSON.
 
 use super::{Rung, Spent, What};
+use crate::hints::command;
 use crate::look::time;
 use crate::progress::seconds;
 use crate::ui::one_line;
@@ -161,8 +162,10 @@ pub(crate) fn digest(rungs: &[Rung], run: &str) -> Vec<String> {
             (what, None) => nodes.push((&rung.node, vec![what])),
         }
     }
-    // A task that was planned has not failed, and the plan has been told.
-    nodes.retain(|(_, whats)| !whats.iter().all(|what| matches!(what, What::Planned { .. })));
+    // A task that was planned has not failed, and the plan has been told; so has a fault about which nothing was done.
+    nodes.retain(|(_, whats)| {
+        !whats.iter().all(|what| matches!(what, What::Planned { .. } | What::Ended { fault: Some(_) }))
+    });
     let mut lines: Vec<String> =
         nodes.iter().take(NODES).map(|(node, whats)| format!("{node}: {}", of_node(whats))).collect();
     if !skipped.is_empty() {
@@ -171,7 +174,7 @@ pub(crate) fn digest(rungs: &[Rung], run: &str) -> Vec<String> {
         lines.push(format!("skipped, because they may depend on what failed: {listed}{more}"));
     }
     if nodes.len() > NODES {
-        lines.push(format!("… {} more nodes: selvedge explain {run}", nodes.len() - NODES));
+        lines.push(format!("… {} more nodes: {}", nodes.len() - NODES, command(&["explain", run])));
     }
     lines
 }

@@ -103,7 +103,9 @@ fn a_broken_tool_file_stops_only_who_names_it() {
     place.plan("names.json", json!([calls("a", "broken", json!({}))]));
     for command in [&["run", "names.json", "--script", "script.yaml"][..], &["check", "names.json"]] {
         let done = place.run(&[command, &["--tools", "tools"]].concat()).exits(2);
-        assert!(done.stderr.contains("broken.py:1:1: error[A-08]"), "{done:#?}");
+        assert!(done.stderr.contains("broken.py:1:5: error[A-08]"), "{done:#?}");
+        // C-04: the line itself, marked at the place.
+        assert!(done.stderr.contains("    1 | def (\n      |     ^"), "{done:#?}");
     }
     // A name that is nowhere: it may be what a broken file would have brought.
     place.plan("other.json", json!([calls("a", "elsewhere", json!({}))]));

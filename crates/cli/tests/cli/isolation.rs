@@ -1,7 +1,7 @@
 //! Isolation through the binary: what tools get of this environment, what is said where a layer is missing, and what may be
 //! done without permission (A-20, A-22, C-06, E-22).
 
-use crate::support::{Done, Place, calls, finish, says};
+use crate::support::{Done, Place, calls, finish, says, wait_for};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -319,4 +319,33 @@ fn check_says_what_a_tool_declares_and_may_not() {
     assert!(found["file"].as_str().unwrap().ends_with("tools/looks.py"), "{found}");
     let refused = done(shared(&place, &["run", "plan.json", "--tools", "tools", "--json"])).exits(2).error();
     assert_eq!((&refused["rule"], &refused["message"]), (&json!("A-20"), &found["message"]));
+}
+
+/// E-13: a command tool is not isolated, and ends all the same with a Selvedge that is killed, with what it started.
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_end_with_a_process_that_is_killed() {
+    let place = Place::new();
+    place.write(
+        "selvedge.toml",
+        "[tools.command.stays]\ndescription = \"d\"\neffects = \"read\"\ninput_schema = {type = \"object\"}\n\
+         command = [\"sh\", \"-c\", \"sleep 600 & echo $$ $! > pids.new; mv pids.new pids; wait\"]\n",
+    );
+    place.plan("plan.json", json!([calls("n", "stays", json!({}))]));
+    let mut run = place.start(&["run", "plan.json"]);
+    let noted = place.work().join("pids");
+    wait_for(&noted);
+    let pids = std::fs::read_to_string(noted).unwrap();
+    run.kill().unwrap();
+    finish(run).exits(-1);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    assert_eq!(pids.split_whitespace().count(), 2);
+    for pid in pids.split_whitespace() {
+        // A process that nobody waits for stays as a zombie where nobody adopts it.
+        let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(Instant::now() < deadline, "process {pid} is left");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

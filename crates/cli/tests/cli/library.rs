@@ -85,6 +85,44 @@ fn a18_a_file_that_vanished_runs_on_as_it_was_and_one_that_changed_is_told() {
     }
 }
 
+/// A-18: a folder that is gone as a whole, at a `resume` and at an `answer`.
+#[test]
+fn a18_a_folder_that_vanished_leaves_the_run_its_tools() {
+    for asks in [false, true] {
+        let place = Place::new();
+        world(&place);
+        if asks {
+            let mut approved = says("b", "B");
+            approved["require_approval"] = json!(true);
+            let calls = |id, n| calls(id, "which", json!({ "n": n }));
+            place.plan("plan.json", json!([calls("a", 1), approved, calls("c", 2)]));
+        }
+        place.write("tools/which.py", &tool("first"));
+        let script = if asks { "good.yaml" } else { "bad.yaml" };
+        let begun = run(
+            &place,
+            &["run", "plan.json", "--tools", "tools", "--script", script, "--run-id", "r", "--json"],
+        );
+        std::fs::remove_dir_all(place.work().join("tools")).unwrap();
+        std::fs::remove_dir_all(place.state().join("cache")).unwrap();
+        let resumed = if asks {
+            let ask = begun.exits(3).json()["asks"][0]["ask"].as_str().unwrap().to_owned();
+            run(&place, &["answer", "r", &ask, "yes", "--json"]).exits(0)
+        } else {
+            begun.exits(1);
+            // A folder that is named now must be there.
+            run(&place, &["resume", "r", "--script", "good.yaml", "--tools", "tools"]).exits(2);
+            run(&place, &["resume", "r", "--script", "good.yaml", "--json"]).exits(0)
+        };
+        assert_eq!(outputs(&resumed), (json!("first"), json!("first")));
+        let warnings = resumed.json()["warnings"].clone();
+        assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+        assert_eq!(warnings[0]["code"], "tools-gone");
+        // A run that begins needs what it names.
+        run(&place, &["run", "plan.json", "--tools", "tools", "--script", script]).exits(2);
+    }
+}
+
 /// Writes a folder of three tools that no library has yet.
 fn fresh(place: &Place, round: usize) {
     for name in NAMES {

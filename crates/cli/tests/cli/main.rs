@@ -21,6 +21,8 @@ mod keys;
 #[cfg(test)]
 mod library;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod net;

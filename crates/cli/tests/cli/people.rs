@@ -1,6 +1,6 @@
 //! Runs that wait for a person: `answer`, `cancel`, and what they print (C-12, C-13, E-21).
 
-use crate::support::{Done, Place, says};
+use crate::support::{Done, Place, calls, says, wait_for};
 use serde_json::json;
 
 /// A run that waits at its second node, and the ask's id.
@@ -74,6 +74,25 @@ fn a_cancelled_run_is_ended_and_cancel_itself_succeeds() {
     assert_eq!(place.run(&["resume", "r", "--json"]).exits(1).json()["status"], "cancelled");
     assert_eq!(place.run(&["cancel", "r", "--json"]).exits(1).json()["status"], "cancelled");
     answer(&place, &ask, &["yes"]).exits(2);
+}
+
+/// C-12: nothing of a run that was killed runs again, and nothing says so.
+#[test]
+fn a_killed_run_that_is_cancelled_runs_nothing_again() {
+    let place = Place::new();
+    place.write(
+        "selvedge.toml",
+        "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"echo . >> began; sleep 20\"]\n\
+         input_schema = {type = \"object\"}\neffects = \"read\"\n",
+    );
+    place.plan("plan.json", json!([calls("a", "slow", json!({}))]));
+    let mut run = place.start(&["run", "plan.json", "--run-id", "r"]);
+    wait_for(&place.work().join("began"));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let done = place.run(&["cancel", "r"]).exits(0);
+    assert!(!done.stderr.contains("again"), "{done:?}");
+    assert_eq!(std::fs::read_to_string(place.work().join("began")).unwrap(), ".\n");
 }
 
 #[test]

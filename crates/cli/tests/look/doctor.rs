@@ -210,5 +210,8 @@ fn recovery_is_told_where_it_is_configured() {
     assert!(line["message"].as_str().unwrap().ends_with("siblings hold, retries 0"), "{line}");
     assert!(check("[limits]\nnodes = 5\n", 0).iter().all(|check| check["check"] != "recovery"));
     let broken = check("[recovery]\nretries = 0.5\n", 4);
-    assert!(broken.iter().any(|check| check["status"] == "broken" && check["check"] == "config"), "{broken:?}");
+    assert!(
+        broken.iter().any(|check| check["status"] == "broken" && check["check"] == "config"),
+        "{broken:?}"
+    );
 }

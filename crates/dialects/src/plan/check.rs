@@ -203,6 +203,10 @@ impl<'p> Check<'p, '_> {
     /// The tool's definition; findings if there is none, or if it does not say what it does to the world.
     fn tool(&mut self, node: &PlanNode, tool: &Spanned<Arc<str>>) -> Option<Arc<ToolDef>> {
         let Some(def) = self.tools.def(&tool.value) else {
+            if let Some(trouble) = self.tools.trouble(&tool.value) {
+                self.diagnostics.push(trouble.at(tool.span));
+                return None;
+            }
             let names = self.tools.names();
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let help = match misspelt(&tool.value, &known) {

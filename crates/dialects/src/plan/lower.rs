@@ -167,6 +167,7 @@ impl NodeLowering<'_> {
         let settings = &node.settings;
         let schema = node.output_schema.as_ref();
         Infer {
+            judged: false,
             model: node.model.as_ref().map(|model| model.value.clone()),
             offer_tools,
             system: None,

@@ -5,6 +5,7 @@
 
 use super::doc::Parameters;
 use crate::json::{Kind, Node, Span};
+use jsonschema::Validator;
 use selvedge_engine::ToolDef;
 use selvedge_engine::template::Template;
 use serde_json::{Map, Value};
@@ -27,9 +28,17 @@ pub(super) struct Refusal {
 }
 
 /// What the tool's schema refuses of a call with these arguments.
-pub(super) fn refusals(def: &ToolDef, parameters: Option<&Parameters>) -> Vec<Refusal> {
-    // A schema that is none refuses nothing here; the call says what is wrong with it.
-    let Ok(validator) = jsonschema::validator_for(&def.input_schema) else { return Vec::new() };
+pub(super) fn refusals(
+    def: &ToolDef,
+    validator: &Validator,
+    parameters: Option<&Parameters>,
+) -> Vec<Refusal> {
+    let template = parameters.and_then(Parameters::template);
+    // Where nothing is escaped, the arguments are held against the schema as they are written.
+    let as_written = template.filter(|all| all.templates().all(|text| text.literal().is_none()));
+    if as_written.is_some_and(|arguments| validator.is_valid(arguments.source())) {
+        return Vec::new();
+    }
     let mut open = Open::default();
     let value = match parameters {
         Some(parameters) => open.value(&parameters.root, &mut String::new()),

@@ -7,8 +7,10 @@ use crate::diagnostic::shown;
 use crate::fields::misspelt;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::{Diagnostics, Finding, Severity, Source};
+use jsonschema::Validator;
 use selvedge_engine::ToolDef;
 use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub(super) fn check<'p>(
         supplied: HashSet::new(),
         unknown: false,
         links: Vec::new(),
+        validators: HashMap::new(),
         told: HashSet::new(),
         for_model: scope.for_model,
         diagnostics,
@@ -60,7 +63,21 @@ pub(super) fn check<'p>(
     check.order();
 }
 
-/// A step that waits for another one, and the place that says so.
+/// Finds the place of something, once there is something to say about it.
+type Place<'a> = &'a dyn Fn() -> Span;
+
+/// The places of all placeholders in arguments without an unfinished one, in their order.
+fn places_of(parameters: &Parameters, document: &str) -> Vec<Span> {
+    let mut places = Vec::new();
+    parameters.root.each_string(&mut |text, literal| {
+        let Ok(template) = Template::parse(text) else { return };
+        let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
+        places.extend(parameters.parts(document, literal, parts));
+    });
+    places
+}
+
+/// A step that waits for another one; if that is a later one, the place that says so and what it says.
 struct Link {
     from: usize,
     to: usize,
@@ -81,6 +98,8 @@ struct Check<'p, 'd> {
     /// Whether an earlier step may bring any name.
     unknown: bool,
     links: Vec<Link>,
+    /// What holds arguments against tools' schemas, by the name of the tool.
+    validators: HashMap<&'p str, Option<Arc<Validator>>>,
     /// Tools whose missing effects were told.
     told: HashSet<Arc<str>>,
     for_model: bool,
@@ -113,6 +132,10 @@ impl<'p> Check<'p, '_> {
     /// The tool's definition; findings if there is none, or if it does not say what it does to the world.
     fn tool(&mut self, step: &Step, tool: &Spanned<Arc<str>>) -> Option<Arc<ToolDef>> {
         let Some(def) = self.tools.def(&tool.value) else {
+            if let Some(trouble) = self.tools.trouble(&tool.value) {
+                self.diagnostics.push(trouble.at(tool.span));
+                return None;
+            }
             let message = format!("there is no tool {}", shown(&tool.value));
             let finding = Finding::error("D-15", "unknown-tool", tool.span, message);
             let names = if self.for_model { self.tools.available() } else { self.tools.names() };
@@ -145,10 +168,13 @@ impl<'p> Check<'p, '_> {
         &mut self,
         def: Option<&ToolDef>,
         parameters: Option<&Parameters>,
-        tool: &Spanned<Arc<str>>,
+        tool: &'p Spanned<Arc<str>>,
     ) {
         let Some(def) = def else { return };
-        for refusal in arguments::refusals(def, parameters) {
+        // A schema that is none refuses nothing here; the call says what is wrong with it.
+        let made = || jsonschema::validator_for(&def.input_schema).ok().map(Arc::new);
+        let Some(validator) = self.validators.entry(&tool.value).or_insert_with(made).clone() else { return };
+        for refusal in arguments::refusals(def, &validator, parameters) {
             let place =
                 parameters.map_or(tool.span, |given| given.place(refusal.place.unwrap_or(given.root.span)));
             let message = format!("tool {} will refuse {}", shown(&def.name), refusal.why);
@@ -163,7 +189,7 @@ impl<'p> Check<'p, '_> {
     /// `depends_on` names a step: one of the list, or one that has run.
     fn depends(&mut self, step: &Step, id: &Spanned<Arc<str>>) {
         match self.ids.get(id.value.as_ref()) {
-            Some(&to) => self.link(step.index, to, id.span, || format!("step {}", shown(&id.value))),
+            Some(&to) => self.link(step.index, to, &|| id.span, || format!("step {}", shown(&id.value))),
             None if self.earlier.contains(id.value.as_ref()) => {}
             None => {
                 let message = format!("there is no step {} to depend on", shown(&id.value));
@@ -187,12 +213,25 @@ impl<'p> Check<'p, '_> {
     }
 
     /// Notes that a step waits for another one of the list; what is wrong with it is told at the end.
-    fn link(&mut self, from: usize, to: usize, place: Span, what: impl FnOnce() -> String) {
-        let what = if to >= from { what() } else { String::new() };
+    fn link(&mut self, from: usize, to: usize, place: Place<'_>, what: impl FnOnce() -> String) {
+        let (place, what) =
+            if to >= from { (place(), what()) } else { (Span { start: 0, end: 0 }, String::new()) };
         self.links.push(Link { from, to, place, what });
     }
 
     fn parameters(&mut self, step: &'p Step, parameters: &'p Parameters) {
+        let text = self.source.text();
+        let Some(template) = parameters.template() else { return self.broken_parameters(step, parameters) };
+        // Found only when there is something to say: in a task that is right nobody asks for them.
+        let places = LazyCell::new(|| places_of(parameters, text));
+        for (at, (_, placeholder)) in template.placeholders().enumerate() {
+            let place = || places.get(at).copied().unwrap_or(parameters.root.span);
+            self.placeholder(Some(step), placeholder, &place);
+        }
+    }
+
+    /// Arguments with at least one placeholder that is unfinished.
+    fn broken_parameters(&mut self, step: &'p Step, parameters: &'p Parameters) {
         let mut texts = Vec::new();
         parameters.root.each_string(&mut |text, span| texts.push((text, span)));
         for (text, literal) in texts {
@@ -206,7 +245,7 @@ impl<'p> Check<'p, '_> {
                     let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
                     let places = parameters.parts(self.source.text(), literal, parts);
                     for (placeholder, place) in template.placeholders().zip(places) {
-                        self.placeholder(Some(step), placeholder, place);
+                        self.placeholder(Some(step), placeholder, &|| place);
                     }
                 }
             }
@@ -224,7 +263,7 @@ impl<'p> Check<'p, '_> {
                 let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
                 let places = places_in_string(self.source.text(), text.span, parts);
                 for (placeholder, place) in template.placeholders().zip(places) {
-                    self.placeholder(step, placeholder, place);
+                    self.placeholder(step, placeholder, &|| place);
                 }
             }
         }
@@ -236,51 +275,51 @@ impl<'p> Check<'p, '_> {
     }
 
     /// `step`: where it stands; `None` is the task, which is said before any step has run.
-    fn placeholder(&mut self, step: Option<&Step>, placeholder: &Placeholder, place: Span) {
+    fn placeholder(&mut self, step: Option<&Step>, placeholder: &Placeholder, place: Place<'_>) {
         let is_step = |id: &str| self.ids.contains_key(id) || self.earlier.contains(id);
         match classify(&placeholder.path, is_step) {
             Root::StepOutput { step: id, .. } => self.output_of(step, id, placeholder, place),
             Root::Inputs { name, .. } => {
                 if self.names.as_ref().is_some_and(|names| !names.contains(name)) {
-                    self.nothing_supplies(placeholder, name, place);
+                    self.nothing_supplies(placeholder, name, place());
                 }
             }
             Root::Metadata { name, .. } => {
                 if !self.may_have(name, step.is_some()) {
-                    self.nothing_supplies(placeholder, name, place);
+                    self.nothing_supplies(placeholder, name, place());
                 }
             }
             Root::Name { name, .. } => {
                 if means_a_step(&placeholder.path) && !self.has(name) {
                     let message =
                         format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
-                    self.unknown_step(name, place, message);
+                    self.unknown_step(name, place(), message);
                 } else if !self.may_have(name, step.is_some()) {
-                    self.nothing_supplies(placeholder, name, place);
+                    self.nothing_supplies(placeholder, name, place());
                 }
             }
         }
     }
 
-    fn output_of(&mut self, step: Option<&Step>, id: &str, placeholder: &Placeholder, place: Span) {
+    fn output_of(&mut self, step: Option<&Step>, id: &str, placeholder: &Placeholder, place: Place<'_>) {
         // D-07: the step's id hides a name of metadata.
         if self.names.as_ref().is_some_and(|names| names.contains(id)) {
             let message = format!("step {} hides the metadata of the same name", shown(id));
-            let finding = Finding::warning("D-07", "hidden-name", place, message);
+            let finding = Finding::warning("D-07", "hidden-name", place(), message);
             self.diagnostics.push(finding.help(format!("write {{{{metadata.{id}}}}} for the metadata")));
         }
         match (self.ids.get(id), step) {
             (Some(_), None) => {
                 let message =
                     format!("{} in the task: no step has run when the task is said", placeholder.raw);
-                let finding = Finding::error("D-15", "later-step", place, message);
+                let finding = Finding::error("D-15", "later-step", place(), message);
                 self.diagnostics.push(finding.help("use metadata or an input there"));
             }
             (Some(&to), Some(step)) => self.link(step.index, to, place, || placeholder.raw.to_string()),
             (None, _) if self.earlier.contains(id) => {}
             (None, _) => {
                 let message = format!("{} names no step: there is no step {}", placeholder.raw, shown(id));
-                self.unknown_step(id, place, message);
+                self.unknown_step(id, place(), message);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::json::{Node, Span, Spanned, offsets_in_string, place_in_string, places_in_string};
 use crate::plan::{Budget, Input, Retry, ToolEffects};
 use crate::{DocumentLimits, Source};
-use selvedge_engine::template::OnMissing;
+use selvedge_engine::template::{JsonTemplate, OnMissing};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ pub struct Parameters {
     pub root: Node<'static>,
     /// The string's text, and where each byte of it is written in the document.
     pub string: Option<Arc<Inner>>,
+    /// The object as a template (D-13); `None` if a placeholder in it is unfinished.
+    template: Option<JsonTemplate>,
 }
 
 /// A JSON document inside a string of another one (`D-12`).
@@ -107,6 +109,17 @@ impl Inner {
 }
 
 impl Parameters {
+    /// Arguments written as an object, or as a string that holds one.
+    pub(super) fn new(root: Node<'static>, string: Option<Arc<Inner>>) -> Self {
+        let template = JsonTemplate::from_value(root.to_value()).ok();
+        Self { root, string, template }
+    }
+
+    /// The arguments as a template, parsed once (D-13); `None` if a placeholder in it is unfinished.
+    pub fn template(&self) -> Option<&JsonTemplate> {
+        self.template.as_ref()
+    }
+
     /// The place in the document of a place in the object.
     pub fn place(&self, span: Span) -> Span {
         self.string.as_ref().map_or(span, |inner| inner.place(span))

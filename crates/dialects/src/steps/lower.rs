@@ -30,10 +30,12 @@ use std::sync::Arc;
 pub(super) const REFLECTION: &str = "reflection";
 /// The role that plans.
 pub(super) const PLANNER: &str = "planner";
+/// The name of the schema of lists of steps (D-23).
+const STEPS: &str = "steps";
 /// How many plans a model may hand in: the first, and three more, for which the diagnostics of the one before go back
 /// to it (D-21).
 const TRIES: u32 = 1 + 3;
-/// From so many tools on, a plan is made in two stages (D-21).
+/// From so many tools on, besides the built-in ones, a plan is made in two stages (D-21).
 const MANY_TOOLS: usize = 10;
 /// The id of the node that plans; no step can have it, as no placeholder can say it.
 const PLAN_NODE: &str = "(plan)";
@@ -75,7 +77,7 @@ impl Lowering<'_> {
         let mut alternatives = Vec::with_capacity(step.alternatives.len());
         for alternative in &step.alternatives {
             let args = match &alternative.parameters {
-                Some(parameters) => Some(JsonTemplate::parse(&parameters.root.to_value()).ok()?),
+                Some(parameters) => Some(parameters.template()?.clone()),
                 None => None,
             };
             alternatives.push(Alternative { tool: alternative.tool.value.clone(), args });
@@ -105,8 +107,10 @@ impl Lowering<'_> {
     }
 
     fn flow_of(&self, step: &Step, tail: Option<TailIx>) -> Option<Flow> {
-        let args = step.parameters.as_ref().map_or_else(empty, |given| given.root.to_value());
-        let args = JsonTemplate::parse(&args).ok()?;
+        let args = match &step.parameters {
+            Some(parameters) => parameters.template()?.clone(),
+            None => JsonTemplate::from_value(empty()).ok()?,
+        };
         let (retry, timeout_s) = (retry(step), step.timeout.as_ref().map(|limit| limit.value.as_secs_f64()));
         let call = Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s });
         let mut leaves = Table::with_capacity(1);
@@ -131,7 +135,8 @@ impl Lowering<'_> {
         }
         let mut drafts: Vec<Draft> = vec![("turn", Act::Turn, self.after_turn())];
         if self.model {
-            drafts.push(("brief", brief(), vec![(Guard::Always, "reflect")]));
+            // A model that can't be told can't decide.
+            drafts.push(("brief", brief(), both_to("decide", "reflect")));
             let reflect = infer(REFLECTION, "reflection", reflection_schema());
             drafts.push(("reflect", reflect, both("decide")));
         }
@@ -165,8 +170,8 @@ impl Lowering<'_> {
     fn replan(&self, drafts: &mut Vec<Draft>) -> Option<()> {
         let facts = vec![Fact::Results, Fact::Metadata, Fact::Tools, Fact::Diagnostics];
         let text = self.with_task(prompts::REPLAN)?;
-        drafts.push(("ask", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
-        drafts.push(("plan", infer(PLANNER, "steps", steps_schema()), both_to("decide", "compile")));
+        drafts.push(("ask", Act::Brief { text, facts }, both_to("decide", "plan")));
+        drafts.push(("plan", infer(PLANNER, STEPS, steps_schema()), both_to("decide", "compile")));
         // Steps that can't be put in the place of this one go back to who decided on them, within his limits.
         self.compile(drafts, "decide", "ask", vec![(Guard::Fault, "decide")]);
         Some(())
@@ -193,7 +198,8 @@ impl Lowering<'_> {
         Template::parse(&format!("{}{}", fixed.source(), self.task)).ok()
     }
 
-    /// A task that a model plans (D-21): one node that makes way for what it has planned.
+    /// A task that a model plans (D-21): one node that makes way for what it has planned. `tools` is how many there are
+    /// besides the built-in ones.
     pub(super) fn planned(&self, tools: usize) -> Option<Node> {
         let mut drafts: Vec<Draft> = Vec::new();
         let many = tools >= MANY_TOOLS;
@@ -210,7 +216,7 @@ impl Lowering<'_> {
         let facts = vec![tools, Fact::Metadata, Fact::Diagnostics];
         let text = self.with_task(prompts::PLAN)?;
         drafts.push(("brief", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
-        let plan = infer(PLANNER, "steps", steps_schema());
+        let plan = infer(PLANNER, STEPS, steps_schema());
         drafts.push(("plan", plan, vec![(Guard::Always, "compile")]));
         self.compile(&mut drafts, OUT, "brief", Vec::new());
         Some(Node {
@@ -269,6 +275,8 @@ fn both_to(fault: &'static str, success: &'static str) -> Vec<(Guard, &'static s
 fn infer(role: &str, name: &str, schema: Value) -> Act {
     Act::Infer(Infer {
         model: Some(role.into()),
+        // D-20, D-21: a list of steps that is none goes back like one that can't be used, with the same limit.
+        judged: name == STEPS,
         schema: Some(ReplySchema { name: name.into(), schema }),
         ..Infer::default()
     })
@@ -288,7 +296,7 @@ fn reflection_schema() -> Value {
             "step": {"type": ["object", "null"]},
             "strategy": {"type": ["string", "null"]},
             "steps": {"type": ["array", "null"], "items": {"type": "object"}},
-            "reason": {"type": "string"},
+            "reason": {"type": ["string", "null"]},
         },
         "required": ["action"],
     })
@@ -305,11 +313,11 @@ fn steps_schema() -> Value {
                     "type": "object",
                     "properties": {
                         "step_id": {"type": ["string", "integer"]},
-                        "step_name": {"type": "string"},
+                        "step_name": {"type": ["string", "null"]},
                         "tool_id": {"type": "string"},
-                        "parameters": {"type": ["object", "string"]},
-                        "depends_on": {"type": "array"},
-                        "alternatives": {"type": "array"},
+                        "parameters": {"type": ["object", "string", "null"]},
+                        "depends_on": {"type": ["array", "null"]},
+                        "alternatives": {"type": ["array", "null"]},
                     },
                 },
             },

@@ -200,7 +200,7 @@ impl Reader<'_> {
     /// `parameters`: an object, or a string that holds one as JSON (`D-12`).
     fn parameters(&mut self, node: &Node<'_>) -> Option<Parameters> {
         match &node.kind {
-            Kind::Object(_) => Some(Parameters { root: node.clone().into_owned(), string: None }),
+            Kind::Object(_) => Some(Parameters::new(node.clone().into_owned(), None)),
             Kind::String(text) => self.parameters_in(text, node.span),
             _ => {
                 let help = "write the arguments by name: {\"name\": value}";
@@ -238,9 +238,7 @@ impl Reader<'_> {
         }
         let root = root.filter(|_| !found.has_errors());
         match root {
-            Some(root) if root.as_object().is_some() => {
-                Some(Parameters { root, string: Some(Arc::new(inner)) })
-            }
+            Some(root) if root.as_object().is_some() => Some(Parameters::new(root, Some(Arc::new(inner)))),
             Some(root) => {
                 let message =
                     format!("the JSON text of `parameters` must be an object, not {}", root.type_in_words());

@@ -32,7 +32,7 @@ pub fn compiler() -> Arc<ToolDef> {
             effects: Some(Effects::Pure),
             // Counts behaviour: what was compiled before is never compiled again.
             version: "selvedge-compile-2".into(),
-            source: "built-in".into(),
+            source: super::BUILT_IN.into(),
             timeout_s: None,
             approval: false,
         })

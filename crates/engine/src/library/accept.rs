@@ -95,6 +95,17 @@ pub enum Command {
         /// Why.
         reason: String,
     },
+    /// A version that a name meant in another library is to be what it was there: any stage after its time.
+    Restore {
+        /// Validated for everybody.
+        version: Arc<str>,
+        /// The name.
+        name: Arc<str>,
+        /// Enhanced, retired or rolled back.
+        stage: Stage,
+        /// Why it became that.
+        reason: String,
+    },
     /// A call is to be kept for tests; one too many, too large or known already is left out without an error.
     Record {
         /// Which version was called.
@@ -226,6 +237,14 @@ impl Library {
                 Ok(vec![Event::Retired { place, version, reason }])
             }
             Command::Rollback { name, to, reason } => self.rollback(name, to, reason),
+            Command::Restore { version, name, stage, reason } => {
+                self.expect(&Place::Library, &version, &[Stage::Validated], "restored")?;
+                if !matches!(stage, Stage::Enhanced | Stage::Retired | Stage::RolledBack) {
+                    let message = format!("a version that was in use can't be {} again", stage.name());
+                    return refused("illegal-transition", message);
+                }
+                Ok(vec![Event::Restored { version, name, stage, reason }])
+            }
             Command::Record { version, call, bytes } => self.record(version, call, bytes),
             Command::Test { version, report } => {
                 self.validated(&version)?;

@@ -66,6 +66,10 @@ impl Library {
                 self.become_(&Place::Library, to, Stage::Public, at, reason);
                 self.put(&Place::Library, Some(Arc::clone(name)), to);
             }
+            Event::Restored { version, name, stage, reason } => {
+                self.become_(&Place::Library, version, *stage, at, reason);
+                self.remember(&Place::Library, name, version);
+            }
             Event::CallRecorded { version, call } => {
                 if let Some(origin) = &call.origin {
                     self.seen.insert((Arc::clone(&origin.run), Arc::clone(&origin.effect)));
@@ -134,12 +138,17 @@ impl Library {
     fn put(&mut self, place: &Place, name: Option<Arc<str>>, version: &Arc<str>) {
         let Some(known) = self.versions.get(version) else { return };
         let name = name.unwrap_or_else(|| Arc::clone(&known.name));
+        self.remember(place, &name, version);
+        self.shelves.entry(place.clone()).or_default().heads.insert(name, Arc::clone(version));
+    }
+
+    /// A name has meant this version.
+    fn remember(&mut self, place: &Place, name: &Arc<str>, version: &Arc<str>) {
         let shelf = self.shelves.entry(place.clone()).or_default();
-        let past = shelf.past.entry(Arc::clone(&name)).or_default();
+        let past = shelf.past.entry(Arc::clone(name)).or_default();
         if !past.contains(version) {
             past.push(Arc::clone(version));
         }
-        shelf.heads.insert(name, Arc::clone(version));
     }
 
     fn take(&mut self, place: &Place, name: &str) -> Option<Arc<str>> {

@@ -265,6 +265,17 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// It comes with what it has been elsewhere: a name has meant it, and means it no more.
+    Restored {
+        /// Which.
+        version: Arc<str>,
+        /// The name.
+        name: Arc<str>,
+        /// What became of it.
+        stage: Stage,
+        /// Why.
+        reason: String,
+    },
     /// A call of it is kept.
     CallRecorded {
         /// Which.
@@ -301,6 +312,7 @@ impl Event {
             Self::Merged { .. } => "merged",
             Self::Retired { .. } => "retired",
             Self::RolledBack { .. } => "rolled_back",
+            Self::Restored { .. } => "restored",
             Self::CallRecorded { .. } => "call_recorded",
             Self::Tested { .. } => "tested",
             Self::Aliased { .. } => "aliased",

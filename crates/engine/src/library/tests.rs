@@ -74,6 +74,39 @@ fn refusal(library: &Library, command: Command, code: &str) {
 }
 
 #[test]
+fn what_a_name_meant_elsewhere_comes_back_as_it_was() {
+    let restore = |n: u8, stage: Stage| Command::Restore {
+        version: hash(n),
+        name: "tool".into(),
+        stage,
+        reason: "better before".into(),
+    };
+    let drafted = |n: u8| vec![draft(Place::Library, n, "tool", &[]), validate(Place::Library, n)];
+    let mut commands = public(1, "other");
+    for (n, stage) in [(2, Stage::RolledBack), (3, Stage::Enhanced)] {
+        commands.extend(drafted(n));
+        commands.push(restore(n, stage));
+    }
+    commands.extend(public(4, "tool"));
+    commands.extend(drafted(5));
+    commands.push(restore(5, Stage::Retired));
+    let library = library(commands);
+    sound(&library);
+    assert_eq!(library.public("tool").map(|known| &known.hash), Some(&hash(4)));
+    assert_eq!(library.past(&Place::Library, "tool"), [2, 3, 4, 5].map(hash));
+    let stages = [2, 3, 4, 5].map(|n| library.version(&hash(n)).unwrap().stage(&Place::Library).unwrap());
+    assert_eq!(stages, [Stage::RolledBack, Stage::Enhanced, Stage::Public, Stage::Retired]);
+    assert_eq!(library.version(&hash(2)).unwrap().shown().reason, "better before");
+    // Nothing that is in use is restored, nor as something in use.
+    assert_eq!(library.accept(restore(4, Stage::Enhanced)).unwrap_err().code, "illegal-transition");
+    let again = library.accept_all(drafted(6).into_iter().chain([restore(6, Stage::Public)]));
+    assert_eq!(again.unwrap_err().code, "illegal-transition");
+    // What was restored can be taken up again.
+    let back = Command::Rollback { name: "tool".into(), to: hash(2), reason: String::new() };
+    assert!(library.accept(back).is_ok());
+}
+
+#[test]
 fn a17_a_tool_goes_from_draft_to_public_and_every_step_is_in_its_history() {
     let mut commands = private("t", 1, "add");
     commands.extend([

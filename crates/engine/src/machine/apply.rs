@@ -28,7 +28,7 @@ impl State {
                 self.status = Status::Ending(End::Cancelled, Some(fault));
             }
             Event::Expired { seconds } => {
-                let message = format!("the run took longer than its limit of {seconds} s (--timeout)");
+                let message = format!("the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout)");
                 self.status = Status::Ending(End::Failed, Some(Fault::new(FaultKind::Timeout, message)));
             }
             Event::BudgetSet { budget } => {
@@ -278,6 +278,10 @@ impl State {
                 call.id = format!("{}.{at}", call_id(&effect)).into();
             }
         }
+        if self.asks_only(node) {
+            // D-17: nobody will answer them.
+            calls.clear();
+        }
         let mut message = Message::text(Role::Assistant, reply.text.as_str());
         message.tool_calls = calls.clone();
         let ix = self.push_message(node, message);
@@ -294,6 +298,12 @@ impl State {
             }
         }
         self.move_on(node);
+    }
+
+    /// Whether the live leaf asks a question without tools on a scratch thread.
+    fn asks_only(&self, node: NodeIx) -> bool {
+        let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return false };
+        matches!(&self.graph.leaf(node, leaf).act, Act::Infer(infer) if self.only_answers(node, infer))
     }
 
     /// Call ids in use where the node stands: on its thread only, since what other threads hold depends on

@@ -105,12 +105,17 @@ impl State {
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.
     pub(crate) fn apply_finished(&mut self, node: NodeIx, fault: Option<Fault>) {
+        if fault.is_some() {
+            self.count_unsent(node);
+        }
         let state = std::mem::replace(&mut self.nodes[node].phase, NodePhase::Waiting(u32::MAX));
         let NodePhase::Running(frame) = state else {
             self.nodes[node].phase = state;
             return;
         };
         let result = fault.is_none().then(|| self.result(node, &frame));
+        // A result is that of one try at least: of a fork's source, if it is none of the run's own.
+        let attempts = (self.tries_of(node, &frame) + self.nodes[node].tries).max(1);
         let def = &self.graph.nodes[node];
         let (failed, on_error) = (fault.is_some(), def.on_error);
         let fatal = failed && on_error == OnError::Fail;
@@ -128,7 +133,7 @@ impl State {
             output: value,
             fault,
             fatal,
-            attempts: frame.attempts + self.nodes[node].tries,
+            attempts,
             publication: frame.published,
             partial: fatal.then(|| own.clone()),
             records: frame.records,

@@ -191,7 +191,7 @@ impl State {
     }
 
     /// D-17: nobody knows what came of a write that timed out or was killed; it is tried again only if the document
-    /// says so.
+    /// says so, and `retry: 0` says that it is not.
     pub(super) fn unknown_write(
         &self,
         node: NodeIx,
@@ -199,17 +199,19 @@ impl State {
         slot: usize,
         outcome: &Outcome,
     ) -> Option<Outcome> {
-        let Outcome::Failed(Failure { fault, transient: true, .. }) = outcome else { return None };
+        let Outcome::Failed(Failure { fault, transient: true, unsent: false, .. }) = outcome else {
+            return None;
+        };
         let slot = self.calls(node)?.slots.get(slot)?;
-        let unsaid = self.retry(node, leaf).max.is_none();
-        (unsaid && self.is_silent(node, leaf) && slot.effects == Effects::Write).then(|| {
+        let once = self.retry(node, leaf).max.unwrap_or(0) == 0;
+        (once && self.is_silent(node, leaf) && slot.effects == Effects::Write).then(|| {
             let message = format!(
-                "nobody knows whether `{}` did its work: {}; a write is tried again only if its step says `retry`",
+                "nobody knows whether `{}` did its work: {}; a write is tried again only if its step says `retry` with a number above 0",
                 slot.call.name, fault.message
             );
             let cause = serde_json::json!({"error": {"type": fault.kind.name(), "message": fault.message}});
             let fault = Fault::new(FaultKind::UnknownOutcome, message).because(cause);
-            Outcome::Failed(Failure { fault, transient: false, retry_after_ms: None })
+            Outcome::Failed(Failure { fault, transient: false, retry_after_ms: None, unsent: false })
         })
     }
 }

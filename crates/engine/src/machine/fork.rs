@@ -29,6 +29,7 @@ impl State {
         self.change_tools(tools);
         // Who fails again may try all of its ways again.
         (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
+        self.unasked = Vec::new();
         self.begin_again(first);
     }
 
@@ -94,6 +95,7 @@ impl State {
     /// What the fork chose for itself. It has used nothing yet.
     fn settle_into(&mut self, fork: &Fork) {
         self.usage = Usage::default();
+        self.unasked = Vec::new();
         self.start.sequential |= fork.sequential;
         self.start.budget = fork.budget.unwrap_or(self.start.budget);
         self.start.models.extend(fork.models.iter().map(|(role, name)| (role.clone(), name.clone())));

@@ -24,6 +24,7 @@ mod scope;
 mod skip;
 mod splice;
 mod state;
+mod tries;
 mod view;
 
 pub use fork::Place;

@@ -86,7 +86,8 @@ impl State {
         }
     }
 
-    /// What is wrong with a reply by the leaf's schema; a reply with calls is not an answer yet.
+    /// What is wrong with a reply by the leaf's schema; a reply with calls is not an answer yet, unless no tools were
+    /// offered (D-17).
     pub(crate) fn schema_refusal(
         &self,
         node: NodeIx,
@@ -94,14 +95,38 @@ impl State {
         infer: &Infer,
         reply: &ModelReply,
     ) -> Option<String> {
-        let schema = infer.schema.as_ref()?;
-        if !reply.calls.is_empty() {
+        if infer.judged {
             return None;
+        }
+        self.unfit(node, leaf, infer, reply)
+    }
+
+    /// The same of any reply, whoever judges it.
+    pub(crate) fn unfit(
+        &self,
+        node: NodeIx,
+        leaf: LeafIx,
+        infer: &Infer,
+        reply: &ModelReply,
+    ) -> Option<String> {
+        let schema = infer.schema.as_ref()?;
+        let calls = !reply.calls.is_empty();
+        if calls && !self.only_answers(node, infer) {
+            return None;
+        }
+        if calls && reply.text.trim().is_empty() {
+            return Some("it calls tools, and there are none to call".to_owned());
         }
         match serde_json::from_str::<Value>(reply.text.trim()) {
             Ok(value) => self.checks.refusal(Owner::Reply(node, leaf), &schema.schema, &value),
             Err(error) => Some(format!("it is not JSON: {error}")),
         }
+    }
+
+    /// Whether the leaf asks a question of which only the answer counts: on a scratch thread, and without tools.
+    pub(crate) fn only_answers(&self, node: NodeIx, infer: &Infer) -> bool {
+        let flow = &self.graph.nodes[node].body;
+        flow.thread.is_none() && (!infer.offer_tools || flow.tools.is_empty())
     }
 
     fn ask_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, attempt: u32) -> Event {
@@ -133,7 +158,8 @@ impl State {
         let over = |what: &str, cap: String, now: String| {
             let said = if cap == "1" { what.trim_end_matches('s') } else { what };
             let message = format!(
-                "the run's budget of {cap} {said} is used up ({now} used); raise --budget {what}=… and resume"
+                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget); \
+                 raise it: resume with --budget {what}=…"
             );
             Some(Fault::new(FaultKind::BudgetExceeded, message))
         };

@@ -71,7 +71,7 @@ impl State {
                 let effects = slot.effects;
                 phase.closed(effects);
                 // Nobody knows about it in a later visit or a fork either.
-                let failure = Failure { fault, transient: false, retry_after_ms: None };
+                let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
                 self.record_call(node, at, Outcome::Failed(failure));
             }
             (_, true) => {
@@ -90,8 +90,10 @@ impl State {
         if pending.model {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
+            // C-02: tools that really ran.
+            let unsent = matches!(outcome, Outcome::Failed(Failure { unsent: true, .. }));
             let own = self.is_internal(pending.node);
-            self.usage.tool_calls += u64::from(!own);
+            self.usage.tool_calls += u64::from(!own && !unsent);
             self.call_completed(pending.node, pending.slot, outcome, jitter);
         }
         self.gate_calls(pending.node);
@@ -164,7 +166,7 @@ impl State {
         {
             if recovers {
                 let fault = unknown_outcome(&slot.call.name);
-                let failure = Failure { fault, transient: false, retry_after_ms: None };
+                let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
                 self.call_completed(pending.node, pending.slot, &Outcome::Failed(failure), 0);
             } else {
                 slot.state = SlotState::Lost(false);
@@ -181,6 +183,7 @@ impl State {
         let act = &self.graph.leaf(node, leaf).act;
         if matches!(act, Act::Infer(_)) {
             self.model_requested(node, leaf, effect.clone());
+            self.count_try(node, leaf, 1);
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
@@ -188,6 +191,7 @@ impl State {
                     self.squash_behind(node);
                 }
                 self.ran_afresh(node, at, effects);
+                self.count_try(node, leaf, 1);
                 self.add_pending(effect.clone(), node, at, 0, effects, false);
             }
         }
@@ -245,7 +249,7 @@ impl State {
                 slot.effect = effect.clone();
                 slot.state = SlotState::Running;
                 let effects = slot.effects;
-                frame.attempts += 1;
+                frame.tries.calls += 1;
                 self.add_pending(effect.clone(), node, at, not_before, effects, false);
             }
             LeafPhase::Enter | LeafPhase::Ask(_) => {}
@@ -256,6 +260,7 @@ impl State {
     pub(super) fn refused(&mut self, effect: &EffectId, fault: &Fault, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
         self.fixed_slot(node, leaf, effect, args);
+        self.count_try(node, leaf, 1);
         if let Some(phase) = self.calls_mut(node)
             && let Some(slot) = phase.slots.get_mut(phase.next)
         {
@@ -280,6 +285,7 @@ impl State {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
                 self.take_pending(effect);
+                self.count_try(node, leaf, tries);
                 self.record_model(node, effect, reply);
                 self.give_model(node, &outcome, 0);
             }
@@ -288,9 +294,7 @@ impl State {
                     if let Some(slot) = self.calls_mut(node).and_then(|phase| phase.slots.get_mut(at)) {
                         slot.attempt = tries;
                     }
-                    if let Some(frame) = self.frame_mut(node) {
-                        frame.attempts += tries - 1;
-                    }
+                    self.count_try(node, leaf, tries);
                     self.call_completed(node, at, &outcome, 0);
                 }
             }

@@ -147,6 +147,11 @@ impl Pool {
             || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
     }
 
+    /// A person has said that a call may run, whatever became of it.
+    pub(crate) fn settle(&mut self, node: NodeIx, call: Key) {
+        self.unknown.remove(&(node, call));
+    }
+
     /// A call runs afresh: what was recorded for it has had its turn.
     pub(crate) fn spend(&mut self, node: NodeIx, key: Key, write: Option<Key>) {
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());

@@ -302,6 +302,13 @@ impl State {
         let (call, compiles) =
             (matches!(act, Act::Call(_) | Act::Try), matches!(act, Act::Compile { .. } | Act::Splice));
         let failed = call.then(|| self.failed_call(node, leaf)).flatten();
+        if matches!(act, Act::Infer(_)) && fault.kind == FaultKind::ProviderError {
+            self.unasked.push(fault.clone());
+        }
+        self.count_unsent(node);
+        if compiles {
+            self.forget_reply(node);
+        }
         let Some(frame) = self.frame_mut(node) else { return };
         let mending = frame.mend();
         if call {
@@ -348,8 +355,6 @@ impl State {
         };
         let Some(frame) = self.frame_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
-            // D-25: one more try of this id.
-            frame.attempts += 1;
             let mending = frame.mend();
             let previous = mending.attempt.take().and_then(|attempt| attempt.args);
             mending.attempt = Some(Attempt {

@@ -53,7 +53,10 @@ impl State {
         let system = system.map(|text| Arc::new(Message::text(Role::System, text)));
         let mut again = Vec::new();
         if let Some((reply, error)) = phase.and_then(|phase| phase.refused.as_ref()) {
-            again.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));
+            // Of a reply that only called tools there is nothing to repeat.
+            if !reply.text.trim().is_empty() {
+                again.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));
+            }
             let text = format!(
                 "The reply does not fit the required JSON Schema: {error}. Answer again with JSON only."
             );

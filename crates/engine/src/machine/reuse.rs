@@ -32,6 +32,12 @@ enum Content {
     Tool(ToolCall, Arc<str>),
 }
 
+impl Recorded {
+    fn is_reply(&self) -> bool {
+        matches!(self.content, Content::Model(..))
+    }
+}
+
 /// What to do about a new call.
 pub(crate) enum Reuse {
     /// Run it.
@@ -52,7 +58,7 @@ impl State {
         let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return };
         let Act::Infer(infer) = &self.graph.leaf(node, leaf).act else { return };
         // A refused reply is none: asked again, the model gets both tries.
-        if self.schema_refusal(node, leaf, infer, reply).is_some() {
+        if self.unfit(node, leaf, infer, reply).is_some() {
             return;
         }
         let model = self.model_of(infer.model.as_ref());
@@ -65,6 +71,20 @@ impl State {
             frame.requests += 1;
             let order = frame.requests;
             frame.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
+        }
+    }
+
+    /// The steps of the last reply can't be used: if it was asked for steps, it is none that may be taken again.
+    pub(crate) fn forget_reply(&mut self, node: NodeIx) {
+        let last = self.frame(node).and_then(|frame| frame.records.iter().rposition(Recorded::is_reply));
+        let leaf = last.and_then(|at| match self.frame(node)?.records.get(at)?.content {
+            Content::Model(leaf, ..) => Some((at, leaf)),
+            Content::Tool(..) => None,
+        });
+        let Some((at, leaf)) = leaf else { return };
+        let judged = matches!(&self.graph.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
+        if let Some(frame) = self.frame_mut(node).filter(|_| judged) {
+            frame.records.remove(at);
         }
     }
 
@@ -104,19 +124,26 @@ impl State {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
-        let write = (effects == Effects::Write).then(|| any_version(&slot.call.name, &slot.call.arguments));
-        self.pool.spend(node, key, write);
+        let call = any_version(&slot.call.name, &slot.call.arguments);
+        self.pool.settle(node, call);
+        self.pool.spend(node, key, (effects == Effects::Write).then_some(call));
     }
 
-    /// Takes a recorded outcome for the request `by`.
+    /// Takes a recorded outcome for the request `by`, and how many tries come with it: none if they count already.
     pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<(Outcome, u32)> {
         let Entry { node, kept, foreign } = self.pool.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
         }
-        // Tries of a visit that was ahead of its turn count with the one that takes the result (D-25).
-        let uncounted = !foreign && kept.turn.0.0 > self.nodes[node].counted;
-        Some((kept.outcome, if uncounted { kept.attempt } else { 1 }))
+        // Tries of a visit that was ahead of its turn count with the one that takes the result (D-25); a fork's own
+        // begin with it.
+        let counted = kept.turn.0.0 <= self.nodes[node].counted;
+        let tries = match (foreign, counted) {
+            (true, _) => 1,
+            (false, true) => 0,
+            (false, false) => kept.attempt,
+        };
+        Some((kept.outcome, tries))
     }
 
     /// The model request that `event`, the next one of the journal, answers with an outcome that the run's source

@@ -44,10 +44,15 @@ impl State {
         frame: &Frame,
         context: &Map<String, Value>,
     ) -> Result<Value, Fault> {
-        let mut reply = self.last_reply(frame).unwrap_or_default();
+        let unfit = |message: &str| {
+            let cause = json!([message]);
+            Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {message}")).because(cause)
+        };
+        let mut reply = self
+            .last_reply(frame)
+            .ok_or_else(|| unfit("the reply is not one JSON object {\"steps\": […]} and nothing else"))?;
         let Some(steps @ Value::Array(_)) = reply.remove("steps") else {
-            let message = "the reply has no list `steps`";
-            return Err(Fault::new(FaultKind::MalformedResponse, message).because(json!([message])));
+            return Err(unfit("the reply has no list `steps`"));
         };
         let mut args = context.clone();
         args.insert("steps".into(), steps);
@@ -167,7 +172,7 @@ impl State {
         let row = &self.nodes[node];
         match &row.phase {
             _ if node.0 > self.retired => (row.tries, row.counted),
-            NodePhase::Running(frame) => (row.tries + frame.attempts, row.visit),
+            NodePhase::Running(frame) => (row.tries + self.tries_of(node, frame), row.visit),
             NodePhase::Done(done) if !done.skipped => (done.attempts, row.visit),
             NodePhase::Waiting(_) | NodePhase::Done(_) => (row.tries, row.counted),
         }

@@ -55,6 +55,8 @@ pub struct State {
     pub(crate) fields: HashMap<Arc<str>, BTreeMap<NodeIx, ()>>,
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<Warning>,
+    /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
+    pub(crate) unasked: Vec<Fault>,
     /// Recorded successes that new requests may take (E-29).
     pub(crate) pool: super::pool::Pool,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
@@ -183,7 +185,7 @@ pub(crate) struct Frame {
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
     pub(crate) fault: Option<Fault>,
     pub(crate) published: Option<Publication>,
-    pub(crate) attempts: u32,
+    pub(crate) tries: Tries,
     pub(crate) records: Vec<super::reuse::Recorded>,
     /// Requests so far: their structural order in this node (E-29).
     pub(crate) requests: u32,
@@ -193,6 +195,17 @@ pub(crate) struct Frame {
     pub(crate) approved: bool,
     /// What it remembers of its recovery, once there is something (D-17).
     pub(crate) mending: Option<Box<super::recovery::Mending>>,
+}
+
+/// Tries of one visit (D-25).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tries {
+    /// Of a node whose calls count: its calls. Of others: those of its tools beyond the first.
+    pub(crate) calls: u32,
+    /// Something took an outcome of a visit that counts already.
+    pub(crate) reused: bool,
+    /// Something was asked for, or refused, or took an outcome that does not count yet.
+    pub(crate) afresh: bool,
 }
 
 /// What a node published (P-18).
@@ -328,6 +341,7 @@ impl State {
             fields: HashMap::new(),
             usage: Usage::default(),
             warnings: Vec::new(),
+            unasked: Vec::new(),
             pool: super::pool::Pool::default(),
             recorder: None,
             graph,
@@ -400,7 +414,7 @@ impl Frame {
             outputs: Vec::new(),
             fault: None,
             published: None,
-            attempts: 1,
+            tries: Tries::default(),
             records: Vec::new(),
             requests: 0,
             exhausted: false,

@@ -99,6 +99,11 @@ impl State {
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
+    /// Why models could not be asked what to do about a fault, so that the ladder decided (D-18), since the run began
+    /// or was resumed; each with its node.
+    pub fn unasked(&self) -> &[Fault] {
+        &self.unasked
+    }
     /// The number of events applied.
     pub fn events(&self) -> u64 {
         self.events

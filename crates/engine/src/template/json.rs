@@ -15,9 +15,12 @@ use super::unresolved::Unresolved;
 
 /// A JSON value, parsed once (D-13): all strings of nested arrays and objects, and object keys, are templates.
 /// Equal when the sources are; serialized as its source. Parsing and resolving recurse as deep as the value is
-/// nested, which its reader limits (`json_nesting`, E-28).
+/// nested, which its reader limits (`json_nesting`, E-28). Cloning shares it.
 #[derive(Debug, Clone)]
-pub struct JsonTemplate {
+pub struct JsonTemplate(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
     source: Value,
     root: Node,
     leaves: Vec<Arc<Leaf>>,
@@ -79,20 +82,36 @@ impl JsonTemplate {
     /// # Errors
     /// [`JsonTemplateError`] for the first unfinished placeholder.
     pub fn parse(value: &Value) -> Result<Self, JsonTemplateError> {
+        Self::from_value(value.clone())
+    }
+
+    /// The same of a value that nobody else needs.
+    ///
+    /// # Errors
+    /// As [`JsonTemplate::parse`].
+    pub fn from_value(source: Value) -> Result<Self, JsonTemplateError> {
         let mut builder = Builder { pointer: String::new(), leaves: Vec::new() };
-        let root = builder.node(value)?;
-        Ok(Self { source: value.clone(), root, leaves: builder.leaves })
+        let root = builder.node(&source)?;
+        Ok(Self(Arc::new(Parsed { source, root, leaves: builder.leaves })))
     }
 
     /// The value it was parsed from.
     pub fn source(&self) -> &Value {
-        &self.source
+        &self.0.source
+    }
+
+    /// The strings and keys that are not their own rendering, in document order (a key before its value).
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.0.leaves.iter().map(|leaf| &leaf.template)
     }
 
     /// All placeholders in document order (a key before its value), each with the JSON pointer of its string or, for
     /// a key, of that member.
     pub fn placeholders(&self) -> impl Iterator<Item = (&str, &Placeholder)> {
-        self.leaves.iter().flat_map(|leaf| leaf.template.placeholders().map(|found| (&*leaf.pointer, found)))
+        self.0
+            .leaves
+            .iter()
+            .flat_map(|leaf| leaf.template.placeholders().map(|found| (&*leaf.pointer, found)))
     }
 
     /// Whether resolving needs no look-up.
@@ -107,7 +126,7 @@ impl JsonTemplate {
     /// As [`JsonTemplate::resolve`].
     pub fn measure(&self, layers: &dyn Layers, missing: OnMissing, most: u64) -> Result<u64, ResolveError> {
         let mut bytes = 0u64;
-        for leaf in &self.leaves {
+        for leaf in &self.0.leaves {
             let left = most.saturating_sub(bytes);
             let measured = leaf.template.measure(layers, missing, left).map_err(|error| leaf.error(error))?;
             bytes = bytes.saturating_add(measured);
@@ -123,7 +142,7 @@ impl JsonTemplate {
     /// # Errors
     /// [`ResolveError`]: the first placeholder without a value under [`OnMissing::Fault`], or keys that became equal.
     pub fn resolve(&self, layers: &dyn Layers, missing: OnMissing) -> Result<Value, ResolveError> {
-        self.root.resolve(layers, missing)
+        self.0.root.resolve(layers, missing)
     }
 }
 
@@ -182,7 +201,10 @@ impl Builder {
     fn below<T>(&mut self, segment: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&segment.replace('~', "~0").replace('/', "~1"));
+        match segment.contains(['~', '/']) {
+            true => self.pointer.push_str(&segment.replace('~', "~0").replace('/', "~1")),
+            false => self.pointer.push_str(segment),
+        }
         let result = inside(self);
         self.pointer.truncate(length);
         result
@@ -225,19 +247,19 @@ impl Leaf {
 
 impl PartialEq for JsonTemplate {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
+        Arc::ptr_eq(&self.0, &other.0) || self.0.source == other.0.source
     }
 }
 
 impl Serialize for JsonTemplate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.source.serialize(serializer)
+        self.0.source.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for JsonTemplate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+        Self::from_value(Value::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

@@ -12,5 +12,7 @@ mod finish;
 mod forks;
 mod ladder;
 mod laws;
+mod questions;
 mod replans;
 mod support;
+mod tries;

@@ -92,7 +92,7 @@ fn refused_steps_go_back() {
     };
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model().or("read", None)]), never);
     run.check();
-    assert_eq!(run.sent(0).iter().filter(|effect| effect.contains("/plan/")).count(), 3);
+    assert_eq!(run.sent(0).iter().filter(|effect| effect.contains("/plan/")).count(), 4, "the first, and three that came back");
     assert_eq!(run.output("s"), json!("by the ladder"));
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), never);
     assert_eq!(run.check().fault().message, "broken", "the step's own fault stays");
@@ -164,6 +164,7 @@ fn a_task_is_planned() {
         run.check();
         assert_eq!((run.status(), run.output("b")), (RunStatus::Completed, json!({"v": 1})));
         assert_eq!(run.rows().len(), 2);
+        assert_eq!(run.state.usage().tool_calls, 2, "C-02: the compiler is none of the document's tools");
         let brief = run.briefs().into_iter().find(|text| text.starts_with("Plan.")).unwrap();
         assert_eq!(brief.contains("\"xpure\""), !chooses, "only what was chosen");
     }

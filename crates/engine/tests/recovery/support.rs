@@ -7,7 +7,7 @@ use selvedge_engine::graph::{
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
     Effects, Event, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, Outcome, Past, Record, ReplySchema,
-    Request, RunStatus, State, StepResult, TailIx, ToolDef,
+    Request, RunStatus, State, StepResult, TailIx, ToolCall, ToolDef,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -121,8 +121,9 @@ fn leaf(name: &str, act: Act, next: Vec<(Guard, u32)>) -> Leaf {
 }
 
 fn asks(schema: &str) -> Act {
+    let judged = schema == "steps";
     let schema = ReplySchema { name: schema.into(), schema: json!({"type": "object"}) };
-    Act::Infer(Infer { schema: Some(schema), ..Infer::default() })
+    Act::Infer(Infer { schema: Some(schema), judged, ..Infer::default() })
 }
 
 fn brief(text: &str, facts: Vec<Fact>) -> Act {
@@ -130,7 +131,7 @@ fn brief(text: &str, facts: Vec<Fact>) -> Act {
 }
 
 fn compile() -> Act {
-    Act::Compile { context: serde_json::Map::new(), tries: 3 }
+    Act::Compile { context: serde_json::Map::new(), tries: 4 }
 }
 
 /// The leaves behind the step's own.
@@ -264,6 +265,14 @@ pub(crate) fn gives(value: Value) -> Outcome {
 }
 pub(crate) fn says(value: &Value) -> Outcome {
     Outcome::Reply(Arc::new(ModelReply { text: value.to_string(), ..ModelReply::default() }))
+}
+pub(crate) fn speaks(text: &str) -> Outcome {
+    Outcome::Reply(Arc::new(ModelReply { text: text.into(), ..ModelReply::default() }))
+}
+/// A reply that calls a tool and says nothing.
+pub(crate) fn calls(tool: &str) -> Outcome {
+    let call = ToolCall { id: "c1".into(), name: tool.into(), arguments: json!({}) };
+    Outcome::Reply(Arc::new(ModelReply { calls: vec![call], ..ModelReply::default() }))
 }
 pub(crate) fn fails(message: &str) -> Outcome {
     Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))

@@ -146,6 +146,7 @@ impl Tools for CaseTools {
                     fault: Fault::new(fault.kind, fault.message),
                     transient: fault.transient,
                     retry_after_ms: None,
+                    unsent: false,
                 }),
             }
         })

@@ -193,6 +193,7 @@ impl<'t> Sim<'t> {
                 fault: Fault::new(broken.kind, "simulated"),
                 transient: broken.transient,
                 retry_after_ms: None,
+                unsent: false,
             }),
         })
     }

@@ -231,7 +231,7 @@ impl Run<'_> {
                         *self.attempts.entry(step.id.clone()).or_insert(0) += 1;
                         continue;
                     }
-                    let write = known.effects == Effects::Write && transient && step.retry.is_none();
+                    let write = known.effects == Effects::Write && transient && step.retry.unwrap_or(0) == 0;
                     return Err(if write { (FaultKind::UnknownOutcome, false) } else { (kind, transient) });
                 }
             }
@@ -330,18 +330,18 @@ impl Run<'_> {
         }
     }
 
-    /// The first list of steps that passes the checks (D-20, D-21).
+    /// The first list of steps that passes the checks (D-20, D-21): the one that came along, or the one that is asked
+    /// for, and so many more as diagnostics go back.
     fn valid_plan(&mut self, step: &SimStep, first: Option<Vec<SimStep>>) -> Option<Vec<SimStep>> {
-        let mut asked = 0;
+        let mut back = 0;
         let mut steps = first;
         loop {
-            if let Some(steps) = steps.take().filter(|steps| self.is_valid(steps)) {
-                return Some(steps);
+            match steps.take() {
+                Some(steps) if self.is_valid(&steps) => return Some(steps),
+                Some(_) if back == PLANS => return None,
+                Some(_) => back += 1,
+                None => {}
             }
-            if asked == PLANS {
-                return None;
-            }
-            asked += 1;
             let nth = self.planned.entry(step.id.clone()).and_modify(|n| *n += 1).or_insert(1);
             steps = Some(plan(self.task, &step.id, *nth));
         }
@@ -404,13 +404,6 @@ fn synced(row: &Row) -> Vec<(String, Value)> {
 
 /// The same in the neutral form of a test's message.
 impl Observed {
-    /// The same without tries: a step that ran ahead of what made it run again takes its outcome, but not its tries.
-    #[must_use]
-    pub fn without_tries(mut self) -> Self {
-        self.results.iter_mut().for_each(|row| row.4 = 0);
-        self
-    }
-
     /// What differs, in words.
     ///
     /// # Errors

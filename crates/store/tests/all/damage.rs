@@ -56,6 +56,51 @@ fn a_file_cut_short() {
 }
 
 #[test]
+fn a_file_without_anything_in_it() {
+    for (bytes, log) in [(0, false), (0, true), (1, false), (1, true), (100, false), (511, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = sample(dir.path());
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+        let wal = dir.path().join("selvedge.db-wal");
+        match log {
+            true => std::fs::write(&wal, "what was not yet in the file").unwrap(),
+            false => drop(std::fs::remove_file(&wal)),
+        }
+        assert_damaged(Store::open(dir.path(), Mode::ReadWrite));
+        assert_damaged(Store::open(dir.path(), Mode::ReadOnly));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes, "nothing was written");
+        assert_eq!(wal.exists(), log, "the log is evidence");
+    }
+    // A database with nothing in it is none of ours either: ours come into being whole.
+    let dir = tempfile::tempdir().unwrap();
+    let conn = rusqlite::Connection::open(dir.path().join("selvedge.db")).unwrap();
+    conn.execute_batch("CREATE TABLE t (a); DROP TABLE t").unwrap();
+    assert_damaged(Store::open(dir.path(), Mode::ReadWrite));
+    assert_damaged(Store::open(dir.path(), Mode::ReadOnly));
+}
+
+#[test]
+fn who_looks_while_it_is_created_sees_no_damage() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        std::thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| Store::open(&state, Mode::ReadWrite).unwrap());
+            }
+            for _ in 0..200 {
+                match Store::open(&state, Mode::ReadOnly) {
+                    Ok(_) | Err(StoreError::Missing { .. }) => {}
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        });
+        let left: Vec<_> = std::fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().contains("-new-")), "{left:?}");
+    }
+}
+
+#[test]
 fn pages_of_noise() {
     let dir = tempfile::tempdir().unwrap();
     let path = sample(dir.path());

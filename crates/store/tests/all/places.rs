@@ -16,9 +16,9 @@ fn nothing_to_read() {
     let path = dir.path().join("none");
     assert_eq!(kind(&Store::open(&path, Mode::ReadOnly).unwrap_err()), "Missing");
     assert!(!path.exists(), "reading creates nothing");
-    // Created by a process that died before it wrote anything.
+    // Left behind by a process that died while it created the database.
     std::fs::create_dir(&path).unwrap();
-    std::fs::write(path.join("selvedge.db"), "").unwrap();
+    std::fs::write(path.join(".selvedge.db-new-1"), "").unwrap();
     assert_eq!(kind(&Store::open(&path, Mode::ReadOnly).unwrap_err()), "Missing");
     Store::open(&path, Mode::ReadWrite).unwrap();
     Store::open(&path, Mode::ReadOnly).unwrap();

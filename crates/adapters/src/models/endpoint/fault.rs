@@ -178,7 +178,7 @@ impl Place {
         let fault =
             Fault::new(FaultKind::ProviderError, message).because(self.cause(Some(status), Some(body)));
         let transient = matches!(status, 408 | 409 | 429 | 500..=599);
-        let mut failure = Failure { fault, transient, retry_after_ms: None };
+        let mut failure = Failure { fault, transient, retry_after_ms: None, unsent: false };
         hold(&mut failure, wait);
         failure
     }

@@ -2,7 +2,9 @@
 
 use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, over_limit, tool_failure};
-use crate::tools::process::{Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root};
+use crate::tools::process::{
+    Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
+};
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
 use serde::Deserialize;
@@ -92,16 +94,16 @@ async fn execute(
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
     policy.network = bench.permissions.allow_network;
-    let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let finished = run(Launch {
         program,
         args: arguments,
-        environment: clean_variables(search_path, scratch.path(), &request.effect.0),
+        environment: clean_variables(search_path(None), scratch.path(), &request.effect.0),
         cwd: bench.workspace.clone(),
         stdin: Vec::new(),
         timeout,
         output_bytes: bench.limits.tool_output_bytes,
         stderr_is_output: true,
+        bound: false,
         ends_with_stdout: false,
         policy,
         confined: Some(Confined {

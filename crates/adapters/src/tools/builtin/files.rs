@@ -206,7 +206,9 @@ fn list_folder(reach: &Reach, limits: &ToolLimits, args: &ListArgs) -> Result<Va
 fn entry(reach: &Reach, path: &PathBuf) -> Option<(u64, bool)> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     if !meta.is_symlink() {
-        return (meta.is_file() || meta.is_dir()).then_some((meta.len(), meta.is_dir()));
+        // The state folder is not for tools.
+        let seen = reach.is_readable(path);
+        return (seen && (meta.is_file() || meta.is_dir())).then_some((meta.len(), meta.is_dir()));
     }
     let real = path.canonicalize().ok().filter(|real| reach.is_readable(real))?;
     let meta = std::fs::metadata(real).ok()?;

@@ -156,7 +156,7 @@ impl Bench {
         workshop: &Workshop,
     ) -> Result<Value, Failure> {
         if let Some(error) = self.refusal(builtin) {
-            return Err(denied(format!("{}: {}", error.message, error.help)));
+            return Err(denied(format!("{}: {}", error.message, error.help)).unsent());
         }
         let timeout = self.limits.timeout(request.timeout_s, None);
         match builtin {
@@ -188,7 +188,7 @@ fn args<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, Failure> {
 
 fn refused(refusal: Refusal) -> Failure {
     match refusal {
-        Refusal::Outside(message) => denied(message),
+        Refusal::Outside(message) => denied(message).unsent(),
         Refusal::Unusable(message) => tool_failure("tool_execution_error", message),
     }
 }

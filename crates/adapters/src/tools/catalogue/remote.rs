@@ -2,7 +2,8 @@
 
 use super::{Gathered, Inner, Kind};
 use crate::tools::diag::ToolError;
-use crate::tools::mcp::{Answers, Pinned, Servers, Wanted, tool_of};
+use crate::tools::mcp::{Answers, Definition, Found, McpServer, Pinned, Servers, Wanted, tool_of};
+use crate::tools::python::meta::is_usual_name;
 use crate::tools::store::{keep, sha256};
 use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,23 +59,19 @@ impl Gathered {
 
     async fn ask(&mut self, servers: &Servers, names: &BTreeSet<Arc<str>>, asked: &mut Asked) {
         let Answers { found, wrong, failed } = servers.ask(names).await;
-        for found in found {
+        for found in &found {
             let definition = &found.definition;
             let pinned = Arc::new(definition.pinned(found.config()));
             let def = Arc::new(definition.tool(&pinned));
             let kind = Kind::Mcp(pinned, Arc::clone(&def));
             self.by_version.insert(Arc::clone(&def.version), kind.clone());
             asked.by_tool.entry(Arc::clone(&definition.name)).or_default().push(kind.clone());
-            // The full name always works, whoever else has it.
-            if let Some(other) = self.by_name.insert(Arc::clone(&def.name), kind) {
-                let message = format!(
-                    "`{}` is a tool of an MCP server, and hides one from {}",
-                    def.name,
-                    other.source()
-                );
-                self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
-            }
-            self.broken.remove(&def.name);
+            self.full_name(definition, found.config(), &def, kind, asked);
+        }
+        for (server, tool) in unknown_effects(&found, &wrong) {
+            let message =
+                format!("`effects` of the MCP server `{server}` names `{tool}`, which is none of its tools");
+            self.warnings.push(Warning { code: "unknown-tool".into(), message, node: None });
         }
         for (server, tool, why) in wrong {
             let full: Arc<str> = format!("{server}__{tool}").into();
@@ -91,6 +88,40 @@ impl Gathered {
         for (server, trouble) in failed {
             asked.failed.insert(server, trouble.error());
         }
+    }
+
+    /// The full name always works, whatever tool of higher rank has it; but two servers can come to the same one.
+    fn full_name(
+        &mut self,
+        definition: &Definition,
+        server: &McpServer,
+        def: &Arc<ToolDef>,
+        kind: Kind,
+        asked: &mut Asked,
+    ) {
+        let name = &def.name;
+        if !is_usual_name(name) {
+            let message = format!(
+                "model providers refuse the name `{name}`: it is longer than 64 characters, or has others than a-z, \
+                 A-Z, 0-9, `_` and `-`"
+            );
+            self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
+        }
+        let own = format!("`{}` of `{}`", definition.name, server.name);
+        let first = asked.full.insert(Arc::clone(name), own.clone());
+        if let Some(first) = first {
+            let message = format!("two tools of MCP servers are called `{name}`: {first} and {own}");
+            let error = ToolError::document("A-22", message).help("give one of the servers another name");
+            self.by_name.remove(name);
+            self.broken.insert(Arc::clone(name), error);
+            return;
+        }
+        if let Some(other) = self.by_name.insert(Arc::clone(name), kind) {
+            let message =
+                format!("`{name}` is a tool of an MCP server, and hides one from {}", other.source());
+            self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
+        }
+        self.broken.remove(name);
     }
 
     /// Gives bare names to those that nobody of higher rank has, and says what is wrong with names that are wanted.
@@ -121,9 +152,26 @@ impl Gathered {
     }
 }
 
+/// The names in `effects` of servers that answered which none of their tools has (E-22): the user is not to believe that
+/// they count.
+fn unknown_effects(found: &[Found], wrong: &[(Arc<str>, Arc<str>, String)]) -> BTreeSet<(Arc<str>, String)> {
+    let mut named = BTreeSet::new();
+    for found in found {
+        let server = found.config();
+        named.extend(server.effects.by_tool.keys().map(|tool| (Arc::clone(&server.name), tool.clone())));
+    }
+    let there = found.iter().map(|found| (&found.config().name, &found.definition.name));
+    for (server, tool) in there.chain(wrong.iter().map(|(server, tool, _)| (server, tool))) {
+        named.remove(&(Arc::clone(server), tool.to_string()));
+    }
+    named
+}
+
 /// What servers answered, by the names that tools have there.
 #[derive(Default)]
 struct Asked {
+    /// Whose each full name is, in words.
+    full: BTreeMap<Arc<str>, String>,
     by_tool: BTreeMap<Arc<str>, Vec<Kind>>,
     wrong: BTreeMap<Arc<str>, ToolError>,
     failed: BTreeMap<Arc<str>, ToolError>,

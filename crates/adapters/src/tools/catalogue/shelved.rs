@@ -38,6 +38,12 @@ impl Catalogue {
         if let Some(text) = text_of(&workshop.cache, version).await {
             return Some(text);
         }
+        // One that was only listed has no copy yet.
+        if let Some(Kind::Python(tool)) = self.0.at_version(version).await
+            && let Some(text) = tool.text()
+        {
+            return Some(text.to_vec());
+        }
         restore(workshop, version).await?;
         text_of(&workshop.cache, version).await
     }

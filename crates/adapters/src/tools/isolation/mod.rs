@@ -16,6 +16,7 @@ mod probe;
 #[cfg(target_os = "linux")]
 pub(crate) mod view;
 
+use crate::tools::process::orphans;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -161,6 +162,7 @@ pub struct Isolation(Arc<Inner>);
 impl Isolation {
     /// Isolation with this launcher.
     pub fn new(launcher: Launcher) -> Self {
+        orphans::started_as(&launcher);
         Self::made(Some(launcher), None, Vec::new())
     }
 
@@ -213,6 +215,11 @@ impl Isolation {
     /// What [`Self::found`] said, if it has been asked.
     pub fn known(&self) -> Option<&Found> {
         self.0.found.get()
+    }
+
+    /// The launcher, if one is known.
+    pub(crate) fn launcher(&self) -> Option<Launcher> {
+        self.0.launcher.clone()
     }
 
     /// Whether a launcher is known: without one, nothing is isolated.

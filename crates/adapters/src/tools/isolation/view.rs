@@ -1,7 +1,9 @@
 //! What a tool sees of the file system: one list, from which both the mounts and Landlock's rules are made.
 
 use crate::tools::isolation::confine::Files;
+use crate::tools::permissions::{OURS, is_ours, is_system, settle};
 use crate::tools::process::Policy;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Programs and libraries of the system.
@@ -41,7 +43,7 @@ pub(crate) const DEVICES: &[&str] = &[
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// How a place is seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Seen {
     /// Its content can be read and executed.
     Read,
@@ -70,32 +72,38 @@ impl View {
         for path in SETTINGS.iter().chain(if policy.network { NETWORK } else { &[] }) {
             view.add(Path::new(path), Seen::Read);
         }
-        for path in policy.read.iter().chain(&policy.runtime) {
+        let hidden: Vec<PathBuf> = policy.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let ours = |path: &&PathBuf| {
+            path.canonicalize().is_ok_and(|real| hidden.iter().any(|state| is_ours(state, &real)))
+        };
+        for path in policy.read.iter().filter(|path| !ours(path)).chain(&policy.runtime) {
             view.add(path, Seen::Read);
         }
-        for path in policy.write.iter().map(PathBuf::as_path).chain(writable.iter().copied()) {
+        let granted = policy.write.iter().filter(|path| !ours(path));
+        for path in granted.map(PathBuf::as_path).chain(writable.iter().copied()) {
             view.add(path, Seen::Write);
         }
+        view.write_inside(policy);
         let roots: Vec<PathBuf> = view.0.iter().map(|place| place.source.clone()).collect();
-        for path in policy.hidden.iter().filter_map(|path| path.canonicalize().ok()) {
+        for path in hidden {
             if roots.iter().any(|root| path.starts_with(root) && path != *root) {
                 view.0.push(Place { source: path.clone(), place: path, seen: Seen::Hidden });
             } else if roots.contains(&path) {
                 // The folder itself was granted: what is in it that is ours stays hidden.
-                let inside = ["cache", "selvedge.db", "selvedge.db-wal", "selvedge.db-shm"];
-                for path in inside.map(|name| path.join(name)).into_iter().filter(|path| path.exists()) {
+                for path in OURS.map(|name| path.join(name)).into_iter().filter(|path| path.exists()) {
                     view.0.push(Place { source: path.clone(), place: path, seen: Seen::Hidden });
                 }
             }
         }
         view.0.sort_by_key(|place| place.place.components().count());
+        view.join();
         view
     }
 
     fn add(&mut self, path: &Path, seen: Seen) {
         let Ok(source) = path.canonicalize() else { return };
         // The system as a whole is no place to grant, and parts of it are made anew inside.
-        if source == Path::new("/") || ["/proc", "/dev"].iter().any(|own| source.starts_with(own)) {
+        if is_system(&source) {
             return;
         }
         self.put(Place { source: source.clone(), place: source.clone(), seen });
@@ -104,6 +112,34 @@ impl View {
         if plain != source && !self.0.iter().any(|other| plain.starts_with(&other.place)) {
             self.put(Place { source, place: plain, seen });
         }
+    }
+
+    /// What may be written as a part of something larger is not kept from it by a grant for reading. Only what the
+    /// tool's program consists of stays as it is.
+    fn write_inside(&mut self, policy: &Policy) {
+        let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let (granted, runtime): (Vec<PathBuf>, Vec<PathBuf>) = (real(&policy.write), real(&policy.runtime));
+        let written = |path: &Path| granted.iter().any(|root| path.starts_with(root));
+        for place in self.0.iter_mut().filter(|place| place.seen == Seen::Read) {
+            if written(&place.source) && !runtime.contains(&place.source) {
+                place.seen = Seen::Write;
+            }
+        }
+    }
+
+    /// Leaves out what can be written as a part of what lies around it: a mount of its own would keep files from being
+    /// moved in and out.
+    fn join(&mut self) {
+        let mut kept: Vec<Place> = Vec::with_capacity(self.0.len());
+        for place in self.0.drain(..) {
+            // Outer folders come before inner ones, so that the last of them is the nearest.
+            let around = kept.iter().rfind(|outer| place.place.starts_with(&outer.place));
+            let part = |outer: &Place| outer.seen == Seen::Write && outer.place == outer.source;
+            if place.seen != Seen::Write || place.place != place.source || !around.is_some_and(part) {
+                kept.push(place);
+            }
+        }
+        self.0 = kept;
     }
 
     fn put(&mut self, new: Place) {
@@ -125,7 +161,8 @@ impl View {
         Files {
             read,
             listed,
-            write: of(Seen::Write).chain([SHARED_MEMORY.into()]).collect(),
+            // Without a mount it would be everybody's.
+            write: of(Seen::Write).chain(mounted.then(|| SHARED_MEMORY.into())).collect(),
             devices: DEVICES.iter().map(PathBuf::from).collect(),
         }
     }
@@ -171,16 +208,26 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Makes what may be written and is not there yet: a folder, or a file if its name has an extension. Only what is
-/// there can be shown to a sandbox.
+/// Makes what may be written and is not there yet: a folder, or a file if its name has an extension, with the folders
+/// around it. Only what is there can be shown to a sandbox.
 pub(crate) fn make_writable(paths: &[PathBuf]) {
     for path in paths.iter().filter(|path| path.symlink_metadata().is_err()) {
         // What cannot be made cannot be written by the tool either, which then says so.
-        let _ = match path.extension() {
-            Some(_) => std::fs::OpenOptions::new().create(true).append(true).open(path).map(drop),
-            None => std::fs::create_dir(path),
-        };
+        let _ = make(path);
     }
+}
+
+/// Makes one, only where a path leads without links to nowhere, and with plain names behind what is there: such a
+/// place is inside of what was allowed, as it was when that was checked.
+fn make(path: &Path) -> io::Result<()> {
+    let Some(real) = settle(path) else { return Ok(()) };
+    if real.extension().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return std::fs::create_dir_all(&real);
+    }
+    if let Some(folder) = real.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::OpenOptions::new().create(true).append(true).open(&real).map(drop)
 }
 
 #[cfg(test)]

@@ -1,27 +1,29 @@
 //! One life of a server: the handshake, its tools, calls.
 
 use super::config::{McpServer, Reached};
+use super::flights::Flights;
 use super::handler::{Handler, Progress, config};
 use super::listing::{Listing, NoListing};
 use super::pipe::{PROBE, Pipe};
 use super::process::{Process, Start};
-use super::trouble::{Trouble, seconds, words};
+use super::trouble::{Trouble, line, seconds};
+use super::warden::Warden;
 use super::{http, pipe};
 use crate::http::Http;
 use reqwest::Client;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientJsonRpcMessage, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage,
-    ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, DiscoverRequest,
+    DiscoverRequestParams, ErrorCode, JsonRpcMessage, ProtocolVersion, RequestId, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
+    ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RoleClient, RunningService,
     RxJsonRpcMessage, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use selvedge_runtime::ports::Watch;
 use serde_json::{Map, Value};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -49,10 +51,8 @@ type Service = RunningService<RoleClient, Handler>;
 pub(super) struct Connection {
     service: Service,
     process: Option<Process>,
-    /// Set after a call that was given up: the server may hang.
-    suspect: Arc<AtomicBool>,
     /// Calls under way.
-    busy: Arc<AtomicUsize>,
+    flights: Flights,
     handler: Handler,
     listed: Mutex<(Instant, Arc<Listing>)>,
 }
@@ -62,7 +62,7 @@ impl Connection {
     /// `known`, and kept there.
     pub(super) async fn start(
         server: &McpServer,
-        http: &Http,
+        (http, warden): (&Http, &Arc<Warden>),
         longest: usize,
         known: &mut Option<Generation>,
     ) -> Result<Self, Trouble> {
@@ -77,7 +77,7 @@ impl Connection {
         let handler = Handler { progress: Progress::default(), changed: Arc::default() };
         let (service, process) = match &server.reached {
             Reached::Command { program, args, env, dir } => {
-                let start = || Start { server: &server.name, program, args, env, dir, longest };
+                let start = || Start { server: &server.name, program, args, env, dir, longest, warden };
                 Self::over_stdio(server, start, &handler, known, deadline).await?
             }
             Reached::Url { url, headers } => {
@@ -88,8 +88,19 @@ impl Connection {
             }
         };
         let listed = Mutex::new((Instant::now(), Arc::default()));
-        let connection =
-            Self { service, process, suspect: Arc::default(), busy: Arc::default(), handler, listed };
+        if let Some(info) = service.peer().peer_info()
+            && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
+        {
+            let (name, version) = (&server.name, line(info.protocol_version.as_str()));
+            let message = format!(
+                "the MCP server `{name}` speaks version \"{version}\" of the protocol, which is not known"
+            );
+            return Err(
+                Trouble::lasting(message).help("take a version of the server that speaks an older one")
+            );
+        }
+        let flights = Flights::new(service.peer().clone());
+        let connection = Self { service, process, flights, handler, listed };
         match timeout_at(deadline, connection.list(server)).await {
             Ok(listed) => listed.map(|()| connection),
             Err(_) => Err(late(server, connection.process.as_ref().map(Process::said).unwrap_or_default())),
@@ -128,7 +139,7 @@ impl Connection {
                 }
                 other => Trouble::lasting(format!(
                     "the MCP server `{name}` does not begin as MCP has it: {}{}",
-                    words(&other.to_string()),
+                    line(&other.to_string()),
                     process.said()
                 ))
                 .help("check that its command starts an MCP server on stdio"),
@@ -139,8 +150,8 @@ impl Connection {
     /// Which version of the protocol is spoken, and what the server calls itself.
     pub(super) fn introduced(&self) -> (String, Option<String>) {
         let Some(info) = self.service.peer().peer_info() else { return (String::new(), None) };
-        let called = info.server_info.as_ref().map(|own| words(&format!("{} {}", own.name, own.version)));
-        (words(info.protocol_version.as_str()), called)
+        let called = info.server_info.as_ref().map(|own| line(&format!("{} {}", own.name, own.version)));
+        (line(info.protocol_version.as_str()), called)
     }
 
     /// Whether it can still be asked.
@@ -156,7 +167,7 @@ impl Connection {
 
     /// Makes sure that it lives and that its tools are known as they are now.
     pub(super) async fn check(&self, server: &McpServer) -> Result<(), Trouble> {
-        if self.suspect.load(Ordering::Relaxed) && self.busy.load(Ordering::Relaxed) == 0 {
+        if self.flights.is_suspect() {
             return match timeout(CHECK, self.list(server)).await {
                 Ok(listed) => listed,
                 Err(_) => Err(Trouble::passing(format!("the MCP server `{}` hangs", server.name))),
@@ -172,14 +183,14 @@ impl Connection {
     async fn list(&self, server: &McpServer) -> Result<(), Trouble> {
         // News that come while it is asked count for the next time.
         self.handler.changed.store(false, Ordering::Relaxed);
-        let listing = match Listing::of(&server.name, self.service.peer()).await {
+        let listing = match Listing::of(server, self.service.peer()).await {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
             Err(NoListing::Service(error)) => {
                 return Err(self.trouble(server, error, "told its tools").await);
             }
         };
-        self.suspect.store(false, Ordering::Relaxed);
+        self.flights.lives();
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), Arc::new(listing));
         Ok(())
     }
@@ -194,9 +205,9 @@ impl Connection {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let peer = self.service.peer();
-        let mut flight = Flight::take_off(self, peer.clone());
+        let mut flight = self.flights.take_off();
         let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-        flight.id = Some(handle.id.clone());
+        flight.sent(&handle.id);
         let _watching = watch.map(|watch| self.handler.progress.watch(&handle.progress_token, watch));
         let died = async {
             match &self.process {
@@ -209,7 +220,7 @@ impl Connection {
             result = handle.await_response() => result,
             () = died => Err(ServiceError::TransportClosed),
         };
-        flight.id = None;
+        flight.landed();
         result
     }
 
@@ -220,7 +231,7 @@ impl Connection {
             (ServiceError::McpError(error), ..) => Trouble::lasting(format!(
                 "the MCP server `{name}` refuses ({}): {}",
                 error.code.0,
-                words(&error.message)
+                line(&error.message)
             )),
             (ServiceError::TransportSend(error), None, Reached::Url { url, .. }) => {
                 http::trouble(name, url, &error)
@@ -237,26 +248,32 @@ impl Connection {
             }
             (error, ..) => Trouble::passing(format!(
                 "the MCP server `{name}`: {} (while it {doing})",
-                words(&error.to_string())
+                line(&error.to_string())
             )),
         }
     }
 
-    /// Ends it.
-    pub(super) async fn close(self) {
-        let Self { mut service, process, .. } = self;
-        if let Some(process) = &process {
+    /// Ends it, and with it the calls that are still under way.
+    pub(super) async fn close(self: Arc<Self>) {
+        self.flights.give_up().await;
+        if let Some(process) = &self.process {
             process.close().await;
         }
-        // A session over HTTP is ended by a request of its own.
-        let _ = service.close_with_timeout(GOODBYE).await;
+        // A session over HTTP is ended by a request of its own. Where a call is still under way its end ends it.
+        if let Some(Self { mut service, .. }) = Arc::into_inner(self) {
+            let _ = service.close_with_timeout(GOODBYE).await;
+        }
     }
 }
 
 fn late(server: &McpServer, said: String) -> Trouble {
     let limit = seconds(server.start_timeout);
     let message = format!("the MCP server `{}` was not ready within {limit}{said}", server.name);
-    Trouble::passing(message).help("check its command; `start_timeout_s` in its table is the limit")
+    let what = match server.reached {
+        Reached::Command { .. } => "command",
+        Reached::Url { .. } => "address",
+    };
+    Trouble::passing(message).help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
 }
 
 /// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way.
@@ -350,32 +367,4 @@ fn generation_of(answer: &RxJsonRpcMessage<RoleClient>) -> Generation {
         _ => false,
     };
     if modern { Generation::Modern } else { Generation::Legacy }
-}
-
-/// A call under way: given up, the server is told, and has to show that it lives before it is asked again.
-struct Flight {
-    peer: Peer<RoleClient>,
-    id: Option<RequestId>,
-    busy: Arc<AtomicUsize>,
-    suspect: Arc<AtomicBool>,
-}
-
-impl Flight {
-    fn take_off(connection: &Connection, peer: Peer<RoleClient>) -> Self {
-        connection.busy.fetch_add(1, Ordering::Relaxed);
-        Self { peer, id: None, busy: Arc::clone(&connection.busy), suspect: Arc::clone(&connection.suspect) }
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        self.busy.fetch_sub(1, Ordering::Relaxed);
-        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
-        self.suspect.store(true, Ordering::Relaxed);
-        let peer = self.peer.clone();
-        let told = CancelledNotificationParam::new(Some(id), Some("the call was given up".to_owned()));
-        runtime.spawn(async move {
-            let _ = peer.send_notification(CancelledNotification::new(told).into()).await;
-        });
-    }
 }

@@ -1,7 +1,7 @@
 //! The protocol over HTTP.
 
 use super::config::Hidden;
-use super::trouble::{Trouble, words};
+use super::trouble::{Trouble, line};
 use crate::http::{Http, chain, shown};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -107,6 +107,6 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
 }
 
 fn strange(server: &str, place: &str, error: &(dyn Error + 'static)) -> Trouble {
-    let why = words(&chain(error));
+    let why = line(&chain(error));
     Trouble::passing(format!("the MCP server `{server}` at {place} does not answer as it should: {why}"))
 }

@@ -1,7 +1,8 @@
 //! The tools of a server, asked for page by page.
 
+use super::config::McpServer;
 use super::definition::Definition;
-use super::trouble::{Trouble, words};
+use super::trouble::{Trouble, line};
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
@@ -31,8 +32,9 @@ pub(super) enum NoListing {
 
 impl Listing {
     /// Asks a server for all of its tools.
-    pub(super) async fn of(server: &str, peer: &Peer<RoleClient>) -> Result<Self, NoListing> {
+    pub(super) async fn of(config: &McpServer, peer: &Peer<RoleClient>) -> Result<Self, NoListing> {
         let mut listing = Self::default();
+        let server = &config.name;
         let mut cursor: Option<String> = None;
         let mut seen = BTreeSet::new();
         for _ in 0..PAGES {
@@ -40,7 +42,7 @@ impl Listing {
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             // Asked directly: what is compared with a pinned definition must not come from a cache.
             let page = peer.send_request(request).await.map_err(NoListing::Service)?;
-            cursor = listing.add(page).ok_or_else(|| {
+            cursor = listing.add(page, config).ok_or_else(|| {
                 let message = format!("the MCP server `{server}` answers `tools/list` with no list of tools");
                 NoListing::Wrong(Trouble::lasting(message))
             })?;
@@ -59,21 +61,22 @@ impl Listing {
     }
 
     /// Adds a page and returns where the next one begins; `None` if this is no page. (The inner `None`: it is the last.)
-    fn add(&mut self, page: ServerResult) -> Option<Option<String>> {
+    fn add(&mut self, page: ServerResult, config: &McpServer) -> Option<Option<String>> {
         match page {
             ServerResult::ListToolsResult(page) => {
-                page.tools.iter().for_each(|tool| self.tool(tool));
+                page.tools.iter().for_each(|tool| self.tool(tool, config));
                 Some(page.next_cursor)
             }
             // One tool that is wrong makes the whole page none to the client: each is looked at by itself.
             ServerResult::CustomResult(page) => {
                 for tool in page.0.get("tools")?.as_array()? {
+                    let tool = clean(tool.clone(), config);
                     match serde_json::from_value::<Tool>(tool.clone()) {
-                        Ok(tool) => self.tool(&tool),
+                        Ok(tool) => self.tool(&tool, config),
                         Err(error) => {
                             let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
                             self.wrong.entry(name.into()).or_insert_with(|| {
-                                format!("its definition is none as MCP has it: {}", words(&error.to_string()))
+                                format!("its definition is none as MCP has it: {}", line(&error.to_string()))
                             });
                         }
                     }
@@ -84,7 +87,9 @@ impl Listing {
         }
     }
 
-    fn tool(&mut self, tool: &Tool) {
+    fn tool(&mut self, tool: &Tool, config: &McpServer) {
+        let cleaned = cleaned(tool, config);
+        let tool = cleaned.as_ref().unwrap_or(tool);
         let name: Arc<str> = tool.name.as_ref().into();
         match Definition::read(tool) {
             // Of two tools with one name nobody can say which one is meant.
@@ -95,8 +100,31 @@ impl Listing {
                 self.tools.insert(name, Arc::new(definition));
             }
             Err(why) => {
-                self.wrong.insert(name, words(&why));
+                self.wrong.insert(name, line(&why));
             }
         }
+    }
+}
+
+/// The definition without the keys that the server was given (C-06): it is kept, shown, and sent to models. `None` if it
+/// has none of them.
+fn cleaned(tool: &Tool, config: &McpServer) -> Option<Tool> {
+    if config.secrets.is_empty() {
+        return None;
+    }
+    let said = serde_json::to_value(tool).ok()?;
+    let clean = clean(said.clone(), config);
+    if clean == said { None } else { serde_json::from_value(clean).ok() }
+}
+
+fn clean(said: Value, config: &McpServer) -> Value {
+    match said {
+        Value::String(text) => Value::String(config.clean(&text)),
+        Value::Array(items) => items.into_iter().map(|item| clean(item, config)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, field)| (config.clean(&key), clean(field, config)));
+            Value::Object(fields.collect())
+        }
+        other => other,
     }
 }

@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod content;
 mod definition;
+mod flights;
 mod handler;
 mod http;
 mod listing;
@@ -17,10 +18,14 @@ mod process;
 mod server;
 mod servers;
 mod trouble;
+mod warden;
 
 pub use config::{EffectsRule, Hidden, McpServer, Reached};
-pub(crate) use definition::Pinned;
+pub(crate) use definition::{Definition, Pinned};
 pub(crate) use server::Call;
 pub use server::Report;
-pub(crate) use servers::{Answers, Servers, tool_of};
+pub(crate) use servers::{Answers, Found, Servers, tool_of};
 pub use servers::{Wanted, survey};
+#[cfg(target_os = "linux")]
+pub(crate) use warden::WARDEN;
+pub(crate) use warden::Warden;

@@ -1,6 +1,6 @@
 //! The protocol over a program's stdin and stdout: one JSON message a line, with limits on what the program writes.
 
-use super::trouble::words;
+use super::trouble::line;
 use rmcp::model::{JsonRpcMessage, RequestId};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -65,7 +65,7 @@ pub(super) struct Noise(Arc<Mutex<String>>);
 impl Noise {
     /// The beginning of it, for messages.
     pub(super) fn said(&self) -> String {
-        words(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        line(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn add(&self, line: &[u8]) {

@@ -2,7 +2,8 @@
 
 use super::config::Hidden;
 use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
-use super::trouble::{Trouble, words};
+use super::trouble::{Trouble, line};
+use super::warden::Warden;
 use crate::tools::command::dir_relative;
 use crate::tools::process::{Victim, started};
 use std::collections::BTreeMap;
@@ -61,6 +62,8 @@ pub(super) struct Start<'a> {
     pub(super) dir: &'a Path,
     /// The longest message, in bytes.
     pub(super) longest: usize,
+    /// Who ends it if we can't.
+    pub(super) warden: &'a Arc<Warden>,
 }
 
 impl Process {
@@ -71,6 +74,9 @@ impl Process {
     pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), Trouble> {
         let mut child = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
         let victim = Arc::new(Mutex::new(Some(Victim::of(&child, false))));
+        if let Some(group) = child.id() {
+            start.warden.watch(group).await;
+        }
         let (ended, has_ended) = watch::channel(None);
         let (exited, status) = watch::channel(None);
         let (stderr, noise) = (Arc::<Mutex<Vec<u8>>>::default(), Noise::default());
@@ -87,7 +93,7 @@ impl Process {
         if let Some(errors) = errors {
             tokio::spawn(keep_tail(errors, Arc::clone(&stderr)));
         }
-        tokio::spawn(attend(child, Arc::clone(&victim), exited, ended));
+        tokio::spawn(attend(child, Arc::clone(&victim), Arc::clone(start.warden), exited, ended));
         Ok((Self { victim, ended: has_ended, status, stderr, noise, input }, pipe))
     }
 
@@ -133,7 +139,7 @@ impl Process {
         let noise = self.noise.said();
         match (tail.is_empty(), noise.is_empty()) {
             (true, true) => String::new(),
-            (false, _) => format!("; its stderr ends with: {}", words(&tail)),
+            (false, _) => format!("; its stderr ends with: {}", line(&tail)),
             (true, false) => format!("; it wrote to its stdout, where only the protocol belongs: {noise}"),
         }
     }
@@ -181,13 +187,18 @@ async fn spawn(start: &Start<'_>) -> io::Result<Child> {
 async fn attend(
     mut child: Child,
     victim: Arc<Mutex<Option<Victim>>>,
+    warden: Arc<Warden>,
     exited: watch::Sender<Option<ExitStatus>>,
     ended: Ended,
 ) {
+    let group = child.id();
     let status = child.wait().await;
     // From here on its number may be another process's: it is killed once more and never again.
     if let Some(victim) = victim.lock().unwrap_or_else(PoisonError::into_inner).take() {
         victim.kill();
+    }
+    if let Some(group) = group {
+        warden.forget(group).await;
     }
     exited.send_replace(Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0))));
     // What it has written by now is read first: the end of its output tells by itself.

@@ -5,10 +5,11 @@ use super::connection::{Connection, Generation};
 use super::content::output;
 use super::definition::Pinned;
 use super::listing::Listing;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, seconds};
+use super::warden::Warden;
 use crate::http::Http;
 use crate::tools::Progress;
-use crate::tools::failures::{failure, input_error, over_limit, timed_out, tool_failure};
+use crate::tools::failures::{TIMEOUT_SETTING, failure, input_error, over_limit, tool_failure};
 use crate::tools::limits::ToolLimits;
 use rmcp::model::{ErrorCode, ServerResult};
 use rmcp::service::ServiceError;
@@ -17,7 +18,7 @@ use selvedge_runtime::ports::Watch;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
@@ -32,6 +33,7 @@ pub(crate) struct Server {
     pub(super) config: McpServer,
     limits: ToolLimits,
     http: Http,
+    warden: Arc<Warden>,
     progress: Progress,
     state: Mutex<State>,
     /// Failures in a row.
@@ -70,11 +72,17 @@ pub(crate) struct Call<'a> {
 }
 
 impl Server {
-    pub(super) fn new(config: McpServer, limits: &ToolLimits, http: &Http, progress: &Progress) -> Self {
+    pub(super) fn new(
+        config: McpServer,
+        limits: &ToolLimits,
+        (http, warden): (&Http, &Arc<Warden>),
+        progress: &Progress,
+    ) -> Self {
         Self {
             config,
             limits: limits.clone(),
             http: http.clone(),
+            warden: Arc::clone(warden),
             progress: Arc::clone(progress),
             state: Mutex::default(),
             falls: AtomicU32::new(0),
@@ -104,11 +112,13 @@ impl Server {
         let Call { pinned, request, watch } = call;
         let name = &request.tool.name;
         let limit = self.limits.timeout(request.timeout_s, pinned.timeout_s);
+        let sent = AtomicBool::new(false);
         let done = timeout(limit, async {
-            let connection = self.ready().await.map_err(Trouble::fault)?;
+            let connection = self.ready().await.map_err(|trouble| trouble.fault().unsent())?;
             let listing = connection.listing();
             let definition = listing.tools.get(&pinned.tool).filter(|definition| definition.is(pinned));
             let definition = definition.ok_or_else(|| self.changed(name, pinned, &listing))?;
+            sent.store(true, Ordering::Relaxed);
             let nothing = Map::new();
             let args = request.args.as_object().unwrap_or(&nothing);
             let result = match connection.call(&pinned.tool, args, watch).await {
@@ -129,7 +139,13 @@ impl Server {
             self.falls.store(0, Ordering::Relaxed);
             output(name, definition, result)
         });
-        let value = done.await.unwrap_or_else(|_| Err(timed_out(name, limit)))?;
+        let value = done.await.unwrap_or_else(|_| {
+            let unsent = !sent.load(Ordering::Relaxed);
+            let limit = seconds(limit);
+            let message = format!("`{name}` took longer than its {limit} and was given up ({TIMEOUT_SETTING})");
+            let late = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
+            Err(Failure { transient: true, unsent, ..late })
+        })?;
         if size(&value) > self.limits.tool_output_bytes {
             return Err(over_limit(name, &self.limits));
         }
@@ -139,8 +155,7 @@ impl Server {
     /// Ends it, if it runs.
     pub(super) async fn close(&self) {
         let connection = self.state.lock().await.connection.take();
-        // Where calls are still under way the last of them ends it.
-        if let Some(connection) = connection.and_then(Arc::into_inner) {
+        if let Some(connection) = connection {
             connection.close().await;
         }
     }
@@ -156,7 +171,7 @@ impl Server {
             }
             None => format!("the MCP server `{server}` has no tool `{tool}` any more"),
         };
-        failure(FaultKind::DefinitionChanged, "tool_execution_error", message, Map::new())
+        failure(FaultKind::DefinitionChanged, "tool_execution_error", message, Map::new()).unsent()
     }
 
     /// The server, running and with its tools as they are now.
@@ -187,7 +202,7 @@ impl Server {
         let longest = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
         // Escapes may double what a message holds.
         let longest = longest.saturating_mul(2).saturating_add(1 << 20);
-        let starting = Connection::start(&self.config, &self.http, longest, &mut generation);
+        let starting = Connection::start(&self.config, (&self.http, &self.warden), longest, &mut generation);
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {

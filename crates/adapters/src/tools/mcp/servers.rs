@@ -4,9 +4,11 @@ use super::config::McpServer;
 use super::definition::Definition;
 use super::server::{Call, Report, Server};
 use super::trouble::Trouble;
+use super::warden::Warden;
 use crate::http::Http;
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
+use crate::tools::isolation::{Isolation, Launcher};
 use crate::tools::limits::ToolLimits;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -62,10 +64,12 @@ impl Servers {
         servers: Vec<McpServer>,
         limits: &ToolLimits,
         http: &Http,
+        launcher: Option<Launcher>,
         progress: &Progress,
     ) -> Self {
+        let warden = Arc::new(Warden::new(launcher));
         let server = |config: McpServer| {
-            (Arc::clone(&config.name), Arc::new(Server::new(config, limits, http, progress)))
+            (Arc::clone(&config.name), Arc::new(Server::new(config, limits, (http, &warden), progress)))
         };
         Self(servers.into_iter().map(server).collect())
     }
@@ -120,7 +124,8 @@ impl Servers {
                     "the tool `{}` is of the MCP server `{}`, which is not configured any more",
                     call.request.tool.name, call.pinned.server
                 ),
-            )),
+            )
+            .unsent()),
         }
     }
 
@@ -146,11 +151,13 @@ pub(crate) fn tool_of<'n>(name: &'n str, server: &str) -> Option<&'n str> {
 pub async fn survey(
     servers: Vec<McpServer>,
     limits: &ToolLimits,
+    isolation: &Isolation,
 ) -> Vec<(Arc<str>, Result<Report, ToolError>)> {
     let quiet: Progress = Arc::new(|_| {});
     let http = Http::new();
+    let warden = Arc::new(Warden::new(isolation.launcher()));
     let look = servers.into_iter().map(|config| {
-        let server = Server::new(config, limits, &http, &quiet);
+        let server = Server::new(config, limits, (&http, &warden), &quiet);
         async move {
             let report = server.report().await.map_err(Trouble::error);
             server.close().await;

@@ -74,6 +74,11 @@ pub(super) fn words(text: &str) -> String {
     }
 }
 
+/// The same in one line.
+pub(super) fn line(text: &str) -> String {
+    words(text).replace('\n', " ")
+}
+
 /// Seconds as people write them.
 pub(super) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())

@@ -21,13 +21,16 @@ const READER: &str = include_str!("read_meta.py");
 /// The largest tool file that is looked at.
 pub(super) const MAX_FILE: u64 = 8 << 20;
 /// Files larger than this are read by an interpreter of their own: they can take long, and down what reads them.
-const LARGE: u64 = 256 << 10;
+pub(super) const LARGE: usize = 256 << 10;
 /// The fewest files that are worth one more interpreter, and the most interpreters at a time.
 const SHARE: usize = 64;
 const READERS: usize = 8;
 /// What reading may take: of files that are not large, milliseconds each.
 const READING: Duration = Duration::from_secs(30);
 const READING_BYTES: u64 = 2 << 30;
+
+/// The longest name of a tool as it stands in a file name: systems take 255 bytes, with what is put around it.
+const LONGEST_NAME: usize = 200;
 
 const KNOWN: [&str; 9] = [
     "name",
@@ -114,8 +117,7 @@ impl Metadata {
                 warning("unknown-tool-key", message)
             })
             .collect();
-        let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.len() > 64 || !self.name.chars().all(usual) {
+        if !is_usual_name(&self.name) {
             let message = format!(
                 "{}: model providers refuse the name `{}`: use up to 64 of a-z, A-Z, 0-9, `_` and `-`",
                 file.display(),
@@ -127,25 +129,39 @@ impl Metadata {
     }
 }
 
+/// Whether model providers take a name.
+pub(crate) fn is_usual_name(name: &str) -> bool {
+    let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    name.len() <= 64 && name.chars().all(usual)
+}
+
 /// What the reader says about one file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
     Good { meta: Map<String, Value>, line: u32, lines: HashMap<String, u32>, script: Option<String> },
-    Bad { error: String, line: Option<u32> },
+    Bad { error: String, line: Option<u32>, column: Option<u32> },
 }
 
-/// Reads the metadata of files, many by one interpreter; `files` pairs the copy that is read with the name that people
-/// know.
+/// A file whose metadata is to be read.
+#[derive(Debug)]
+pub struct Text {
+    /// What is in it.
+    pub bytes: Arc<[u8]>,
+    /// Its name, for people.
+    pub file: PathBuf,
+}
+
+/// Reads the metadata of files, many by one interpreter.
 ///
 /// # Errors
 /// Each file has its own result.
-pub async fn read(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Result<Metadata, ToolError>> {
-    let large = |(copy, _): &(PathBuf, PathBuf)| std::fs::metadata(copy).is_ok_and(|meta| meta.len() > LARGE);
+pub async fn read(python: &Interpreter, files: &[Text]) -> Vec<Result<Metadata, ToolError>> {
+    let large = |text: &Text| text.bytes.len() > LARGE;
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(READERS);
     let share = files.len().div_ceil(cores).max(SHARE);
     // Neighbours stay together, so that results come in the order of files.
-    let mut batches: Vec<&[(PathBuf, PathBuf)]> = Vec::new();
+    let mut batches: Vec<&[Text]> = Vec::new();
     for run in files.chunk_by(|one, other| !large(one) && !large(other)) {
         batches.extend(run.chunks(share));
     }
@@ -157,7 +173,7 @@ pub async fn read(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Res
 }
 
 /// Reads a batch; a file that brings the reader down is found by halves, and does not take the others with it.
-async fn settle(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Result<Metadata, ToolError>> {
+async fn settle(python: &Interpreter, files: &[Text]) -> Vec<Result<Metadata, ToolError>> {
     let why = match read_batch(python, files).await {
         Ok(all) => return all,
         Err(why) => why,
@@ -168,19 +184,18 @@ async fn settle(python: &Interpreter, files: &[(PathBuf, PathBuf)]) -> Vec<Resul
         return all;
     }
     let error = ToolError::document("A-08", format!("the file cannot be read as Python: {why}"));
-    files.iter().map(|(_, shown)| Err(error.clone().at(shown, None))).collect()
+    files.iter().map(|text| Err(error.clone().at(&text.file, None))).collect()
 }
 
 async fn read_batch(
     python: &Interpreter,
-    files: &[(PathBuf, PathBuf)],
+    files: &[Text],
 ) -> Result<Vec<Result<Metadata, ToolError>>, String> {
-    let paths: Vec<_> = files.iter().map(|(copy, _)| copy).collect();
     // No site packages, no user folder, no variables: the reader is ours and runs nothing of the tool's.
     let args = ["-I", "-S", "-B", "-X", "utf8", "-c", READER].map(Into::into).into();
     let environment = Environment::Clean(Vec::new());
     let launch = Launch {
-        stdin: serde_json::to_vec(&paths).map_err(|e| e.to_string())?,
+        stdin: framed(files),
         timeout: READING,
         policy: Policy { memory_bytes: Some(READING_BYTES), ..Policy::default() },
         ..Launch::own(python.path.clone(), args, environment, std::env::temp_dir())
@@ -197,18 +212,30 @@ async fn read_batch(
         return Err("the reader left files out".into());
     }
     let read = answers.into_iter().zip(files);
-    Ok(read.map(|(answer, (_, shown))| checked(answer, shown, python.version)).collect())
+    let read = read.map(|(answer, text)| {
+        checked(answer, &text.file, python.version).map_err(|error| error.showing(&text.bytes))
+    });
+    Ok(read.collect())
+}
+
+/// What the reader is sent: the lengths of the files, and then these.
+fn framed(files: &[Text]) -> Vec<u8> {
+    let lengths: Vec<String> = files.iter().map(|text| text.bytes.len().to_string()).collect();
+    let mut framed = lengths.join(" ").into_bytes();
+    framed.push(b'\n');
+    files.iter().for_each(|text| framed.extend_from_slice(&text.bytes));
+    framed
 }
 
 fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, ToolError> {
     match answer {
-        Read::Bad { error, line } => {
+        Read::Bad { error, line, column } => {
             let help = if error.contains("has no __TOOL_META__") {
                 "add __TOOL_META__ = {\"name\": …, \"description\": …, \"dependencies\": []}, or let a file that is no tool start with `_`"
             } else {
                 ""
             };
-            Err(ToolError::document("A-08", error).at(file, line).help(help))
+            Err(ToolError::document("A-08", error).at(file, line).column(column).help(help))
         }
         Read::Good { meta, line, lines, script } => {
             let script = script.map(|text| Script::read(&text, python)).transpose();
@@ -238,6 +265,11 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
     let name = text(meta, "name")?;
     if name.chars().any(char::is_control) || name.trim() != name {
         return Err(("name", "`name` must have no control characters and no spaces around it".into()));
+    }
+    let length = safe_name(&name).len();
+    if length > LONGEST_NAME {
+        let message = format!("`name` makes a file name of {length} characters, and the longest is {LONGEST_NAME}");
+        return Err(("name", message));
     }
     let dependencies = script::agreed(strings(meta, "dependencies")?, script.dependencies)
         .map_err(|message| ("dependencies", message))?;

@@ -2,7 +2,9 @@
 //! dependencies, schemas asked for once per content, calls in processes of their own.
 
 pub mod environment;
+mod index;
 pub mod interpreter;
+pub mod load;
 pub mod meta;
 pub mod tool;
 pub mod uv;

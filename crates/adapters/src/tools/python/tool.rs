@@ -1,4 +1,4 @@
-//! One version of a Python tool: its copy in the cache, its metadata and its schema.
+//! One version of a Python tool: its metadata, its copy in the cache and its schema.
 
 use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
@@ -7,10 +7,12 @@ use crate::tools::failures::failure;
 use crate::tools::isolation::{Found, Isolation};
 use crate::tools::library::{LIBRARY, Shelf, restore};
 use crate::tools::limits::ToolLimits;
-use crate::tools::permissions::{Declared, Permissions};
+use crate::tools::permissions::{Declared, Permissions, settle};
 use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
-use crate::tools::python::meta::{self, MAX_FILE, Metadata};
+use crate::tools::python::index::Index;
+use crate::tools::python::load::load;
+use crate::tools::python::meta::Metadata;
 #[cfg(target_os = "linux")]
 use crate::tools::python::warm::Warm;
 use crate::tools::python::worker::{Ask, Job, work};
@@ -19,15 +21,12 @@ use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Changes when what is kept about a file changes its meaning.
+/// Changes when what is kept about a schema changes its meaning.
 const FORMAT: u32 = 2;
-/// How many files are not worth a thread of their own.
-const FEW: usize = 32;
 /// How long a tool file may take to say its schema.
 const SCHEMA_TIME: Duration = Duration::from_secs(30);
 
@@ -35,7 +34,6 @@ const SCHEMA_TIME: Duration = Duration::from_secs(30);
 #[derive(Serialize, Deserialize)]
 struct Kept {
     format: u32,
-    meta: Metadata,
     schema: Option<Value>,
 }
 
@@ -43,6 +41,7 @@ struct Kept {
 pub(crate) struct Workshop {
     pub(crate) environments: Environments,
     pub(crate) cache: PathBuf,
+    pub(crate) index: Arc<Index>,
     pub(crate) workspace: PathBuf,
     pub(crate) permissions: Permissions,
     pub(crate) limits: ToolLimits,
@@ -59,9 +58,12 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// What a configuration says of them.
     pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf) -> Self {
+        // A sandbox has the places that names lead to, and not all folders that a name goes through (`a/../b`).
+        let real = |path: &Path| settle(path).unwrap_or_else(|| path.to_owned());
         Self {
-            environments: Environments::new(&config.shared_cache, config.python.clone()),
-            cache: config.tool_cache.clone(),
+            environments: Environments::new(&real(&config.shared_cache), config.python.clone()),
+            cache: real(&config.tool_cache),
+            index: Arc::new(Index::new(&config.tool_cache)),
             workspace,
             permissions: config.permissions.clone(),
             limits: config.limits.clone(),
@@ -89,139 +91,68 @@ pub struct PythonTool {
     /// The name that documents and models call it by: that of its metadata, or the one that the library gives it.
     bound: Arc<str>,
     schema: OnceLock<Value>,
+    /// Its text, where the copy in the cache may not have been made yet: that is when the tool is first prepared.
+    text: Option<Arc<[u8]>>,
+    cache: PathBuf,
     isolation: Isolation,
 }
 
-/// The tool files of a folder: `*.py` that do not start with `_`, by name.
-///
-/// # Errors
-/// A folder that is not there or cannot be read.
-pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ToolError> {
-    let wrong = |e: std::io::Error| {
-        let message = format!("the folder of tools {} cannot be read: {e}", folder.display());
-        ToolError::document("A-08", message).help("name a folder of Python tools, as in `--tools tools/`")
-    };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".py") && !name.starts_with(['_', '.']) && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// Does the same for many items, on as many threads as there are cores; results come in the order of the items.
-async fn spread<T, R>(items: Vec<T>, work: impl Fn(T) -> R + Clone + Send + 'static) -> Vec<R>
-where
-    T: Send + 'static,
-    R: Send + 'static,
-{
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = items.len().div_ceil(cores).max(FEW);
-    let mut items = items.into_iter().peekable();
-    let mut working = Vec::new();
-    while items.peek().is_some() {
-        let (some, work) = (items.by_ref().take(share).collect::<Vec<_>>(), work.clone());
-        working.push(tokio::task::spawn_blocking(move || some.into_iter().map(work).collect::<Vec<_>>()));
-    }
-    let mut all = Vec::new();
-    for done in working {
-        // It fails only when the process is being shut down.
-        all.extend(done.await.unwrap_or_default());
-    }
-    all
-}
-
-/// Reads tool files: the cache first, then an interpreter for many that are new.
-pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
-    let mut fresh = Vec::new();
-    let cache = workshop.cache.clone();
-    let looked = spread(files, move |file| (look(&cache, &file), file)).await;
-    for (index, (looked, file)) in looked.into_iter().enumerate() {
-        match looked {
-            Ok((version, Some(kept))) => found.push((index, PythonTool::new(kept, version, file, workshop))),
-            Ok((version, None)) => fresh.push((index, version, file)),
-            Err(error) => errors.push((index, error)),
-        }
-    }
-    if !fresh.is_empty() {
-        match workshop.environments.interpreter().await {
-            Err(error) => errors.push((0, error)),
-            Ok(python) => {
-                let copies = |(_, version, file): &(usize, String, PathBuf)| {
-                    (workshop.cache.join(format!("{version}.py")), file.clone())
-                };
-                let pairs: Vec<_> = fresh.iter().map(copies).collect();
-                let read = meta::read(python, &pairs).await;
-                let mut good = Vec::new();
-                for ((index, version, file), meta) in fresh.into_iter().zip(read) {
-                    match meta {
-                        Ok(meta) => good.push((index, version, file, meta)),
-                        Err(error) => errors.push((index, error)),
-                    }
-                }
-                let cache = workshop.cache.clone();
-                let good = spread(good, move |(index, version, file, meta)| {
-                    let kept = Kept { format: FORMAT, meta, schema: None };
-                    store(&cache, &version, &kept);
-                    (index, version, file, kept)
-                });
-                let new = good.await.into_iter().map(|(index, version, file, kept)| {
-                    (index, PythonTool::new(kept, version, file, workshop))
-                });
-                found.extend(new);
-            }
-        }
-    }
-    found.sort_by_key(|(index, _)| *index);
-    errors.sort_by_key(|(index, _)| *index);
-    let tools = found.into_iter().map(|(_, tool)| tool).collect();
-    (tools, errors.into_iter().map(|(_, error)| error).collect())
-}
-
-/// A file's version and what is kept about it; a new file is copied into the cache first, so that what is read
-/// and what runs later is the same content.
-fn look(cache: &Path, file: &Path) -> Result<(String, Option<Kept>), ToolError> {
-    let unreadable =
-        |e: std::io::Error| ToolError::document("A-08", format!("cannot be read: {e}")).at(file, None);
-    let mut bytes = Vec::new();
-    // Whatever its size was said to be: it may grow, and some files have none.
-    std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_FILE + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE {
-        let message = format!("the file is larger than the {MAX_FILE} bytes that a tool may have");
-        return Err(ToolError::document("A-08", message).at(file, None));
-    }
-    let version = sha256(&bytes);
-    let copy = cache.join(format!("{version}.py"));
-    keep(&copy, &bytes).map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
-    let kept = recall(cache, &version);
-    Ok((version, kept))
-}
-
-fn recall(cache: &Path, version: &str) -> Option<Kept> {
+/// The schema of a version, if it is kept.
+fn recall(cache: &Path, version: &str) -> Option<Value> {
     let bytes = std::fs::read(cache.join(format!("{version}.json"))).ok()?;
-    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)
+    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)?.schema
 }
 
-fn store(cache: &Path, version: &str, kept: &Kept) {
-    if let Ok(bytes) = serde_json::to_vec(kept) {
+fn store(cache: &Path, version: &str, schema: &Value) {
+    let kept = Kept { format: FORMAT, schema: Some(schema.clone()) };
+    if let Ok(bytes) = serde_json::to_vec(&kept) {
         // Only a cache: what could not be kept is found again.
         let _ = write_whole(&cache.join(format!("{version}.json")), &bytes);
     }
 }
 
 impl PythonTool {
-    fn new(kept: Kept, version: String, source: PathBuf, workshop: &Workshop) -> Self {
-        let schema = kept.schema.map(OnceLock::from).unwrap_or_default();
-        let isolation = workshop.isolation.clone();
-        let bound = kept.meta.name.as_str().into();
-        Self { meta: kept.meta, version: version.into(), source, bound, schema, isolation }
+    pub(super) fn new(meta: &Metadata, version: String, source: PathBuf, workshop: &Workshop) -> Self {
+        Self {
+            bound: meta.name.as_str().into(),
+            meta: meta.clone(),
+            version: version.into(),
+            source,
+            schema: OnceLock::new(),
+            text: None,
+            cache: workshop.cache.clone(),
+            isolation: workshop.isolation.clone(),
+        }
+    }
+
+    /// The same with the text that its copy is made of.
+    pub(super) fn with_text(self, text: Arc<[u8]>) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
+    /// Its text, as far as it is at hand.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        self.text.as_deref()
+    }
+
+    /// Its schema, if it is kept or this process has asked for it.
+    fn schema(&self) -> Option<&Value> {
+        if self.schema.get().is_none()
+            && let Some(kept) = recall(&self.cache, &self.version)
+        {
+            // Another task may have been first, with the same schema.
+            let _ = self.schema.set(kept);
+        }
+        self.schema.get()
+    }
+
+    /// Makes the copy that runs use, with the content that the tool was found with.
+    async fn pin(&self) -> Result<(), ToolError> {
+        let (Some(text), copy) = (self.text.clone(), self.copy()) else { return Ok(()) };
+        let shown = copy.display().to_string();
+        let keeping = tokio::task::spawn_blocking(move || keep(&copy, &text));
+        let kept = keeping.await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
+        kept.map_err(|e| ToolError::environment("A-23", format!("{shown}: {e}")))
     }
 
     /// E-22: a tool that can reach nothing but what it reads does no more than read.
@@ -242,8 +173,8 @@ impl PythonTool {
         if sha256(&tokio::fs::read(&copy).await.unwrap_or_default()) != version {
             restore(workshop, version).await?;
         }
-        if let Some(kept) = recall(&workshop.cache, version) {
-            return Some(Self::new(kept, version.to_owned(), copy, workshop));
+        if let Some(meta) = workshop.index.get(version) {
+            return Some(Self::new(&meta, version.to_owned(), copy, workshop));
         }
         let (mut tools, _) = load(workshop, vec![copy]).await;
         tools.pop()
@@ -263,13 +194,13 @@ impl PythonTool {
 
     /// Its definition, once its schema is known.
     pub fn definition(&self) -> Option<ToolDef> {
-        Some(self.with_schema(self.schema.get()?.clone()))
+        Some(self.with_schema(self.schema()?.clone()))
     }
 
     /// Its definition as far as its metadata tells: any arguments fit while the schema is not known.
     pub fn sketch(&self) -> ToolDef {
         let any = || serde_json::json!({"type": "object"});
-        self.with_schema(self.schema.get().cloned().unwrap_or_else(any))
+        self.with_schema(self.schema().cloned().unwrap_or_else(any))
     }
 
     fn with_schema(&self, input_schema: Value) -> ToolDef {
@@ -286,16 +217,17 @@ impl PythonTool {
         }
     }
 
-    /// Builds its environment if need be, and asks for its schema if it is not kept (30 s).
+    /// Makes its copy, builds its environment if need be, and asks for its schema if it is not kept (30 s).
     pub(crate) async fn prepare(&self, workshop: &Workshop) -> Result<(), ToolError> {
         let at = |error: ToolError| if error.file.is_none() { error.at(&self.source, None) } else { error };
+        self.pin().await?;
         let dependencies = self.meta.dependencies().map_err(at)?;
         let python = workshop.environments.python(&dependencies, &workshop.progress).await.map_err(at)?;
-        if self.schema.get().is_some() {
+        if self.schema().is_some() {
             return Ok(());
         }
         let runtime = workshop.environments.runtime(&python).await.map_err(at)?;
-        let copy = self.copy(workshop);
+        let copy = self.copy();
         let source = tokio::fs::read(&copy)
             .await
             .map_err(|e| at(ToolError::environment("A-23", format!("{}: {e}", copy.display()))))?;
@@ -310,11 +242,7 @@ impl PythonTool {
             let message = format!("the InputModel of `{}` is no object with fields", self.meta.name);
             ToolError::document("A-08", message).at(&self.source, None).help("derive it from BaseModel")
         })?;
-        store(
-            &workshop.cache,
-            &self.version,
-            &Kept { format: FORMAT, meta: self.meta.clone(), schema: Some(schema.clone()) },
-        );
+        store(&workshop.cache, &self.version, &schema);
         // Another task may have been first, with the same schema.
         let _ = self.schema.set(schema);
         Ok(())
@@ -331,7 +259,8 @@ impl PythonTool {
         if let Err(error) =
             workshop.permissions.check(&self.meta.name, &self.declared(workshop), &workshop.workspace)
         {
-            return Err(Failure::permanent(FaultKind::Denied, format!("{} ({})", error.message, error.help)));
+            let message = format!("{} ({})", error.message, error.help);
+            return Err(Failure::permanent(FaultKind::Denied, message).unsent());
         }
         let unbuilt = |error: ToolError| {
             failure(
@@ -345,10 +274,13 @@ impl PythonTool {
         let python =
             workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
         let runtime = workshop.environments.runtime(&python).await.map_err(unbuilt)?;
-        let copy = self.copy(workshop);
+        let copy = self.copy();
         // What runs is what was pinned, to the last byte.
         let mut source = tokio::fs::read(&copy).await.unwrap_or_default();
-        if sha256(&source) != *self.version && restore(workshop, &self.version).await.is_some() {
+        if sha256(&source) != *self.version
+            && (self.text.is_some() && self.pin().await.is_ok()
+                || restore(workshop, &self.version).await.is_some())
+        {
             source = tokio::fs::read(&copy).await.unwrap_or_default();
         }
         if sha256(&source) != *self.version {
@@ -365,8 +297,8 @@ impl PythonTool {
         work(job, Ask::Call(&request.args)).await
     }
 
-    fn copy(&self, workshop: &Workshop) -> PathBuf {
-        workshop.cache.join(format!("{}.py", self.version))
+    fn copy(&self) -> PathBuf {
+        self.cache.join(format!("{}.py", self.version))
     }
 
     fn job<'a>(

@@ -60,6 +60,7 @@ pub(super) async fn helper(
     run(Launch {
         stdin,
         timeout: patience,
+        bound: true,
         ..Launch::own(program.to_owned(), args, Environment::Inherited(changes), cwd.to_owned())
     })
     .await

@@ -155,7 +155,8 @@ def main(answer, patience=None):
         tool = load(head["file"], head["module"], source)
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
     except Refused as e:
-        result = json.dumps({"error": e.error}).encode("ascii", "replace")
+        # Half a character of UTF-16, which a text of Python may be, is none.
+        result = json.dumps({"error": e.error}, ensure_ascii=False).encode("utf-8", "replace")
     flush()
     if os.getpid() != process:
         # A child that the tool forked and let run on: there is one answer, and it is the parent's.

@@ -2,6 +2,7 @@
 
 use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
 use crate::tools::isolation::Isolation;
+use crate::tools::json;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{
     Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run, scratch_root,
@@ -12,7 +13,7 @@ use crate::tools::python::warm::{Call, Key, Warm};
 use selvedge_engine::{Failure, FaultKind};
 use selvedge_runtime::ports::Watch;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,7 +81,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         let (folder, variables) = surroundings(&job, &ask, call.scratch());
         // Otherwise the call has not begun, and starts an interpreter of its own.
         if let Ok(finished) = call.run(&folder, &variables, job.version, talk(&job, input.clone())).await {
-            return outcome(&job, finished);
+            return outcome(&job, &ask, finished);
         }
     }
     let scratch =
@@ -98,6 +99,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         timeout,
         output_bytes,
         stderr_is_output,
+        bound: false,
         ends_with_stdout,
         policy: job.policy.clone(),
         confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
@@ -111,7 +113,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
     if let End::Exited(code @ 129..=192) = finished.end {
         finished.end = End::Signalled(code - 128);
     }
-    outcome(&job, finished)
+    outcome(&job, &ask, finished)
 }
 
 /// What the worker reads: a line about the file, the file, and the input.
@@ -125,7 +127,7 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
         let message = format!("the cache's folder {} has a name that is not UTF-8", job.file.display());
         tool_failure("subprocess_execution_error", message)
     })?;
-    let head = json!({ "mode": mode, "file": file, "module": module, "bytes": job.source.len() });
+    let head = serde_json::json!({ "mode": mode, "file": file, "module": module, "bytes": job.source.len() });
     let mut input = head.to_string().into_bytes();
     input.push(b'\n');
     input.extend_from_slice(job.source);
@@ -167,18 +169,26 @@ fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {
     }
 }
 
-fn outcome(job: &Job<'_>, finished: Finished) -> Result<Value, Failure> {
+fn outcome(job: &Job<'_>, ask: &Ask<'_>, finished: Finished) -> Result<Value, Failure> {
     match finished.end {
         End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
         End::TimedOut => Err(crashed(job.name, &finished, job.timeout)),
         // The tool ended its process before it could answer.
         _ if finished.stdout.is_empty() => Err(crashed(job.name, &finished, job.timeout)),
-        _ => answer(job.name, &finished.stdout),
+        _ => answer(job, ask, &finished.stdout),
     }
 }
 
-fn answer(tool: &str, bytes: &[u8]) -> Result<Value, Failure> {
-    match serde_json::from_slice::<Answer>(bytes) {
+fn answer(job: &Job<'_>, ask: &Ask<'_>, bytes: &[u8]) -> Result<Value, Failure> {
+    let tool = job.name;
+    // The answer's own wrapping is not the tool's output.
+    let nesting = job.limits.json_nesting.saturating_add(1);
+    let read = match ask {
+        Ask::Call(_) => json::read_exactly(bytes, nesting),
+        // Bounds that no number of 64 bits reaches are met as well by the nearest that a schema can have.
+        Ask::Schema => json::read(bytes, nesting),
+    };
+    match read {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Error(mut error)) => {
             let text =
@@ -193,8 +203,6 @@ fn answer(tool: &str, bytes: &[u8]) -> Result<Value, Failure> {
                 _ => failure(FaultKind::ExecutionFailure, &class, message, error),
             })
         }
-        Err(e) => {
-            Err(tool_failure("parsing_tool_error", format!("the output of `{tool}` cannot be parsed: {e}")))
-        }
+        Err(unread) => Err(unread.failure(tool, job.limits)),
     }
 }

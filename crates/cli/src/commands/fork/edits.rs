@@ -3,6 +3,7 @@
 use super::Source;
 use crate::args::ForkArgs;
 use crate::failure::Failure;
+use crate::hints::command;
 use selvedge_engine::{Body, EffectId, Event, Place};
 use selvedge_runtime::load;
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ impl Source {
 
     fn recorded_event(&self, n: u64) -> Result<Option<Event>, Failure> {
         let entry = self.store.journal(self.run(), n)?.next().transpose()?;
-        Ok(entry.and_then(|entry| serde_json::from_str(&entry.json).ok()))
+        Ok(entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()))
     }
 
     /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
@@ -120,7 +121,7 @@ impl Source {
             if !entry.json.contains(&*effect.0) {
                 continue;
             }
-            match serde_json::from_str(&entry.json) {
+            match selvedge_runtime::recorded(entry.json.as_bytes()) {
                 Ok(Event::Completed { effect: of, outcome, .. }) if of == *effect => {
                     let silent =
                         !matches!(&outcome, selvedge_engine::Outcome::Reply(reply) if reply.calls.is_empty());
@@ -152,7 +153,7 @@ fn listed(source: &Source) -> Result<String, Failure> {
     let mut numbers: Vec<String> = Vec::new();
     for entry in source.store.journal(source.run(), 1)? {
         let entry = entry?;
-        let event: Option<Event> = serde_json::from_str(&entry.json).ok();
+        let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
         let edits = matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
         if edits && entry.n <= source.events {
             numbers.push(entry.n.to_string());
@@ -161,5 +162,6 @@ fn listed(source: &Source) -> Result<String, Failure> {
     let more = if numbers.len() > NAMED { " …" } else { "" };
     numbers.truncate(NAMED);
     let numbers = numbers.join(", ");
-    Ok(format!("messages are the events {numbers}{more}; selvedge show {} --events lists them", source.run()))
+    let list = command(&["show", source.run(), "--events"]);
+    Ok(format!("messages are the events {numbers}{more}; {list} lists them"))
 }

@@ -49,7 +49,8 @@ Examples:
   selvedge tools list --tools ./tools --json
   selvedge tools list --all
 
-A name means the first tool that has it: of --tools, configured folders, the library, command tools, built-ins.";
+A name means the first tool that has it: of --tools, configured folders, the library, command tools,
+built-ins, MCP servers.";
 
 /// `selvedge tools list`.
 #[derive(Args, Debug)]

@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// The folder of versions that are not in use.
 const OLDER: &str = "versions";
+/// The longest name of a tool that is the name of its file.
+const LONGEST: usize = 100;
 
 /// Writes the library into a folder: all of it or nothing.
 pub(super) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
@@ -74,12 +76,15 @@ impl Writer<'_> {
                 let Some(version) = library.version(hash) else { continue };
                 let file = if hash == current { file_name(name, hash, &mut files) } else { older(hash) };
                 self.version(version, &file)?;
+                let past = version.lives.get(&Place::Library).filter(|_| hash != current);
                 versions.push(manifest::Version {
                     version: hash.to_string(),
                     file,
                     author: version.author.clone(),
                     parents: version.parents.iter().map(ToString::to_string).collect(),
                     request: version.request.clone(),
+                    state: past.and_then(|life| manifest::Past::of(life.stage)),
+                    reason: past.map(|life| life.reason.clone()).unwrap_or_default(),
                 });
             }
             manifest.tools.push(manifest::Tool {
@@ -126,9 +131,12 @@ fn file_name(name: &str, hash: &str, files: &mut BTreeSet<String>) -> String {
     let safe = safe_name(name);
     // A file that begins with `_` is no tool.
     let safe = if safe.starts_with('_') { format!("tool{safe}") } else { safe };
+    // With what else is in its name, a file system takes it.
+    let shortened = safe.len() > LONGEST;
+    let safe: String = safe.chars().take(LONGEST).collect();
     // Names that differ in case only are one file on some disks.
     let (plain, longer) = (format!("{safe}.py"), format!("{safe}_{}.py", library::short(hash)));
-    let file = if files.contains(&plain.to_lowercase()) { longer } else { plain };
+    let file = if shortened || files.contains(&plain.to_lowercase()) { longer } else { plain };
     files.insert(file.to_lowercase());
     file
 }

@@ -2,7 +2,7 @@
 
 use super::args::ImportArgs;
 use super::library::{self, Decided, short};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Past};
 use super::record::recorded;
 use super::samples::{self, Line};
 use super::test::too_large;
@@ -15,7 +15,7 @@ use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::{Ui, harmless};
 use selvedge_adapters::tools::library::{Examined, examine};
-use selvedge_adapters::tools::python::tool::files_of;
+use selvedge_adapters::tools::python::load::files_of;
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
 use selvedge_store::{Mode, Store};
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ struct Incoming {
     request: Value,
     /// The version that the manifest says; a file may have been edited since.
     said: Option<Arc<str>>,
+    /// What became of it, if another version is in use.
+    past: Option<(Stage, String)>,
     calls: Vec<Line>,
 }
 
@@ -42,6 +44,15 @@ struct Tool {
     name: Option<Arc<str>>,
     current: usize,
     versions: Vec<Incoming>,
+}
+
+/// What a folder or file has for the library.
+struct Gathered {
+    tools: Vec<Tool>,
+    /// Names that lead to tools of other names.
+    aliases: BTreeMap<String, String>,
+    /// Whether the folder has a manifest.
+    exported: bool,
 }
 
 /// What became of a tool.
@@ -58,8 +69,9 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let reading = Reading::default();
     let check = Check::new(&reading, common, ui)?;
     let path = absolute(&args.path);
-    let (mut tools, aliases) = gathered(&path, ui)?;
-    if tools.is_empty() {
+    let Gathered { mut tools, aliases, exported } = gathered(&path, ui)?;
+    // A library may be empty, and its export then is.
+    if tools.is_empty() && !exported {
         let message = format!("there is no Python file in {}", args.path.display());
         return Err(Failure::usage("A-08", "no-tools", &message).help(
             "name a folder of Python files, or a Python file; files that begin with `_` are no tools",
@@ -103,38 +115,45 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
 }
 
 /// The tools of a folder or file, and the aliases of its manifest.
-fn gathered(path: &Path, ui: &Ui) -> Result<(Vec<Tool>, BTreeMap<String, String>), Failure> {
+fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
     if path.is_file() {
         let one = incoming(path.to_owned(), ui)?;
-        return Ok((vec![Tool { name: None, current: 0, versions: vec![one] }], BTreeMap::new()));
+        let tools = vec![Tool { name: None, current: 0, versions: vec![one] }];
+        return Ok(Gathered { tools, aliases: BTreeMap::new(), exported: false });
     }
     if !path.is_dir() {
         let message = format!("there is no folder or file {}", path.display());
         return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
     }
-    let manifest = Manifest::of(path)?.unwrap_or_else(Manifest::new);
+    let manifest = Manifest::of(path)?;
+    let exported = manifest.is_some();
+    let manifest = manifest.unwrap_or_else(Manifest::new);
     let mut tools = Vec::new();
     let mut named = BTreeSet::new();
     for tool in &manifest.tools {
         let mut versions = Vec::new();
-        for version in &tool.versions {
+        let current = tool.versions.iter().position(|version| version.version == tool.current).unwrap_or(0);
+        for (at, version) in tool.versions.iter().enumerate() {
             let file = path.join(&version.file);
+            // What came after the version in use was given up for it.
+            let usual = if at < current { Past::Enhanced } else { Past::RolledBack };
+            let past = (version.state.unwrap_or(usual).stage(), version.reason.clone());
             named.insert(file.clone());
             versions.push(Incoming {
                 author: version.author.clone(),
                 parents: version.parents.iter().map(|parent| Arc::from(parent.as_str())).collect(),
                 request: version.request.clone(),
                 said: Some(version.version.as_str().into()),
+                past: Some(past).filter(|_| at != current),
                 ..incoming(file, ui)?
             });
         }
-        let current = tool.versions.iter().position(|version| version.version == tool.current).unwrap_or(0);
         tools.push(Tool { name: Some(tool.name.as_str().into()), current, versions });
     }
     for file in files_of(path)?.into_iter().filter(|file| !named.contains(file)) {
         tools.push(Tool { name: None, current: 0, versions: vec![incoming(file, ui)?] });
     }
-    Ok((tools, manifest.aliases))
+    Ok(Gathered { tools, aliases: manifest.aliases, exported })
 }
 
 /// A file by itself.
@@ -143,7 +162,7 @@ fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Failure> {
     let calls = samples::read(&beside, |line| too_large(ui, &beside, line))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let request = json!({ "imported": name });
-    Ok(Incoming { file, author: Author::Person, parents: Vec::new(), request, said: None, calls })
+    Ok(Incoming { file, author: Author::Person, parents: Vec::new(), request, said: None, past: None, calls })
 }
 
 /// A library keeps what it is given: none of it holds a key (C-06).
@@ -157,6 +176,8 @@ fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
             secrets::refuse_text(&keys, &format!("a recorded call of {file}"), &line.json)?;
         }
         secrets::refuse_text(&keys, "the manifest", &version.request.to_string())?;
+        let reason = version.past.as_ref().map(|(_, reason)| reason.as_str()).unwrap_or_default();
+        secrets::refuse_text(&keys, "the manifest", reason)?;
     }
     Ok(())
 }
@@ -263,8 +284,16 @@ impl Import {
             self.change.accept(Command::Validate { place: place.clone(), version, facts: facts(found) })?;
         }
         if matches!(stage, None | Some(Stage::Retired | Stage::Drafted | Stage::Validated)) {
-            let (version, name) = (Arc::clone(&version), Some(Arc::clone(name)));
-            self.change.accept(Command::Publish { place, version, name })?;
+            let version = Arc::clone(&version);
+            self.change.accept(match &incoming.past {
+                None => Command::Publish { place, version, name: Some(Arc::clone(name)) },
+                Some((stage, reason)) => Command::Restore {
+                    version,
+                    name: Arc::clone(name),
+                    stage: *stage,
+                    reason: reason.clone(),
+                },
+            })?;
         }
         for Line { sample, json } in &incoming.calls {
             self.change.accept(recorded(&version, sample, json, None))?;
@@ -314,6 +343,9 @@ fn print(imported: &[Imported], ui: &Ui) {
             .collect();
         ui.result(&format!("{}\n", json!({ "tools": tools })));
         return;
+    }
+    if imported.is_empty() {
+        ui.note("the library that was exported there is empty: nothing is imported");
     }
     let width = imported.iter().map(|tool| tool.name.chars().count()).max().unwrap_or_default();
     for Imported { name, version, result, calls } in imported {

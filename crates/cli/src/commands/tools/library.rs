@@ -19,7 +19,7 @@ const TRIES: usize = 100;
 pub(crate) fn read(store: &Store) -> Result<Library, Failure> {
     let mut library = Library::default();
     for Entry { n, at_ms, json } in store.library(1)? {
-        let event: Event = serde_json::from_str(&json).map_err(|error| {
+        let event: Event = selvedge_runtime::recorded(json.as_bytes()).map_err(|error| {
             let message = format!("event {n} of the tool library can't be read: {error}");
             Failure::environment("C-03", "library-unreadable", &message)
                 .help("use the selvedge that wrote it or a later one")

@@ -1,7 +1,7 @@
 //! `library.json`: what a folder of tools says about itself beyond its files (V-12).
 
 use crate::failure::Failure;
-use selvedge_engine::library::Author;
+use selvedge_engine::library::{Author, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -55,6 +55,40 @@ pub(super) struct Version {
     /// What caused it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(super) request: Value,
+    /// What became of it, if the name does not mean it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) state: Option<Past>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) reason: String,
+}
+
+/// What a version is that a name does not mean any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Past {
+    /// A newer version has its place.
+    Enhanced,
+    /// It was given up.
+    Retired,
+    /// It was given up for an earlier version.
+    RolledBack,
+}
+
+impl Past {
+    /// The same as a stage.
+    pub(super) fn stage(self) -> Stage {
+        match self {
+            Self::Enhanced => Stage::Enhanced,
+            Self::Retired => Stage::Retired,
+            Self::RolledBack => Stage::RolledBack,
+        }
+    }
+
+    /// A stage that is one of these.
+    pub(super) fn of(stage: Stage) -> Option<Self> {
+        [Self::Enhanced, Self::Retired, Self::RolledBack].into_iter().find(|past| past.stage() == stage)
+    }
 }
 
 impl Manifest {

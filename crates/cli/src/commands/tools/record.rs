@@ -1,6 +1,7 @@
 //! What runs and the library have to do with each other: texts of pinned versions, and calls that become tests.
 
 use super::library::{self, Decided};
+use super::samples;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::setup;
@@ -101,6 +102,8 @@ fn made(store: &Store, run: &str) -> Result<Vec<Made>, Failure> {
             && &*request.tool.source == LIBRARY
             && let Some(sample) = sample(request.args, outcome)
             && let Ok(json) = serde_json::to_string(&sample)
+            // One that is too deeply nested for a file of calls is none of them.
+            && samples::parsed(&json).is_ok()
         {
             made.push(Made { version: request.tool.version.clone(), effect: effect.0.clone(), sample, json });
         }

@@ -35,6 +35,8 @@ pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<
         _ => std::fs::read(path).map_err(|error| unreadable(&format!("can't be read: {error}")))?,
     };
     let text = String::from_utf8(bytes).map_err(|_| unreadable("the file is not UTF-8"))?;
+    // As in documents (E-28).
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let (mut lines, mut wrong) = (Vec::new(), Vec::new());
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match parsed(line) {
@@ -46,7 +48,11 @@ pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<
     if wrong.is_empty() { Ok(lines) } else { Err(Failure::findings(Exit::Usage, wrong)) }
 }
 
-fn parsed(line: &str) -> Result<Line, String> {
+/// Reads one call.
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn parsed(line: &str) -> Result<Line, String> {
     let sample: Sample =
         serde_json::from_str(line).map_err(|error| format!("this is no recorded call: {error}"))?;
     if let Some(wrong) = sample.wrong() {

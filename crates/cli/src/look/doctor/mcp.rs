@@ -2,6 +2,7 @@
 
 use super::{Report, Verdict};
 use crate::config::Config;
+use crate::setup;
 use selvedge_adapters::tools::mcp::{McpServer, survey};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ pub(super) async fn look(config: &Config, report: &mut Report) {
         ..server.clone()
     };
     let servers: Vec<McpServer> = config.mcp.values().map(patient).collect();
-    for (name, answer) in survey(servers, &config.limits.tools()).await {
+    for (name, answer) in survey(servers, &config.limits.tools(), &setup::isolation()).await {
         match answer {
             Ok(found) => {
                 let tools =

@@ -2,6 +2,7 @@
 
 use super::story::Moment;
 use super::{Explained, Schedule};
+use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::progress::seconds;
@@ -233,7 +234,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) 
     let first = explained.waits.iter().position(|waits| !waits.is_empty());
     if let Some(node) = first.and_then(|first| explained.graph.nodes.get(NodeIx::new(first))) {
         page.labelled("", DIM, 0, "reasons, and whose messages a node saw:", 3);
-        page.line(&format!("  selvedge explain {} --node {}", found.run(), clean(&node.id)));
+        page.line(&format!("  {}", command(&["explain", found.run(), "--node", &node.id])));
     }
 }
 

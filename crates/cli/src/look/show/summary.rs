@@ -1,6 +1,7 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
+use crate::hints::command;
 use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
 use crate::look::{Found, runs, time};
@@ -75,7 +76,7 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
         // Its own first event knows how long the source was.
         let first = found.store.journal(found.run(), fork.events + 1).ok();
         let first = first.and_then(|mut own| own.next()?.ok());
-        let text = match first.and_then(|entry| serde_json::from_str(&entry.json).ok()) {
+        let text = match first.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()) {
             Some(Event::Forked(own)) => of_fork(&fork.run, fork.events, own.events),
             _ => format!("{} at event {}", fork.run, fork.events),
         };
@@ -90,7 +91,7 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
         page.gap();
         let text = "no process drives it any more; it goes on where it was with:";
         page.labelled("", "", 0, text, 3);
-        page.line(&format!("  selvedge resume {run}"));
+        page.line(&format!("  {}", command(&["resume", run])));
     }
     let Some(fault) = &view.fault else { return };
     page.gap();
@@ -104,7 +105,7 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     // What is shown may be a moment before a resume; the advice is about the present.
     if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
         page.labelled("", "", INDENT, "finished work is kept; to go on from there:", 3);
-        page.line(&format!("{}selvedge resume {run}", " ".repeat(INDENT)));
+        page.line(&format!("{}{}", " ".repeat(INDENT), command(&["resume", run])));
     }
 }
 
@@ -121,7 +122,7 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
         page.labelled("", "", 2, &ask.prompt, FAULT);
         let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
         // In one line, so that it can be copied.
-        page.line(&format!("    selvedge answer {} {} {value}", report.run, clean(id)));
+        page.line(&format!("    {}", command(&["answer", report.run, id, value])));
     }
 }
 

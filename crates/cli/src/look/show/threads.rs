@@ -1,6 +1,7 @@
 //! Threads as conversations.
 
 use crate::failure::Failure;
+use crate::hints::command;
 use crate::look::Found;
 use crate::look::events::role_name;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
@@ -57,7 +58,7 @@ pub(super) fn summary(page: &mut Page, view: &View, run: &str) {
         let left_out = messages.len().saturating_sub(FIRST + LAST);
         for (at, message) in messages.iter().enumerate() {
             if at == FIRST && left_out > 0 {
-                let more = format!("  … {left_out} more: selvedge show {run} --thread {}", quoted(name));
+                let more = format!("  … {left_out} more: {}", command(&["show", run, "--thread", name]));
                 page.line(&page.paint(DIM, &more));
             }
             if at < FIRST || at >= FIRST + left_out {
@@ -85,15 +86,6 @@ fn heading(page: &mut Page, name: &str, messages: usize) {
         page.paint(DIM, &count)
     );
     page.line(&heading);
-}
-
-/// A name as a shell takes it in one piece.
-fn quoted(name: &str) -> String {
-    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':'));
-    match plain && !name.is_empty() {
-        true => name.to_owned(),
-        false => format!("'{}'", clean(name).replace('\'', "'\\''")),
-    }
 }
 
 fn message(page: &mut Page, message: &Arc<Message>, lines: usize, calls: usize) {

@@ -8,6 +8,7 @@ mod files;
 mod identity;
 mod limits;
 pub(crate) mod syscalls;
+mod warden;
 
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
@@ -107,6 +108,10 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
     if first == MAP {
         return identity::write_maps(rest.first().and_then(|pid| pid.to_str()).ok_or_else(wrong)?)
             .map(|()| 0);
+    }
+    if first == crate::tools::mcp::WARDEN {
+        warden::watch(io::stdin());
+        return Ok(0);
     }
     if first == JOIN {
         let (folder, program) = rest.split_first().ok_or_else(wrong)?;

@@ -17,7 +17,6 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
     // File systems, and ways to files around their names.
-    libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
@@ -86,10 +85,9 @@ const MODES_HERE: &[(libc::c_long, u8, Option<u8>)] = &[
 const MODES_HERE: &[(libc::c_long, u8, Option<u8>)] = &[];
 /// The same number on all machines that filters are made for.
 const SYS_FCHMODAT2: libc::c_long = 452;
-/// Refused to tools, and what the server of warm interpreters lives on.
-const NAMESPACES: &[libc::c_long] = &[libc::SYS_unshare, libc::SYS_setns];
-/// What the server does besides: the folder for shared memory of a call.
-const MOUNT: libc::c_long = libc::SYS_mount;
+/// Refused to tools, and what the server of warm interpreters lives on: namespaces, and the folder for shared memory of a
+/// call.
+const OF_SERVERS: &[libc::c_long] = &[libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount];
 /// The flags of `clone` that make namespaces.
 const NEW: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -109,28 +107,20 @@ const SECOND_ABI: libc::c_long = 0x4000_0000;
 
 /// Restricts this process and all that it starts.
 pub(super) fn restrict(network: bool, server: bool) -> io::Result<()> {
-    for program in programs(network, server)? {
+    let mut programs = vec![for_all(network)?];
+    if !server {
+        programs.extend(for_tools()?);
+    }
+    for program in programs {
         apply_filter(&program).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-/// The filters of a tool, or of the server that starts tools.
-pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram>> {
-    let mut rules: BTreeMap<i64, Vec<Rule>> = BTreeMap::new();
-    for call in NEVER.iter().chain(NEVER_HERE) {
-        if !(server && *call == MOUNT) {
-            rules.insert(*call, Vec::new());
-        }
-    }
-    if !server {
-        rules.extend(NAMESPACES.iter().map(|call| (*call, Vec::new())));
-        let flags = NEW.map(|flag| {
-            let flag = u64::from(flag.unsigned_abs());
-            condition(0, Len::Qword, Op::MaskedEq(flag), flag).and_then(|c| rule(vec![c]))
-        });
-        rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
-    }
+/// What the server that starts tools, and so each tool, is refused.
+fn for_all(network: bool) -> io::Result<BpfProgram> {
+    let mut rules: BTreeMap<i64, Vec<Rule>> =
+        NEVER.iter().chain(NEVER_HERE).map(|call| (*call, Vec::new())).collect();
     for (call, mode, flags) in MODES.iter().chain(MODES_HERE) {
         rules.insert(*call, vec![set_user_id(*mode, *flags)?]);
     }
@@ -138,13 +128,21 @@ pub(crate) fn programs(network: bool, server: bool) -> io::Result<Vec<BpfProgram
     let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
     rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
     rules.insert(libc::SYS_socket, vec![families(network)?]);
-    let mut all = vec![compile(rules, libc::EPERM)?];
-    if !server {
-        // Their flags lie in memory, out of a filter's sight; C libraries go on with `clone`, programs with `openat`.
-        let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
-        all.push(compile(newer, libc::ENOSYS)?);
-    }
-    Ok(all)
+    compile(rules, libc::EPERM)
+}
+
+/// What a tool is refused besides. Filters are inherited: a call of the server has the others already, and to set them once
+/// more would cost it half a millisecond.
+pub(crate) fn for_tools() -> io::Result<[BpfProgram; 2]> {
+    let mut rules: BTreeMap<i64, Vec<Rule>> = OF_SERVERS.iter().map(|call| (*call, Vec::new())).collect();
+    let flags = NEW.map(|flag| {
+        let flag = u64::from(flag.unsigned_abs());
+        condition(0, Len::Qword, Op::MaskedEq(flag), flag).and_then(|c| rule(vec![c]))
+    });
+    rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
+    // Their flags lie in memory, out of a filter's sight; C libraries go on with `clone`, programs with `openat`.
+    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
+    Ok([compile(rules, libc::EPERM)?, compile(newer, libc::ENOSYS)?])
 }
 
 /// A mode that makes a program run as its owner, and flags that say that there is a mode at all.

@@ -1,4 +1,4 @@
-use super::{Seen, View};
+use super::{Seen, View, make_writable};
 use crate::tools::process::Policy;
 use std::fs::{create_dir, create_dir_all, write};
 use std::os::unix::fs::symlink;
@@ -52,4 +52,50 @@ fn paths_are_seen_under_their_own_names_too() {
     let policy =
         Policy { read: vec!["/".into(), root.clone()], write: vec![root.clone()], ..Policy::default() };
     assert_eq!(seen(&policy), [(root.clone(), Seen::Write)]);
+}
+
+#[test]
+fn a_grant_for_writing_holds_for_all_that_is_in_it() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let (document, state, env) = (root.join("document"), root.join("document/.selvedge"), root.join("env"));
+    create_dir_all(state.join("cache")).unwrap();
+    create_dir_all(env.join("out")).unwrap();
+    let mut policy = Policy {
+        read: vec![document.clone()],
+        write: vec![root.clone()],
+        runtime: vec![env.clone()],
+        hidden: vec![state.clone()],
+        ..Policy::default()
+    };
+    // The document's folder is written as a part of it; the state folder stays hidden, the interpreter as it is.
+    let all = [(root.clone(), Seen::Write), (env.clone(), Seen::Read), (state.clone(), Seen::Hidden)];
+    assert_eq!(seen(&policy), all);
+    // What is granted inside of something narrower has a place of its own; what is ours in a state folder has none.
+    create_dir(state.join("out")).unwrap();
+    policy.write.extend([env.join("out"), state.join("out"), state.join("cache"), document.clone()]);
+    policy.read.push(state.join("cache"));
+    let inner = [(env.join("out"), Seen::Write), (state.join("out"), Seen::Write)];
+    let mut all = all.to_vec();
+    all.extend(inner);
+    all.sort();
+    let mut found = seen(&policy);
+    found.sort();
+    assert_eq!(found, all);
+    // A name that goes through links is written there as well.
+    symlink(&document, root.join("link")).unwrap();
+    let policy = Policy { read: vec![root.join("link")], write: vec![document.clone()], ..Policy::default() };
+    assert_eq!(seen(&policy), [(document, Seen::Write), (root.join("link"), Seen::Write)]);
+}
+
+#[test]
+fn what_may_be_written_is_made_with_the_folders_around_it() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    symlink(root.join("nowhere"), root.join("dangling")).unwrap();
+    let paths = ["a/b/new.txt", "c/d", "e.d/", "dangling/f", "g/../../h"].map(|path| root.join(path));
+    make_writable(&paths);
+    assert!(root.join("a/b/new.txt").is_file() && root.join("c/d").is_dir() && root.join("e.d").is_dir());
+    assert!(!root.join("nowhere").exists(), "a link may lead out of what was allowed");
+    assert!(!root.join("g").exists(), "nothing is known of what lies behind a missing folder");
 }

@@ -27,7 +27,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) async fn new(server: Arc<Server>, isolation: &Isolation) -> io::Result<Self> {
         let user = isolation.user(isolation.found().await);
-        let scratch = Scratch::new(Some(server.base().to_owned())).await?;
+        let scratch = Scratch::within(server.base().to_owned()).await?;
         if user.is_some() {
             chown(scratch.path(), user, user)?;
         }

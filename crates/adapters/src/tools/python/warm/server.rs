@@ -6,7 +6,7 @@ use crate::tools::isolation::confine::syscalls;
 use crate::tools::isolation::groups::{Group, Groups};
 use crate::tools::isolation::view::{View, make_writable};
 use crate::tools::isolation::{Isolation, Start};
-use crate::tools::process::{Guard, Policy, Victim, started};
+use crate::tools::process::{Guard, Own, Policy, Victim, started, sweep};
 use crate::tools::python::worker::FLAGS;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
@@ -40,7 +40,7 @@ const WRITE_ALL: u64 = 1 << 1 | 1 << 3;
 /// The first packet: what holds for every call.
 #[derive(Serialize)]
 struct Setup {
-    /// Programs of seccomp in the kernel's form, as hexadecimal text.
+    /// Programs of seccomp in the kernel's form, as hexadecimal text: what a call gives up beyond its server.
     filters: Vec<String>,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
@@ -72,7 +72,7 @@ struct Limits {
 pub(crate) struct Server {
     control: UnixStream,
     /// Where its calls' scratch folders are made: the only folder of ours that it sees.
-    base: tempfile::TempDir,
+    base: Own,
     /// What its calls may reach.
     policy: Policy,
     /// Its own control group, and those of the calls to come, in their order: the server has the entrances of these.
@@ -88,7 +88,9 @@ pub(crate) struct Server {
 impl Server {
     pub(super) async fn start(isolation: &Isolation, key: &Key, scratch_root: PathBuf) -> io::Result<Self> {
         let found = isolation.found().await;
-        let base = tempfile::Builder::new().prefix("selvedge-warm-").tempdir_in(scratch_root)?;
+        let base = Own::warm(&scratch_root)?;
+        // What others left there, while the interpreter starts.
+        drop(tokio::task::spawn_blocking(move || sweep(&scratch_root)));
         make_writable(&key.policy.write);
         let args: Vec<OsString> = FLAGS.iter().map(Into::into).chain([SERVER.into()]).collect();
         let inside = Inside {
@@ -252,7 +254,7 @@ fn setup(policy: &Policy, base: &Path, grouped: bool) -> io::Result<Setup> {
         .write
         .retain(|path| path != Path::new(crate::tools::isolation::view::SHARED_MEMORY) && path != base);
     Ok(Setup {
-        filters: syscalls::encoded(&syscalls::programs(policy.network, false)?),
+        filters: syscalls::encoded(&syscalls::for_tools()?),
         read: files.read,
         write: files.write,
         devices: files.devices,

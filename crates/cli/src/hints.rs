@@ -1,0 +1,66 @@
+//! Commands that people are told to go on with: they work when they are pasted (C-04).
+
+use crate::ui::{harmless, one_line};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The state folder that this process was given on its command line: the next one needs to be given it as well.
+static STATE_DIR: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes note of `--state-dir`.
+pub(crate) fn state_dir(given: Option<&Path>) {
+    if let Some(dir) = given {
+        STATE_DIR.get_or_init(|| dir.to_owned());
+    }
+}
+
+/// `selvedge` with these words, and with the state folder that this process was given.
+pub(crate) fn command(words: &[&str]) -> String {
+    command_in(words, STATE_DIR.get().map(PathBuf::as_path))
+}
+
+fn command_in(words: &[&str], state_dir: Option<&Path>) -> String {
+    let mut line = "selvedge".to_owned();
+    for word in words {
+        line.push(' ');
+        line.push_str(&quoted(word));
+    }
+    if let Some(dir) = state_dir {
+        line.push_str(" --state-dir ");
+        line.push_str(&quoted(&dir.to_string_lossy()));
+    }
+    line
+}
+
+/// A word as a shell reads it. A choice like `yes|no` is none to be pasted, and stays as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    const CHOICES: [&str; 1] = ["yes|no"];
+    // Inside of a word, a shell takes these as they are.
+    let plain = |c: char| c.is_alphanumeric() || "_-./:+@,%=~".contains(c);
+    let bare = !word.is_empty() && !word.starts_with(['~', '=']) && word.chars().all(plain);
+    match bare || CHOICES.contains(&word) {
+        true => word.to_owned(),
+        false => format!("'{}'", one_line(&harmless(word), usize::MAX).replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-04: what is suggested works when it is pasted.
+    #[test]
+    fn commands_can_be_pasted() {
+        let dir = Path::new("my runs/st");
+        assert_eq!(command_in(&["resume", "1kq3"], None), "selvedge resume 1kq3");
+        assert_eq!(command_in(&["resume", "r"], Some(dir)), "selvedge resume r --state-dir 'my runs/st'");
+        assert_eq!(
+            command_in(&["answer", "r", "n2~1/ap", "yes|no"], None),
+            "selvedge answer r n2~1/ap yes|no"
+        );
+        assert_eq!(quoted("a'b"), "'a'\\''b'");
+        assert_eq!(quoted("a;b"), "'a;b'");
+        assert_eq!(quoted("~x"), "'~x'");
+        assert_eq!(quoted(""), "''");
+    }
+}
