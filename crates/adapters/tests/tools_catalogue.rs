@@ -151,7 +151,10 @@ async fn files_that_cannot_be_read_are_told() {
     let left_out: Vec<_> =
         tools.warnings().iter().filter(|w| &*w.code == "tool-left-out").map(|w| w.message.as_str()).collect();
     assert_eq!(left_out.len(), 2, "{left_out:?}");
-    assert!(left_out.iter().any(|m| m.contains("dangling.py") && m.contains("cannot be read")), "{left_out:?}");
+    assert!(
+        left_out.iter().any(|m| m.contains("dangling.py") && m.contains("cannot be read")),
+        "{left_out:?}"
+    );
     assert!(left_out.iter().any(|m| m.contains("odd") && m.contains("Unicode")), "{left_out:?}");
     assert!(tools.contains("good"));
     let refused = tools.prepare(&["dangling"]).await.unwrap_err();

@@ -148,7 +148,9 @@ pub fn recognise<'n, 's>(
 fn does_not_fit(root: &Node<'_>, forced: Dialect, found: Option<Dialect>) -> Finding {
     let wanted = forced.name();
     let message = match found {
-        Some(found) => format!("this is no document of dialect {wanted}: it looks like one of {}", found.name()),
+        Some(found) => {
+            format!("this is no document of dialect {wanted}: it looks like one of {}", found.name())
+        }
         None => format!("this is no document of dialect {wanted}"),
     };
     let help = match found {

@@ -43,7 +43,8 @@ const APPLICATION_ID: i32 = 0x536c_7667;
 
 /// `MIGRATIONS[i]` makes format `i + 1` of format `i`; format 0 is an empty file. A released migration is never
 /// edited: a change of format is a new entry at the end.
-pub(crate) const MIGRATIONS: &[&str] = &["
+pub(crate) const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE runs (
         key INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -70,13 +71,15 @@ pub(crate) const MIGRATIONS: &[&str] = &["
         hash BLOB NOT NULL UNIQUE,
         data BLOB NOT NULL
     ) STRICT;
-", "
+",
+    "
     CREATE TABLE library (
         n INTEGER PRIMARY KEY,
         at_ms INTEGER NOT NULL,
         body ANY NOT NULL
     ) STRICT;
-"];
+",
+];
 
 /// Number of bits that an event's number takes in a journal key.
 const NUMBER_BITS: u32 = 32;

@@ -37,7 +37,16 @@ impl ToolError {
     /// A wrong tool, document or call (exit 2).
     pub fn document(rule: &'static str, message: impl Into<String>) -> Self {
         let class = ErrorClass::Document;
-        Self { class, rule, file: None, line: None, column: None, shown: None, message: message.into(), help: String::new() }
+        Self {
+            class,
+            rule,
+            file: None,
+            line: None,
+            column: None,
+            shown: None,
+            message: message.into(),
+            help: String::new(),
+        }
     }
     /// Something this machine lacks or refuses (exit 4).
     pub fn environment(rule: &'static str, message: impl Into<String>) -> Self {

@@ -41,7 +41,8 @@ pub(crate) const TIMEOUT_SETTING: &str =
 /// The time limit was reached and the process group killed; transient (D-17).
 pub(crate) fn timed_out(tool: &str, timeout: Duration) -> Failure {
     let seconds = timeout.as_secs_f64();
-    let message = format!("the tool `{tool}` took longer than its {seconds} s and was ended ({TIMEOUT_SETTING})");
+    let message =
+        format!("the tool `{tool}` took longer than its {seconds} s and was ended ({TIMEOUT_SETTING})");
     let mut failed = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
     failed.transient = true;
     failed

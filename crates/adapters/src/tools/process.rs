@@ -326,7 +326,8 @@ pub(crate) const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(crate) fn search_path(first: Option<&Path>) -> OsString {
     let usual = || std::env::split_paths(SEARCH_PATH);
     let mut path = OsString::new();
-    if let Some(first) = first.filter(|first| first.is_absolute() && !usual().any(|folder| folder == **first)) {
+    if let Some(first) = first.filter(|first| first.is_absolute() && !usual().any(|folder| folder == **first))
+    {
         path.push(first);
         path.push(":");
     }

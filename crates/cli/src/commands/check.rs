@@ -219,7 +219,8 @@ pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result
         Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
             let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
             let message = format!("`--dialect`: {name:?} is no dialect");
-            let help = format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
+            let help =
+                format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
             Failure::usage("C-11", "unknown-dialect", &message).help(&help)
         })?),
     };

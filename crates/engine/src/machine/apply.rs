@@ -28,7 +28,9 @@ impl State {
                 self.status = Status::Ending(End::Cancelled, Some(fault));
             }
             Event::Expired { seconds } => {
-                let message = format!("the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout)");
+                let message = format!(
+                    "the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout)"
+                );
                 self.status = Status::Ending(End::Failed, Some(Fault::new(FaultKind::Timeout, message)));
             }
             Event::BudgetSet { budget } => {

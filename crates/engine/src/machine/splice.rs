@@ -46,7 +46,8 @@ impl State {
     ) -> Result<Value, Fault> {
         let unfit = |message: &str| {
             let cause = json!([message]);
-            Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {message}")).because(cause)
+            Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {message}"))
+                .because(cause)
         };
         let mut reply = self
             .last_reply(frame)

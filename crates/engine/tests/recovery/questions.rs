@@ -79,7 +79,11 @@ fn plans_that_are_none_go_back() {
     let from = run.events.len();
     run.world = world;
     run.resume();
-    assert_eq!((run.status(), run.sent(from).len()), (RunStatus::Completed, 6), "four plans, the compiler, the step");
+    assert_eq!(
+        (run.status(), run.sent(from).len()),
+        (RunStatus::Completed, 6),
+        "four plans, the compiler, the step"
+    );
 }
 
 /// E-29: neither is a plan that the compiler refused.

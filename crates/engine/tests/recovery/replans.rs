@@ -92,7 +92,11 @@ fn refused_steps_go_back() {
     };
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model().or("read", None)]), never);
     run.check();
-    assert_eq!(run.sent(0).iter().filter(|effect| effect.contains("/plan/")).count(), 4, "the first, and three that came back");
+    assert_eq!(
+        run.sent(0).iter().filter(|effect| effect.contains("/plan/")).count(),
+        4,
+        "the first, and three that came back"
+    );
     assert_eq!(run.output("s"), json!("by the ladder"));
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), never);
     assert_eq!(run.check().fault().message, "broken", "the step's own fault stays");

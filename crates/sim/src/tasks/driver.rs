@@ -11,8 +11,8 @@ use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::steps::Means;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
-    EffectId, Effects, Event, Failure, Fault, Graph, Input, ModelReply, Outcome, Record, Request,
-    RunStatus, Start, State, ToolDef,
+    EffectId, Effects, Event, Failure, Fault, Graph, Input, ModelReply, Outcome, Record, Request, RunStatus,
+    Start, State, ToolDef,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,8 @@ pub fn graph(task: &SimTask) -> Result<Arc<Graph>, String> {
     let limits = DocumentLimits::default();
     let means = Means { model: task.model, ..Means::default() };
     let document = read(&source, Choice::default(), &limits, &mut diagnostics);
-    let graph = document.and_then(|document| document.compile(&SimTools, &task.initial, &means, &mut diagnostics));
+    let graph =
+        document.and_then(|document| document.compile(&SimTools, &task.initial, &means, &mut diagnostics));
     let graph = graph.filter(|_| !diagnostics.has_errors()).ok_or_else(|| format!("{diagnostics:?}"))?;
     let schedule = selvedge_engine::schedule::Schedule::derive(&graph, false);
     schedule.prove(&graph).map_err(|race| format!("E-11: {race}"))?;
@@ -93,7 +94,13 @@ impl<'t> Sim<'t> {
     ///
     /// # Errors
     /// A fold that differs from the state that was live (E-03).
-    pub fn recover(task: &'t SimTask, graph: &Arc<Graph>, before: &Sim<'t>, journal: &Journal, seed: u64) -> Result<Self, String> {
+    pub fn recover(
+        task: &'t SimTask,
+        graph: &Arc<Graph>,
+        before: &Sim<'t>,
+        journal: &Journal,
+        seed: u64,
+    ) -> Result<Self, String> {
         let mut sim = Self::new(task, graph, seed, before.sequential);
         sim.world = before.world.clone();
         sim.world.rewind(journal.marks.last().map_or(0, |mark| mark.changes));
@@ -224,7 +231,8 @@ impl<'t> Sim<'t> {
                     && let Some(schema) = request.schema
                 {
                     let base = effect.0.rsplit_once('/').map_or(&*effect.0, |(base, _)| base).to_owned();
-                    let bases = self.asked.entry((request.node.to_string(), schema.name.to_string())).or_default();
+                    let bases =
+                        self.asked.entry((request.node.to_string(), schema.name.to_string())).or_default();
                     if !bases.contains(&base) {
                         bases.push(base);
                     }
@@ -256,12 +264,14 @@ impl<'t> Sim<'t> {
             )
         });
         let runtime = view.runtime.iter();
-        let runtime = runtime.map(|(name, (value, node))| (name.to_string(), (value.clone(), node.to_string())));
+        let runtime =
+            runtime.map(|(name, (value, node))| (name.to_string(), (value.clone(), node.to_string())));
         Observed {
             status: if view.status == RunStatus::Completed { "completed" } else { "failed" }.into(),
-            fault: view.fault.as_ref().map(|fault| {
-                (kind(fault), fault.node.as_deref().unwrap_or("").to_owned())
-            }),
+            fault: view
+                .fault
+                .as_ref()
+                .map(|fault| (kind(fault), fault.node.as_deref().unwrap_or("").to_owned())),
             results: results.collect(),
             runtime: runtime.collect(),
             writes: self.world.writes(),

@@ -53,7 +53,13 @@ pub fn crashes(task: &SimTask, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn crash<'t>(task: &'t SimTask, graph: &Arc<Graph>, first: &Sim<'t>, at: usize, seed: u64) -> Result<Sim<'t>, String> {
+fn crash<'t>(
+    task: &'t SimTask,
+    graph: &Arc<Graph>,
+    first: &Sim<'t>,
+    at: usize,
+    seed: u64,
+) -> Result<Sim<'t>, String> {
     let journal = first.journal.cut(at);
     let mut second = Sim::recover(task, graph, first, &journal, seed)?;
     second.run()?;
@@ -71,10 +77,16 @@ fn once(sim: &Sim<'_>) -> Result<(), String> {
         match &record.event {
             Event::Completed { effect, outcome: selvedge_engine::Outcome::Output(_), .. } => {
                 if let Some(before) = done.insert(base(effect), at) {
-                    return Err(format!("E-05: {effect} succeeded at event {} and again at {}", before + 1, at + 1));
+                    return Err(format!(
+                        "E-05: {effect} succeeded at event {} and again at {}",
+                        before + 1,
+                        at + 1
+                    ));
                 }
             }
-            Event::Requested { effect, .. } | Event::Retried { effect, .. } if done.contains_key(&base(effect)) => {
+            Event::Requested { effect, .. } | Event::Retried { effect, .. }
+                if done.contains_key(&base(effect)) =>
+            {
                 return Err(format!("E-05: {effect} is run again after its success"));
             }
             _ => {}
@@ -92,7 +104,8 @@ pub fn smallest(property: Property, seeds: std::ops::Range<u64>) -> Option<(u64,
         if found.as_ref().is_some_and(|(known, ..)| *known <= size) {
             continue;
         }
-        let held = std::panic::catch_unwind(|| property(&task, seed)).unwrap_or_else(|_| Err("a panic".into()));
+        let held =
+            std::panic::catch_unwind(|| property(&task, seed)).unwrap_or_else(|_| Err("a panic".into()));
         if let Err(error) = held {
             found = Some((size, seed, error));
         }

@@ -161,7 +161,9 @@ impl Run<'_> {
             tools.extend(row.step.alternatives.iter().map(|(tool, _)| tool.as_str()));
             let unknown = tools.iter().any(|name| tool(name).is_none_or(|tool| !tool.declares));
             let declares = tools.iter().any(|name| tool(name).is_some_and(|tool| tool.declares))
-                && ["a", "b"].iter().any(|field| name == *field || name == format!("{}_{field}", row.step.id));
+                && ["a", "b"]
+                    .iter()
+                    .any(|field| name == *field || name == format!("{}_{field}", row.step.id));
             if unknown && failed {
                 return true;
             }
@@ -316,11 +318,11 @@ impl Run<'_> {
             left
         };
         match said {
-            Advice::Params(own) => spend(retries, RETRIES)
-                .then(|| Move::Try("retry_with_params", name.to_owned(), own)),
-            Advice::Tool(other, own) => (tool(&other).is_some() && spend(retries, RETRIES)).then(|| {
-                Move::Try("retry_with_tool", other, own.unwrap_or_else(|| args.clone()))
-            }),
+            Advice::Params(own) => {
+                spend(retries, RETRIES).then(|| Move::Try("retry_with_params", name.to_owned(), own))
+            }
+            Advice::Tool(other, own) => (tool(&other).is_some() && spend(retries, RETRIES))
+                .then(|| Move::Try("retry_with_tool", other, own.unwrap_or_else(|| args.clone()))),
             Advice::Repair(other, own) => {
                 spend(repairs, REPAIRS).then(|| Move::Try("repair_step", other, own))
             }
@@ -421,7 +423,9 @@ impl Observed {
         };
         let pairs = rows(self).into_iter().zip(rows(found)).filter(|(expected, found)| expected != found);
         let lines: Vec<String> = pairs
-            .map(|((name, expected), (_, found))| format!("{name}\n  expected {expected}\n  found    {found}"))
+            .map(|((name, expected), (_, found))| {
+                format!("{name}\n  expected {expected}\n  found    {found}")
+            })
             .collect();
         if lines.is_empty() { Ok(()) } else { Err(format!("{what} differs: {}", lines.join("\n"))) }
     }

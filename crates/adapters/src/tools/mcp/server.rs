@@ -142,7 +142,8 @@ impl Server {
         let value = done.await.unwrap_or_else(|_| {
             let unsent = !sent.load(Ordering::Relaxed);
             let limit = seconds(limit);
-            let message = format!("`{name}` took longer than its {limit} and was given up ({TIMEOUT_SETTING})");
+            let message =
+                format!("`{name}` took longer than its {limit} and was given up ({TIMEOUT_SETTING})");
             let late = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
             Err(Failure { transient: true, unsent, ..late })
         })?;

@@ -268,7 +268,8 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
     }
     let length = safe_name(&name).len();
     if length > LONGEST_NAME {
-        let message = format!("`name` makes a file name of {length} characters, and the longest is {LONGEST_NAME}");
+        let message =
+            format!("`name` makes a file name of {length} characters, and the longest is {LONGEST_NAME}");
         return Err(("name", message));
     }
     let dependencies = script::agreed(strings(meta, "dependencies")?, script.dependencies)

@@ -14,7 +14,7 @@ fn step(id: &str, name: &str, args: Value, others: &[&str]) -> Value {
         {"name": "turn", "act": "turn", "next": [{"when": "always", "to": 2}]},
         {"name": "decide", "act": "decide",
          "next": [{"when": {"act": "retry_with_tool"}, "to": 3}, {"when": "always", "to": null}]},
-        {"name": "try", "act": {"try": {}}, "next": [{"when": "fault", "to": 1}, {"when": "always", "to": null}]}]}})
+        {"name": "try", "act": "try", "next": [{"when": "fault", "to": 1}, {"when": "always", "to": null}]}]}})
 }
 
 /// A run of these nodes.

@@ -132,7 +132,7 @@ fn for_all(network: bool) -> io::Result<BpfProgram> {
 }
 
 /// What a tool is refused besides. Filters are inherited: a call of the server has the others already, and to set them once
-/// more would cost it half a millisecond.
+/// more would cost it 0.4 ms.
 pub(crate) fn for_tools() -> io::Result<[BpfProgram; 2]> {
     let mut rules: BTreeMap<i64, Vec<Rule>> = OF_SERVERS.iter().map(|call| (*call, Vec::new())).collect();
     let flags = NEW.map(|flag| {
