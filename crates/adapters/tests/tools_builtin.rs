@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+#[cfg(test)]
 mod tools_common;
 
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig};

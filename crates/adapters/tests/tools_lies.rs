@@ -1,6 +1,7 @@
 //! Tools that are not what they say, and that do odd things while they load or answer: contained and named.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+#[cfg(test)]
 mod tools_common;
 
 use selvedge_engine::FaultKind::{ExecutionFailure, LimitExceeded};

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+#[cfg(test)]
 mod tools_common;
 
 use selvedge_engine::FaultKind::{ExecutionFailure, InputError, LimitExceeded, Timeout};

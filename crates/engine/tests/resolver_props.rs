@@ -2,6 +2,8 @@
 //!
 //! `SELVEDGE_PROPTEST_CASES` sets the number of cases (default 10,000).
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test: a wrong index is its failure")]
+
 use proptest::prelude::*;
 use selvedge_engine::template::{Layers, OnMissing, StepView, Template};
 use serde_json::{Map, Value, json};

@@ -1,22 +1,28 @@
 //! Step tasks over many seeds: agreement with the reference, and crashes at every event.
 
-use selvedge_sim::tasks::generate;
-use selvedge_sim::tasks::properties::{Property, agreement, crashes, smallest, trace};
+use selvedge_sim::tasks::properties::{agreement, crashes};
+use support::holds;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
+#[cfg(test)]
+mod support {
+    use selvedge_sim::tasks::generate;
+    use selvedge_sim::tasks::properties::{Property, smallest, trace};
 
-fn holds(name: &str, property: Property, tasks: u64) {
-    let seeds = match number("SELVEDGE_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SELVEDGE_SIM_PLANS").map_or(tasks, |all| (all * tasks).div_ceil(300)),
-    };
-    if let Some((seed, error)) = smallest(property, seeds) {
-        let task = generate::task(seed);
-        let document = serde_json::to_string_pretty(&task.json()).unwrap();
-        let journal = trace(&task).unwrap_or_else(|error| error);
-        panic!("{name}: seed {seed}: {error}\n{document}\nfaults: {}\n{journal}", task.faults);
+    fn number(name: &str) -> Option<u64> {
+        std::env::var(name).ok()?.parse().ok()
+    }
+
+    pub(super) fn holds(name: &str, property: Property, tasks: u64) {
+        let seeds = match number("SELVEDGE_SIM_SEED") {
+            Some(seed) => seed..seed + 1,
+            None => 0..number("SELVEDGE_SIM_PLANS").map_or(tasks, |all| (all * tasks).div_ceil(300)),
+        };
+        if let Some((seed, error)) = smallest(property, seeds) {
+            let task = generate::task(seed);
+            let document = serde_json::to_string_pretty(&task.json()).unwrap();
+            let journal = trace(&task).unwrap_or_else(|error| error);
+            panic!("{name}: seed {seed}: {error}\n{document}\nfaults: {}\n{journal}", task.faults);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod kernel;
 mod network;
 mod processes;
 #[path = "../tools_common/mod.rs"]
+#[cfg(test)]
 mod tools_common;
 
 use selvedge_adapters::tools::{Catalogue, Isolation, Layer};

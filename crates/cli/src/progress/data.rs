@@ -76,7 +76,7 @@ fn parameters(nodes: &Nodes, ladder: &Ladder, effect: &EffectId, args: &Value) -
     let written = match &leaf.act {
         Act::Call(call) => call.args.clone(),
         // What a recovery decided on (D-17); without parameters of its own, those of the step.
-        Act::Try { .. } => match ladder.parameters(&node.id) {
+        Act::Try => match ladder.parameters(&node.id) {
             Some(parameters) => JsonTemplate::parse(parameters).ok()?,
             None => own()?,
         },
