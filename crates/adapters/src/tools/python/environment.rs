@@ -2,7 +2,7 @@
 //!
 //! `envs/<hash>.txt` is the set, resolved once and locked with hashes; `envs/<hash>/` the environment, made beside
 //! its place and renamed into it, so that it is there whole or not at all. File locks keep builders apart, and who
-//! uses an environment from who removes unused ones ([`kept`]).
+//! uses an environment from who removes unused ones (`kept`).
 
 mod dependencies;
 mod kept;
