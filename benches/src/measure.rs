@@ -73,6 +73,10 @@ pub(crate) fn cpu_s() -> f64 {
 pub(crate) fn family_cpu_s() -> Result<f64> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
+        // `self` and `thread-self` are this process once more.
+        if !entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+            continue;
+        }
         // A process may end at any time.
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let Some((head, fields)) = stat.rsplit_once(')') else { continue };

@@ -47,7 +47,7 @@ pub(crate) fn tool(name: &str) -> Arc<ToolDef> {
         name: name.into(),
         description: "bench".into(),
         input_schema: json!({ "type": "object" }),
-        output_params: Some(vec!["text".into()]),
+        output_params: Some(["text"].into()),
         effects: Some(Effects::Pure),
         version: "1".into(),
         source: "bench".into(),

@@ -41,7 +41,8 @@ async fn definitions_are_as_declared() {
     ] {
         let def = tools.def(name).unwrap();
         assert_eq!(def.effects, Some(effects), "{name}");
-        let fields: Option<Vec<_>> = def.output_params.as_ref().map(|all| all.iter().map(|o| &**o).collect());
+        let fields: Option<Vec<_>> =
+            def.output_params.as_ref().map(|all| all.names().iter().map(|o| &**o).collect());
         assert_eq!(fields.as_deref(), outputs, "{name}");
         let needed: Vec<_> =
             def.input_schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

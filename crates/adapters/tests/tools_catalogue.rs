@@ -58,14 +58,14 @@ async fn metadata_is_read_without_running_the_file() {
     );
     let sketch = tools.sketch("quiet").unwrap();
     assert_eq!((sketch.effects, sketch.timeout_s), (Some(Effects::Read), Some(7.0)));
-    assert_eq!(sketch.output_params.as_ref().unwrap()[0].as_ref(), "a");
+    assert_eq!(sketch.output_params.as_ref().unwrap().names().join(" "), "a");
     assert_eq!(sketch.input_schema, serde_json::json!({"type": "object"}));
     assert!(tools.sketch("unknown").is_none() && tools.sketch("shell").unwrap().approval);
     tools.prepare(&["quiet", "unknown", "read_file"]).await.unwrap();
     assert!(mark.exists());
     let def = tools.def("quiet").unwrap();
     assert_eq!(def.effects, Some(Effects::Read));
-    assert_eq!(def.output_params.as_ref().unwrap()[0].as_ref(), "a");
+    assert_eq!(def.output_params.as_ref().unwrap().names().join(" "), "a");
     assert_eq!((def.timeout_s, def.approval), (Some(7.0), false));
     assert_eq!(def.input_schema["properties"]["x"]["type"], "integer");
     assert!(def.source.ends_with("tools/t.py"));
@@ -84,10 +84,14 @@ async fn output_params_may_be_an_object_with_the_names_as_keys() {
     let meta = ", 'output_params': {'b': {'type': 'string'}, 'a': 'the a'}";
     world.write("tools/t.py", &source("named", meta, "def run(i):\n    return {}"));
     let def = world.load().await.sketch("named").unwrap();
+    let outputs = def.output_params.as_ref().unwrap();
+    assert_eq!(outputs.names().join(" "), "b a");
     assert_eq!(
-        def.output_params.as_ref().unwrap().iter().map(|name| &**name).collect::<Vec<_>>(),
-        ["b", "a"]
+        outputs.schema("b"),
+        Some(&serde_json::json!({"type": "string"})),
+        "D-15 holds it against schemas"
     );
+    assert_eq!(outputs.schema("a"), None);
 }
 
 #[tokio::test]

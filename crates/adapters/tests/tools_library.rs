@@ -5,7 +5,7 @@
 mod tools_common;
 
 use selvedge_adapters::tools::library::{Shelf, examine};
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer};
 use selvedge_engine::FaultKind;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -148,4 +148,69 @@ async fn a08_files_are_examined_before_they_enter() {
         world.write("in/breaks.py", &source("breaks", "", "raise ValueError('at import')\ndef run(i): pass"));
     let errors = examine(&world.config(), vec![good, breaks]).await.unwrap_err();
     assert!(errors.to_string().contains("at import"), "{errors}");
+}
+
+/// D-17, A-20: of what only a model may choose, nothing is built before it is called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d17_what_only_a_model_may_choose_is_built_by_its_first_call() {
+    let world = World::new();
+    let of = |dependencies: &str| format!("'dependencies': [{dependencies}]");
+    let tool = |name: &str, dependencies: &str, body: &str| {
+        let text = source(name, "", body).replace(&of(""), &of(dependencies));
+        world.write(&format!("tools/{name}.py"), &text);
+    };
+    tool("named", "", "def run(i): return 1");
+    tool("near", "", "def run(i): return 2");
+    tool("far", "'idna==3.10'", "import idna\ndef run(i): return idna.__version__");
+    tool("never", "", "raise RuntimeError('not here')\ndef run(i): return 3");
+    tool("net", "", "def run(i): return 4");
+    let net = std::fs::read_to_string(world.path("tools/net.py")).unwrap();
+    world.write("tools/net.py", &net.replace(&of(""), &format!("{}, 'network': True", of(""))));
+    let mut config = world.config();
+    config.shared_cache = world.path("shared");
+    let catalogue = ready(config, &["named"]).await;
+    world.said.lock().unwrap().clear();
+    let offered =
+        |catalogue: &Catalogue| catalogue.offered().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(!offered(&catalogue).contains(&"net".to_owned()), "what is not allowed is offered to nobody");
+    let others: Vec<Arc<str>> = ["near", "far", "never", "list_files"].map(Arc::from).into();
+    let failed = catalogue.offer(&others, Offer::Light).await;
+    assert_eq!(failed.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["never"]);
+    let known = offered(&catalogue);
+    assert!(known.contains(&"far".to_owned()) && !known.contains(&"never".to_owned()), "{known:?}");
+    assert!(catalogue.def("near").is_some(), "its environment is there");
+    assert!(catalogue.def("far").is_none(), "its environment is not");
+    assert_eq!(*world.said.lock().unwrap(), Vec::<String>::new(), "nothing was built");
+    let mut request = tools_common::request(&catalogue, "near", json!({}));
+    request.tool = catalogue.sketch("far").unwrap();
+    assert_eq!(request.tool.input_schema, json!({"type": "object"}));
+    use selvedge_runtime::ports::Tools;
+    assert_eq!(catalogue.call(request, tools_common::context()).await.unwrap(), "3.10");
+    let said = world.said.lock().unwrap().join("\n");
+    assert!(said.contains("idna==3.10"), "who waits is told what for: {said}");
+    // D-21: who plans is told all schemas.
+    assert!(catalogue.offer(&[Arc::from("far")], Offer::Whole).await.is_empty());
+    assert!(catalogue.def("far").unwrap().input_schema["properties"]["x"].is_object());
+}
+
+/// A large library is listed by what is known of its versions; a text that is lost is looked for when it is needed.
+#[tokio::test]
+async fn a23_a_text_of_the_library_is_looked_at_when_it_is_used() {
+    let world = World::new();
+    let files: [(&str, &[&str], &str); 2] =
+        [("add", &["add"], "def run(i): return i.x + 1"), ("sub", &["sub"], "def run(i): return i.x - 1")];
+    let books = books(&world, &files).await;
+    for (_, version) in &books.offered {
+        std::fs::remove_file(world.path(&format!("state/cache/tools/{version}.py"))).unwrap();
+        // Its schema has to be asked for again, too.
+        std::fs::remove_file(world.path(&format!("state/cache/tools/{version}.json"))).unwrap();
+    }
+    let catalogue = ready(with(&world, books.clone()), &["add"]).await;
+    assert_eq!(call(&catalogue, "add", json!({"x": 1})).await.unwrap(), 2);
+    let restored = |n: usize| world.path(&format!("state/cache/tools/{}.py", books.offered[n].1)).exists();
+    assert!(restored(0) && !restored(1), "only what was used was restored");
+    // What is kept nowhere is an error for who uses it.
+    let lost = Arc::new(Books { offered: books.offered.clone(), ..Books::default() });
+    let error = Catalogue::load(with(&world, lost)).await.unwrap().prepare(&["sub"]).await.unwrap_err();
+    assert!(error.to_string().contains("is not in the cache any more"), "{error}");
 }

@@ -115,6 +115,48 @@ async fn a_server_that_was_killed_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_are_dropped_leave_others_alone() {
+    if !possible().await {
+        return;
+    }
+    let world = World::new();
+    world.tool("t", "", "def run(i):\n    time.sleep(i.x)\n    return os.getpid()");
+    let tools = world.ready().await;
+    call(&tools, "t", json!({"x": 0})).await.unwrap();
+    let before = servers(&world);
+    let dropping = async {
+        // At any moment of their lives, also before they have been told what they are to do.
+        for step in 0..120u64 {
+            let calls = (0..3).map(|_| call_within(&tools, "t", json!({"x": 9}), 30.0));
+            let calls = futures_util::future::join_all(calls);
+            let time = Duration::from_micros(step * 100);
+            assert!(tokio::time::timeout(time, calls).await.is_err());
+        }
+    };
+    let (slow, ()) = tokio::join!(call_within(&tools, "t", json!({"x": 5}), 60.0), dropping);
+    slow.unwrap();
+    assert!(servers(&world).iter().any(|pid| before.contains(pid)), "the server has lived through it");
+    eventually("nothing is left of them", || world.scratch_is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_imports_is_imported_ahead() {
+    if !possible().await {
+        return;
+    }
+    let world = World::new();
+    world.write(
+        "tools/first.py",
+        &format!("import colorsys\n{}", tools_common::source("first", "", "def run(i):\n    return 1")),
+    );
+    let body = "def run(i):\n    return [name in sys.modules for name in ('colorsys', 'tabnanny')]";
+    world.tool("second", "", body);
+    let tools = world.ready().await;
+    call(&tools, "first", json!({})).await.unwrap();
+    assert_eq!(call(&tools, "second", json!({})).await.unwrap(), json!([true, false]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_call_is_cheap() {
     if !possible().await {
         return;

@@ -106,6 +106,7 @@ impl Config {
         let mut diagnostics = Diagnostics::new();
         if let Some(root) = selvedge_dialects::json::parse(&source, &limits, &mut diagnostics) {
             read::read_mcp(&root, file.parent().unwrap_or(Path::new(".")), self, &mut diagnostics);
+            mcp::place_off(&root, &source, &mut self.mcp);
         }
         // Keys may stand in it: no value is shown in any line.
         let findings = diagnostics.report(&Source::new(source.name(), &hidden::masked_json(source.text())));
@@ -155,6 +156,7 @@ impl Config {
         let mut roles = Vec::new();
         if let Some(root) = toml::parse(&source, &mut diagnostics) {
             roles = read::read(&root, folder, self, &mut diagnostics);
+            mcp::place_off(&root, &source, &mut self.mcp);
         }
         // Places are the same in it; a key that stands in the file is shown in no line of it.
         let shown = Source::new(source.name(), &hidden::masked(source.text()));

@@ -4,6 +4,7 @@ use crate::live::text::{cut, width};
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
+use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::Watcher;
 use std::collections::HashMap;
@@ -235,11 +236,11 @@ impl Progress {
                 }
             }
             Outcome::Output(output) => {
-                known.calls += 1;
+                known.calls += u32::from(!name.starts_with(INTERNAL));
                 one_line(&output.to_string(), SHOWN)
             }
             Outcome::Failed(failure) => {
-                known.calls += u32::from(name != "model");
+                known.calls += u32::from(name != "model" && !name.starts_with(INTERNAL));
                 format!("{}: {}", failure.fault.kind.name(), failure.fault.message)
             }
         };

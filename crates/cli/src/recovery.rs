@@ -216,7 +216,7 @@ impl Ladder {
                     What::Action { action: *action, by: *by, reason, tool, parameters, strategy, spent };
                 Some((node.clone(), what))
             }
-            Event::Spliced { node, effect } => {
+            Event::Spliced { node, effect, .. } => {
                 let spent = self.nodes.remove(node).unwrap_or_default().spent;
                 let steps = self.compiled.remove(effect).map(|output| steps(&output)).unwrap_or_default();
                 Some((node.clone(), What::Planned { steps, spent }))

@@ -6,10 +6,11 @@ use crate::config::Config;
 use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::models;
 use crate::places;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{
-    Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Permissions, ToolError,
+    Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Offer, Permissions,
+    ToolError,
 };
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
@@ -21,10 +22,11 @@ use selvedge_engine::{
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
 use selvedge_store::{DB_FILE, Mode, Store, StoreError};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Documents of at least so many bytes get more than one thread; smaller ones start faster without.
 const LARGE_DOCUMENT: usize = 64 * 1024;
@@ -82,16 +84,26 @@ pub(crate) fn wanted(document: &Document, means: &Means) -> Wanted {
 
 /// The same of a recorded graph, which has all tools that its run can call.
 pub(crate) fn wanted_by(graph: &Graph) -> Wanted {
-    let mut named: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
-    for leaf in graph.nodes.values().flat_map(|node| node.body.leaves.values()) {
-        if let Act::Call(call) = &leaf.act {
-            named.insert(&call.tool);
-        }
-    }
+    let named = named(graph);
     let remote = graph.tools.iter().filter(|(_, tool)| tool.source.starts_with("mcp:"));
     let (names, others): (Vec<_>, Vec<_>) =
         remote.map(|(name, _)| name).partition(|name| named.contains(name));
     Wanted { names: names.into_iter().cloned().collect(), any: !others.is_empty() }
+}
+
+/// The tools that fixed calls of a graph name.
+fn fixed(graph: &Graph) -> BTreeSet<&Arc<str>> {
+    let leaves = graph.nodes.values().flat_map(|node| node.body.leaves.values());
+    leaves.filter_map(|leaf| if let Act::Call(call) = &leaf.act { Some(&call.tool) } else { None }).collect()
+}
+
+/// The tools that a graph's nodes name: for fixed calls, for those that stand in for them (D-18), and for models of plans.
+/// Of the others in it, a model may choose some when a step fails, or none.
+pub(crate) fn named(graph: &Graph) -> BTreeSet<&Arc<str>> {
+    let given = graph.nodes.values().flat_map(|node| &node.body.tools);
+    let recoveries = graph.nodes.values().filter_map(|node| node.recovery.as_ref());
+    let alternatives = recoveries.flat_map(|recovery| &recovery.alternatives).map(|other| &other.tool);
+    fixed(graph).into_iter().chain(given).chain(alternatives).collect()
 }
 
 /// [`catalogue`], with the MCP tools that are wanted.
@@ -137,7 +149,8 @@ pub(crate) fn settings(
     settings.progress = Arc::new(move |line| ui.note(line));
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).
     settings.internal = Some(Arc::new(|catalogue, tool, args| {
-        (tool == &*steps::compiler().name).then(|| steps::compile_more(args, &Known(catalogue)))
+        let tools = Known { catalogue, pins: &Pins::new() };
+        (tool == &*steps::compiler().name).then(|| steps::compile_more(args, &tools))
     }));
     Ok(settings)
 }
@@ -174,12 +187,7 @@ pub(crate) fn is_builtin(catalogue: &Catalogue, name: &str) -> bool {
 /// The tools that fixed calls of a graph name and that can only deny them: known before anything runs.
 pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Vec<(Arc<str>, ToolError)> {
     let offered: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
-    let mut fixed: BTreeSet<&Arc<str>> = BTreeSet::new();
-    for leaf in graph.nodes.values().flat_map(|node| node.body.leaves.values()) {
-        if let Act::Call(call) = &leaf.act {
-            fixed.insert(&call.tool);
-        }
-    }
+    let fixed = fixed(graph);
     let refusal = |tool: &&Arc<str>| Some((Arc::clone(tool), catalogue.refusal(tool)?));
     fixed.difference(&offered).filter_map(refusal).collect()
 }
@@ -203,31 +211,63 @@ pub(crate) async fn confinement(
     Ok(())
 }
 
-/// A catalogue as the compiler sees it.
-pub(crate) struct Known<'a>(pub(crate) &'a Catalogue);
+/// Tools of a recorded run by name, whose texts are kept.
+pub(crate) type Pins = BTreeMap<Arc<str>, Arc<ToolDef>>;
+
+/// A catalogue as the compiler sees it. Python tools need not be prepared: while a schema is not known, metadata says the
+/// rest, and any arguments fit.
+pub(crate) struct Known<'a> {
+    /// The tools that there are.
+    pub(crate) catalogue: &'a Catalogue,
+    /// What stands in for those that are there no more.
+    pub(crate) pins: &'a Pins,
+}
 
 impl ToolSource for Known<'_> {
     fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
-        self.0.def(name)
+        // A file that is wrong is told of, not stood in for.
+        let lost = || self.pins.get(name).filter(|_| !self.catalogue.broken().contains_key(name)).cloned();
+        self.catalogue.sketch(name).or_else(lost)
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.names().map(ToString::to_string).collect()
+        self.catalogue.names().map(ToString::to_string).collect()
     }
 
     fn available(&self) -> Vec<String> {
-        available(self.0)
+        self.catalogue.offered().iter().map(ToString::to_string).collect()
     }
 
     fn trouble(&self, name: &str) -> Option<NameTrouble> {
-        trouble(self.0, name)
+        trouble(self.catalogue, name)
     }
 }
 
-/// The tools that a model may choose from where it may choose among all (D-17, D-21): those that are not refused
-/// anyway.
-pub(crate) fn available(catalogue: &Catalogue) -> Vec<String> {
-    catalogue.names().filter(|name| catalogue.refusal(name).is_none()).map(ToString::to_string).collect()
+/// Makes tools ready that only a model may choose (D-17, D-21). One that can't be made ready is none to choose.
+pub(crate) async fn offer(catalogue: &Catalogue, names: Vec<Arc<str>>, offer: Offer, ui: &Ui) {
+    /// What takes longer is told.
+    const SILENCE: Duration = Duration::from_secs(1);
+    /// Names that a note lists.
+    const LISTED: usize = 8;
+    let mut work = Box::pin(catalogue.offer(&names, offer));
+    let failed = tokio::select! {
+        failed = &mut work => failed,
+        () = tokio::time::sleep(SILENCE) => {
+            ui.note(&format!("getting {} tools ready for the model to choose from", names.len()));
+            work.await
+        }
+    };
+    let mut by_reason: BTreeMap<String, Vec<Arc<str>>> = BTreeMap::new();
+    for (name, error) in failed {
+        by_reason.entry(error.to_string()).or_default().push(name);
+    }
+    for (why, names) in by_reason {
+        let listed: Vec<&str> = names.iter().take(LISTED).map(|name| &**name).collect();
+        let more =
+            if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
+        let listed = listed.join(", ");
+        ui.note(&format!("note: not offered to the model: {listed}{more}: {}", one_line(&why, 1000)));
+    }
 }
 
 /// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan

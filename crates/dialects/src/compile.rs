@@ -3,6 +3,7 @@
 //! Reading and compiling are two steps because tools have to be found and prepared in between: a document
 //! says which it names ([`Document::tools`]), the caller brings their definitions ([`ToolSource`]).
 
+use crate::head::Head;
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
 use crate::steps::{self, Means, StepsDoc};
@@ -93,13 +94,17 @@ impl Document {
         }
     }
 
+    /// What it says besides its nodes or steps.
+    pub fn head(&self) -> &Head {
+        match &self.body {
+            Body::Plan(plan) => &plan.head,
+            Body::Steps(task) => &task.head,
+        }
+    }
+
     /// Its own name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        let name = match &self.body {
-            Body::Plan(plan) => &plan.name,
-            Body::Steps(task) => &task.name,
-        };
-        name.as_ref().map(|name| name.value.as_ref())
+        self.head().name.as_ref().map(|name| name.value.as_ref())
     }
 
     /// Every tool it names, each once, in the order of the document.
@@ -129,18 +134,12 @@ impl Document {
 
     /// The first data layer of a run with these inputs (P-23). Findings are about declared inputs.
     pub fn inputs(&self, given: &Map<String, Value>, diagnostics: &mut Diagnostics) -> Map<String, Value> {
-        match &self.body {
-            Body::Plan(plan) => plan::initial_metadata(plan, given, diagnostics),
-            Body::Steps(task) => steps::initial_metadata(task, given, diagnostics),
-        }
+        self.head().initial(given, diagnostics)
     }
 
     /// The caps that the document itself sets (P-24).
     pub fn budget(&self) -> Budget {
-        let budget = match &self.body {
-            Body::Plan(plan) => &plan.budget,
-            Body::Steps(task) => &task.budget,
-        };
+        let budget = &self.head().budget;
         Budget {
             calls: budget.calls.as_ref().map(|cap| cap.value),
             tokens: budget.tokens.as_ref().map(|cap| cap.value),

@@ -189,6 +189,14 @@ impl Diagnostics {
         self.of_code.get(&(severity, code)).is_some_and(|kept| kept.seen > Self::KEPT_OF_A_CODE)
     }
 
+    /// Whether it is worth to search so many names for what was meant by one that there is not: a finding that
+    /// comes after many others, in a document with many names, is told without.
+    pub(crate) fn worth_searching(&self, code: &'static str, names: usize) -> bool {
+        const COMPARED: usize = 500_000;
+        let seen = self.of_code.get(&(Severity::Error, code)).map_or(0, |kept| kept.seen);
+        seen <= Self::KEPT_OF_A_CODE && (seen + 1).saturating_mul(names) <= COMPARED.max(names)
+    }
+
     /// Whether there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

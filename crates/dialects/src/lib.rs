@@ -6,11 +6,12 @@
 //! 2. [`json`]: strict JSON in which every key and value knows its place ([`Node`], [`Span`]).
 //! 3. [`diagnostic`]: findings about a document, their places, and how they are shown ([`Diagnostics`]).
 //! 4. [`fields`]: reading the fields of an object, misspelt and unknown ones included (`E-32`).
-//! 5. [`mod@recognise`]: which dialect a document is written in (`C-11`).
-//! 6. [`plan`]: the typed plan document, its checks, and its lowering.
-//! 7. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
-//! 8. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
-//! 9. [`schema`]: JSON Schemas of documents, for editors.
+//! 5. [`head`]: what documents of every dialect say besides their nodes or steps.
+//! 6. [`mod@recognise`]: which dialect a document is written in (`C-11`).
+//! 7. [`plan`]: the typed plan document, its checks, and its lowering.
+//! 8. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
+//! 9. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
+//! 10. [`schema`]: JSON Schemas of documents, for editors.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -38,16 +39,19 @@
 //! assert_eq!((first.rule, first.line, first.help.as_str()), ("P-07", Some(2), "did you mean \"main\"?"));
 //! ```
 
+mod checks;
 pub mod compile;
 pub mod diagnostic;
 pub mod document;
 pub mod fields;
+pub mod head;
 pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod recognise;
 pub mod schema;
 pub mod steps;
+mod types;
 
 pub use compile::{Document, ToolSource, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};

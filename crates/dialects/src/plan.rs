@@ -8,7 +8,6 @@ mod check;
 mod doc;
 pub(crate) mod inputs;
 mod lower;
-mod names;
 mod read;
 mod read_node;
 pub(crate) mod shapes;
@@ -19,9 +18,7 @@ pub use doc::{
     Budget, Given, Input, InputType, ModelSettings, NodeKind, OnError, Origin, PlanDoc, PlanNode, Retry,
     ToolEffects, ToolLimit,
 };
-pub use inputs::initial_metadata;
 pub use lower::{models, tools};
-pub use names::is_nameable;
 pub use read::read;
 pub use slice::Slice;
 
@@ -46,7 +43,7 @@ pub fn compile(
     let graph = lower::lower(plan, tools)?;
     // Holds by construction; a graph for which it did not must never run (E-11).
     if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", plan.span.opening(), race.to_string());
+        let finding = Finding::error("E-11", "race", plan.head.span.opening(), race.to_string());
         diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
         return None;
     }

@@ -17,7 +17,6 @@ pub use read::read;
 pub use replan::{compile_more, compiler};
 
 use crate::compile::ToolSource;
-use crate::plan::inputs;
 use crate::{Diagnostics, Finding, Source};
 use check::Scope;
 use lower::{Lowering, PLANNER};
@@ -25,7 +24,6 @@ use replan::Context;
 use selvedge_engine::Graph;
 use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The source of tools that come with the program: no document and no folder brings them.
@@ -49,15 +47,6 @@ fn may_ask(document: &StepsDoc, means: &Means) -> bool {
     means.model && document.recovery_with(means).model != Some(false)
 }
 
-/// The initial metadata of a run (`D-01`), as [`crate::plan::initial_metadata`] has it.
-pub fn initial_metadata(
-    document: &StepsDoc,
-    given: &Map<String, Value>,
-    diagnostics: &mut Diagnostics,
-) -> Map<String, Value> {
-    inputs::layer(&document.inputs, &document.metadata, given, diagnostics)
-}
-
 /// Checks a step task as a whole and lowers it; `None` if anything is an error.
 ///
 /// With a model, all of `tools` go into the graph: it may choose among them (D-17, D-21).
@@ -69,19 +58,18 @@ pub fn compile(
     means: &Means,
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
-    let mut names: HashSet<&str> = initial.keys().map(String::as_str).collect();
-    names.extend(document.inputs.iter().map(|input| input.name.value.as_ref()));
-    names.extend(document.metadata.keys().map(String::as_str));
+    let names = document.head.names(initial);
     let context = Context::of(document, &names, means);
     let scope = Scope { names: Some(names), earlier: Vec::new(), for_model: false };
     let steps = document.steps.as_deref().unwrap_or_default();
-    check::check(Some(&document.task), steps, scope, source, tools, diagnostics);
+    check::check(Some(&document.head.task), steps, scope, source, tools, diagnostics);
     if diagnostics.has_errors() {
         return None;
     }
     let planned = document.steps.is_none();
     let model = planned || may_ask(document, means);
-    let mut graph = Graph { name: document.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
+    let mut graph =
+        Graph { name: document.head.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
     let mut chosen = document.tools();
     if model {
         chosen.extend(tools.available().into_iter().map(Arc::from));
@@ -89,7 +77,7 @@ pub fn compile(
     graph.tools = chosen.into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))).collect();
     let recovery = document.recovery_with(means);
     let model = model && recovery.model != Some(false);
-    let lowering = Lowering { task: &document.task.value, recovery, model, context: &context };
+    let lowering = Lowering { task: &document.head.task.value, recovery, model, context: &context };
     match planned {
         true => {
             let given = graph.tools.values().filter(|tool| &*tool.source != BUILT_IN);
@@ -107,7 +95,7 @@ pub fn compile(
     }
     // Holds by construction; a graph for which it did not must never run (E-11).
     if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
-        let finding = Finding::error("E-11", "race", document.span.opening(), race.to_string());
+        let finding = Finding::error("E-11", "race", document.head.span.opening(), race.to_string());
         diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
         return None;
     }
@@ -122,7 +110,7 @@ pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 7] {
         ("step", read_step::STEP),
         ("alternative", read_step::ALTERNATIVE),
         ("recovery", read::RECOVERY),
-        ("input", inputs::INPUT),
+        ("input", crate::plan::inputs::INPUT),
         ("budget", crate::plan::shapes::BUDGET),
         ("retry", crate::plan::shapes::RETRY),
     ]

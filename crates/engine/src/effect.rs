@@ -3,6 +3,10 @@
 //! The engine requests an effect by an event that holds references, never copies;
 //! [`crate::State::request`] builds the request from them when the driver wants to send it.
 
+mod outputs;
+
+pub use outputs::Outputs;
+
 use crate::fault::{Fault, FaultKind};
 use crate::message::ToolCall;
 use crate::messages::Messages;
@@ -36,7 +40,7 @@ pub struct ToolDef {
     pub input_schema: Value,
     /// The fields of its output object that go to `runtime_metadata`; `None` if not declared (D-05, D-24).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_params: Option<Vec<Arc<str>>>,
+    pub output_params: Option<Outputs>,
     /// Declared effects; `None` is treated as `write` (E-22).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,

@@ -5,13 +5,15 @@
 
 use crate::effect::{EffectId, Outcome, ToolDef};
 use crate::fault::{Fault, Warning};
-use crate::graph::{Action, AskKind, Graph};
-use crate::machine::Past;
+use crate::graph::{Action, AskKind};
 use crate::message::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+mod input;
+pub use input::{Budget, Fork, Input, Limits, Start};
 
 /// One line of a journal: an event and the run's time when it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,125 +22,6 @@ pub struct Record {
     pub at: i64,
     /// What happened.
     pub event: Event,
-}
-
-/// What the outside did.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// The run begins.
-    Start(Box<Start>),
-    /// An effect came to an end. `jitter` is a random number below 1,000,000 for the back-off (E-14).
-    Complete(EffectId, Outcome, u32),
-    /// A write was in flight when an earlier process died (E-05).
-    Lose(EffectId),
-    /// A person answered (E-21).
-    Answer(Arc<str>, Value),
-    /// The run is to end now (E-13).
-    Cancel,
-    /// The run's own time limit was reached.
-    Expire(u64),
-    /// The run's caps are replaced where these are given (E-20), before it goes on.
-    Budget(Budget),
-    /// Other models answer from here on, by role (E-29).
-    Models(BTreeMap<Arc<str>, Arc<str>>),
-    /// A failed run is to go on, or any run with tools that have changed: `tools` are the definitions that differ
-    /// from the pinned ones (P-21).
-    Resume(Vec<ToolDef>),
-    /// The run leaves its source here and goes on by itself (E-19).
-    Fork(Box<Fork>),
-    /// An internal assertion failed (E-17).
-    Poison(String),
-}
-
-/// What a run begins with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Start {
-    /// The compiled graph's hash (E-05).
-    pub graph: Arc<str>,
-    /// The first data layer (D-01).
-    #[serde(default)]
-    pub initial: Map<String, Value>,
-    /// Turns overlap off (P-20).
-    #[serde(default)]
-    pub sequential: bool,
-    /// Caps of the run (E-20).
-    #[serde(default)]
-    pub budget: Budget,
-    /// Limits that the machine itself applies (E-28).
-    #[serde(default)]
-    pub limits: Limits,
-    /// Which model answers for a role, in the driver's words; equal words are the same model (E-29).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<Arc<str>, Arc<str>>,
-}
-
-/// Where and how a run leaves its source (E-19). It holds references only: what the source had recorded is folded
-/// from the source's own journal whenever the fork is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Fork {
-    /// The source's id.
-    pub source: Arc<str>,
-    /// How many events the source had: what of them may be reused, also behind the shared prefix (E-29).
-    pub events: u64,
-    /// Hash of the graph that the fork begins anew; without one it goes on where the shared prefix ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub graph: Option<Arc<str>>,
-    /// The first data layer of a fork that begins anew; absent: the source's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initial: Option<Map<String, Value>>,
-    /// Caps in place of the source's. What was used counts from the fork on (E-20).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
-    /// Turns overlap off from here on (P-20).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub sequential: bool,
-    /// Other models by role, as in [`Event::ModelsSet`].
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<Arc<str>, Arc<str>>,
-    /// Definitions that replace the pinned ones (P-21).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolDef>,
-    /// Edited messages: the text that takes the place of a recorded reply's or output's.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub texts: BTreeMap<EffectId, Arc<str>>,
-    /// What the first `events` events of the source recorded; filled in by whoever reads the journal.
-    #[serde(skip)]
-    pub past: Option<Arc<Past>>,
-    /// The graph that `graph` names; filled in by whoever reads the journal.
-    #[serde(skip)]
-    pub compiled: Option<Arc<Graph>>,
-}
-
-/// Caps on what a run may use; absent is no cap (E-20).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Model calls that were answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    /// Input and output tokens together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Money, in the price table's currency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-}
-
-/// The limits that the machine itself applies; keys of `[limits]` (E-28).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Limits {
-    /// Bytes of one message.
-    pub message_bytes: u64,
-    /// Events of one journal.
-    pub events: u64,
-    /// Attempts of one model call at transport faults (E-14).
-    pub model_attempts: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { message_bytes: 16 << 20, events: 10_000_000, model_attempts: 5 }
-    }
 }
 
 /// How a run ended.
@@ -348,6 +231,9 @@ pub enum Event {
         node: Arc<str>,
         /// The effect that compiled them.
         effect: EffectId,
+        /// What the user should know.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
     },
     /// A node does not run, because it may depend on one that failed or was skipped (D-16).
     NodeSkipped {
@@ -409,41 +295,6 @@ impl Event {
                 | Event::Forked(_)
                 | Event::Poisoned { .. }
         )
-    }
-}
-
-impl Input {
-    /// The input that an event records; `None` for a derived one. [`crate::State::accept`] makes the same event
-    /// of it again, which is how a recorded run is replayed (E-18).
-    pub fn from_event(event: Event) -> Option<Self> {
-        Some(match event {
-            Event::Started(start) => Input::Start(start),
-            Event::Completed { effect, outcome, jitter } => Input::Complete(effect, outcome, jitter),
-            Event::Lost { effect } => Input::Lose(effect),
-            Event::Answered { ask, value } => Input::Answer(ask, value),
-            Event::CancelRequested => Input::Cancel,
-            Event::Expired { seconds } => Input::Expire(seconds),
-            Event::BudgetSet { budget } => Input::Budget(budget),
-            Event::ModelsSet { models } => Input::Models(models),
-            Event::Resumed { tools } => Input::Resume(tools),
-            Event::Forked(fork) => Input::Fork(fork),
-            Event::Poisoned { message } => Input::Poison(message),
-            Event::NodeStarted { .. }
-            | Event::Opened { .. }
-            | Event::Appended { .. }
-            | Event::Requested { .. }
-            | Event::Retried { .. }
-            | Event::Reused { .. }
-            | Event::Refused { .. }
-            | Event::Asked { .. }
-            | Event::Published { .. }
-            | Event::NodeFinished { .. }
-            | Event::Caught { .. }
-            | Event::Recovered { .. }
-            | Event::Spliced { .. }
-            | Event::NodeSkipped { .. }
-            | Event::Ended { .. } => return None,
-        })
     }
 }
 

@@ -211,8 +211,8 @@ pub enum Act {
     },
     /// Reads the last reply, in the schema `reflection`, applies the limits and says what happens (D-17 … D-19).
     Decide,
-    /// Runs the call that was decided on; its result is the node's. It is tried again, and ends in time, as the node's
-    /// own call says, unless a repaired definition says otherwise.
+    /// Runs the call that was decided on; its result is the node's. It is tried again as the node's own call says, and
+    /// ends in time as that says, unless a repaired definition has a `timeout`.
     Try,
     /// Turns the `steps` of the last reply into nodes by the flow's compiler (D-20, D-21). Its arguments are
     /// `{"steps", "strategy"?, "earlier": [{"id", "tool", "success"}]}` and the context; its output is
@@ -222,7 +222,8 @@ pub enum Act {
         /// Constant members of the arguments.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         context: serde_json::Map<String, Value>,
-        /// How many lists of steps may be refused, with the last of which [`Guard::Exhausted`] holds: one more than go back.
+        /// How many lists of steps may be refused for one decision to replan, with the last of which
+        /// [`Guard::Exhausted`] holds: one more than go back.
         tries: u32,
     },
     /// Puts the compiled nodes in the place of this node and all later ones (D-20).

@@ -50,6 +50,7 @@ pub mod event;
 pub mod fault;
 pub mod graph;
 pub mod ids;
+mod json;
 pub mod library;
 mod machine;
 pub mod message;

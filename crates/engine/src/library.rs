@@ -37,10 +37,14 @@
 
 mod accept;
 mod apply;
+mod command;
 mod event;
+mod names;
 
-pub use accept::{Change, Command, Refusal};
+pub use accept::Change;
+pub use command::{Command, Refusal};
 pub use event::{Author, Call, Event, Facts, Origin, Place, Report, Sample, SampleFault, Stage};
+pub use names::Names;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +111,7 @@ pub struct Life {
     pub proven: bool,
 }
 
-/// The tools of one place by name.
+/// The tools of one place by name. What everybody's names mean now is in [`Names`].
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shelf {
     /// What each name means.
@@ -121,16 +125,15 @@ struct Shelf {
 pub struct Library {
     versions: BTreeMap<Arc<str>, Arc<Version>>,
     shelves: BTreeMap<Place, Shelf>,
-    aliases: BTreeMap<Arc<str>, Arc<str>>,
+    names: Names,
     /// Which calls of which runs are kept.
     seen: BTreeSet<(Arc<str>, Arc<str>)>,
-    events: u64,
 }
 
 impl Library {
     /// How many events it is a fold of.
     pub fn events(&self) -> u64 {
-        self.events
+        self.names.events()
     }
 
     /// Whether nothing was ever drafted.
@@ -150,15 +153,7 @@ impl Library {
 
     /// The name that a public name leads to: its own, or that of the tool it was merged into (V-09).
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
-        let mut name = name;
-        // An alias never leads to itself; the bound holds whatever the journal says.
-        for _ in 0..=self.aliases.len() {
-            match self.aliases.get(name) {
-                Some(next) if self.head(&Place::Library, name).is_none() => name = next,
-                _ => break,
-            }
-        }
-        name
+        self.names.resolve(name)
     }
 
     /// The public version that a name means, through aliases.
@@ -177,31 +172,28 @@ impl Library {
 
     /// The names that may be used, with their versions: everybody's and aliases; with a task, its own in their place.
     pub fn offered(&self, task: Option<&str>) -> BTreeMap<Arc<str>, &Version> {
-        let mut offered = BTreeMap::new();
-        for alias in self.aliases.keys() {
-            if let Some(version) = self.public(alias) {
-                offered.insert(Arc::clone(alias), version);
-            }
-        }
-        let own = task.map(|task| Place::Task(task.into()));
-        for place in [Some(Place::Library), own].into_iter().flatten() {
-            for (name, hash) in self.shelves.get(&place).into_iter().flat_map(|shelf| &shelf.heads) {
-                if let Some(version) = self.version(hash) {
-                    offered.insert(Arc::clone(name), version);
-                }
-            }
-        }
-        offered
+        let mut offered = self.names.offered();
+        let own = task.and_then(|task| self.shelves.get(&Place::Task(task.into())));
+        offered.extend(own.into_iter().flat_map(|shelf| shelf.heads.clone()));
+        let version = |(name, hash): (Arc<str>, Arc<str>)| Some((name, self.version(&hash)?));
+        offered.into_iter().filter_map(version).collect()
     }
 
     /// The names of a place that mean something.
     pub fn names(&self, place: &Place) -> impl Iterator<Item = &Arc<str>> {
-        self.shelves.get(place).into_iter().flat_map(|shelf| shelf.heads.keys())
+        self.heads(place).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// What a name means in a place, aliases left out.
     pub fn head(&self, place: &Place, name: &str) -> Option<&Arc<str>> {
-        self.shelves.get(place)?.heads.get(name)
+        self.heads(place)?.get(name)
+    }
+
+    fn heads(&self, place: &Place) -> Option<&BTreeMap<Arc<str>, Arc<str>>> {
+        match place {
+            Place::Library => Some(self.names.heads()),
+            Place::Task(_) => self.shelves.get(place).map(|shelf| &shelf.heads),
+        }
     }
 
     /// Everything that a name has meant in a place, oldest first.
@@ -212,12 +204,12 @@ impl Library {
     /// Public names that mean something or ever did.
     pub fn known_names(&self) -> impl Iterator<Item = &Arc<str>> {
         let own = self.shelves.get(&Place::Library).into_iter().flat_map(|shelf| shelf.past.keys());
-        own.chain(self.aliases.keys()).collect::<BTreeSet<_>>().into_iter()
+        own.chain(self.aliases().keys()).collect::<BTreeSet<_>>().into_iter()
     }
 
     /// Names that lead to tools of other names.
     pub fn aliases(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
-        &self.aliases
+        self.names.aliases()
     }
 
     /// A version with all it was made of, nearest first, each once.
@@ -242,7 +234,7 @@ impl Library {
     /// A name that nothing public has: the name itself, else with the first number behind it that is free (V-05).
     pub fn free_name(&self, name: &str) -> Arc<str> {
         let taken =
-            |name: &str| self.aliases.contains_key(name) || self.head(&Place::Library, name).is_some();
+            |name: &str| self.aliases().contains_key(name) || self.head(&Place::Library, name).is_some();
         if !taken(name) {
             return name.into();
         }

@@ -76,7 +76,7 @@ impl ToolSource for TwoTools {
             name: name.into(),
             description: "a tool".into(),
             input_schema: schema,
-            output_params: (name == "add").then(|| vec!["sum".into()]),
+            output_params: (name == "add").then(|| ["sum"].into()),
             effects: (name == "add").then_some(selvedge_engine::Effects::Pure),
             version: name.into(),
             source: "fuzz".into(),

@@ -54,7 +54,7 @@ pub fn tool(def: &SimTool) -> ToolDef {
         name: def.name.as_str().into(),
         description: "simulated".into(),
         input_schema,
-        output_params: output_params.map(|names| names.iter().map(|n| Arc::from(n.as_str())).collect()),
+        output_params: output_params.map(|names| names.iter().map(String::as_str).collect()),
         effects: def.effects,
         version: format!("{}@1", def.name).into(),
         source: "sim".into(),

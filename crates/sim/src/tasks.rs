@@ -6,6 +6,7 @@
 
 pub mod driver;
 pub mod generate;
+pub mod observed;
 pub mod properties;
 pub mod reference;
 pub mod task;

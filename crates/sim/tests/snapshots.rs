@@ -26,7 +26,7 @@ impl ToolSource for OneTool {
                 name: "load".into(),
                 description: "Load of a city".into(),
                 input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
-                output_params: Some(vec!["peak".into()]),
+                output_params: Some(["peak"].into()),
                 effects: Some(Effects::Pure),
                 version: "v1".into(),
                 source: "test".into(),

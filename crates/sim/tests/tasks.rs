@@ -1,6 +1,6 @@
-//! Step tasks over many seeds: agreement with the reference, and crashes at every event.
+//! Step tasks over many seeds: agreement with the reference, resumed runs, and crashes at every event.
 
-use selvedge_sim::tasks::properties::{agreement, crashes};
+use selvedge_sim::tasks::properties::{agreement, crashes, resumes};
 use support::holds;
 
 #[cfg(test)]
@@ -29,6 +29,11 @@ mod support {
 #[test]
 fn tasks_agree() {
     holds("tasks_agree", agreement, 200);
+}
+
+#[test]
+fn tasks_resume() {
+    holds("tasks_resume", resumes, 30);
 }
 
 #[test]

@@ -1,120 +1,38 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
+mod config;
 mod confined;
+mod gathered;
+mod offered;
 mod remote;
 mod shelved;
 
+pub use config::{CatalogueConfig, Internal, cache_folders};
 pub use confined::ISOLATION_MISSING;
+pub use offered::Offer;
 
 use crate::http::Http;
-use crate::tools::Progress;
 use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
-use crate::tools::diag::{CatalogueErrors, ErrorClass, ToolError};
-use crate::tools::isolation::Isolation;
-use crate::tools::library::Shelf;
-use crate::tools::limits::ToolLimits;
-use crate::tools::mcp::{Call, McpServer, Pinned, Servers, Wanted};
-use crate::tools::permissions::{Permissions, Reach};
+use crate::tools::diag::{CatalogueErrors, ToolError};
+use crate::tools::mcp::{Call, Pinned, Servers};
+use crate::tools::permissions::Reach;
 use crate::tools::process::Policy;
 use crate::tools::python::PythonTool;
-use crate::tools::python::load::{files_of, load};
 use crate::tools::python::tool::Workshop;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
+use gathered::Gathered;
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many tools are prepared at the same time.
 const PREPARING: usize = 4;
-
-/// Where tools come from and what they may do.
-#[derive(Clone)]
-pub struct CatalogueConfig {
-    /// Folders of Python tools given with `--tools`: the first rank.
-    pub tool_dirs: Vec<PathBuf>,
-    /// Folders of Python tools of the configuration: the second rank.
-    pub config_dirs: Vec<PathBuf>,
-    /// The library: the third rank, and the texts of versions that are in use nowhere else.
-    pub shelf: Option<Arc<dyn Shelf>>,
-    /// Whether tools are only looked at, or their calls repeated to test them: the network is off whatever a tool
-    /// declares, so that to get it ready needs no permission.
-    pub replay: bool,
-    /// Command tools of the configuration: the fourth rank, before the built-ins.
-    pub commands: Vec<CommandTool>,
-    /// MCP servers: the last rank, but for the full names of their tools.
-    pub mcp: Vec<McpServer>,
-    /// The tools that are needed: a server that has none of them is not started.
-    pub wanted: Wanted,
-    /// What the user allowed.
-    pub permissions: Permissions,
-    /// The document's folder: where relative paths start.
-    pub workspace: PathBuf,
-    /// Keeps versions of tools and what is known about them: belongs to the state folder.
-    pub tool_cache: PathBuf,
-    /// Keeps environments and `uv`: may be shared by all state folders of a user.
-    pub shared_cache: PathBuf,
-    /// Limits of calls.
-    pub limits: ToolLimits,
-    /// The Python to use; `None` takes the first usable one on PATH.
-    pub python: Option<PathBuf>,
-    /// Where scratch folders are made; `None` is the system's folder for such.
-    pub scratch_root: Option<PathBuf>,
-    /// Whether a person approves each `shell` call; only configuration says no.
-    pub shell_approval: bool,
-    /// What enforces permissions.
-    pub isolation: Isolation,
-    /// Whether nothing is to run where a layer of it is missing.
-    pub require_isolation: bool,
-    /// What stays hidden from tools although it lies in what they may read: the state folder.
-    pub hidden: Vec<PathBuf>,
-    /// Where lines about slow preparations go.
-    pub progress: Progress,
-    /// Answers calls of tools that only the engine makes: their names begin with
-    /// [`selvedge_engine::graph::INTERNAL`], and they are not among those of the catalogue.
-    pub internal: Option<Internal>,
-}
-
-/// Computes the output of a call of the engine's own: a function of the tools there are, the tool's name and the
-/// arguments. `None` if there is no such tool.
-pub type Internal = Arc<dyn Fn(&Catalogue, &str, &Value) -> Option<Value> + Send + Sync>;
-
-impl CatalogueConfig {
-    /// Only the built-ins, nothing allowed: a start for filling in the rest.
-    pub fn new(
-        workspace: impl Into<PathBuf>,
-        tool_cache: impl Into<PathBuf>,
-        shared_cache: impl Into<PathBuf>,
-    ) -> Self {
-        Self {
-            tool_dirs: Vec::new(),
-            config_dirs: Vec::new(),
-            commands: Vec::new(),
-            mcp: Vec::new(),
-            wanted: Wanted::default(),
-            shelf: None,
-            replay: false,
-            permissions: Permissions::default(),
-            workspace: workspace.into(),
-            tool_cache: tool_cache.into(),
-            shared_cache: shared_cache.into(),
-            limits: ToolLimits::default(),
-            python: None,
-            scratch_root: None,
-            shell_approval: true,
-            isolation: Isolation::none(),
-            require_isolation: false,
-            hidden: Vec::new(),
-            progress: Arc::new(|_| {}),
-            internal: None,
-        }
-    }
-}
 
 #[derive(Clone)]
 enum Kind {
@@ -157,6 +75,8 @@ struct Inner {
     by_version: Mutex<HashMap<Arc<str>, Kind>>,
     broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,
+    /// Tools that a model can't choose, as was found out.
+    unfit: Mutex<BTreeSet<Arc<str>>>,
     require_isolation: bool,
     internal: Option<Internal>,
 }
@@ -202,6 +122,7 @@ impl Catalogue {
             by_version,
             broken,
             warnings,
+            unfit: Mutex::default(),
             require_isolation,
             internal,
         })))
@@ -417,104 +338,4 @@ impl Inner {
             }
         }
     }
-}
-
-/// Tools as they are found, rank by rank: the first rank to have a name keeps it.
-#[derive(Default)]
-struct Gathered {
-    by_name: BTreeMap<Arc<str>, Kind>,
-    bare: BTreeMap<Arc<str>, Kind>,
-    by_version: HashMap<Arc<str>, Kind>,
-    broken: BTreeMap<Arc<str>, ToolError>,
-    warnings: Vec<Warning>,
-    errors: Vec<ToolError>,
-}
-
-impl Gathered {
-    fn rank(&mut self, what: &str, tools: Vec<(Arc<str>, Kind)>) {
-        let mut here: BTreeMap<Arc<str>, Kind> = BTreeMap::new();
-        for (name, kind) in tools {
-            self.by_version.insert(kind.version().clone(), kind.clone());
-            match here.get(&name) {
-                None => drop(here.insert(name, kind)),
-                Some(first) => {
-                    let message = format!(
-                        "{what} have two tools named `{name}`: {} and {}",
-                        first.source(),
-                        kind.source()
-                    );
-                    let mut error = ToolError::document("A-22", message).help("rename or remove one of them");
-                    if let Kind::Python(tool) = &kind {
-                        error = error.at(&tool.source, None);
-                    }
-                    self.errors.push(error);
-                }
-            }
-        }
-        for (name, kind) in here {
-            self.by_name.entry(name).or_insert(kind);
-        }
-    }
-
-    async fn python(&mut self, workshop: &Workshop, folders: &[PathBuf], what: &str) {
-        let mut seen: Vec<PathBuf> = Vec::new();
-        let mut files = Vec::new();
-        for folder in folders {
-            // The same folder named twice is one folder.
-            let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-            if seen.contains(&real) {
-                continue;
-            }
-            seen.push(real);
-            match files_of(folder) {
-                Ok(found) => files.extend(found),
-                Err(error) => self.errors.push(error),
-            }
-        }
-        let (tools, errors) = load(workshop, files).await;
-        errors.into_iter().for_each(|error| self.left_out(error));
-        for tool in &tools {
-            self.warnings.extend(tool.meta.warnings(&tool.source));
-        }
-        let named = |tool: PythonTool| (Arc::from(tool.meta.name.as_str()), Kind::Python(Arc::new(tool)));
-        self.rank(what, tools.into_iter().map(named).collect());
-    }
-
-    /// A file that is wrong stops nobody who does not use it; what is wrong with the machine stops all.
-    fn left_out(&mut self, error: ToolError) {
-        let stem = error.file.as_ref().and_then(|file| file.file_stem());
-        let stem = stem.map(|stem| Arc::<str>::from(stem.to_string_lossy().as_ref()));
-        let (Some(name), ErrorClass::Document) = (stem, error.class) else { return self.errors.push(error) };
-        let message = format!("the tool file is left out: {error}");
-        self.warnings.push(Warning { code: "tool-left-out".into(), message, node: None });
-        // A tool of higher rank has the name already.
-        if !self.by_name.contains_key(&name) {
-            self.broken.entry(name).or_insert(error);
-        }
-    }
-
-    fn commands(&mut self, commands: Vec<CommandTool>) {
-        let mut tools = Vec::new();
-        for command in commands {
-            match command.definition() {
-                Ok(def) => tools.push((def.name.clone(), Kind::Command(Arc::new(command), Arc::new(def)))),
-                Err(error) => self.errors.push(error),
-            }
-        }
-        self.rank("the command tools", tools);
-    }
-
-    fn builtins(&mut self, shell_approval: bool) {
-        let all = Builtin::ALL.map(|builtin| {
-            let def = Arc::new(builtin.definition(shell_approval));
-            (def.name.clone(), Kind::Builtin(builtin, def))
-        });
-        self.rank("the built-ins", all.into());
-    }
-}
-
-/// Where a state folder keeps tools, and the shared folder environments, when both live under one folder.
-pub fn cache_folders(state: &Path) -> (PathBuf, PathBuf) {
-    let cache = state.join("cache");
-    (cache.join("tools"), cache)
 }

@@ -6,12 +6,11 @@ use crate::tools::json;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path};
 use crate::tools::store::sha256;
-use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
+use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// One `[tools.command.NAME]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub struct CommandTool {
     pub input_schema: Value,
     /// Fields of its output object that go to the metadata (D-05).
     #[serde(default)]
-    pub output_params: Option<Vec<Arc<str>>>,
+    pub output_params: Option<Outputs>,
     /// Declared effects; undeclared is `write` (E-22).
     #[serde(default)]
     pub effects: Option<Effects>,

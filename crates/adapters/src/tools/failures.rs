@@ -1,7 +1,7 @@
 //! Failures of tool calls: the fault's kind (E-16) with the finer name in the cause (A-21, E-24).
 
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{End, Finished};
+use crate::tools::process::{End, Finished, MOST_ENTRIES, Policy};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -59,6 +59,16 @@ pub(crate) fn over_limit(tool: &str, limits: &ToolLimits) -> Failure {
     )
 }
 
+/// More in its scratch folder than it may have there (A-20).
+pub(crate) fn overfull(tool: &str, policy: &Policy) -> Failure {
+    let bytes = policy.scratch_bytes().unwrap_or(u64::MAX);
+    let message = format!(
+        "the tool `{tool}` was ended: there was more in its scratch folder than the {bytes} bytes, or the {MOST_ENTRIES} files \
+         and folders, that it may have there"
+    );
+    Failure::permanent(FaultKind::LimitExceeded, message)
+}
+
 /// A process that ended in another way than by saying how it went: killed by a signal is transient (D-17).
 pub(crate) fn crashed(tool: &str, finished: &Finished, timeout: Duration) -> Failure {
     let mut more = Map::new();
@@ -72,7 +82,7 @@ pub(crate) fn crashed(tool: &str, finished: &Finished, timeout: Duration) -> Fai
             more.insert("exit_code".into(), code.into());
             format!("ended with exit code {code}")
         }
-        End::Dismissed | End::TooMuchOutput => "ended early".to_owned(),
+        End::Dismissed | End::TooMuchOutput | End::TooMuchScratch => "ended early".to_owned(),
     };
     let stderr = finished.stderr_end(TEXT);
     let message = if stderr.is_empty() {

@@ -5,6 +5,7 @@ use crate::tools::failures::tool_failure;
 use crate::tools::limits::ToolLimits;
 use selvedge_engine::{Failure, FaultKind};
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
 /// Why a text was not read.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl Unread {
 }
 
 /// The most brackets that are open at a time.
-fn depth(text: &[u8]) -> usize {
+pub(crate) fn depth(text: &[u8]) -> usize {
     let (mut open, mut most) = (0usize, 0usize);
     for part in Parts(text) {
         match part {
@@ -93,8 +94,22 @@ fn depth(text: &[u8]) -> usize {
     most
 }
 
+/// The most objects and arrays of a value inside each other.
+pub(crate) fn depth_of(value: &Value) -> usize {
+    let (mut left, mut most) = (vec![(value, 1_usize)], 0);
+    while let Some((value, depth)) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => left.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => continue,
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
 /// The first integer that neither a signed nor an unsigned number of 64 bits can hold, shortened if it is long.
-fn large_integer(text: &[u8]) -> Option<String> {
+pub(crate) fn large_integer(text: &[u8]) -> Option<String> {
     Parts(text).find_map(|part| {
         let Part::Number(digits) = part else { return None };
         // Fewer digits always fit.
@@ -158,7 +173,6 @@ fn behind_string(mut text: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn nested(levels: usize) -> Vec<u8> {
         format!("{}{}", "[".repeat(levels), "]".repeat(levels)).into_bytes()
@@ -175,6 +189,13 @@ mod tests {
         assert!(matches!(read::<Value>(b"[] 1", 3), Err(Unread::Wrong(_))));
         assert!(matches!(read::<Value>(&b"[".repeat(1 << 20), 128), Err(Unread::Wrong(_))));
         assert!(matches!(read::<Value>(&nested(1 << 20), 128), Err(Unread::Deep)));
+    }
+
+    #[test]
+    fn values_are_as_deep_as_their_texts() {
+        for text in ["1", "[]", "{\"a\": [[], 1]}", "[[1], [[2]], {}]"] {
+            assert_eq!(depth_of(&read(text.as_bytes(), 9).unwrap()), depth(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod process;
 pub mod python;
 mod store;
 
-pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING};
+pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING, Offer};
 pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};

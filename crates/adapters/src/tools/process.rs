@@ -9,6 +9,7 @@ mod collect;
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
+mod room;
 mod scratch;
 mod victim;
 
@@ -16,7 +17,8 @@ use crate::tools::isolation::{Isolation, Start};
 use crate::tools::limits::ToolLimits;
 pub(crate) use attend::{Pipes, Talk, attend};
 #[cfg(target_os = "linux")]
-pub(crate) use owner::give_back;
+pub(crate) use owner::{Owed, Until};
+pub(crate) use room::{MOST_ENTRIES, Room};
 use rustix::process::Pid;
 pub use scratch::Scratch;
 pub(crate) use scratch::{Own, scratch_root, sweep};
@@ -158,6 +160,8 @@ pub enum End {
     TimedOut,
     /// It wrote more than `output_bytes`.
     TooMuchOutput,
+    /// It had more in its scratch folder than it may.
+    TooMuchScratch,
 }
 
 /// A process that has ended, with its whole process group.
@@ -186,6 +190,8 @@ impl Finished {
 pub async fn run(launch: Launch) -> io::Result<Finished> {
     let (mut child, victim, start) = spawn(&launch).await?;
     let mut guard = Guard(Some(victim));
+    #[cfg(target_os = "linux")]
+    let owed = Owed::new(&launch.policy.write, start.user, || Some(Until::Gone(victim)));
     let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
@@ -200,7 +206,8 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         watch: launch.watch,
     };
     let waiting = async { child.wait().await.map_or(End::Exited(-1), ended) };
-    let finished = attend(talk, pipes, waiting, || start.kill(victim)).await;
+    let room = launch.confined.as_ref().and_then(|confined| Room::of(&launch.policy, &confined.scratch));
+    let finished = attend(talk, pipes, room, waiting, || start.kill(victim)).await;
     #[cfg(target_os = "linux")]
     if let Some(Confined { isolation, .. }) = &launch.confined {
         isolation.heed(&finished);
@@ -215,7 +222,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     }
     guard.0 = None;
     #[cfg(target_os = "linux")]
-    give_back(&launch.policy.write, start.user).await;
+    owed.settle().await;
     Ok(finished)
 }
 

@@ -8,7 +8,6 @@ use selvedge_engine::{Effects, FaultKind};
 use selvedge_runtime::ports::{CallContext, Tools};
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
@@ -117,6 +116,82 @@ async fn definitions_that_change() {
     assert_eq!(failure.fault.kind, FaultKind::DefinitionChanged, "{failure:?}");
 }
 
+/// a server need not say that a definition is another one. It is looked at again before the first call of a run, and
+/// before calls that may change something and waited for a person's word.
+#[tokio::test]
+async fn definitions_that_change_without_a_word() {
+    for (tool, calls_before, wait_ms) in [("s__echo", 0, 0), ("s__write", 0, 0), ("s__write", 2, 1100)] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server("quietly_changes")], &[tool]).await;
+        for _ in 0..calls_before {
+            call(&catalogue, tool, json!({})).await.unwrap();
+        }
+        std::fs::write(place.notes(), "changed\n").unwrap();
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        let failure = call(&catalogue, tool, json!({})).await.unwrap_err();
+        assert!(failure.fault.kind == FaultKind::DefinitionChanged && failure.unsent, "{tool}: {failure:?}");
+        assert_eq!(place.noted("called"), 0, "{tool}");
+    }
+}
+
+/// To look again costs a question: one at the start, one before the first call, then one a second at most.
+#[tokio::test]
+async fn definitions_are_not_looked_at_all_the_time() {
+    for tool in ["s__echo", "s__change"] {
+        let place = Place::new();
+        let catalogue = place.catalogue(vec![place.server("counts_lists")], &[tool]).await;
+        let began = Instant::now();
+        for _ in 0..50 {
+            call(&catalogue, tool, json!({"text": "a"})).await.unwrap();
+        }
+        let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap();
+        assert!((2..=most).contains(&place.noted("listed")), "{tool}: {}", place.noted("listed"));
+    }
+}
+
+/// E-28: what is nested as deeply as may be arrives; what is deeper is the fault of its call, and the server goes on.
+#[tokio::test]
+async fn answers_that_are_nested() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("deep")], &["s__echo"]).await;
+    for levels in [3, 126, 127] {
+        let output = call(&catalogue, "s__echo", json!({"text": levels.to_string()})).await.unwrap();
+        assert!(output["a"].is_array(), "{levels}: {output}");
+    }
+    for levels in [128, 1000, 60_000] {
+        let failure = call(&catalogue, "s__echo", json!({"text": levels.to_string()})).await.unwrap_err();
+        assert_eq!(failure.fault.kind, FaultKind::LimitExceeded, "{levels}: {failure:?}");
+        assert!(failure.fault.message.contains("json_nesting") && !failure.transient, "{failure:?}");
+    }
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "0"})).await.unwrap(), json!({"a": 1}));
+    assert_eq!(place.noted("began"), 1);
+    // The limit is a setting, upwards too.
+    let mut config = place.config(vec![place.server("deep")], &["s__echo"]);
+    config.limits.json_nesting = 400;
+    let catalogue = Catalogue::load(config).await.unwrap();
+    assert!(call(&catalogue, "s__echo", json!({"text": "399"})).await.unwrap()["a"].is_array());
+    call(&catalogue, "s__echo", json!({"text": "400"})).await.unwrap_err();
+}
+
+/// A schema that is nested too deeply has its tool left out, not its server; one that no message may hold, the server.
+#[tokio::test]
+async fn schemas_that_are_nested() {
+    let place = Place::new();
+    let server = |levels: &str| {
+        let mut server = place.server("deep_schema");
+        if let Reached::Command { env, .. } = &mut server.reached {
+            env.insert("LEVELS".into(), Hidden(levels.into()));
+        }
+        server
+    };
+    // Each level is two objects.
+    place.catalogue(vec![server("64")], &["s__echo"]).await;
+    let errors = place.refused(vec![server("64")], &["s__deep"]).await;
+    assert!(errors.to_string().contains("more than 128 objects and arrays"), "{errors}");
+    let errors = place.refused(vec![server("400")], &["s__echo"]).await;
+    assert!(errors.to_string().contains("json_nesting"), "{errors}");
+}
+
 #[tokio::test]
 async fn wrong_definitions_stop_only_who_names_them() {
     let place = Place::new();
@@ -134,7 +209,7 @@ async fn wrong_definitions_stop_only_who_names_them() {
     }
     // D-24, and an output that is not what was promised.
     let def = catalogue.def("s__echo").unwrap();
-    assert_eq!(def.output_params, Some(vec![Arc::from("n")]));
+    assert_eq!(def.output_params.as_ref().unwrap().names().join(" "), "n");
     let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
     assert!(failure.fault.message.contains("outputSchema"), "{failure:?}");
 }

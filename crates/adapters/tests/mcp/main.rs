@@ -9,6 +9,8 @@
 )]
 
 mod hostile;
+mod http;
+mod loopback;
 mod names;
 mod overhead;
 mod real;

@@ -24,7 +24,7 @@ async fn everything(place: &Place, catalogue: selvedge_adapters::tools::Catalogu
     // Structured content, with the names that go to the metadata (D-24).
     let weather = catalogue.def("e__get-structured-content").unwrap();
     assert!(
-        weather.output_params.as_ref().unwrap().iter().any(|name| &**name == "temperature"),
+        weather.output_params.as_ref().unwrap().names().iter().any(|name| &**name == "temperature"),
         "{weather:?}"
     );
     let output = call(&catalogue, "e__get-structured-content", json!({"location": "Chicago"})).await.unwrap();

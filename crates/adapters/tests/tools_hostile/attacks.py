@@ -177,6 +177,22 @@ def fill(size):
         f.write(b'x' * int(size))
     return True
 
+def fill_many(count):
+    """Files of a size that each may have, one after the other."""
+    for number in range(int(count)):
+        with open(os.environ['HOME'] + '/fill-%d' % number, 'wb') as f:
+            f.write(b'x' * (1 << 19))
+        time.sleep(0.02)
+    return 'done'
+
+def burrow(depth):
+    os.chdir(os.environ['HOME'])
+    for _ in range(int(depth)):
+        os.mkdir('d')
+        os.chdir('d')
+    time.sleep(5)
+    return 'done'
+
 def flood(size):
     piece = b'x' * (1 << 20)
     for _ in range(int(size) >> 20):

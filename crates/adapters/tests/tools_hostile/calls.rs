@@ -41,6 +41,51 @@ async fn without_isolation_calls_see_each_other() {
     assert_eq!(found, json!(["environment", "file", "memory", "name"]));
 }
 
+/// Looks for a text in all memory of its process, without having it there itself.
+const SEARCH: &str = "def run(i):
+    word = ('secret of', 'another tool')
+    word = ' '.join(word).encode()
+    found = []
+    with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as memory:
+        mine = id(word)
+        for line in maps:
+            place, rights = line.split()[:2]
+            begin, end = (int(part, 16) for part in place.split('-'))
+            if 'r' not in rights or '[v' in line:
+                continue
+            try:
+                memory.seek(begin)
+                text = memory.read(end - begin)
+            except (OSError, ValueError, OverflowError):
+                continue
+            at = text.find(word)
+            while at >= 0:
+                if not mine <= begin + at < mine + 200:
+                    found.append(text[at - 20:at + 60].hex())
+                at = text.find(word, at + 1)
+            del text
+    return len(found) if i.x == 0 else found";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_has_nothing_of_other_tools_in_its_memory() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let world = World::new();
+    let again = "def run(i):\n    word = 'secret of another tool'\n    return sys.modules['__main__'].Given.compiled is not None";
+    world.tool("other", "", again);
+    world.tool("search", "", SEARCH);
+    let tools = world.ready().await;
+    // It was compiled when it was asked for its schema.
+    for _ in 0..2 {
+        assert_eq!(call(&tools, "other", json!({})).await.unwrap(), json!(true), "it is compiled once");
+    }
+    // Also in processes that were made after that.
+    for _ in 0..4 {
+        assert_eq!(call(&tools, "search", json!({})).await.unwrap(), json!(0));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_files_of_selvedge_are_not_handed_on() {
     let world = world();
@@ -52,7 +97,9 @@ async fn open_files_of_selvedge_are_not_handed_on() {
         assert_eq!(got, Value::Null, "without {off:?}");
     }
     let open = attack(&under(&world, Isolation::none()).await, "descriptors", "").await;
-    assert_eq!(open, json!([path.canonicalize().unwrap()]), "a program as it is has them");
+    // It may have others, of whoever runs the tests.
+    let open = open.as_array().unwrap();
+    assert!(open.contains(&json!(path.canonicalize().unwrap())), "a program as it is has them: {open:?}");
     drop(inherited);
 }
 

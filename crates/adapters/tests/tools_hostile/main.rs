@@ -13,6 +13,7 @@ mod files;
 mod groups;
 mod kernel;
 mod network;
+mod packages;
 mod processes;
 #[path = "../tools_common/mod.rs"]
 #[cfg(test)]

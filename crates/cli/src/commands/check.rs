@@ -7,16 +7,16 @@ use crate::failure::{Exit, Failure, text, tool_diagnostic};
 use crate::models;
 use crate::places;
 use crate::secrets;
-use crate::setup::{self, block_on};
+use crate::setup::{self, Known, Pins, block_on};
 use crate::ui::Ui;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolError};
-use selvedge_dialects::compile::{self, NameTrouble, ToolSource};
+use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{
     Diagnostic, Diagnostics, Dialect, DocumentLimits, Finding, Node, Severity, Source, Span,
 };
-use selvedge_engine::{Graph, ToolDef, Warning};
+use selvedge_engine::{Graph, Warning};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -104,7 +104,8 @@ impl<'c> Check<'c> {
                 setup::catalogue_of(wanted, chosen, config, &self.state_dir, &workspace, self.ui).await?;
             // Values of inputs come with a run; that some are missing here is no finding.
             let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
-            let graph = document.compile(&Sketch(&catalogue), &initial, &means, &mut diagnostics);
+            let tools = Known { catalogue: &catalogue, pins: &Pins::new() };
+            let graph = document.compile(&tools, &initial, &means, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 for span in naming(&source, &limits, &["model"], &role) {
@@ -117,8 +118,13 @@ impl<'c> Check<'c> {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
             let names = document.tools();
+            let (placed, unplaced) = overdeclared(&names, &catalogue, &source, &limits);
+            for finding in placed {
+                diagnostics.push(Finding { severity: Severity::Warning, ..finding });
+            }
             let mut findings = with_broken(diagnostics.report(&source), &names, &catalogue);
-            findings.extend(undeclared(&names, &catalogue));
+            let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
+            findings.extend(unplaced.into_iter().map(as_warning));
             let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
             return Ok((findings, graph));
         }
@@ -147,12 +153,29 @@ fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Ca
     findings
 }
 
-/// Warnings about the named tools that declare more than is allowed here: with the same permissions, a run refuses
-/// them with exit 2.
-fn undeclared(names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
-    let refused = names.iter().filter(|name| !setup::is_builtin(catalogue, name));
-    let refused = refused.filter_map(|name| catalogue.refusal(name)).map(tool_diagnostic);
-    refused.map(|finding| Diagnostic { severity: Severity::Warning, ..finding }).collect()
+/// Where documents name tools.
+const TOOL_FIELDS: [&str; 6] = ["alternatives", "initial_tool_name", "tool", "tool_id", "tool_name", "tools"];
+
+/// Named tools that declare more than is allowed here: a run refuses them with exit 2, a check warns. Where the
+/// document names them first, and those that it names in no place that is known.
+pub(super) fn overdeclared(
+    names: &[Arc<str>],
+    catalogue: &Catalogue,
+    source: &Source,
+    limits: &DocumentLimits,
+) -> (Vec<Finding>, Vec<ToolError>) {
+    let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
+    for name in names.iter().filter(|name| !setup::is_builtin(catalogue, name)) {
+        let Some(error) = catalogue.refusal(name) else { continue };
+        let Some(span) = naming(source, limits, &TOOL_FIELDS, name).first().copied() else {
+            unplaced.push(error);
+            continue;
+        };
+        let file = error.file.as_ref().map(|file| format!("; the tool is {}", file.display()));
+        let help = format!("{}{}", error.help, file.unwrap_or_default());
+        placed.push(Finding::error(error.rule, "tool-not-allowed", span, error.message).help(help));
+    }
+    (placed, unplaced)
 }
 
 /// Fixed calls of built-ins that can only be denied: where the document names them, and those that it names in no
@@ -165,11 +188,11 @@ pub(super) fn not_allowed(
 ) -> (Vec<Finding>, Vec<ToolError>) {
     let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
     for (tool, error) in setup::denied_calls(graph, catalogue) {
-        // What a Python tool declares is said about its file.
+        // What a Python tool declares is told of before.
         if error.file.is_some() {
             continue;
         }
-        let spans = naming(source, limits, &["initial_tool_name", "tool", "tool_id", "tool_name"], &tool);
+        let spans = naming(source, limits, &TOOL_FIELDS, &tool);
         for span in &spans {
             let finding = Finding::error(error.rule, "tool-not-allowed", *span, error.message.as_str());
             placed.push(finding.help(error.help.as_str()));
@@ -181,15 +204,17 @@ pub(super) fn not_allowed(
     (placed, unplaced)
 }
 
-/// Where a document names something under one of these keys: a model or a role of one (P-26), a tool.
+/// Where a document names something under one of these keys, or in a list there: a model or a role of one (P-26), a tool.
 pub(super) fn naming(source: &Source, limits: &DocumentLimits, keys: &[&str], name: &str) -> Vec<Span> {
     fn look(node: &Node<'_>, keys: &[&str], name: &str, found: &mut Vec<Span>) {
         node.as_array().unwrap_or_default().iter().for_each(|element| look(element, keys, name, found));
         for member in node.as_object().unwrap_or_default() {
-            match member.value.as_str() {
-                Some(text) if keys.contains(&&*member.key) && text == name => found.push(member.value.span),
-                _ => look(&member.value, keys, name, found),
+            let listed = member.value.as_array().unwrap_or(std::slice::from_ref(&member.value));
+            let named = listed.iter().filter(|value| value.as_str() == Some(name));
+            if keys.contains(&&*member.key) {
+                found.extend(named.map(|value| value.span));
             }
+            look(&member.value, keys, name, found);
         }
     }
     let mut found = Vec::new();
@@ -210,6 +235,24 @@ fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {
     let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let warnings = findings.len() - errors;
     ui.note(&format!("{}: {}, {}", count(files, "file"), count(errors, "error"), count(warnings, "warning")));
+}
+
+/// Warnings about a document, in a line each, where something else was asked for: `check` shows their places, and what
+/// to do about them.
+pub(crate) fn brief(findings: &[Diagnostic], ui: &Ui) {
+    /// Lines at most.
+    const LISTED: usize = 10;
+    let warnings: Vec<&Diagnostic> =
+        findings.iter().filter(|finding| finding.severity == Severity::Warning).collect();
+    for warning in warnings.iter().take(LISTED) {
+        let text = text(warning, ui.colour);
+        ui.note(text.lines().next().unwrap_or_default());
+    }
+    if !warnings.is_empty() {
+        let more = warnings.len().saturating_sub(LISTED);
+        let more = if more > 0 { format!("… {more} more warnings; ") } else { String::new() };
+        ui.note(&ui.paint("2", &format!("  {more}`selvedge check` shows the places, and what to do")));
+    }
 }
 
 /// `--plan` and `--dialect`.
@@ -244,25 +287,4 @@ fn node_at(pointer: &str, graph: &Graph) -> Option<Arc<str>> {
     let mut parts = pointer.split('/').skip(1).take(3).skip_while(|part| !list(part)).skip(1);
     let index: usize = parts.next()?.parse().ok()?;
     graph.nodes.values().nth(index).map(|node| node.id.clone())
-}
-
-/// A catalogue whose Python tools need not be prepared: their metadata says the rest, and any arguments fit.
-pub(crate) struct Sketch<'a>(pub(crate) &'a Catalogue);
-
-impl ToolSource for Sketch<'_> {
-    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
-        self.0.sketch(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.0.names().map(ToString::to_string).collect()
-    }
-
-    fn available(&self) -> Vec<String> {
-        setup::available(self.0)
-    }
-
-    fn trouble(&self, name: &str) -> Option<NameTrouble> {
-        setup::trouble(self.0, name)
-    }
 }

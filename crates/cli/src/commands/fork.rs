@@ -4,8 +4,9 @@ mod edits;
 
 use crate::args::{Common, ForkArgs};
 use crate::chosen::{self, Chosen};
-use crate::commands::resume::{changed_tools, roles, tell_script};
-use crate::commands::run::{self, checked_id, fresh_id, now_ms};
+use crate::commands::ids::{checked_id, fresh_id};
+use crate::commands::resume::{TOOLS_GONE, changed_tools, leave_out_vanished, ready, roles, tell_script};
+use crate::commands::run::{self, now_ms};
 use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
@@ -15,7 +16,7 @@ use crate::look::of_fork;
 use crate::models::{self, Models};
 use crate::places;
 use crate::secrets;
-use crate::setup::{self, block_on};
+use crate::setup::{self, Pins, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use edits::Edits;
@@ -73,6 +74,9 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let edits = Edits::of(&source, args)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    if args.exec.tools.is_empty() {
+        leave_out_vanished(&mut chosen, &mut config, &ui);
+    }
     let known = secrets::named(&config);
     secrets::refuse_inputs(&known, &given)?;
     for text in &args.set_message {
@@ -168,11 +172,28 @@ impl Source {
         config: &Config,
         ui: &Ui,
     ) -> Result<Prepared, Failure> {
-        let run::Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } =
-            run::prepare(read, chosen, config, &self.dir, ui).await?;
+        let gone = chosen.warnings.iter().filter(|warning| &*warning.code == TOOLS_GONE).cloned();
+        let gone: Vec<Warning> = gone.collect();
+        let pins = self.pins()?;
+        let run::Prepared { graph, catalogue, models, mut warnings, initial, name, dialect, budget } =
+            run::prepare(read, &pins, chosen, config, &self.dir, ui).await?;
+        warnings.extend(gone);
         let budget = run::budget(budget, chosen, config);
         let (anew, initial) = (Some(graph), Some(initial));
         Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect: dialect.to_owned() })
+    }
+
+    /// The run's tools whose texts are kept: they stand in for files that are there no more.
+    fn pins(&self) -> Result<Pins, Failure> {
+        let mut pins = Pins::new();
+        for (name, tool) in &self.state.graph().tools {
+            // Only Python files have their text's hash for a version, and their text kept.
+            let Ok(hash) = tool.version.parse() else { continue };
+            if self.store.has_blob(hash)? {
+                pins.insert(Arc::clone(name), Arc::clone(tool));
+            }
+        }
+        Ok(pins)
     }
 
     /// What a fork of the recorded document needs, with edits of its texts and inputs.
@@ -201,8 +222,7 @@ impl Source {
         let wanted = setup::wanted_by(self.state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
         let models = models::prepare(chosen, config, &roles(self.state.graph()), &Http::new()).await?;
-        let pinned: Vec<&str> = self.state.graph().tools.keys().map(|name| &**name).collect();
-        catalogue.prepare(&pinned).await?;
+        ready(self.state.graph(), &catalogue, ui).await?;
         // Caps as the source had them in the end, which a resume may have raised.
         let caps = self.state.start().budget;
         let budget = Budget {

@@ -4,6 +4,7 @@ mod answer;
 mod cancel;
 pub(crate) mod check;
 mod fork;
+mod ids;
 mod resume;
 pub(crate) mod run;
 pub(crate) mod tools;

@@ -13,8 +13,8 @@ use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_adapters::http::{Http, Secret};
-use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::library::LIBRARY;
+use selvedge_adapters::tools::{Catalogue, Offer};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef, Warning};
 use selvedge_runtime::{Loaded, graph_of, load};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The warning of a run whose folder of tools has vanished.
-const TOOLS_GONE: &str = "tools-gone";
+pub(super) const TOOLS_GONE: &str = "tools-gone";
 
 /// Goes on with a run.
 pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
@@ -177,7 +177,7 @@ pub(crate) fn go_on(
 
 /// A run goes on with the texts that it has pinned: a folder of tools that is no longer there stops it no more than a
 /// file that is not.
-fn leave_out_vanished(chosen: &mut Chosen, config: &mut Config, ui: &Ui) {
+pub(super) fn leave_out_vanished(chosen: &mut Chosen, config: &mut Config, ui: &Ui) {
     let mut gone = Vec::new();
     for folders in [&mut chosen.tools, &mut config.tool_dirs] {
         let (kept, vanished) = std::mem::take(folders).into_iter().partition(|folder| folder.exists());
@@ -232,8 +232,8 @@ pub(super) fn roles(graph: &Graph) -> Vec<Arc<str>> {
 pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, begins: bool, ui: &Ui) -> Vec<ToolDef> {
     let mut changed: Vec<ToolDef> = Vec::new();
     for (name, old) in &graph.tools {
-        let Some(new) = catalogue.def(name).filter(|new| new.version != old.version) else { continue };
-        if !begins && &*new.source == LIBRARY {
+        let Some(new) = catalogue.sketch(name).filter(|new| new.version != old.version) else { continue };
+        if !begins && &*new.source == LIBRARY || !catalogue.is_fit(name) {
             continue;
         }
         let warning = tool_changed(name, &old.version, &new.version);
@@ -241,6 +241,22 @@ pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, begins: bool, 
         changed.push((*new).clone());
     }
     changed
+}
+
+/// Makes the tools ready that a graph's nodes name. Those that only a model may choose need no more than what is pinned,
+/// unless they have changed.
+pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Result<(), Failure> {
+    let named = setup::named(graph);
+    let (names, others): (Vec<&Arc<str>>, Vec<_>) = graph.tools.keys().partition(|name| named.contains(name));
+    let names: Vec<&str> = names.into_iter().map(|name| &**name).collect();
+    catalogue.prepare(&names).await?;
+    let version = |name: &Arc<str>| graph.tools.get(name).map(|tool| Arc::clone(&tool.version));
+    let changed = |name: &&Arc<str>| {
+        catalogue.sketch(name).is_some_and(|new| version(name).is_some_and(|old| old != new.version))
+    };
+    let others = others.into_iter().filter(changed).cloned().collect();
+    setup::offer(catalogue, others, Offer::Light, ui).await;
+    Ok(())
 }
 
 /// A resumed run takes tools as they are now; those that changed go into the journal (P-21).
@@ -254,9 +270,7 @@ async fn with_tools(
     if inputs.iter().any(|input| !matches!(input, Input::Resume(_) | Input::Budget(_))) {
         return Ok(inputs);
     }
-    let pinned = &state.graph().tools;
-    let names: Vec<&str> = pinned.keys().map(|name| &**name).collect();
-    catalogue.prepare(&names).await?;
+    ready(state.graph(), catalogue, ui).await?;
     let changed = changed_tools(state.graph(), catalogue, false, ui);
     let failed = inputs.iter().any(|input| matches!(input, Input::Resume(_)));
     let mut inputs: Vec<Input> =

@@ -5,27 +5,26 @@
 
 use crate::args::{Common, RunArgs};
 use crate::chosen::{self, Chosen};
-use crate::commands::check::{self, Sketch};
+use crate::commands::check;
+use crate::commands::ids::{checked_id, fresh_id};
 use crate::commands::tools;
 use crate::config::Config;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure, text, tool_diagnostic};
+use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::models::{self, Models};
 use crate::places;
 use crate::secrets;
-use crate::setup::{self, Known, block_on};
+use crate::setup::{self, Known, Pins, block_on};
 use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::Http;
-use selvedge_adapters::tools::{Catalogue, ErrorClass, ToolError};
+use selvedge_adapters::tools::{Catalogue, ErrorClass, Offer, ToolError};
 use selvedge_dialects::compile::{self, Document, ToolSource};
-use selvedge_dialects::diagnostic::shown;
-use selvedge_dialects::{Diagnostics, Dialect, Finding, Means, Severity, Source};
+use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Means, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
 use selvedge_store::{BlobHash, DriverLock, Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -76,11 +75,11 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;
     block_on(read.source.text().len(), async {
-        let signals = Signals::listen(&ui);
+        let (signals, none) = (Signals::listen(&ui), Pins::new());
         let prepared = tokio::select! {
             biased;
             () = signals.came() => return Err(setup::interrupted()),
-            prepared = prepare(read, &mut chosen, &config, &state_dir, &ui) => prepared?,
+            prepared = prepare(read, &none, &mut chosen, &config, &state_dir, &ui) => prepared?,
         };
         ui.secrets = prepared.models.secrets.clone();
         if let Some(script) = chosen.script.as_ref().filter(|_| prepared.models.scripted) {
@@ -125,9 +124,10 @@ pub(super) fn read(
     Ok(Read { source, document, initial, diagnostics })
 }
 
-/// Finds tools and models and compiles the document.
+/// Finds tools and models and compiles the document. Tools of `pins` stand in for those that are nowhere else.
 pub(super) async fn prepare(
     read: Read,
+    pins: &Pins,
     chosen: &mut Chosen,
     config: &Config,
     state_dir: &Path,
@@ -139,32 +139,46 @@ pub(super) async fn prepare(
     let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &workspace, ui).await?;
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-    permissions(&catalogue, &names)?;
+    whole(&catalogue, &names)?;
+    let refused = read.refused(check::overdeclared(
+        &read.document.tools(),
+        &catalogue,
+        &read.source,
+        &config.limits.document(),
+    ));
     // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
     let sketched = !known || means.model;
-    let compiled = match sketched {
-        false => compiled(&read, &Known(&catalogue), &means).map(Some),
-        true => compiled(&read, &Sketch(&catalogue), &means).map(|_| None),
-    };
+    let tools = Known { catalogue: &catalogue, pins };
+    let compiled = compiled(&read, &tools, &means).map(|done| Some(done).filter(|_| !sketched));
     // A tool that is not there may be the one whose file is wrong.
     let lacking = names.iter().any(|name| !catalogue.contains(name));
     let compiled =
-        compiled.map_err(|failure| if lacking { failure.and(setup::broken(&catalogue)) } else { failure })?;
+        compiled.map_err(|failure| if lacking { failure.and(setup::broken(&catalogue)) } else { failure });
+    let compiled = match compiled {
+        Ok(_) if !refused.is_empty() => return Err(Failure::findings(Exit::Usage, refused)),
+        Err(failure) => return Err(failure.and(refused)),
+        Ok(compiled) => compiled,
+    };
     let (models, roles) = find_models(&read, &mut means, chosen, config, ui).await?;
     catalogue.prepare(&names).await?;
-    if means.model || !roles.is_empty() && read.document.dialect() == Dialect::Steps {
-        prepare_others(&catalogue, &names, ui).await;
+    let plans = !read.document.models().is_empty();
+    if means.model || plans && read.document.dialect() == Dialect::Steps {
+        // Who plans is told all schemas (D-21); who is only asked if a step fails may never be asked (D-17).
+        let offer = if plans { Offer::Whole } else { Offer::Light };
+        let others = catalogue.offered().into_iter().filter(|name| !names.contains(&&**name));
+        setup::offer(&catalogue, others.collect(), offer, ui).await;
     }
     let (graph, diagnostics) = match compiled {
         Some(done) => done,
-        None => self::compiled(&read, &Known(&catalogue), &means)?,
+        None => self::compiled(&read, &tools, &means)?,
     };
     read.allowed(&graph, &catalogue, config)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
     let mut others = concerning(&names, catalogue.warnings());
-    others.extend(catalogue.isolation_warnings(&names).await);
+    let callable: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
+    others.extend(catalogue.isolation_warnings(&callable).await);
     others.extend(models.unsent(&graph));
     if budget(read.document.budget(), chosen, config).cost.is_some() {
         others.extend(models::unpriced(chosen, config, &roles));
@@ -208,23 +222,6 @@ async fn find_models(
     Ok((models, needed))
 }
 
-/// Makes the tools ready that only a model may choose (D-17, D-21). One that can't be made ready is none to choose.
-async fn prepare_others(catalogue: &Catalogue, names: &[&str], ui: &Ui) {
-    let others = setup::available(catalogue);
-    let others: Vec<&str> = others.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
-    if catalogue.prepare(&others).await.is_ok() {
-        return;
-    }
-    for name in others {
-        if let Err(error) = catalogue.prepare(&[name]).await {
-            ui.note(&format!(
-                "note: the tool {name} is not offered to the model: {}",
-                one_line(&error.to_string(), 1000)
-            ));
-        }
-    }
-}
-
 /// What is said about tool files; about names that providers refuse only where the document uses them.
 fn concerning(names: &[&str], said: &[Warning]) -> Vec<Warning> {
     let used = |warning: &&Warning| {
@@ -246,13 +243,18 @@ fn once(warnings: &mut Vec<Warning>) {
 impl Read {
     /// Refuses fixed calls of built-ins that can only be denied (A-22), with the places of their names.
     fn allowed(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Result<(), Failure> {
-        let (placed, unplaced) =
-            check::not_allowed(graph, catalogue, &self.source, &config.limits.document());
+        let refused =
+            self.refused(check::not_allowed(graph, catalogue, &self.source, &config.limits.document()));
+        if refused.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, refused)) }
+    }
+
+    /// Findings about tools that are not allowed, with their places in the document as far as they are known.
+    fn refused(&self, (placed, unplaced): (Vec<Finding>, Vec<ToolError>)) -> Vec<Diagnostic> {
         let mut found = Diagnostics::new();
         placed.into_iter().for_each(|finding| found.push(finding));
         let mut refused = found.report(&self.source);
         refused.extend(unplaced.into_iter().map(tool_diagnostic));
-        if refused.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, refused)) }
+        refused
     }
 
     /// A failure about a model that nobody plays, at the place in the document that names it (C-08).
@@ -271,9 +273,8 @@ impl Read {
     }
 }
 
-/// Tools whose files are wrong (A-08), and those that declare more than is allowed (A-20). Built-ins declare nothing:
-/// their calls are denied one by one.
-fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
+/// Refuses tools whose files are wrong (A-08).
+fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
     let mut broken: Vec<_> = names.iter().filter_map(|name| catalogue.broken().get(*name).cloned()).collect();
     // Those that are wrong in the document are told at their places by the compiler (C-04).
     let placed = |error: &ToolError| error.file.is_none() && error.class == ErrorClass::Document;
@@ -282,16 +283,8 @@ fn permissions(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
     }
     // A server that does not start is told once, not for each of its tools.
     broken.dedup_by(|a, b| a.message == b.message);
-    if !broken.is_empty() {
-        // An MCP server that does not start is no error of the document (C-03).
-        return Err(selvedge_adapters::tools::CatalogueErrors(broken).into());
-    }
-    let declared = names.iter().filter(|name| !setup::is_builtin(catalogue, name));
-    let refused: Vec<_> = declared.filter_map(|name| catalogue.refusal(name)).collect();
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(selvedge_adapters::tools::CatalogueErrors(refused).into()),
-    }
+    // An MCP server that does not start is no error of the document (C-03).
+    if broken.is_empty() { Ok(()) } else { Err(selvedge_adapters::tools::CatalogueErrors(broken).into()) }
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.
@@ -304,12 +297,7 @@ fn compiled(read: &Read, tools: &dyn ToolSource, means: &Means) -> Result<(Graph
 }
 
 fn tell(diagnostics: &Diagnostics, source: &Source, others: &[Warning], ui: &Ui) {
-    if ui.quiet {
-        return;
-    }
-    for diagnostic in diagnostics.report(source).iter().filter(|d| d.severity == Severity::Warning) {
-        ui.error_text(&text(diagnostic, ui.colour));
-    }
+    check::brief(&diagnostics.report(source), ui);
     for warning in others {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));
     }
@@ -359,34 +347,6 @@ async fn record(
     Ok((state, lock))
 }
 
-/// An id that the user chose.
-pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
-    const LONGEST: usize = 200;
-    let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
-    if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
-        let message = format!("`--run-id` can't be {}", shown(id));
-        return Err(Failure::usage("C-12", "bad-run-id", &message).help(&format!(
-            "an id has 1 to {LONGEST} bytes of any characters but spaces and control characters, and does not \
-             begin with `-`"
-        )));
-    }
-    Ok(id.to_owned())
-}
-
-/// A new id: nine digits of time, so that ids sort by it, and five that are random.
-pub(super) fn fresh_id() -> String {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let mut hasher = RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    let random = hasher.finish() & ((1 << 25) - 1);
-    let number = (u128::from(now_ms().unsigned_abs()) << 25) | u128::from(random);
-    let digit = |at: u32| {
-        let index = usize::try_from(number >> (5 * at) & 31).unwrap_or_default();
-        char::from(DIGITS.get(index).copied().unwrap_or(b'0'))
-    };
-    (0..14).rev().map(digit).collect()
-}
-
 /// Milliseconds since 1970 (UTC).
 pub(crate) fn now_ms() -> i64 {
     let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -396,15 +356,6 @@ pub(crate) fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_are_short_distinct_and_sort_by_time() {
-        let ids: Vec<String> = (0..50).map(|_| fresh_id()).collect();
-        assert!(ids.iter().all(|id| id.len() == 14 && checked_id(id).is_ok()));
-        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
-        std::thread::sleep(std::time::Duration::from_millis(3));
-        assert!(fresh_id() > ids[0]);
-    }
 
     #[test]
     fn warnings_are_said_once_to_whom_they_concern() {
@@ -424,13 +375,5 @@ mod tests {
         let mut all = [&said[..], &[at("n"), at("m"), at("n")]].concat();
         once(&mut all);
         assert_eq!(all, [&said[..], &[at("n"), at("m")]].concat());
-    }
-
-    #[test]
-    fn a_chosen_id_is_one_word() {
-        assert!(checked_id("my-run.1").is_ok());
-        for wrong in ["", "a b", "-x", "a\n"] {
-            assert!(checked_id(wrong).is_err(), "{wrong:?}");
-        }
     }
 }

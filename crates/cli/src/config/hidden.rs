@@ -1,5 +1,7 @@
 //! Keys that stand in a configuration file, where they don't belong: found by name, and never shown (C-06).
 
+use std::ops::Range;
+
 /// Whether a field of this name would hold a key itself: `api_key`, `token`; not `api_key_env`, which names a variable.
 pub(super) fn is_secret(name: &str) -> bool {
     const WORDS: [&str; 6] = ["key", "token", "secret", "password", "passwd", "passphrase"];
@@ -9,7 +11,7 @@ pub(super) fn is_secret(name: &str) -> bool {
 
 /// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
 pub(super) fn may_be_secret(name: &str) -> bool {
-    const PARTS: [&str; 10] = [
+    const PARTS: [&str; 11] = [
         "key",
         "token",
         "secret",
@@ -20,9 +22,63 @@ pub(super) fn may_be_secret(name: &str) -> bool {
         "credential",
         "private",
         "bearer",
+        "signature",
     ];
     let name = name.to_ascii_lowercase();
     PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "pat")
+}
+
+/// Where keys stand in the addresses of a text, as ranges of bytes: users with their passwords, passwords, and values of a
+/// query behind names of keys. A user without a password is one only where addresses are of the web, which knows no other
+/// users.
+pub(super) fn in_addresses(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, sign) in text.match_indices("://") {
+        let scheme = text.get(..at).unwrap_or_default();
+        let letter = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+        let scheme = scheme.rfind(|c| !letter(c)).and_then(|end| scheme.get(end + 1..)).unwrap_or(scheme);
+        let start = at + sign.len();
+        let rest = text.get(start..).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>\\".contains(c);
+        let address = rest.split(ends).next().unwrap_or_default();
+        let user_end = user_end(address);
+        if let Some(end) = user_end {
+            let user = address.get(..end).unwrap_or_default();
+            if let Some((name, password)) = user.split_once(':') {
+                if !password.is_empty() {
+                    found.push(start..start + end);
+                    found.push(start + name.len() + 1..start + end);
+                }
+            } else if scheme.to_ascii_lowercase().starts_with("http") && !user.is_empty() {
+                found.push(start..start + end);
+            }
+        }
+        let behind = user_end.unwrap_or_default();
+        let Some(query) = address.get(behind..).and_then(|rest| rest.find('?')) else { continue };
+        let mut at = behind + query + 1;
+        let pairs = address.get(at..).unwrap_or_default();
+        for pair in pairs.split('#').next().unwrap_or_default().split('&') {
+            if let Some((name, value)) = pair.split_once('=')
+                && (may_be_secret(name) || name == "sig")
+                && !value.is_empty()
+            {
+                found.push(start + at + name.len() + 1..start + at + pair.len());
+            }
+            at += pair.len() + 1;
+        }
+    }
+    found
+}
+
+/// Where the user of an address ends, at an `@`. A password may have signs in it that should not stand there: what is
+/// neither a host nor one with a port before the path is the beginning of one.
+fn user_end(address: &str) -> Option<usize> {
+    let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some(end) = authority.rfind('@') {
+        return Some(end);
+    }
+    let (_, port) = authority.rsplit_once(':').filter(|_| !authority.starts_with('['))?;
+    if port.chars().all(|c| c.is_ascii_digit()) { None } else { address.rfind('@') }
 }
 
 /// The same JSON, byte for byte as long, with `*` in place of the texts that are values; names of fields stay.
@@ -49,7 +105,7 @@ pub(super) fn masked_json(text: &str) -> String {
     shown
 }
 
-/// The same text, byte for byte as long, with `*` in place of values behind such names. By its signs and not by its
+/// The same text, byte for byte as long, with `*` in place of values behind such names, and of keys in addresses. By its signs and not by its
 /// tree, so that a file that is no TOML is shown without them as well.
 pub(super) fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -63,6 +119,10 @@ pub(super) fn masked(text: &str) -> String {
         rest = after;
     }
     shown.push_str(rest);
+    for range in in_addresses(&shown) {
+        let hidden = shown.get(range.clone()).map(stars).unwrap_or_default();
+        shown.replace_range(range, &hidden);
+    }
     shown
 }
 
@@ -128,6 +188,26 @@ mod tests {
         for name in ["PATH", "PYTHONPATH", "LOG_LEVEL", "X-Trace-Id", "COMPATIBLE"] {
             assert!(!may_be_secret(name), "{name}");
         }
+    }
+
+    /// C-06: what of an address tells who may come in; hosts, ports, paths and other values are no keys.
+    #[test]
+    fn keys_of_addresses() {
+        for (text, keys) in [
+            ("https://u:p%20w@h/x", &["u:p%20w", "p%20w"][..]),
+            ("--db=postgresql://u:p/w#1@h:5432/db?a=1", &["u:p/w#1", "p/w#1"]),
+            ("https://ghp_0123@github.com/a.git", &["ghp_0123"]),
+            ("ssh://git@github.com/a.git redis://:pw@h", &[":pw", "pw"]),
+            ("https://h/a?api_key=k1&page=2&X-Amz-Signature=s3&sig=s4#token=no", &["k1", "s3", "s4"]),
+            ("wss://u:p@h?token=t", &["u:p", "p", "t"]),
+            ("see 'http://a:b@c' and \"http://d:e@f\"", &["a:b", "b", "d:e", "e"]),
+            ("https://h:8080/a@1.0?x=1 http://[::1]:80/@ mailto:a@b key=v", &[]),
+            ("postgres://localhost/db https://é:ü@h", &["é:ü", "ü"]),
+        ] {
+            let found: Vec<&str> = in_addresses(text).into_iter().map(|range| &text[range]).collect();
+            assert_eq!(found, keys, "{text}");
+        }
+        assert_eq!(masked("url = \"https://u:pé@h?auth=k\" # x"), "url = \"https://*****@h?auth=*\" # x");
     }
 
     #[test]

@@ -5,12 +5,12 @@ use super::hidden;
 use super::read::{EFFECTS, Reader};
 use selvedge_adapters::http::Secret;
 use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
-use selvedge_dialects::Finding;
 use selvedge_dialects::fields::{Fields, Shape, misspelt};
 use selvedge_dialects::json::{Member, Node};
+use selvedge_dialects::{Finding, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use url::Url;
+use url::form_urlencoded;
 
 const MCP: Shape = Shape { what: "[mcp]", fields: &["servers"] };
 const FILE: Shape = Shape { what: "a file of MCP servers", fields: &["mcpServers"] };
@@ -69,20 +69,18 @@ impl Reader<'_> {
                 );
                 continue;
             }
-            let Some(server) = self.server(member, form) else { continue };
-            match server {
-                Some(server) => drop(servers.insert(name.to_owned(), server)),
-                // A server that is switched off here is off, wherever else it is configured.
-                None => drop(servers.remove(name)),
+            // A server that is switched off here is off, wherever else it is configured.
+            if let Some(server) = self.server(member, form) {
+                servers.insert(name.to_owned(), server);
             }
         }
     }
 
-    /// One server; the inner `None`: it is switched off.
-    fn server(&mut self, member: &Member<'_>, form: Form) -> Option<Option<McpServer>> {
+    /// One server. Of one that is switched off nothing else counts: what it names may not be there.
+    fn server(&mut self, member: &Member<'_>, form: Form) -> Option<McpServer> {
         let fields = Fields::open(&member.value, &SERVER, "C-14", self.diagnostics)?;
         if fields.boolean("disabled", "C-14", self.diagnostics).is_some_and(|off| off.value) {
-            return Some(None);
+            return Some(off(&member.key));
         }
         let mut words = Words { form, ..Words::default() };
         let kind = fields.name("type", "C-14", self.diagnostics);
@@ -103,7 +101,6 @@ impl Reader<'_> {
                     return None;
                 };
                 let url = words.expanded(text);
-                words.secrets_of_url(&url);
                 Reached::Url { url: Hidden(url), headers: self.table(&fields, "headers", &mut words) }
             }
             // A slip of the pen is told already (E-32).
@@ -119,7 +116,7 @@ impl Reader<'_> {
         };
         let timeout = fields.seconds("timeout_s", "C-14", false, self.diagnostics);
         let start_timeout = fields.seconds("start_timeout_s", "C-14", false, self.diagnostics);
-        Some(Some(McpServer {
+        Some(McpServer {
             name: Arc::from(member.key.as_ref()),
             reached,
             effects: self.effects(&fields),
@@ -127,7 +124,7 @@ impl Reader<'_> {
             start_timeout: start_timeout.map_or(McpServer::START_TIMEOUT, |time| time.value),
             secrets: words.secrets,
             unset: words.unset,
-        }))
+        })
     }
 
     /// `command` with `args`, or both in one list.
@@ -216,6 +213,32 @@ impl Reader<'_> {
     }
 }
 
+fn off(name: &str) -> McpServer {
+    McpServer {
+        name: Arc::from(name),
+        reached: Reached::Off { place: String::new() },
+        effects: EffectsRule::default(),
+        timeout_s: None,
+        start_timeout: McpServer::START_TIMEOUT,
+        secrets: Vec::new(),
+        unset: Vec::new(),
+    }
+}
+
+/// Says of each server that a file switches off where it does so.
+pub(super) fn place_off(root: &Node<'_>, source: &Source, servers: &mut BTreeMap<String, McpServer>) {
+    let tables = [root.get("mcp").and_then(|mcp| mcp.get("servers")), root.get("mcpServers")];
+    for member in tables.into_iter().flatten().filter_map(Node::as_object).flatten() {
+        let (Some(server), Some(word)) = (servers.get_mut(&*member.key), member.value.get("disabled")) else {
+            continue;
+        };
+        if let Reached::Off { place } = &mut server.reached {
+            let line = source.place(word.span.range().start).line;
+            *place = format!("{}:{line}", source.name());
+        }
+    }
+}
+
 /// Whether a field is a misspelt `command` or `url`.
 fn misspelt_way(server: &Node<'_>) -> bool {
     let mut members = server.as_object().unwrap_or_default().iter();
@@ -262,6 +285,7 @@ impl Words {
             rest = after;
         }
         expanded.push_str(rest);
+        self.secrets_of_addresses(&expanded);
         expanded
     }
 
@@ -275,15 +299,19 @@ impl Words {
         }
     }
 
-    fn secrets_of_url(&mut self, url: &str) {
-        let Ok(url) = Url::parse(url) else { return };
-        if let Some(password) = url.password() {
-            self.secret(password);
-        }
-        for (name, value) in url.query_pairs() {
-            if hidden::may_be_secret(&name) {
-                self.secret(&value);
-            }
+    /// Keys in the addresses of a text, as they stand there and as they are meant: `%40` is an `@`.
+    fn secrets_of_addresses(&mut self, text: &str) {
+        for range in hidden::in_addresses(text) {
+            let Some(key) = text.get(range) else { continue };
+            self.secret(key);
+            let meant = form_urlencoded::parse(key.replace('+', "%2B").replace('&', "%26").as_bytes())
+                .map(
+                    |(name, value)| {
+                        if value.is_empty() { name.into_owned() } else { format!("{name}={value}") }
+                    },
+                )
+                .collect::<String>();
+            self.secret(&meant);
         }
     }
 }

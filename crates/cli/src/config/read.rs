@@ -5,9 +5,9 @@ use selvedge_adapters::models::{Price, Provider};
 use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Kind, Span};
-use selvedge_dialects::json::{Member, Node};
+use selvedge_dialects::json::{Member, Node, to_map};
 use selvedge_dialects::{Diagnostics, Finding};
-use selvedge_engine::Effects;
+use selvedge_engine::{Effects, Outputs};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -242,8 +242,8 @@ impl Reader<'_> {
         let schema = fields.required("input_schema", "A-27", help, self.diagnostics);
         // D-24: a list of names, or an object whose keys are the names.
         let output_params = fields.given("output_params").and_then(|node| match node.as_object() {
-            Some(members) => Some(members.iter().map(|member| Arc::from(member.key.as_ref())).collect()),
-            None => self.texts(node, "output_params"),
+            Some(members) => Some(Outputs::of_fields(&to_map(members))),
+            None => self.texts(node, "output_params").map(Outputs::from_iter),
         });
         let description = fields.text("description", "A-27", self.diagnostics);
         let timeout = fields.seconds("timeout_s", "A-27", false, self.diagnostics);

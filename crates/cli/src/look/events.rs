@@ -205,7 +205,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
             let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
             (node.to_string(), format!("{}{tool}, by {}: {reason}", action.name(), chooser(*by)))
         }
-        Event::Spliced { node, effect } => {
+        Event::Spliced { node, effect, .. } => {
             (node.to_string(), format!("from here on the steps of {effect} take the place of the others"))
         }
         Event::NodeSkipped { node, because } => {

@@ -7,12 +7,12 @@ mod mermaid;
 mod shapes;
 
 use crate::args::{Common, Reading};
-use crate::commands::check::Check;
-use crate::failure::{Exit, Failure, text};
+use crate::commands::check::{self, Check};
+use crate::failure::{Exit, Failure};
 use crate::setup::block_on;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
-use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_dialects::Diagnostic;
 use selvedge_engine::Graph;
 use serde_json::json;
 use shapes::Drawing;
@@ -73,10 +73,7 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         ui.result(&format!("{object}\n"));
         return Ok(Exit::Completed);
     }
-    for finding in findings.iter().filter(|_| !ui.quiet) {
-        debug_assert_eq!(finding.severity, Severity::Warning, "errors leave no graph");
-        ui.error_text(&text(finding, ui.colour));
-    }
+    check::brief(&findings, ui);
     let (arrows, size) = (drawing.arrows.len(), drawn.len());
     if args.format == Format::Mermaid && (arrows > mermaid::ARROWS || size > mermaid::CHARACTERS) {
         ui.note(&format!(

@@ -104,7 +104,7 @@ pub(crate) struct Table {
     pub(crate) header: Vec<&'static str>,
     /// The column that is cut to what the others leave.
     pub(crate) flexible: usize,
-    /// The column that is left out where the flexible one would get too narrow.
+    /// The column that is left out where the flexible one would get too narrow, or where nothing stands in it.
     pub(crate) spare: Option<usize>,
     rows: Vec<Vec<(String, &'static str)>>,
 }
@@ -135,7 +135,9 @@ impl Table {
             kept.map(|(_, width)| width + GAP).sum()
         };
         let rest = |without| width.saturating_sub(others(&widths, without));
-        let spare = self.spare.filter(|_| rest(None) < natural.min(FLEXIBLE));
+        let empty =
+            |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(|(text, _)| text.is_empty()));
+        let spare = self.spare.filter(|at| empty(*at) || rest(None) < natural.min(FLEXIBLE));
         let most = natural.min(rest(spare).max(FLEXIBLE));
         if let Some(flexible) = widths.get_mut(self.flexible) {
             *flexible = most;

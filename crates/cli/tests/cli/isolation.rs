@@ -316,9 +316,14 @@ fn check_says_what_a_tool_declares_and_may_not() {
     assert_eq!(found["severity"], "warning", "{checked}");
     let help = found["help"].as_str().unwrap();
     assert!(help.contains("--allow-network") && help.contains("--allow-write"), "{found}");
-    assert!(found["file"].as_str().unwrap().ends_with("tools/looks.py"), "{found}");
+    assert_eq!(
+        (&found["file"], &found["pointer"]),
+        (&json!("plan.json"), &json!("/nodes/0/initial_tool_name"))
+    );
+    assert!(help.contains("tools/looks.py"), "{found}");
     let refused = done(shared(&place, &["run", "plan.json", "--tools", "tools", "--json"])).exits(2).error();
     assert_eq!((&refused["rule"], &refused["message"]), (&json!("A-20"), &found["message"]));
+    assert_eq!((&refused["line"], &refused["column"]), (&found["line"], &found["column"]), "{refused}");
 }
 
 /// E-13: a command tool is not isolated, and ends all the same with a Selvedge that is killed, with what it started.

@@ -123,6 +123,69 @@ fn a18_a_folder_that_vanished_leaves_the_run_its_tools() {
     }
 }
 
+/// A-18: the same at a `fork`, of the document as it was recorded and of an edited one.
+#[test]
+fn a18_a_folder_that_vanished_leaves_a_fork_its_tools() {
+    let place = Place::new();
+    world(&place);
+    place.write("tools/which.py", &tool("first"));
+    let begin = ["run", "plan.json", "--tools", "tools", "--script", "bad.yaml", "--run-id", "r", "--json"];
+    run(&place, &begin).exits(1);
+    std::fs::remove_dir_all(place.work().join("tools")).unwrap();
+    std::fs::remove_dir_all(place.state().join("cache")).unwrap();
+    let edited =
+        [calls("a", "which", json!({"n": 1})), says("b", "Other"), calls("c", "which", json!({"n": 3}))];
+    place.plan("edited.json", json!(edited));
+    for more in [&[][..], &["--at", "1"], &["--document", "edited.json"]] {
+        let fork = [&["fork", "r", "--script", "good.yaml", "--json"], more].concat();
+        let forked = run(&place, &fork).exits(0);
+        assert_eq!(outputs(&forked), (json!("first"), json!("first")), "{more:?}");
+        let warnings = forked.json()["warnings"].clone();
+        assert_eq!(warnings.as_array().unwrap().len(), 1, "{more:?}: {warnings}");
+        assert_eq!(warnings[0]["code"], "tools-gone");
+        // What is named now must be there, and a name that the run never had means nothing.
+        run(&place, &[&fork[..], &["--tools", "tools"]].concat()).exits(2);
+    }
+    place.plan("edited.json", json!([calls("a", "whom", json!({}))]));
+    let error = run(&place, &["fork", "r", "--document", "edited.json", "--json"]).exits(2).error();
+    assert_eq!(error["code"], "unknown-tool", "{error}");
+}
+
+/// D-17: tools that only a model may choose cost nothing before it does; A-18: they are pinned all the same.
+#[test]
+fn d17_no_environment_is_built_for_what_nobody_calls() {
+    let place = Place::new();
+    place.write("tools/near.py", &tool("near").replace("'which'", "'near'"));
+    let fails = "def run(i):\n    raise ValueError('away')";
+    place.write(
+        "tools/fails.py",
+        &tool("").replace("'which'", "'fails'").replace("def run(i):\n    return ''", fails),
+    );
+    let far = tool("far").replace("'which'", "'far'").replace("[]", "['idna>=2,<9.87']");
+    place.write("tools/far.py", &far);
+    let step = json!({"step_id": "s", "step_name": "S", "tool_id": "fails", "parameters": {}});
+    place.write("task.json", &json!({"task": "t", "steps": [step]}).to_string());
+    let tries =
+        json!({"action": "retry_with_tool", "tool_id": "near", "parameters": {}, "reason": "it is near"});
+    let rule = |tool: &str| {
+        format!("- when: {{role: reflection, matches: '\"name\":\"{tool}\"'}}\n  reply: {{json: {tries}}}\n")
+    };
+    for (id, offered) in [("r", "far"), ("q", "near")] {
+        place.write("s.yaml", &rule(offered));
+        let begin = ["run", "task.json", "--tools", "tools", "--script", "s.yaml", "--run-id", id];
+        let done = run(&place, &begin).exits(0);
+        assert_eq!(done.stdout, "near\n", "{done:?}");
+        assert!(!done.stderr.contains("idna"), "{}", done.stderr);
+    }
+    let text = format!("{}\n# edited\n", far);
+    place.write("tools/far.py", &text);
+    let forked = run(&place, &["fork", "r", "--at", "1"]).exits(0);
+    assert!(
+        forked.stderr.contains("the tool `far` has changed") && !forked.stderr.contains("idna"),
+        "{forked:?}"
+    );
+}
+
 /// Writes a folder of three tools that no library has yet.
 fn fresh(place: &Place, round: usize) {
     for name in NAMES {

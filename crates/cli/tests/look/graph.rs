@@ -50,7 +50,13 @@ fn findings_are_those_of_check() {
     place.write("odd.json", r#"{"task": "t", "nodes": [], "colour": 1}"#);
     let odd = place.run(&["graph", "odd.json", "--json"]).exits(0);
     assert_eq!(odd.json()["diagnostics"][0]["rule"], "E-32");
-    assert!(place.run(&["graph", "odd.json"]).exits(0).stderr.contains("warning[E-32]"));
+    // In a line each: `check` has the rest.
+    place.run(&["check", "odd.json"]).exits(0).stderr.lines().find(|line| line.contains("help:")).unwrap();
+    for command in ["graph", "run"] {
+        let stderr = place.run(&[command, "odd.json"]).exits(0).stderr;
+        assert!(stderr.starts_with("odd.json:1:") && stderr.contains("warning[E-32]"), "{stderr}");
+        assert!(!stderr.contains("help:") && stderr.contains("`selvedge check`"), "{stderr}");
+    }
     assert_eq!(place.run(&["graph", "odd.json", "-q"]).exits(0).stderr, "");
     // --plan, --dialect and --tools mean what they mean to check.
     let several = json!({"x": {"task": "t", "nodes": []}, "y": {"task": "t", "nodes": [says("why", "W")]}});

@@ -94,6 +94,10 @@ fn the_ladder_of_a_replaced_step_is_shown() {
     assert!(explained["nodes"].as_array().unwrap().iter().all(|node| node.get("recovery").is_none()));
     let page = place.run(&["explain", "r"]).exits(0).stdout;
     assert!(page.contains("RECOVERY") && page.contains("try upload with other parameters"), "{page}");
+    assert!(
+        page.contains("s1       Check ") && !page.contains("messages"),
+        "steps have names, and see no messages: {page}"
+    );
     assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
     let events = place.run(&["show", "r", "--events"]).exits(0).stdout;
     assert!(events.contains("spliced") && events.contains("by the model: less"), "{events}");
@@ -117,7 +121,7 @@ fn what_was_skipped_is_shown() {
     let page = place.run(&["explain", "r"]).exits(0).stdout;
     assert!(page.contains("3 of 5 nodes done, 1 failed, 1 skipped"), "{page}");
     let one = place.run(&["explain", "r", "--node", "s4"]).exits(0).stdout;
-    assert!(one.contains("not at all: may depend on s3"), "{one}");
+    assert!(one.contains("not at all: may depend on s3") && !one.contains("messages"), "{one}");
     let quiet = place.run(&["run", "task.json", "--quiet"]).exits(1);
     assert!(!quiet.stderr.contains("skip"), "{}", quiet.stderr);
 }
@@ -144,9 +148,40 @@ fn what_was_resolved_and_synced_is_said_with_v() {
     let metadata = place.run(&["show", "r", "--metadata", "--json"]).exits(0).json();
     assert_eq!(metadata["s3_upload_status"], json!({"value": "success", "origin": "s3.upload_status"}));
     assert_eq!(metadata["project"]["origin"], "initial");
+    // For people, each value once, step by step; all names are in the object.
+    assert!(metadata.as_object().unwrap().contains_key("s3_upload_status"), "{metadata}");
+    let page = place.run(&["show", "r", "--metadata"]).exits(0).stdout;
+    let names: Vec<&str> = page.lines().take(6).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(
+        names,
+        ["NAME", "project", "s1_row_count", "datasource_id", "upload_status", "row_count"],
+        "{page}"
+    );
+    assert!(page.contains("datasource_id is also s2_datasource_id"), "{page}");
     // A plain run says less.
     let done = place.run(&["run", "task.json"]);
     assert!(!done.stderr.contains("param ") && !done.stderr.contains("sync "), "{}", done.stderr);
+}
+
+/// C-02, D-21: what Selvedge does for itself, to compile steps, is no tool call of the run.
+#[test]
+fn a_planned_task_counts_the_calls_of_its_tools_alone() {
+    let place = place();
+    place.write("open.json", "{\"task\": \"Do it\"}");
+    let wrong =
+        json!({"steps": [{"step_id": "s1", "step_name": "One", "tool_id": "nothing", "parameters": {}}]});
+    let right =
+        json!({"steps": [{"step_id": "s1", "step_name": "One", "tool_id": "check", "parameters": {}}]});
+    place.write(
+        "s.yaml",
+        &format!("- when: {{nth: 1}}\n  reply: {{json: {wrong}}}\n- reply: {{json: {right}}}\n"),
+    );
+    let done = place.run(&["run", "open.json", "--script", "s.yaml", "--run-id", "r"]).exits(0);
+    let calls: Vec<&str> = done.stderr.lines().filter(|line| line.contains("tool call")).collect();
+    assert_eq!(calls.len(), 1, "{}", done.stderr);
+    assert!(calls[0].contains("done  s1 One") && calls[0].ends_with("1 tool call"), "{}", done.stderr);
+    let usage = place.run(&["show", "r", "--json"]).exits(0).json()["usage"].clone();
+    assert_eq!((&usage["tool_calls"], &usage["model_calls"]), (&json!(1), &json!(2)));
 }
 
 /// C-13: who reads whom, and what stands in for a step that fails.

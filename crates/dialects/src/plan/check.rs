@@ -3,9 +3,11 @@
 
 use super::doc::{NodeKind, PlanDoc, PlanNode};
 use super::lower::MAIN;
+use crate::checks::{self, Kind};
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
 use crate::fields::misspelt;
+use crate::head::listed;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::{Diagnostics, Finding, Severity, Source};
 use selvedge_engine::ToolDef;
@@ -22,15 +24,12 @@ pub(super) fn check(
     initial: &Map<String, Value>,
     diagnostics: &mut Diagnostics,
 ) {
-    let mut known: HashSet<&str> = initial.keys().map(String::as_str).collect();
-    known.extend(plan.inputs.iter().map(|input| input.name.value.as_ref()));
-    known.extend(plan.metadata.keys().map(String::as_str));
     let ids = plan.nodes.iter().map(|node| (node.id.value.as_ref(), node.index)).collect();
     let mut check = Check {
         plan,
         source,
         tools,
-        known,
+        known: plan.head.names(initial),
         ids,
         threads: HashMap::from([(MAIN, None)]),
         supplied: HashMap::new(),
@@ -41,7 +40,7 @@ pub(super) fn check(
         told: HashSet::new(),
         diagnostics,
     };
-    check.template(None, &plan.task);
+    check.template(None, &plan.head.task);
     for node in &plan.nodes {
         check.node(node);
     }
@@ -127,22 +126,22 @@ impl<'p> Check<'p, '_> {
     }
 
     fn thread_help(&self, name: &str) -> String {
-        const MOST: usize = 20;
         if self.diagnostics.is_full(Severity::Error, "unknown-thread") {
             return String::new();
         }
-        let mut known: Vec<&str> = self.threads.keys().copied().collect();
-        known.sort_unstable();
         let later = self.plan.nodes.iter().find(|node| node.thread.value.as_ref() == name);
         if let Some(later) = later {
             return format!("node {} creates it: move that node up in the list", shown(&later.id.value));
         }
+        if !self.diagnostics.worth_searching("unknown-thread", self.threads.len()) {
+            return "write the name of a thread that an earlier node runs on".to_owned();
+        }
+        let mut known: Vec<&str> = self.threads.keys().copied().collect();
+        known.sort_unstable();
         match misspelt(name, &known) {
             Some(near) => format!("did you mean {}?", shown(near)),
             None => {
-                let listed: Vec<String> = known.iter().take(MOST).map(|thread| shown(thread)).collect();
-                let more = if known.len() > MOST { ", …" } else { "" };
-                format!("threads so far: {}{more}", listed.join(", "))
+                format!("threads so far: {}", listed(&known))
             }
         }
     }
@@ -203,30 +202,11 @@ impl<'p> Check<'p, '_> {
     /// The tool's definition; findings if there is none, or if it does not say what it does to the world.
     fn tool(&mut self, node: &PlanNode, tool: &Spanned<Arc<str>>) -> Option<Arc<ToolDef>> {
         let Some(def) = self.tools.def(&tool.value) else {
-            if let Some(trouble) = self.tools.trouble(&tool.value) {
-                self.diagnostics.push(trouble.at(tool.span));
-                return None;
-            }
-            let names = self.tools.names();
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            let help = match misspelt(&tool.value, &known) {
-                Some(near) => format!("did you mean {}?", shown(near)),
-                None => {
-                    format!("known tools: {}; a folder of tools is given with --tools DIR", known.join(", "))
-                }
-            };
-            let message = format!("there is no tool {}", shown(&tool.value));
-            self.diagnostics.push(Finding::error("P-15", "unknown-tool", tool.span, message).help(help));
+            Kind::NODE.no_tool(tool, self.tools, false, self.diagnostics);
             return None;
         };
         if def.effects.is_none() && node.effects.is_none() && self.told.insert(tool.value.clone()) {
-            let message = format!(
-                "tool {} declares no effects and is treated as `write`: its calls wait for all earlier nodes",
-                shown(&tool.value)
-            );
-            let finding = Finding::warning("E-22", "undeclared-effects", tool.span, message);
-            let help = "declare \"effects\" (pure, read, idempotent or write) in the tool, or at the node";
-            self.diagnostics.push(finding.help(help));
+            self.diagnostics.push(Kind::NODE.undeclared_effects(&tool.value, tool.span));
         }
         Some(def)
     }
@@ -256,11 +236,9 @@ impl<'p> Check<'p, '_> {
     fn text(&mut self, node: Option<&PlanNode>, text: &str, literal: Span) {
         match Template::parse(text) {
             Err(error) => {
-                let part = error.offset..error.offset + 2;
-                let place = place_in_string(self.source.text(), literal, part);
-                let finding = Finding::error("D-09", "unfinished-placeholder", place, error.message);
-                self.diagnostics
-                    .push(finding.help("close it, or write \\{{ or \\${ for the characters themselves"));
+                let place = |part| place_in_string(self.source.text(), literal, part);
+                let finding = checks::unfinished(error, place);
+                self.diagnostics.push(finding);
             }
             Ok(template) => {
                 let parts = template.placeholders().map(|found| found.offset..found.offset + found.raw.len());
@@ -277,10 +255,7 @@ impl<'p> Check<'p, '_> {
             Root::StepOutput { step, .. } => {
                 let Some(&index) = self.ids.get(step) else { return };
                 if self.known.contains(step) {
-                    let message = format!("node {} hides the metadata of the same name", shown(step));
-                    let finding = Finding::warning("D-07", "hidden-name", span, message);
-                    self.diagnostics
-                        .push(finding.help(format!("write {{{{metadata.{step}}}}} for the metadata")));
+                    self.diagnostics.push(Kind::NODE.hidden_name(step, span));
                 }
                 if node.is_some_and(|node| index < node.index) {
                     self.read_results.insert(index);
@@ -339,25 +314,15 @@ impl<'p> Check<'p, '_> {
         unknown || self.known.contains(name) || self.supplied.contains_key(name)
     }
 
-    /// P-25: no metadata, no input, no declared output, and no earlier node whose fields are unknown.
     fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span) {
-        let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
-        let finding = Finding::error("P-25", "unknown-placeholder", span, message);
-        if self.diagnostics.is_full(Severity::Error, "unknown-placeholder") {
-            return self.diagnostics.push(finding);
-        }
-        let mut names: Vec<&str> = self.known.iter().copied().collect();
-        names.extend(self.supplied.keys().map(String::as_str));
-        names.extend(self.ids.keys().copied());
-        names.sort_unstable();
-        let help = match misspelt(name, &names) {
-            Some(near) => format!("did you mean {}?", shown(near)),
-            None => format!(
-                "declare it in `inputs` or `metadata`, or write \\{} for the text itself",
-                placeholder.raw
-            ),
+        let Self { known, supplied, ids, diagnostics, .. } = self;
+        let names = || {
+            let mut names: Vec<&str> = known.iter().copied().collect();
+            names.extend(supplied.keys().map(String::as_str));
+            names.extend(ids.keys().copied());
+            names
         };
-        self.diagnostics.push(finding.help(help));
+        checks::nothing_supplies(placeholder, name, span, names, false, diagnostics);
     }
 
     /// What the node's result can bring to later placeholders (D-05, D-07).
@@ -371,7 +336,7 @@ impl<'p> Check<'p, '_> {
         let offered = node.tools.iter().map(|tool| &tool.value).filter(|_| node.task_prompt.is_some());
         for tool in calls.into_iter().chain(offered) {
             match self.tools.def(tool).and_then(|def| def.output_params.clone()) {
-                Some(fields) => names.extend(fields.iter().map(ToString::to_string)),
+                Some(fields) => names.extend(fields.names().iter().map(ToString::to_string)),
                 None => (self.unknown_sync, unknown) = (true, true),
             }
         }

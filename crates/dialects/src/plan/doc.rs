@@ -3,28 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Slice;
+use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
 
 /// A plan as it was written, defaults applied.
 #[derive(Clone, Debug)]
 pub struct PlanDoc {
-    /// Where the plan's object is written.
-    pub span: Span,
-    /// The task, a template (`P-02`, `P-22`).
-    pub task: Spanned<Arc<str>>,
-    /// The plan's name: the field `name`, else its key in a file of several plans.
-    pub name: Option<Spanned<Arc<str>>>,
-    /// What the plan is for, for people.
-    pub description: Option<Spanned<Arc<str>>>,
-    /// Declared inputs, in the order of the document (`P-23`).
-    pub inputs: Vec<Input>,
-    /// Initial metadata (`D-01`); values, never templates (`D-11`).
-    pub metadata: Map<String, Value>,
-    /// Limits on what a run may use (`P-24`, `E-20`).
-    pub budget: Budget,
+    /// What it says besides its nodes.
+    pub head: Head,
     /// The nodes in list order. A node that could not be read is absent: see `complete`.
     pub nodes: Vec<PlanNode>,
     /// Whether every node could be read. If not, checks that follow names from node to node would report what

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::doc::{Input, InputType, PlanDoc};
+use super::doc::{Input, InputType};
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{Member, Node, Span, Spanned};
@@ -61,18 +61,7 @@ fn check_type(input: &Input, value: &Value, span: Span, which: &str, diagnostics
     );
 }
 
-/// The initial metadata of a run (`D-01`): the values given with the call (`--input`) over the document's
-/// `metadata` over the inputs' defaults (`P-23`). A declared input without a value or of the wrong type is a
-/// finding at its declaration; undeclared values are allowed.
-pub fn initial_metadata(
-    plan: &PlanDoc,
-    given: &Map<String, Value>,
-    diagnostics: &mut Diagnostics,
-) -> Map<String, Value> {
-    layer(&plan.inputs, &plan.metadata, given, diagnostics)
-}
-
-/// The same of the declared inputs and the metadata of a document of any dialect.
+/// The first data layer of a run, as [`crate::head::Head::initial`] says.
 pub(crate) fn layer(
     inputs: &[Input],
     metadata: &Map<String, Value>,

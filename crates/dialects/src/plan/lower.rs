@@ -2,6 +2,7 @@
 
 use super::doc::{NodeKind, OnError, PlanDoc, PlanNode, ToolEffects};
 use crate::compile::ToolSource;
+use crate::head::each_once;
 use selvedge_engine::graph::{
     Act, Call, Edge, Flow, Guard, Infer, Leaf, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef,
 };
@@ -20,20 +21,14 @@ const MAX_ROUNDS: u32 = 25;
 
 /// Every tool the plan names, each once.
 pub fn tools(plan: &PlanDoc) -> Vec<Arc<str>> {
-    let mut names: Vec<Arc<str>> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for node in &plan.nodes {
+    let named = plan.nodes.iter().flat_map(|node| {
         let first = match &node.kind {
             NodeKind::ToolFirst { tool, .. } => Some(&tool.value),
             NodeKind::LlmFirst => None,
         };
-        for name in first.into_iter().chain(node.tools.iter().map(|tool| &tool.value)) {
-            if seen.insert(name.clone()) {
-                names.push(name.clone());
-            }
-        }
-    }
-    names
+        first.into_iter().chain(node.tools.iter().map(|tool| &tool.value))
+    });
+    each_once(named)
 }
 
 /// The model roles or names that model calls use, each once.
@@ -50,10 +45,11 @@ pub fn models(plan: &PlanDoc) -> Vec<Arc<str>> {
 
 /// The graph of a plan without errors; `None` if a template does not parse, which the checker has said.
 pub(super) fn lower(plan: &PlanDoc, tools: &dyn ToolSource) -> Option<Graph> {
-    let mut graph = Graph { name: plan.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
+    let mut graph =
+        Graph { name: plan.head.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
     let mut threads: HashMap<Arc<str>, ThreadIx> = HashMap::new();
     let main: Arc<str> = MAIN.into();
-    let first = Some(Template::parse(&plan.task.value).ok()?);
+    let first = Some(Template::parse(&plan.head.task.value).ok()?);
     threads.insert(main.clone(), graph.threads.push(ThreadDef { name: main, first }));
     for node in &plan.nodes {
         let name = &node.thread.value;

@@ -1,13 +1,13 @@
 //! Reading a plan document from its JSON.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::doc::PlanDoc;
-use super::{PlanNode, inputs, read_node, shapes};
+use super::{PlanNode, read_node};
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, type_error};
-use crate::json::{Node, Spanned, to_map};
+use crate::fields::{Fields, Shape};
+use crate::head::{Head, List, repeated};
+use crate::json::{Node, Spanned};
 use crate::recognise::Recognised;
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 
@@ -28,35 +28,11 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Option<PlanDoc> {
     let fields = Fields::open(plan.root, &PLAN, "P-01", diagnostics)?;
-    let task = fields
-        .required_text("task", "P-02", "write the task: \"task\": \"…\"", diagnostics)
-        .unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
+    let mut head = Head::read(&fields, ("P-02", "write the task: \"task\": \"…\""), source, diagnostics);
     let key = plan.member.map(|member| Spanned::new(Arc::from(member.key.as_ref()), member.key_span));
-    let name = fields.text("name", "C-15", diagnostics).or(key);
-    let description = fields.text("description", "P-23", diagnostics);
-    let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics)).unwrap_or_default();
-    let metadata = fields.given("metadata").and_then(|node| match node.as_object() {
-        Some(members) => Some(to_map(members)),
-        None => {
-            let help = "write the values in braces: {\"name\": value}";
-            let error = TypeError { field: "metadata", expected: "an object", rule: "D-01", help };
-            diagnostics.push(type_error(node, error));
-            None
-        }
-    });
-    let budget = fields.given("budget").map(|node| shapes::budget(node, source, diagnostics));
+    head.name = head.name.or(key);
     let (nodes, complete) = read_nodes(&fields, source, limits, diagnostics);
-    Some(PlanDoc {
-        span: fields.span(),
-        task,
-        name,
-        description,
-        inputs,
-        metadata: metadata.unwrap_or_default(),
-        budget: budget.unwrap_or_default(),
-        nodes,
-        complete,
-    })
+    Some(PlanDoc { head, nodes, complete })
 }
 
 fn read_nodes(
@@ -65,23 +41,16 @@ fn read_nodes(
     limits: &DocumentLimits,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<PlanNode>, bool) {
-    let help = "write the list of nodes: \"nodes\": [ … ]";
-    let Some(list) = fields.required("nodes", "P-01", help, diagnostics) else {
+    const NODES: List = List {
+        field: "nodes",
+        document: "plan",
+        rule: "P-01",
+        help: "write the list of nodes: \"nodes\": [ … ]",
+    };
+    let list = fields.required(NODES.field, NODES.rule, NODES.help, diagnostics);
+    let Some(elements) = list.and_then(|list| NODES.elements(list, limits, diagnostics)) else {
         return (Vec::new(), false);
     };
-    let Some(elements) = list.as_array() else {
-        let error = TypeError { field: "nodes", expected: "an array", rule: "P-01", help };
-        diagnostics.push(type_error(list, error));
-        return (Vec::new(), false);
-    };
-    if let Some(first_over) = elements.get(limits.nodes) {
-        let message = format!("the plan has {} nodes, more than the limit {}", elements.len(), limits.nodes);
-        diagnostics.push(
-            Finding::error("E-28", "too-many-nodes", first_over.span.opening(), message)
-                .help("split the plan, or raise the setting `nodes` of `[limits]`"),
-        );
-        return (Vec::new(), false);
-    }
     let read = |(index, node): (usize, &Node<'_>)| read_node::read(index, node, source, diagnostics);
     let nodes: Vec<PlanNode> = elements.iter().enumerate().filter_map(read).collect();
     let complete = nodes.len() == elements.len();
@@ -91,12 +60,7 @@ fn read_nodes(
 
 /// Ids are unique in a plan, defaults included.
 fn report_duplicate_ids(nodes: &[PlanNode], source: &Source, diagnostics: &mut Diagnostics) {
-    let mut seen: HashMap<&str, &PlanNode> = HashMap::with_capacity(nodes.len());
-    for node in nodes {
-        let Some(first) = seen.get(node.id.value.as_ref()) else {
-            seen.insert(&node.id.value, node);
-            continue;
-        };
+    for (first, node) in repeated(nodes, |node| &node.id.value) {
         let place = source.place(first.id.span.start as usize);
         let how = |node: &PlanNode| if node.id.is_written() { "" } else { ", by its position in the list" };
         let message = format!("two nodes have the id {}", shown(&node.id.value));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanNode, ToolEffects, ToolLimit};
-use super::{Slice, is_nameable, shapes};
+use super::{Slice, shapes};
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
 use crate::{Diagnostics, Finding, Source};
+use selvedge_engine::template::is_name;
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
 pub(super) const NODE: Shape = Shape {
@@ -173,7 +174,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        if !is_nameable(&value) {
+        if !is_name(&value) {
             let message = format!("no placeholder can name the id {}", shown(&value));
             self.push(
                 Finding::warning("D-09", "unnameable-node-id", node.span, message)

@@ -57,8 +57,13 @@ fn defaults_are_those_of_the_seed() {
     let plan = clean(
         r#"{"task": "do it", "nodes": [{"node_type": "llm-first", "node_name": "N", "thread_id": "q"}]}"#,
     );
-    assert_eq!(&*plan.task.value, "do it");
-    assert!(plan.complete && plan.name.is_none() && plan.inputs.is_empty() && plan.metadata.is_empty());
+    assert_eq!(&*plan.head.task.value, "do it");
+    assert!(
+        plan.complete
+            && plan.head.name.is_none()
+            && plan.head.inputs.is_empty()
+            && plan.head.metadata.is_empty()
+    );
     let node = &plan.nodes[0];
     assert_eq!((&*node.id.value, &*node.name.value, &*node.thread.value), ("n1", "N", "q"));
     assert!(matches!(node.kind, NodeKind::LlmFirst));
@@ -86,12 +91,12 @@ fn all_fields_are_read() {
               "output_schema": {"type": "object"}, "require_approval": true, "effects": "idempotent",
               "temperature": 0.5, "top_p": 1, "max_tokens": 10, "seed": -4, "stop": ["x"]}]}"#,
     );
-    assert_eq!(plan.name.as_ref().map(|name| &*name.value), Some("P"));
-    let budget = &plan.budget;
+    assert_eq!(plan.head.name.as_ref().map(|name| &*name.value), Some("P"));
+    let budget = &plan.head.budget;
     assert_eq!(budget.calls.as_ref().map(|b| b.value), Some(100));
     assert_eq!(budget.tokens.as_ref().map(|b| b.value), Some(1_000_000));
     assert_eq!(budget.cost.as_ref().map(|b| b.value), Some(2.5));
-    assert_eq!(plan.metadata["k"], json!([1]));
+    assert_eq!(plan.head.metadata["k"], json!([1]));
     let node = &plan.nodes[0];
     let NodeKind::ToolFirst { tool, args: Some(args) } = &node.kind else { panic!("{:?}", node.kind) };
     assert_eq!(&*tool.value, "get");
@@ -416,7 +421,7 @@ fn p23_initial_metadata_is_given_over_metadata_over_default() {
     );
     let given = json!({"c": 3, "undeclared": true});
     let mut diagnostics = Diagnostics::new();
-    let values = initial_metadata(&plan, given.as_object().expect("an object"), &mut diagnostics);
+    let values = plan.head.initial(given.as_object().expect("an object"), &mut diagnostics);
     assert!(diagnostics.findings().is_empty());
     assert_eq!(Value::Object(values), json!({"a": 1, "b": 2, "c": 3, "free": 1, "undeclared": true}));
 }
@@ -428,7 +433,7 @@ fn p23_inputs_without_a_value_or_of_the_wrong_type_are_errors() {
     let plan = clean(text);
     let mut diagnostics = Diagnostics::new();
     let given: Map<String, Value> = json!({"i": 1.5}).as_object().cloned().expect("an object");
-    initial_metadata(&plan, &given, &mut diagnostics);
+    plan.head.initial(&given, &mut diagnostics);
     let found: Vec<_> =
         diagnostics.report(&Source::new("f", text)).into_iter().map(|d| (d.pointer, d.message)).collect();
     assert_eq!(
@@ -462,7 +467,7 @@ fn p27_an_empty_plan_is_a_plan() {
 #[test]
 fn a_plan_among_several_has_its_key_as_name() {
     let plan = clean(r#"{"first": {"task": "t", "nodes": []}}"#);
-    assert_eq!(plan.name.map(|name| name.value.to_string()), Some("first".into()));
+    assert_eq!(plan.head.name.map(|name| name.value.to_string()), Some("first".into()));
 }
 
 fn large_plan(count: usize) -> String {

@@ -25,9 +25,20 @@ fn fits(document: &Value) -> bool {
 
 /// Whether the reader finds no error; what needs the whole document is the checker's business.
 fn reads(document: &Value) -> bool {
-    let (source, mut found) = (Source::new("plan.json", &document.to_string()), Diagnostics::new());
-    let read = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found);
-    read.is_some() && found.report(&source).iter().all(|finding| finding.severity != Severity::Error)
+    reads_as(Choice::default(), document)
+}
+
+fn reads_as(choice: Choice<'_>, document: &Value) -> bool {
+    let (source, mut found) = (Source::new("document.json", &document.to_string()), Diagnostics::new());
+    crate::read(&source, choice, &DocumentLimits::default(), &mut found).is_some() && !found.has_errors()
+}
+
+/// Values of every kind, and these.
+fn values(more: Value) -> Vec<Value> {
+    let of_every_kind = json!([
+        null, true, 0, 3, -1, 0.5, "", "read", [], ["a"], [""], [1], {}, {"a": 1}, {"max": 1}, {"max": null},
+    ]);
+    [of_every_kind, more].iter().flat_map(|values| values.as_array().unwrap().clone()).collect()
 }
 
 /// A plan of one node with these fields changed; null takes a field away unless it is wanted.
@@ -98,41 +109,12 @@ fn its_enumerations_are_those_of_the_reader() {
 #[test]
 fn of_step_tasks_it_agrees_with_the_reader_field_by_field() {
     let validator = jsonschema::validator_for(&schema_of(Dialect::Steps)).unwrap();
-    let reads = |document: &Value| {
-        let (source, mut found) = (Source::new("task.json", &document.to_string()), Diagnostics::new());
-        let choice = Choice { dialect: Some(Dialect::Steps), plan: None };
-        crate::read(&source, choice, &DocumentLimits::default(), &mut found).is_some() && !found.has_errors()
-    };
-    let values = [
-        json!(null),
-        json!(true),
-        json!(0),
-        json!(3),
-        json!(-1),
-        json!(0.5),
-        json!(1001),
-        json!(""),
-        json!("{}"),
-        json!("read"),
-        json!("null"),
-        json!("hold"),
-        json!("metadata"),
-        json!([]),
-        json!(["a"]),
-        json!([""]),
-        json!([1]),
-        json!([0.5]),
-        json!([{"tool_id": "t"}]),
-        json!([{"tool_id": "t", "parameters": {"a": 1}}]),
-        json!([{"tool_id": "", "parameters": {}}]),
-        json!([{}]),
-        json!({}),
-        json!({"a": 1}),
-        json!({"max": 1}),
-        json!({"max": null}),
-        json!({"retries": 1, "model": true}),
-        json!({"siblings": "no"}),
-    ];
+    let reads = |document: &Value| reads_as(Choice { dialect: Some(Dialect::Steps), plan: None }, document);
+    let values = values(json!([
+        1001, "{}", "null", "hold", "metadata", [0.5], [{"tool_id": "t"}],
+        [{"tool_id": "t", "parameters": {"a": 1}}], [{"tool_id": "", "parameters": {}}], [{}],
+        {"retries": 1, "model": true}, {"siblings": "no"},
+    ]));
     let agree = |document: &Value| {
         assert_eq!(validator.is_valid(document), reads(document), "{document}");
     };
@@ -169,35 +151,10 @@ fn of_step_tasks_it_agrees_with_the_reader_field_by_field() {
 /// Reader and schema say the same of values of every kind in every field.
 #[test]
 fn it_agrees_with_the_reader_field_by_field() {
-    let values = [
-        json!(null),
-        json!(true),
-        json!(0),
-        json!(3),
-        json!(-1),
-        json!(0.5),
-        json!(""),
-        json!("text"),
-        json!("fail"),
-        json!("read"),
-        json!("tool-first"),
-        json!("llm-first"),
-        json!([]),
-        json!(["a"]),
-        json!([""]),
-        json!([1]),
-        json!([0, null]),
-        json!([0, 1, 2]),
-        json!(["a", "a"]),
-        json!({}),
-        json!({"a": 1}),
-        json!({"a": -1}),
-        json!({"a": null}),
-        json!({"max": 1}),
-        json!({"max": 1, "backoff_s": 0}),
-        json!({"max": null}),
-        json!({"backoff_s": 1}),
-    ];
+    let values = values(json!([
+        "text", "fail", "tool-first", "llm-first", [0, null], [0, 1, 2], ["a", "a"], {"a": -1}, {"a": null},
+        {"max": 1, "backoff_s": 0}, {"backoff_s": 1},
+    ]));
     let shapes = plan::shapes();
     let (_, node) = shapes.iter().find(|(name, _)| *name == "node").unwrap();
     for field in node.fields {

@@ -23,8 +23,6 @@ pub(super) struct Refusal {
     pub(super) why: String,
     /// What to do.
     pub(super) help: String,
-    /// Whether it is found before anything runs, or only told of.
-    pub(super) certain: bool,
 }
 
 /// What the tool's schema refuses of a call with these arguments.
@@ -48,11 +46,13 @@ pub(super) fn refusals(
     for error in validator.iter_errors(&value) {
         let keyword = error.kind().keyword().to_owned();
         let pointer = error.instance_path().as_str().to_owned();
-        let Some(certain) = open.certain(&pointer, &keyword, error.schema_path().as_str()) else { continue };
+        if !open.certain(&pointer, &keyword, error.schema_path().as_str()) {
+            continue;
+        }
         let place = parameters.map(|given| at(&given.root, &pointer).unwrap_or(&given.root).span);
         let what = if pointer.is_empty() { "these arguments".to_owned() } else { format!("`{pointer}`") };
         let why: String = error.to_string().chars().take(300).collect();
-        found.push(Refusal { place, why: format!("{what}: {why}"), help: help(def, &keyword), certain });
+        found.push(Refusal { place, why: format!("{what}: {why}"), help: help(def, &keyword) });
         if found.len() == MOST {
             break;
         }
@@ -75,10 +75,8 @@ fn help(def: &ToolDef, keyword: &str) -> String {
 /// What is not known before the placeholders are resolved.
 #[derive(Default)]
 struct Open {
-    /// JSON pointers of strings that are one placeholder: values of any type.
+    /// JSON pointers of strings that hold placeholders. Of what type they are is looked at elsewhere.
     values: BTreeSet<String>,
-    /// JSON pointers of texts that hold placeholders.
-    texts: BTreeSet<String>,
     /// JSON pointers of objects with keys that hold placeholders.
     keys: BTreeSet<String>,
 }
@@ -97,9 +95,7 @@ impl Open {
                 if let Some(literal) = template.literal() {
                     return Value::String(literal.to_owned());
                 }
-                let alone = template.placeholders().next().is_some_and(|only| only.raw.len() == text.len());
-                let open = if alone { &mut self.values } else { &mut self.texts };
-                open.insert(pointer.clone());
+                self.values.insert(pointer.clone());
                 Value::String(text.to_string())
             }
             Kind::Array(elements) => {
@@ -133,36 +129,31 @@ impl Open {
         value
     }
 
-    /// Whether an error at `pointer` stands whatever the placeholders become: `Some(true)`. `Some(false)`: so it is,
-    /// but it is checked once resolved. `None`: nobody knows yet.
-    fn certain(&self, pointer: &str, keyword: &str, schema_path: &str) -> Option<bool> {
-        if self.values.is_empty() && self.texts.is_empty() && self.keys.is_empty() {
-            return Some(true);
+    /// Whether an error at `pointer` stands whatever the placeholders become.
+    fn certain(&self, pointer: &str, keyword: &str, schema_path: &str) -> bool {
+        if self.values.is_empty() && self.keys.is_empty() {
+            return true;
         }
         // What holds only under a condition may hold under another one once the values are known.
         let conditional = ["if", "then", "else", "not", "anyOf", "oneOf", "dependentSchemas", "contains"];
         if schema_path.split('/').any(|part| conditional.contains(&part)) {
-            return None;
-        }
-        if self.texts.contains(pointer) {
-            // Text it is and text it stays.
-            return (keyword == "type").then_some(false);
+            return false;
         }
         if self.values.contains(pointer) {
-            return None;
+            return false;
         }
         let inside = |open: &BTreeSet<String>| {
             let prefix = format!("{pointer}/");
             open.range(prefix.clone()..).next().is_some_and(|first| first.starts_with(&prefix))
         };
         let keys_here = self.keys.contains(pointer);
-        let known = !inside(&self.values) && !inside(&self.texts) && !inside(&self.keys) && !keys_here;
+        let known = !inside(&self.values) && !inside(&self.keys) && !keys_here;
         let of_shape = match keyword {
             "type" | "minItems" | "maxItems" => true,
             "required" | "additionalProperties" | "minProperties" | "maxProperties" => !keys_here,
             _ => false,
         };
-        (known || of_shape).then_some(true)
+        known || of_shape
     }
 }
 

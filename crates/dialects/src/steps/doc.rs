@@ -1,10 +1,10 @@
 //! The typed step task.
 
+use crate::head::Head;
 use crate::json::{Node, Span, Spanned, offsets_in_string, place_in_string, places_in_string};
-use crate::plan::{Budget, Input, Retry, ToolEffects};
+use crate::plan::{Retry, ToolEffects};
 use crate::{DocumentLimits, Source};
 use selvedge_engine::template::{JsonTemplate, OnMissing};
-use serde_json::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,8 @@ use std::time::Duration;
 /// A step task as it was written.
 #[derive(Clone, Debug)]
 pub struct StepsDoc {
-    /// Where the task's object is written.
-    pub span: Span,
-    /// What is to be done: a text for people and for the model that plans; a template of the first data layer.
-    pub task: Spanned<Arc<str>>,
-    /// The task's name.
-    pub name: Option<Spanned<Arc<str>>>,
-    /// What the task is for, for people.
-    pub description: Option<Spanned<Arc<str>>>,
-    /// Declared inputs, in the order of the document (`P-23`).
-    pub inputs: Vec<Input>,
-    /// Initial metadata (`D-01`); values, never templates (`D-11`).
-    pub metadata: Map<String, Value>,
-    /// Limits on what a run may use (`P-24`, `E-20`).
-    pub budget: Budget,
+    /// What it says besides its steps; its task is for people and for the model that plans.
+    pub head: Head,
     /// The steps in list order; `None`: a model plans them (`D-21`).
     pub steps: Option<Vec<Step>>,
     /// How failures are dealt with (`D-23`), as far as the document says.

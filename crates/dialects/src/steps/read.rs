@@ -3,12 +3,10 @@
 use super::doc::{Means, Recovery, Siblings, Step, StepsDoc};
 use super::read_step;
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, type_error};
-use crate::json::{Node, Spanned, to_map};
-use crate::plan::{inputs, shapes};
+use crate::fields::{Fields, Shape};
+use crate::head::{Head, List, each_once, repeated};
+use crate::json::Node;
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
-use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// `$schema` is for editors and says nothing to the reader (`C-11`).
@@ -37,14 +35,7 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Option<StepsDoc> {
     let fields = Fields::open(root, &TASK, "D-15", diagnostics)?;
-    let task = fields
-        .required_text("task", "D-15", "say what is to be done: \"task\": \"…\"", diagnostics)
-        .unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
-    let name = fields.text("name", "C-15", diagnostics);
-    let description = fields.text("description", "P-23", diagnostics);
-    let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics)).unwrap_or_default();
-    let metadata = fields.given("metadata").and_then(|node| metadata(node, diagnostics));
-    let budget = fields.given("budget").map(|node| shapes::budget(node, source, diagnostics));
+    let head = Head::read(&fields, ("D-15", "say what is to be done: \"task\": \"…\""), source, diagnostics);
     let recovery = fields.given("recovery").map(|node| recovery(node, source, diagnostics));
     let (steps, complete) = match fields.given("steps") {
         None => (None, true),
@@ -53,28 +44,7 @@ pub fn read(
             (Some(steps), complete)
         }
     };
-    Some(StepsDoc {
-        span: fields.span(),
-        task,
-        name,
-        description,
-        inputs,
-        metadata: metadata.unwrap_or_default(),
-        budget: budget.unwrap_or_default(),
-        steps,
-        recovery: recovery.unwrap_or_default(),
-        complete,
-    })
-}
-
-fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Map<String, Value>> {
-    if let Some(members) = node.as_object() {
-        return Some(to_map(members));
-    }
-    let help = "write the values in braces: {\"name\": value}";
-    let error = TypeError { field: "metadata", expected: "an object", rule: "D-01", help };
-    diagnostics.push(type_error(node, error));
-    None
+    Some(StepsDoc { head, steps, recovery: recovery.unwrap_or_default(), complete })
 }
 
 /// `recovery` (`D-23`); the same shape as `[recovery]` of the configuration.
@@ -110,20 +80,13 @@ fn read_steps(
     limits: &DocumentLimits,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Step>, bool) {
-    let Some(elements) = list.as_array() else {
-        let help = "write the list of steps: \"steps\": [ … ], or leave it out to let a model plan them";
-        let error = TypeError { field: "steps", expected: "an array", rule: "D-15", help };
-        diagnostics.push(type_error(list, error));
-        return (Vec::new(), false);
+    const STEPS: List = List {
+        field: "steps",
+        document: "task",
+        rule: "D-15",
+        help: "write the list of steps: \"steps\": [ … ], or leave it out to let a model plan them",
     };
-    if let Some(first_over) = elements.get(limits.nodes) {
-        let message = format!("the task has {} steps, more than the limit {}", elements.len(), limits.nodes);
-        diagnostics.push(
-            Finding::error("E-28", "too-many-nodes", first_over.span.opening(), message)
-                .help("split the task, or raise the setting `nodes` of `[limits]`"),
-        );
-        return (Vec::new(), false);
-    }
+    let Some(elements) = STEPS.elements(list, limits, diagnostics) else { return (Vec::new(), false) };
     let read = |(index, node): (usize, &Node<'_>)| read_step::read(index, node, source, limits, diagnostics);
     let steps: Vec<Step> = elements.iter().enumerate().filter_map(read).collect();
     report_duplicate_ids(&steps, source, diagnostics);
@@ -132,12 +95,7 @@ fn read_steps(
 }
 
 fn report_duplicate_ids(steps: &[Step], source: &Source, diagnostics: &mut Diagnostics) {
-    let mut seen: HashMap<&str, &Step> = HashMap::with_capacity(steps.len());
-    for step in steps {
-        let Some(first) = seen.get(step.id.value.as_ref()) else {
-            seen.insert(&step.id.value, step);
-            continue;
-        };
+    for (first, step) in repeated(steps, |step| &step.id.value) {
         let place = source.place(first.id.span.start as usize);
         let message = format!("two steps have the id {}", shown(&step.id.value));
         let help = format!(
@@ -156,16 +114,9 @@ impl StepsDoc {
 
     /// Every tool that its steps and their alternatives name, each once, in the order of the document.
     pub fn tools(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<Arc<str>> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        for step in self.steps.iter().flatten() {
+        each_once(self.steps.iter().flatten().flat_map(|step| {
             let others = step.alternatives.iter().map(|alternative| &alternative.tool.value);
-            for name in std::iter::once(&step.tool.value).chain(others) {
-                if seen.insert(name.clone()) {
-                    names.push(name.clone());
-                }
-            }
-        }
-        names
+            std::iter::once(&step.tool.value).chain(others)
+        }))
     }
 }

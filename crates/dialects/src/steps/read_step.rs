@@ -4,9 +4,9 @@ use super::doc::{Alternative, Inner, Parameters, Step};
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{self, Kind, Node, Span, Spanned};
-use crate::plan::{ToolEffects, is_nameable, shapes};
+use crate::plan::{ToolEffects, shapes};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
-use selvedge_engine::template::OnMissing;
+use selvedge_engine::template::{OnMissing, is_name};
 use std::sync::Arc;
 
 /// The fields of a step.
@@ -95,7 +95,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        if !is_nameable(&value) {
+        if !is_name(&value) {
             let message = format!("no placeholder can name the id {}", shown(&value));
             self.push(
                 Finding::warning("D-09", "unnameable-step-id", node.span, message)

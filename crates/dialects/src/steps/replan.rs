@@ -11,7 +11,7 @@ use crate::json;
 use crate::plan::ToolEffects;
 use crate::{Diagnostics, DocumentLimits, Finding, Severity, Source};
 use selvedge_engine::graph::{INTERNAL, Node, Tail};
-use selvedge_engine::{Effects, TailIx, ToolDef};
+use selvedge_engine::{Effects, Outputs, TailIx, ToolDef};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -28,7 +28,7 @@ pub fn compiler() -> Arc<ToolDef> {
             name: format!("{INTERNAL}compile").into(),
             description: "Turns steps into nodes of the run.".into(),
             input_schema: json!({"type": "object"}),
-            output_params: Some(Vec::new()),
+            output_params: Some(Outputs::default()),
             effects: Some(Effects::Pure),
             // Counts behaviour: what was compiled before is never compiled again.
             version: "selvedge-compile-2".into(),
@@ -59,7 +59,7 @@ impl Context {
         let mut sorted: Vec<String> = names.iter().take(NAMES + 1).map(ToString::to_string).collect();
         sorted.sort_unstable();
         Self {
-            task: document.task.value.clone(),
+            task: document.head.task.value.clone(),
             recovery: document.recovery_with(means),
             names: (sorted.len() <= NAMES).then_some(sorted),
             nodes: (means.limits.nodes != DocumentLimits::default().nodes).then_some(means.limits.nodes),
@@ -162,7 +162,8 @@ fn compiled(
     let Some(steps) = document.steps.as_ref().filter(|_| document.complete) else {
         if !found.has_errors() {
             let message = "there are no `steps`";
-            found.push(Finding::error("D-20", "no-steps", document.span, message).help("write the list"));
+            found
+                .push(Finding::error("D-20", "no-steps", document.head.span, message).help("write the list"));
         }
         return None;
     };
@@ -176,7 +177,7 @@ fn compiled(
         .collect();
     // D-21: nothing to do is no plan; a replan may leave out what is left (`skip_steps`).
     if steps.is_empty() && earlier.is_empty() {
-        let finding = Finding::error("D-21", "no-steps", document.span, "the list of steps is empty");
+        let finding = Finding::error("D-21", "no-steps", document.head.span, "the list of steps is empty");
         found.push(finding.help("write at least one step"));
     }
     let taken: HashSet<&str> = earlier.iter().map(|(id, _)| id.as_str()).collect();

@@ -10,6 +10,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod hostile;
+mod typed;
+
 /// Tools: `read_csv {path}` → rows; `add {a: integer, b?: integer, mode?: "fast" | "slow"}` → sum; `any {…}` → who
 /// knows; `save {…}`, which writes and declares nothing.
 struct Bench;
@@ -32,13 +35,13 @@ fn tool(name: &str) -> Option<ToolDef> {
         ),
         "any" => (json!({"type": "object"}), None, Some(Effects::Pure)),
         "save" => (json!({"type": "object"}), Some(vec![]), None),
-        _ => return None,
+        _ => return typed::tool(name),
     };
     Some(ToolDef {
         name: name.into(),
         description: format!("the tool {name}").into(),
         input_schema: schema,
-        output_params: outputs.map(|names| names.into_iter().map(Arc::from).collect()),
+        output_params: outputs.map(|names| names.into_iter().collect()),
         effects,
         version: format!("{name}-1").into(),
         source: "test".into(),
@@ -242,7 +245,7 @@ fn d12_parameters_as_a_json_string_are_parsed_with_places() {
         (r#"[1]"#, "D-12", "bad-parameters", "[1]"),
         (r#""#, "D-12", "bad-parameters", "\"}]}"),
         (r#"{\"a\": 1, \"a\": 2}"#, "E-28", "duplicate-key", r#"\"a\": 2"#),
-        (r#"{\"a\": \"\u00e9{{later.output}}\"}"#, "D-15", "unknown-step", "{{later"),
+        (r#"{\"a\": 1, \"z\": \"\u00e9{{later.output}}\"}"#, "D-15", "unknown-step", "{{later"),
         (r#"{\"a\": \"{{n\"}"#, "D-09", "unfinished-placeholder", "{{n"),
         (r#"{\"a\": \"x\"}"#, "D-15", "arguments-refused", r#"\"x\""#),
         (r#"{\"a\": 1, \"b\": null}"#, "D-15", "arguments-refused", "null"),
@@ -338,7 +341,7 @@ fn d15_parameters_are_held_against_the_tools_schema() {
     assert_eq!(of_step(own), ["/steps/0/alternatives/0/parameters/path error[D-15] arguments-refused"]);
 }
 
-/// Values that hold placeholders are checked once resolved: nothing is said before, but of text that stays text.
+/// Values that hold placeholders are checked once resolved: nothing is said before of what nobody declares.
 #[test]
 fn d15_values_with_placeholders_wait_for_their_values() {
     for parameters in [
@@ -351,8 +354,6 @@ fn d15_values_with_placeholders_wait_for_their_values() {
     ] {
         assert_eq!(of_step(json!({"parameters": parameters})), [""; 0], "{parameters}");
     }
-    let text = of_step(json!({"parameters": {"a": "{{n}} of them"}}));
-    assert_eq!(text, ["/steps/0/parameters/a warning[D-15] arguments-refused"]);
     // Escaped, it is text.
     let escaped = of_step(json!({"parameters": {"a": "\\{{n}}"}}));
     assert_eq!(escaped, ["/steps/0/parameters/a error[D-15] arguments-refused"]);

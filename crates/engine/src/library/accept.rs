@@ -1,156 +1,9 @@
 //! What may be done to the library, and why not. Nothing changes here: a command that is right becomes events.
 
-use super::{
-    Author, CALL_BYTES, Call, Event, FAILING_CALLS, Facts, GOOD_CALLS, Library, Place, Report, Stage,
-};
-use serde_json::Value;
+use super::command::refused;
+use super::{CALL_BYTES, Call, Command, Event, FAILING_CALLS, GOOD_CALLS, Library, Place, Refusal, Stage};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// What somebody wants of the library.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// A version was written.
-    Draft {
-        /// For whom.
-        place: Place,
-        /// SHA-256 of its text, in lower-case hex.
-        version: Arc<str>,
-        /// Its metadata name.
-        name: Arc<str>,
-        /// By whom.
-        author: Author,
-        /// What it was made of.
-        parents: Vec<Arc<str>>,
-        /// What caused it.
-        request: Value,
-    },
-    /// A draft was found to be a tool.
-    Validate {
-        /// Where it was drafted.
-        place: Place,
-        /// Which.
-        version: Arc<str>,
-        /// What it says about itself.
-        facts: Facts,
-    },
-    /// A task begins to use a new tool.
-    Keep {
-        /// The task's id.
-        task: Arc<str>,
-        /// A validated version.
-        version: Arc<str>,
-    },
-    /// A task replaces a tool that it uses, its own or a public one, by a better version.
-    Enhance {
-        /// The task's id.
-        task: Arc<str>,
-        /// The name that means the old version.
-        name: Arc<str>,
-        /// A validated version.
-        by: Arc<str>,
-        /// Why.
-        reason: String,
-    },
-    /// An execution of a task's own tool succeeded.
-    Prove {
-        /// The task's id.
-        task: Arc<str>,
-        /// Which.
-        version: Arc<str>,
-    },
-    /// Everybody may use a version: a proven one of a task, or a validated one that was drafted for everybody.
-    Publish {
-        /// Where it is.
-        place: Place,
-        /// Which.
-        version: Arc<str>,
-        /// The name; `None` for its own.
-        name: Option<Arc<str>>,
-    },
-    /// A version does the work of several public tools from here on (V-09).
-    Merge {
-        /// Validated for everybody, or public already.
-        version: Arc<str>,
-        /// Its name; it may be that of a member.
-        name: Arc<str>,
-        /// Public names.
-        members: Vec<Arc<str>>,
-    },
-    /// A version is not to be used any more.
-    Retire {
-        /// Where.
-        place: Place,
-        /// Which.
-        version: Arc<str>,
-        /// Why.
-        reason: String,
-    },
-    /// A public name is to mean an earlier version again.
-    Rollback {
-        /// The name.
-        name: Arc<str>,
-        /// Which of those that it has meant.
-        to: Arc<str>,
-        /// Why.
-        reason: String,
-    },
-    /// A version that a name meant in another library is to be what it was there: any stage after its time.
-    Restore {
-        /// Validated for everybody.
-        version: Arc<str>,
-        /// The name.
-        name: Arc<str>,
-        /// Enhanced, retired or rolled back.
-        stage: Stage,
-        /// Why it became that.
-        reason: String,
-    },
-    /// A call is to be kept for tests; one too many, too large or known already is left out without an error.
-    Record {
-        /// Which version was called.
-        version: Arc<str>,
-        /// The call.
-        call: Call,
-        /// The size of its sample, in bytes of JSON.
-        bytes: usize,
-    },
-    /// The calls of a version were replayed.
-    Test {
-        /// Which.
-        version: Arc<str>,
-        /// What came of it.
-        report: Report,
-    },
-    /// Another name for a public tool.
-    Alias {
-        /// A name that no tool has.
-        alias: Arc<str>,
-        /// A public name.
-        name: Arc<str>,
-    },
-    /// A task is over: what is not proven is retired; what is proven becomes public, or stays the task's own.
-    EndTask {
-        /// The task's id.
-        task: Arc<str>,
-        /// Whether the proven ones become public.
-        publish: bool,
-    },
-}
-
-/// Why a command is refused. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    /// Stable name of the reason, in kebab case.
-    pub code: &'static str,
-    /// What is wrong and why.
-    pub message: String,
-}
-
-fn refused<T>(code: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { code, message: message.into() })
-}
 
 /// The first digits of a hash, for people.
 fn short(version: &str) -> &str {
@@ -202,7 +55,8 @@ impl Library {
     pub fn accept(&self, command: Command) -> Result<Vec<Event>, Refusal> {
         match command {
             Command::Draft { place, version, name, author, parents, request } => {
-                self.draft(place, version, name, author, parents, request)
+                self.may_draft(&place, &version, &name, &parents)?;
+                Ok(vec![Event::Drafted { place, version, name, author, parents, request }])
             }
             Command::Validate { place, version, facts } => {
                 self.expect(&place, &version, &[Stage::Drafted], "validated")?;
@@ -265,15 +119,13 @@ impl Library {
         Ok(change.events)
     }
 
-    fn draft(
+    fn may_draft(
         &self,
-        place: Place,
-        version: Arc<str>,
-        name: Arc<str>,
-        author: Author,
-        parents: Vec<Arc<str>>,
-        request: Value,
-    ) -> Result<Vec<Event>, Refusal> {
+        place: &Place,
+        version: &str,
+        name: &Arc<str>,
+        parents: &[Arc<str>],
+    ) -> Result<(), Refusal> {
         let hash = version.len() == 64 && version.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if !hash {
             return refused("bad-version", format!("`{version}` is no content hash"));
@@ -288,18 +140,16 @@ impl Library {
             );
         }
         // Content has one name: the one in its metadata.
-        if let Some(known) = self.version(&version).filter(|known| known.name != name) {
-            let message = format!("version {} is a tool `{}`, not `{name}`", short(&version), known.name);
+        if let Some(known) = self.version(version).filter(|known| known.name != *name) {
+            let message = format!("version {} is a tool `{}`, not `{name}`", short(version), known.name);
             return refused("bad-name", message);
         }
-        match self.version(&version).and_then(|known| known.stage(&place)) {
+        match self.version(version).and_then(|known| known.stage(place)) {
             // What was given up may be taken up again.
-            None | Some(Stage::Retired) => {
-                Ok(vec![Event::Drafted { place, version, name, author, parents, request }])
-            }
+            None | Some(Stage::Retired) => Ok(()),
             Some(stage) => {
                 let message =
-                    format!("version {} of `{name}` is there already, {}", short(&version), stage.name());
+                    format!("version {} of `{name}` is there already, {}", short(version), stage.name());
                 refused("version-known", message)
             }
         }
@@ -344,7 +194,8 @@ impl Library {
         }
         // What another task has published keeps the name that it got there: one content is one tool.
         let name = self.public_name(&version).or(name).unwrap_or_else(|| Arc::clone(&known.name));
-        if let Some(leads) = self.aliases.get(&name).filter(|_| self.head(&Place::Library, &name).is_none()) {
+        if let Some(leads) = self.aliases().get(&name).filter(|_| self.head(&Place::Library, &name).is_none())
+        {
             let message = format!("the name `{name}` leads to the tool `{leads}`");
             return refused("name-taken", message);
         }
@@ -418,7 +269,7 @@ impl Library {
         if self.head(&Place::Library, &name).is_none() {
             return refused("unknown-tool", format!("there is no public tool `{name}`"));
         }
-        let same = self.aliases.get(&alias) == Some(&name);
+        let same = self.aliases().get(&alias) == Some(&name);
         Ok(if same { Vec::new() } else { vec![Event::Aliased { alias, name }] })
     }
 

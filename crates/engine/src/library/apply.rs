@@ -7,7 +7,13 @@ use std::sync::Arc;
 impl Library {
     /// Applies an event that happened at `at` (milliseconds since 1970).
     pub fn apply(&mut self, at: i64, event: &Event) {
-        self.events += 1;
+        self.history(at, event);
+        // Last: what names meant before is part of the history.
+        self.names.apply(event);
+    }
+
+    /// What becomes of versions.
+    fn history(&mut self, at: i64, event: &Event) {
         match event {
             Event::Drafted { place, version, name, author, parents, request } => {
                 let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| {
@@ -45,10 +51,9 @@ impl Library {
             Event::Published { place, version, name } => self.publish(place, version, name, at),
             Event::Merged { version, name, members } => {
                 for member in members.iter().filter(|member| *member != name) {
-                    if let Some(old) = self.take(&Place::Library, member) {
+                    if let Some(old) = self.names.head(member).cloned() {
                         self.become_(&Place::Library, &old, Stage::Merged, at, name);
                     }
-                    self.aliases.insert(Arc::clone(member), Arc::clone(name));
                 }
                 self.publish(&Place::Library, version, name, at);
             }
@@ -62,9 +67,8 @@ impl Library {
                 if let Some(from) = from {
                     self.become_(&Place::Library, from, Stage::RolledBack, at, reason);
                 }
-                self.aliases.remove(name);
                 self.become_(&Place::Library, to, Stage::Public, at, reason);
-                self.put(&Place::Library, Some(Arc::clone(name)), to);
+                self.remember(&Place::Library, name, to);
             }
             Event::Restored { version, name, stage, reason } => {
                 self.become_(&Place::Library, version, *stage, at, reason);
@@ -81,9 +85,7 @@ impl Library {
                 let surplus = known.reports.len().saturating_sub(REPORTS);
                 known.reports.drain(..surplus);
             }),
-            Event::Aliased { alias, name } => {
-                self.aliases.insert(Arc::clone(alias), Arc::clone(name));
-            }
+            Event::Aliased { .. } => {}
         }
     }
 
@@ -95,13 +97,12 @@ impl Library {
                 shelf.heads.retain(|_, head| head != version);
             }
         }
-        let before = self.head(&Place::Library, name).cloned();
+        let before = self.names.head(name).cloned();
         if let Some(before) = before.filter(|before| before != version) {
             self.become_(&Place::Library, &before, Stage::Enhanced, at, "");
         }
-        self.aliases.remove(name);
         self.become_(&Place::Library, version, Stage::Public, at, "");
-        self.put(&Place::Library, Some(Arc::clone(name)), version);
+        self.remember(&Place::Library, name, version);
     }
 
     fn change(&mut self, version: &str, edit: impl FnOnce(&mut Version)) {
@@ -134,7 +135,7 @@ impl Library {
         });
     }
 
-    /// A name means this version; without a name it is the version's own.
+    /// A name of a task means this version; without a name it is the version's own.
     fn put(&mut self, place: &Place, name: Option<Arc<str>>, version: &Arc<str>) {
         let Some(known) = self.versions.get(version) else { return };
         let name = name.unwrap_or_else(|| Arc::clone(&known.name));
@@ -149,9 +150,5 @@ impl Library {
         if !past.contains(version) {
             past.push(Arc::clone(version));
         }
-    }
-
-    fn take(&mut self, place: &Place, name: &str) -> Option<Arc<str>> {
-        self.shelves.get_mut(place)?.heads.remove(name)
     }
 }

@@ -330,7 +330,7 @@ fn commands(most: usize) -> impl Strategy<Value = Vec<Command>> {
 fn sound(library: &Library) {
     let mut meant = BTreeSet::new();
     for (place, shelf) in &library.shelves {
-        for (name, head) in &shelf.heads {
+        for (name, head) in library.heads(place).into_iter().flatten() {
             let version = library.version(head).expect("a head is known");
             assert!(version.facts.is_some(), "`{name}` is a valid tool");
             let stage = version.stage(place);
@@ -385,6 +385,26 @@ proptest! {
             }
             prop_assert_eq!(&folded, live);
         }
+    }
+
+    /// the names that were kept at some time, and continued by what came since, mean what the whole library's do.
+    #[test]
+    fn kept_names_go_on_where_they_were(commands in commands(40), cut in 0usize..200) {
+        let (mut library, mut journal) = (Library::default(), Vec::new());
+        for command in commands {
+            for event in library.accept(command).unwrap_or_default() {
+                library.apply(0, &event);
+                journal.push(event);
+            }
+        }
+        let cut = cut.min(journal.len());
+        let mut names = Names::default();
+        journal[..cut].iter().for_each(|event| names.apply(event));
+        let mut names: Names = serde_json::from_str(&serde_json::to_string(&names).unwrap()).unwrap();
+        journal[cut..].iter().for_each(|event| names.apply(event));
+        let whole = library.offered(None).into_iter().map(|(name, version)| (name, version.hash.clone()));
+        prop_assert_eq!(names.offered(), whole.collect());
+        prop_assert_eq!(names.events(), library.events());
     }
 
     /// An event that fits nothing changes nothing that matters, and never fails.

@@ -73,10 +73,11 @@ impl State {
             }
             Event::Caught { node, fault } => self.at_node(node, |state, ix| state.caught(ix, fault)),
             Event::Recovered { node, .. } => self.at_node(node, |state, ix| state.recovered(ix, event)),
-            Event::Spliced { node, effect } => {
+            Event::Spliced { node, effect, warnings } => {
                 if let Some(&node) = self.schedule.by_id.get(node) {
                     self.spliced(node, effect);
                 }
+                self.warnings.extend(warnings.iter().cloned());
             }
             Event::NodeSkipped { node, .. } => self.at_node(node, Self::skipped),
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
@@ -178,7 +179,7 @@ impl State {
             Guard::Exhausted => match act {
                 Act::Turn => self.no_more_reflection(node, frame),
                 Act::Compile { tries, .. } => {
-                    caught && frame.visits.get(&leaf).is_some_and(|visits| visits >= tries)
+                    caught && frame.mending.as_ref().is_some_and(|mending| mending.refused >= *tries)
                 }
                 _ => {
                     let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
@@ -203,6 +204,8 @@ impl State {
         let Some(frame) = self.frame_mut(node) else { return };
         frame.leaf = leaf;
         frame.phase = LeafPhase::Enter;
+        // Who approved one call has not seen the next (E-21).
+        frame.approved = false;
         let Some(leaf) = leaf else { return };
         *frame.visits.entry(leaf).or_insert(0) += 1;
         let act = &self.graph.leaf(node, leaf).act;

@@ -1,6 +1,7 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
 use super::state::{Done, Frame, NodePhase, State};
+use crate::effect::Outputs;
 use crate::event::Event;
 use crate::fault::{Fault, Warning};
 use crate::graph::{Act, OnError};
@@ -22,7 +23,7 @@ pub(crate) struct NodeResult {
 enum Sync {
     Nothing,
     All,
-    Declared(Vec<Arc<str>>),
+    Declared(Outputs),
 }
 
 impl State {
@@ -57,8 +58,8 @@ impl State {
         let cut = frame.cut.as_ref().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
-        if let (Sync::Declared(names), Value::Object(object)) = (&result.sync, &result.value) {
-            for name in names.iter().filter(|name| !object.contains_key(name.as_ref())) {
+        if let (Sync::Declared(outputs), Value::Object(object)) = (&result.sync, &result.value) {
+            for name in outputs.names().iter().filter(|name| !object.contains_key(name.as_ref())) {
                 let message = format!("the output has no field `{name}`, which it declares");
                 warnings.push(Warning::at("missing-output-field", id, message));
             }
@@ -100,7 +101,9 @@ impl State {
             Act::Infer(infer) => infer.schema.as_ref(),
             _ => None,
         });
-        schema.map_or(Sync::Nothing, |schema| Sync::Declared(schema_properties(&schema.schema)))
+        schema.map_or(Sync::Nothing, |schema| {
+            Sync::Declared(schema_properties(&schema.schema).into_iter().collect())
+        })
     }
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.
@@ -166,8 +169,8 @@ impl State {
         let names: Vec<Arc<str>> = match sync {
             Sync::Nothing => Vec::new(),
             Sync::All => object.keys().map(|key| Arc::from(key.as_str())).collect(),
-            Sync::Declared(names) => {
-                names.iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
+            Sync::Declared(outputs) => {
+                outputs.names().iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
             }
         };
         for name in &names {

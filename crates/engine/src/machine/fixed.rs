@@ -156,7 +156,7 @@ impl State {
         }
         match &phase.slots.first()?.state {
             SlotState::Done(Err(fault)) => Some(fault.clone()),
-            SlotState::Done(Ok(output)) => Some(super::splice::refused(output)),
+            SlotState::Done(Ok(output)) => self.compiled_fault(node, output),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl State {
         };
         let (tool, effect, output) = (call.name.clone(), effect.clone(), Arc::clone(output));
         let compiles = matches!(self.graph.leaf(node, leaf).act, Act::Compile { .. });
-        if compiles && output.get("nodes").is_none() {
+        if compiles && self.compiled_fault(node, &output).is_some() {
             return;
         }
         let Some(frame) = self.frame_mut(node) else { return };

@@ -27,8 +27,7 @@ impl State {
         let first = self.first_anew();
         self.fill_pool(first);
         self.change_tools(tools);
-        // Who fails again may try all of its ways again.
-        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
+        self.renew_limits();
         self.unasked = Vec::new();
         self.begin_again(first);
     }
@@ -49,7 +48,7 @@ impl State {
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {
         let first = self.first_anew();
-        self.broken.in_a_row = 0;
+        self.renew_limits();
         self.pool = super::pool::Pool::default();
         for node in self.nodes.values_mut() {
             node.forget_records();
@@ -58,9 +57,7 @@ impl State {
             self.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
         self.inherit(past, &fork.texts, &by_id, first);
         self.settle_into(fork);
-        // What the nodes that begin anew had to say, they will say again if it still holds.
-        let retired = |id: &Arc<str>| by_id.get(id).is_none_or(|node| *node < first);
-        self.warnings.retain(|warning| warning.node.as_ref().is_none_or(retired));
+        self.forget_warnings(first);
         if fork.sequential {
             self.schedule = Schedule::derive(&self.graph, true);
         }
@@ -90,6 +87,11 @@ impl State {
         self.status = Status::Running;
         self.skip_unseeded();
         self.await_from(NodeIx(0), None);
+    }
+
+    /// D-19: a run that somebody begins anew has the limits that count over all of it anew, too.
+    fn renew_limits(&mut self) {
+        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
     }
 
     /// What the fork chose for itself. It has used nothing yet.

@@ -8,6 +8,7 @@
 mod apply;
 mod brief;
 mod calls;
+mod decide;
 mod derive;
 mod finish;
 mod fixed;

@@ -7,7 +7,6 @@ use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
 use crate::ids::{LeafIx, NodeIx};
 use crate::schema::Owner;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// How often a model that answers with nothing is asked again (E-27).
@@ -117,7 +116,7 @@ impl State {
         if calls && reply.text.trim().is_empty() {
             return Some("it calls tools, and there are none to call".to_owned());
         }
-        match serde_json::from_str::<Value>(reply.text.trim()) {
+        match crate::json::read(&reply.text) {
             Ok(value) => self.checks.refusal(Owner::Reply(node, leaf), &schema.schema, &value),
             Err(error) => Some(format!("it is not JSON: {error}")),
         }
@@ -133,7 +132,7 @@ impl State {
         let effect = self.effect_id(node, frame, leaf, None, attempt);
         // What was paid for before is not paid for again (E-20).
         if attempt == 1
-            && !self.pool.is_empty()
+            && self.pool.has(node)
             && let Some(from) = self.reusable_model(node, frame, leaf)
         {
             return Event::Reused { effect, from, args: None };

@@ -88,8 +88,8 @@ impl State {
         let (writers, impure) = self.schedule.world_before[node];
         let until = match effects {
             Effects::Pure => return None,
-            // Whether a recorded outcome may be reused depends on what ran afresh before (E-29).
-            Effects::Read if self.pool.is_empty() => Until::First(writers_order(threads), writers),
+            // Whether a recorded outcome of the node may be reused depends on what ran afresh before (E-29).
+            Effects::Read if !self.pool.has(node) => Until::First(writers_order(threads), writers),
             // What changes the world can't be undone when other steps take the place of its own.
             Effects::Idempotent if self.schedule.open_ended.is_some_and(|first| first < node) => {
                 Until::Retired(node.0)

@@ -78,6 +78,11 @@ impl Pool {
         placed && self.unplaced.is_empty() && self.unplaced_unknown.is_empty()
     }
 
+    /// Whether a success may be waiting for a request of the node.
+    pub(crate) fn has(&self, node: NodeIx) -> bool {
+        self.by_key.range((node, Key::default())..).next().is_some_and(|((of, _), _)| *of == node)
+    }
+
     /// The next one in turn for what a node asks.
     pub(crate) fn find(&self, node: NodeIx, key: Key) -> Option<&Kept> {
         let (_, effect) = self.by_key.get(&(node, key))?.first()?;

@@ -1,13 +1,13 @@
 //! Recovery from a fault: what is done about it, by whom, and within which limits (D-16 … D-19, D-22).
 //!
 //! A fault of a leaf that has a `Fault` edge is caught; from there on the flow itself is the recovery, and everything
-//! it does is in the journal. Here is what such a flow remembers, and what its `Decide` leaf decides.
+//! it does is in the journal. Here is what such a flow remembers; [`super::decide`] is what its `Decide` leaf decides.
 
 use super::state::{Frame, State};
 use crate::effect::{EffectId, Outcome};
 use crate::event::{Chooser, Event};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, Action, Alternative, Call, Guard, Recovery};
+use crate::graph::{Act, Action, Call, Guard};
 use crate::ids::{LeafIx, MessageIx, NodeIx};
 use crate::template::JsonTemplate;
 use serde_json::{Map, Value};
@@ -40,6 +40,8 @@ pub(crate) struct Mending {
     pub(crate) rungs: usize,
     /// What the compiler said against the last steps.
     pub(crate) diagnostics: Option<Value>,
+    /// Lists of steps that were refused since it was decided to ask for some (D-20, D-21).
+    pub(crate) refused: u32,
     /// The compiled nodes, by the effect that compiled them.
     pub(crate) compiled: Option<(EffectId, Arc<Value>)>,
 }
@@ -51,25 +53,6 @@ pub(crate) struct Attempt {
     /// `None`: those of the node's own call.
     pub(crate) args: Option<Result<JsonTemplate, Fault>>,
     pub(crate) timeout_s: Option<f64>,
-}
-
-/// What a `Decide` leaf comes to, before it is an event.
-struct Decision {
-    action: Action,
-    by: Chooser,
-    reason: String,
-    tool: Option<Arc<str>>,
-    parameters: Option<Value>,
-    step: Option<Value>,
-    strategy: Option<Arc<str>>,
-    steps: Option<Value>,
-}
-
-impl Decision {
-    fn new(action: Action, by: Chooser, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { action, by, reason, tool: None, parameters: None, step: None, strategy: None, steps: None }
-    }
 }
 
 impl Frame {
@@ -134,163 +117,9 @@ impl State {
     /// The model's last reply on the scratch thread, if it is a JSON object.
     pub(crate) fn last_reply(&self, frame: &Frame) -> Option<Map<String, Value>> {
         let reply = frame.mending.as_ref()?.reply?;
-        match serde_json::from_str(self.messages[reply].content.trim()) {
+        match crate::json::read(&self.messages[reply].content) {
             Ok(Value::Object(reply)) => Some(reply),
             _ => None,
-        }
-    }
-
-    fn rules(&self, node: NodeIx) -> Recovery {
-        self.graph.nodes[node].recovery.as_deref().cloned().unwrap_or_default()
-    }
-
-    /// What the limits leave of an action, and the setting's name (D-19).
-    fn left(&self, node: NodeIx, frame: &Frame, action: Action) -> Option<(u32, u32, &'static str)> {
-        let rules = self.rules(node);
-        let used = |of: fn(&Mending) -> u32| frame.mending.as_deref().map_or(0, of);
-        Some(match action {
-            Action::RetryWithParams | Action::RetryWithTool => {
-                (rules.retries.saturating_sub(used(|m| m.retries)), rules.retries, "retries")
-            }
-            Action::RepairStep => {
-                (rules.repairs.saturating_sub(used(|m| m.repairs)), rules.repairs, "repairs")
-            }
-            Action::Replan => {
-                let used = self.replanned + self.replans.values().sum::<u32>();
-                (rules.replans.saturating_sub(used), rules.replans, "replans")
-            }
-            Action::GiveUp => return None,
-        })
-    }
-
-    /// What the limits leave, for a model (D-19).
-    pub(crate) fn limits_left(&self, node: NodeIx, frame: &Frame) -> Value {
-        let left = |action| self.left(node, frame, action).map_or(0, |(left, ..)| left);
-        let asked = frame.mending.as_deref().map_or(0, |m| m.reflections);
-        serde_json::json!({
-            "retries": left(Action::RetryWithParams),
-            "repairs": left(Action::RepairStep),
-            "replans": left(Action::Replan),
-            "reflections": self.rules(node).reflections.saturating_sub(asked),
-        })
-    }
-
-    /// Whether no model may be asked any more what to do about the node (D-19).
-    pub(crate) fn no_more_reflection(&self, node: NodeIx, frame: &Frame) -> bool {
-        let Some(rules) = &self.graph.nodes[node].recovery else { return true };
-        !rules.model || frame.mending.as_deref().is_some_and(|m| m.reflections >= rules.reflections)
-    }
-
-    /// The event of a `Decide` leaf (D-17, D-18).
-    pub(crate) fn decide(&self, node: NodeIx, frame: &Frame) -> Event {
-        let chosen = self.chosen(node, frame);
-        let decision = chosen.unwrap_or_else(|why| self.ladder(node, frame, why));
-        let Decision { action, by, reason, tool, parameters, step, strategy, steps } = decision;
-        let node = self.graph.nodes[node].id.clone();
-        Event::Recovered { node, action, by, reason, tool, parameters, step, strategy, steps }
-    }
-
-    /// What the model chose, or what counts as its choice; else why the ladder decides.
-    fn chosen(&self, node: NodeIx, frame: &Frame) -> Result<Decision, String> {
-        let rules = self.rules(node);
-        let Some(mending) = frame.mending.as_deref().filter(|_| rules.model) else {
-            return Err("no model decides".into());
-        };
-        if frame.exhausted {
-            return Err(match &mending.trouble {
-                Some(trouble) => trouble.message.clone(),
-                None => format!(
-                    "the limit of {} rounds of reflection is reached (`reflections` in [recovery])",
-                    rules.reflections
-                ),
-            });
-        }
-        let decision = match &mending.trouble {
-            // D-17: an answer that does not parse, also when asked again.
-            Some(trouble)
-                if matches!(trouble.kind, FaultKind::MalformedResponse | FaultKind::EmptyResponse) =>
-            {
-                let action = if mending.transient { Action::RetryWithParams } else { Action::Replan };
-                let mut decision = Decision::new(action, Chooser::Default, trouble.message.clone());
-                if action == Action::RetryWithParams {
-                    decision.tool = self.tool_to_try(node, frame);
-                }
-                decision
-            }
-            Some(trouble) => return Err(format!("no model could be asked: {}", trouble.message)),
-            None => self.read_reply(node, frame)?,
-        };
-        if let Some((0, limit, setting)) = self.left(node, frame, decision.action) {
-            let name = decision.action.name();
-            return Err(format!(
-                "the limit of {limit} is reached for `{name}` (`{setting}` in [recovery]), which was chosen \
-                 because: {}",
-                decision.reason
-            ));
-        }
-        if decision.action == Action::Replan && self.graph.nodes[node].body.compiler.is_none() {
-            return Err("other steps were chosen, and nothing here can compile them".into());
-        }
-        Ok(decision)
-    }
-
-    /// The decision that the last reply states.
-    fn read_reply(&self, node: NodeIx, frame: &Frame) -> Result<Decision, String> {
-        let reply = self.last_reply(frame).ok_or("no model has answered")?;
-        let action = reply.get("action").cloned().unwrap_or_default();
-        let action: Action = serde_json::from_value(action.clone())
-            .map_err(|_| format!("the model's answer names no action: {action}"))?;
-        let text =
-            |of: &Map<String, Value>, key: &str| of.get(key).and_then(Value::as_str).map(Arc::<str>::from);
-        let given = |of: &Map<String, Value>, key: &str| of.get(key).filter(|v| !v.is_null()).cloned();
-        let reason = reply.get("reason").and_then(Value::as_str).unwrap_or_default();
-        let mut decision = Decision::new(action, Chooser::Model, reason);
-        match action {
-            Action::RetryWithParams => {
-                decision.tool = self.tool_to_try(node, frame);
-                decision.parameters = given(&reply, "parameters");
-            }
-            Action::RetryWithTool => {
-                decision.tool =
-                    Some(text(&reply, "tool_id").ok_or("the model chose another tool and named none")?);
-                decision.parameters = given(&reply, "parameters");
-            }
-            Action::RepairStep => {
-                let Some(Value::Object(step)) = reply.get("step") else {
-                    return Err("the model chose to repair the step and gave none".into());
-                };
-                decision.tool = text(step, "tool_id").or_else(|| self.tool_to_try(node, frame));
-                decision.parameters = given(step, "parameters");
-                decision.step = Some(Value::Object(step.clone()));
-            }
-            Action::Replan => {
-                decision.strategy = text(&reply, "strategy");
-                decision.steps = reply.get("steps").filter(|steps| steps.is_array()).cloned();
-            }
-            Action::GiveUp => {}
-        }
-        match &decision.tool {
-            Some(tool) if !self.graph.is_offered(tool) => {
-                Err(format!("the model chose `{tool}`: no such tool"))
-            }
-            _ => Ok(decision),
-        }
-    }
-
-    /// D-18: the next alternative, or the end. `why` says why nobody else decides.
-    fn ladder(&self, node: NodeIx, frame: &Frame, why: String) -> Decision {
-        let used = frame.mending.as_deref().map_or(0, |m| m.rungs);
-        let rules = self.graph.nodes[node].recovery.as_deref();
-        match rules.and_then(|rules| rules.alternatives.get(used)) {
-            Some(Alternative { tool, args }) => Decision {
-                tool: Some(tool.clone()),
-                parameters: args.as_ref().map(|args| args.source().clone()),
-                ..Decision::new(Action::RetryWithTool, Chooser::Ladder, why)
-            },
-            None => {
-                let left = if used == 0 { "there is no alternative" } else { "no alternative is left" };
-                Decision::new(Action::GiveUp, Chooser::Ladder, format!("{why}; {left}"))
-            }
         }
     }
 
@@ -319,6 +148,7 @@ impl State {
             if compiles {
                 let said = fault.cause.clone().unwrap_or_else(|| Value::from(fault.message.as_str()));
                 mending.diagnostics = Some(said);
+                mending.refused += 1;
             }
             mending.trouble = Some(fault.clone());
         }
@@ -356,16 +186,18 @@ impl State {
         let Some(frame) = self.frame_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
             let mending = frame.mend();
-            let previous = mending.attempt.take().and_then(|attempt| attempt.args);
+            // The ladder climbs from the step as it is written, a model from what was tried last.
+            let previous = mending.attempt.take().filter(|_| *by != Chooser::Ladder);
+            let (args, timeout_s) =
+                previous.map_or((None, None), |attempt| (attempt.args, attempt.timeout_s));
+            let repaired = step.as_ref().and_then(|step| step.get("timeout")).and_then(Value::as_f64);
             mending.attempt = Some(Attempt {
                 tool: tool.clone().unwrap_or_default(),
-                args: match (parameters, by) {
-                    (Some(parameters), _) => Some(parsed(parameters)),
-                    (None, Chooser::Ladder) => None,
-                    (None, _) => previous,
-                },
-                timeout_s: step.as_ref().and_then(|step| step.get("timeout")).and_then(Value::as_f64),
+                args: parameters.as_ref().map(parsed).or(args),
+                timeout_s: repaired.filter(|seconds| *seconds > 0.0).or(timeout_s),
             });
+            // That the last call's fault could pass says nothing of this one's.
+            mending.transient = false;
             match (by, action) {
                 (Chooser::Ladder, _) => mending.rungs += 1,
                 (_, Action::RepairStep) => mending.repairs += 1,
@@ -376,6 +208,7 @@ impl State {
         mending.decision = Some((*action, steps.is_some()));
         mending.strategy.clone_from(strategy);
         if *action == Action::Replan {
+            mending.refused = 0;
             *self.replans.entry(node).or_insert(0) += 1;
         }
         self.leave(node, false);
@@ -415,7 +248,7 @@ fn parsed(parameters: &Value) -> Result<JsonTemplate, Fault> {
     let read: Value;
     let parameters = match parameters {
         Value::String(text) => {
-            read = serde_json::from_str(text).map_err(|error| input_error(format!("not JSON: {error}")))?;
+            read = crate::json::read(text).map_err(|error| input_error(format!("not JSON: {error}")))?;
             &read
         }
         parameters => parameters,

@@ -4,15 +4,18 @@
 use super::state::{Frame, NodePhase, NodeState, OrderState, State};
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Graph, Node, Tail};
-use crate::ids::{NodeIx, Table, TailIx};
+use crate::ids::{Ix, NodeIx, Table, TailIx};
 use crate::schedule::{Schedule, Until};
 use crate::schema::Checks;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Most ids that a warning names.
+const NAMED: usize = 10;
 
 /// The output of a compiler.
 #[derive(Deserialize)]
@@ -25,8 +28,14 @@ struct Compiled {
     tails: Table<TailIx, Arc<Tail>>,
 }
 
+/// The fault of steps that can't be used, in words for who wrote them.
+fn unfit(message: &str) -> Fault {
+    Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {message}"))
+        .because(json!([message]))
+}
+
 /// The fault of a compiler's output that is no graph (D-21).
-pub(crate) fn refused(output: &Value) -> Fault {
+fn refused(output: &Value) -> Fault {
     let diagnostics = output.get("diagnostics").cloned().unwrap_or_default();
     let first = diagnostics.get(0).map(|first| match first.get("message").and_then(Value::as_str) {
         Some(message) => message.to_owned(),
@@ -44,11 +53,6 @@ impl State {
         frame: &Frame,
         context: &Map<String, Value>,
     ) -> Result<Value, Fault> {
-        let unfit = |message: &str| {
-            let cause = json!([message]);
-            Fault::new(FaultKind::MalformedResponse, format!("the steps can't be used: {message}"))
-                .because(cause)
-        };
         let mut reply = self
             .last_reply(frame)
             .ok_or_else(|| unfit("the reply is not one JSON object {\"steps\": […]} and nothing else"))?;
@@ -71,22 +75,49 @@ impl State {
         Ok(Value::Object(args))
     }
 
+    /// What is wrong with a compiler's output: its own diagnostics, or nodes that do not fit behind those before `node`.
+    /// Either goes back to who wrote the steps (D-20).
+    pub(crate) fn compiled_fault(&self, node: NodeIx, output: &Value) -> Option<Fault> {
+        match output.get("nodes") {
+            None => Some(refused(output)),
+            Some(_) => self.with_nodes(node, output).err().map(|error| unfit(&error)),
+        }
+    }
+
     /// The event of a `Splice` leaf.
     pub(crate) fn derive_splice(&self, node: NodeIx, frame: &Frame) -> Event {
         let compiled = frame.mending.as_deref().and_then(|mending| mending.compiled.as_ref());
         let spliced = match compiled {
             _ if self.retired != node.0 => Err("nodes before it have not retired".into()),
-            Some((effect, output)) => self.with_nodes(node, output).map(|_| effect.clone()),
+            Some((effect, output)) => self.with_nodes(node, output).map(|(graph, _)| (effect.clone(), graph)),
             None => Err("nothing was compiled".into()),
         };
         match spliced {
-            Ok(effect) => Event::Spliced { node: self.graph.nodes[node].id.clone(), effect },
-            Err(error) => {
-                let message = format!("the steps can't be used: {error}");
-                let cause = json!([message]);
-                self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause))
+            Ok((effect, graph)) => {
+                let warnings = self.left_out(node, &graph).into_iter().collect();
+                Event::Spliced { node: self.graph.nodes[node].id.clone(), effect, warnings }
             }
+            Err(error) => self.failed(node, unfit(&error)),
         }
+    }
+
+    /// D-20, D-22: nothing takes the place of a failed node and all behind it. That may be right, but whoever wrote them
+    /// should know: nothing else of the run's end says so.
+    fn left_out(&self, node: NodeIx, graph: &Graph) -> Option<Warning> {
+        let gone: Vec<&str> = self.graph.nodes.values().skip(node.get()).map(|def| &*def.id).collect();
+        (graph.nodes.len() == node.get()).then(|| {
+            let named: Vec<String> = gone.iter().take(NAMED).map(|id| format!("`{id}`")).collect();
+            let more = match gone.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = format!(
+                "the replan at `{}` has no steps: what was left to do is left out ({}{more})",
+                self.graph.nodes[node].id,
+                named.join(", ")
+            );
+            Warning::at("steps-left-out", &self.graph.nodes[node].id, message)
+        })
     }
 
     /// The graph with the compiled nodes instead of `node` and all later ones, and its schedule.
@@ -115,10 +146,13 @@ impl State {
         }
         let mut ids = BTreeSet::new();
         if let Some(twice) = graph.nodes.values().find(|node| !ids.insert(&node.id)) {
-            return Err(format!("the id `{}` is taken", twice.id));
+            return Err(format!("the id `{}` is taken: choose another", twice.id));
         }
         if let Some(lost) = graph.nodes.values().find(|node| !node.is_whole(&graph)) {
             return Err(format!("the node `{}` refers to what is not there", lost.id));
+        }
+        if let Some(endless) = graph.nodes.values().find(|node| node.spins(&graph)) {
+            return Err(format!("the node `{}` goes in circles and does nothing", endless.id));
         }
         let schedule = Schedule::derive(&graph, self.start.sequential);
         schedule.prove(&graph).map_err(|race| race.to_string())?;
@@ -129,13 +163,15 @@ impl State {
     /// may be taken by those that recur (E-29).
     pub(super) fn spliced(&mut self, node: NodeIx, effect: &EffectId) {
         let compiled = self.frame(node).and_then(|frame| frame.mending.as_deref()?.compiled.as_ref());
-        let Some((_, output)) = compiled.filter(|(known, _)| known == effect) else { return };
+        let fits = |(known, _): &&(EffectId, Arc<Value>)| known == effect && self.retired == node.0;
+        let Some((_, output)) = compiled.filter(fits) else { return };
         let Ok((graph, schedule)) = self.with_nodes(node, output) else { return };
         self.fill_pool(NodeIx(node.0 + 1));
         self.pool.unplace(node, |of| self.graph.nodes[of].id.clone());
         self.note_former(node);
-        // What is under way belongs to nodes that are about to go.
+        // What is under way belongs to nodes that are about to go, and so does what they had to say.
         self.forget_in_flight();
+        self.forget_warnings(node);
         self.graph = Arc::new(graph);
         self.schedule = schedule;
         // Schemas of replies are known by place.
@@ -196,8 +232,16 @@ impl State {
             return;
         }
         self.fill_pool(first);
+        self.forget_warnings(first);
         self.drop_from(first, node);
         self.await_from(first, Some(Until::Retired(first.0)));
+    }
+
+    /// What nodes from `first` on had to say they will say again, if it still holds when they have run again.
+    pub(crate) fn forget_warnings(&mut self, first: NodeIx) {
+        let by_id = &self.schedule.by_id;
+        let stays = |id: &Arc<str>| by_id.get(id).is_none_or(|node| *node < first);
+        self.warnings.retain(|warning| warning.node.as_ref().is_none_or(stays));
     }
 
     /// Whether a call of `node` changes the world more than the schedule foresees of it.

@@ -69,6 +69,24 @@ fn a_new_document_does_not_write_again() {
     assert_eq!(fork(&run, 1, anew).status(), RunStatus::Waiting);
 }
 
+/// D-19: a fork has its own limits, like a run that is resumed.
+#[test]
+fn a_fork_may_replan_again() {
+    let again = |asked: &Asked| match asked.what.as_str() {
+        "reflection" => {
+            says(&json!({"action": "replan", "steps": [{"id": "s", "tool": "pure", "model": true}]}))
+        }
+        _ => fails("broken"),
+    };
+    let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), again);
+    let shared = run.check().events.len();
+    let mut forked = fork(&run, shared, Fork::default());
+    forked.world = again;
+    forked.go_on();
+    let actions: Vec<&str> = forked.ladder().into_iter().map(|row| row.1).collect();
+    assert_eq!(actions, ["replan", "give_up", "replan", "give_up"]);
+}
+
 /// A fork of a run that failed and finished begins with what failed.
 #[test]
 fn a_fork_of_a_failed_run_begins_with_what_failed() {

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod ahead;
+mod calls;
 mod finish;
 mod forks;
 mod ladder;

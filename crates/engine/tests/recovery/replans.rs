@@ -69,6 +69,71 @@ fn one_replan_a_run() {
     assert_eq!(run.rows(), [("s".to_owned(), false, 2), ("t".to_owned(), true, 1)]);
 }
 
+/// D-19: so many replans as the setting says, whether they bring other steps or come to nothing.
+#[test]
+fn so_many_replans_a_run() {
+    let again = |asked: &Asked| match asked.what.as_str() {
+        "reflection" => replan(json!([{"id": "s", "tool": "pure", "model": true, "replans": 2}])),
+        _ => fails("broken"),
+    };
+    let steps = [step("s", "pure", json!({})).model().rules(|rules| rules.replans = 2)];
+    let run = Run::of(&graph(&steps), again);
+    let actions: Vec<&str> = run.check().ladder().into_iter().map(|row| row.1).collect();
+    assert_eq!(actions, ["replan", "replan", "give_up"]);
+    assert_eq!(run.rows(), [("s".to_owned(), false, 3)]);
+    // D-21: each time four plans.
+    let never = |asked: &Asked| match asked.what.as_str() {
+        "reflection" => says(&json!({"action": "replan", "reason": "other steps"})),
+        "steps" => says(&json!({"steps": [{"id": "a", "tool": "unknown"}]})),
+        _ => fails("broken"),
+    };
+    let steps = [step("s", "pure", json!({})).model().or("read", None).rules(|rules| rules.replans = 2)];
+    let run = Run::of(&graph(&steps), never);
+    let actions: Vec<&str> = run.check().ladder().into_iter().map(|row| row.1).collect();
+    assert_eq!(actions, ["replan", "retry_with_tool", "replan", "give_up"]);
+    assert_eq!(run.sent(0).iter().filter(|effect| effect.contains("/plan/")).count(), 8);
+}
+
+/// D-20, D-22: a list without steps leaves out what is left; whoever wrote it is told.
+#[test]
+fn a_replan_without_steps_warns() {
+    let steps = [
+        step("s1", "read", json!({})),
+        step("s2", "pure", json!({})).model(),
+        step("s3", "read", json!({"v": "{{s1.k}}"})),
+        step("s4", "pure", json!({"v": "{{s2.k}}"})),
+    ];
+    let run = Run::of(&graph(&steps), |asked| match asked.what.as_str() {
+        "reflection" => replan(json!([])),
+        "pure" => fails("broken"),
+        _ => gives(json!({"k": 1})),
+    });
+    run.check();
+    assert_eq!((run.status(), run.rows()), (RunStatus::Completed, vec![("s1".to_owned(), true, 1)]));
+    assert_eq!(run.warnings(), [("steps-left-out".to_owned(), "s2".to_owned())]);
+    let message = &run.state.warnings()[0].message;
+    assert!(message.contains("`s2`, `s3`, `s4`"), "{message}");
+}
+
+/// P-20, E-29: what nobody takes over from before a replan holds nobody back.
+#[test]
+fn new_reads_overlap() {
+    let steps = [step("s", "pure", json!({})).model(), step("r", "read", json!({}))];
+    let world = |asked: &Asked| match asked.what.as_str() {
+        "reflection" => replan(json!([{"id": "a", "tool": "read"}, {"id": "b", "tool": "read"}])),
+        "pure" => fails("broken"),
+        _ => gives(json!(1)),
+    };
+    let run = Run::of(&graph(&steps), world);
+    run.check();
+    assert!(run.sent(0)[0].starts_with('r') || run.sent(0)[1].starts_with('r'), "it ran ahead");
+    let sent =
+        run.place(|event| matches!(event, Event::Requested { effect, .. } if effect.0.starts_with("b/")));
+    let done =
+        run.place(|event| matches!(event, Event::Completed { effect, .. } if effect.0.starts_with("a/")));
+    assert!(sent < done);
+}
+
 /// D-20, D-21: steps are asked for when none came along; refused ones go back with the diagnostics, so often.
 #[test]
 fn refused_steps_go_back() {
@@ -129,22 +194,29 @@ fn shared_leaves_come_with_the_steps() {
         says(&json!({"steps": [{"id": "a", "tool": "read", "shares": 7, "model": true}]}))
     });
     assert!(run.check().fault().message.contains("not there"), "{}", run.fault().message);
+    let run = Run::of(&graph_of(vec![planned(false)]), |_| {
+        says(&json!({"steps": [{"id": "a", "tool": "read", "spins": true}]}))
+    });
+    assert!(run.check().fault().message.contains("in circles"), "E-12: {}", run.fault().message);
 }
 
-/// D-20: ids of what has retired are taken.
+/// D-20: ids of what has retired are taken, with success or not; who wrote them is told, and decides nothing anew.
 #[test]
 fn ids_of_retired_steps_are_refused() {
-    let steps = [step("s1", "read", json!({})), step("s2", "pure", json!({})).model()];
-    let run = Run::of(&graph(&steps), |asked| match (asked.what.as_str(), asked.visit) {
-        ("reflection", _) => replan(json!([{"id": "s1", "tool": "read"}])),
-        ("steps", _) => {
-            assert!(asked.said.contains("`s1` is taken"), "{}", asked.said);
-            says(&json!({"steps": [{"id": "s2", "tool": "read"}]}))
-        }
-        ("read", _) => gives(json!(1)),
-        _ => fails("broken"),
-    });
-    assert_eq!(run.check().rows(), [("s1".to_owned(), true, 1), ("s2".to_owned(), true, 2)]);
+    for (first, success) in [("read", true), ("xpure", false)] {
+        let steps = [step("s1", first, json!({})), step("s2", "pure", json!({})).model()];
+        let run = Run::of(&graph(&steps), |asked| match (asked.what.as_str(), asked.visit) {
+            ("reflection", _) => replan(json!([{"id": "s1", "tool": "read"}])),
+            ("steps", _) => {
+                assert!(asked.said.contains("`s1` is taken"), "{}", asked.said);
+                says(&json!({"steps": [{"id": "s2", "tool": "read"}]}))
+            }
+            ("read", _) => gives(json!(1)),
+            _ => fails("broken"),
+        });
+        assert_eq!(run.check().rows(), [("s1".to_owned(), success, 1), ("s2".to_owned(), true, 2)]);
+        assert_eq!(run.ladder(), [("s2".to_owned(), "replan", "model".to_owned())]);
+    }
 }
 
 /// D-21: a task without steps; the planning node is gone afterwards.

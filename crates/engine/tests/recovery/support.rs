@@ -1,248 +1,15 @@
-//! Steps by hand, a world that answers them, and what holds of every run.
+//! A world that answers what steps ask of it, and runs in it.
 
-use selvedge_engine::graph::{
-    Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery, Retry,
-    Tail,
-};
-use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
-    Effects, Event, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, Outcome, Past, Record, ReplySchema,
-    Request, RunStatus, State, StepResult, TailIx, ToolCall, ToolDef,
+    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Request, RunStatus, State,
+    StepResult, ToolCall,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A step, as a document would say it.
-#[derive(Clone)]
-pub(crate) struct Step {
-    pub(crate) id: String,
-    pub(crate) tool: String,
-    pub(crate) args: Value,
-    pub(crate) after: Vec<String>,
-    pub(crate) alternatives: Vec<(String, Option<Value>)>,
-    pub(crate) retry: Option<u32>,
-    pub(crate) hold: bool,
-    pub(crate) on_missing: OnMissing,
-    pub(crate) rules: Recovery,
-}
-
-/// A step that calls `tool`; no model decides about it.
-pub(crate) fn step(id: &str, tool: &str, args: Value) -> Step {
-    Step {
-        id: id.into(),
-        tool: tool.into(),
-        args,
-        after: Vec::new(),
-        alternatives: Vec::new(),
-        retry: None,
-        hold: false,
-        on_missing: OnMissing::Fault,
-        rules: Recovery::default(),
-    }
-}
-
-impl Step {
-    pub(crate) fn after(mut self, ids: &[&str]) -> Self {
-        self.after = ids.iter().map(|id| (*id).to_owned()).collect();
-        self
-    }
-    pub(crate) fn or(mut self, tool: &str, args: Option<Value>) -> Self {
-        self.alternatives.push((tool.into(), args));
-        self
-    }
-    pub(crate) fn model(mut self) -> Self {
-        self.rules.model = true;
-        self
-    }
-    pub(crate) fn retry(mut self, retry: u32) -> Self {
-        self.retry = Some(retry);
-        self
-    }
-    pub(crate) fn hold(mut self) -> Self {
-        self.hold = true;
-        self
-    }
-    pub(crate) fn rules(mut self, change: impl FnOnce(&mut Recovery)) -> Self {
-        change(&mut self.rules);
-        self
-    }
-
-    /// The node that stands for it, with the flow of a step.
-    pub(crate) fn node(&self) -> Node {
-        let mut rules = self.rules.clone();
-        let alternative = |(tool, args): &(String, Option<Value>)| Alternative {
-            tool: tool.as_str().into(),
-            args: args.as_ref().map(|args| JsonTemplate::parse(args).unwrap()),
-        };
-        rules.alternatives = self.alternatives.iter().map(alternative).collect();
-        let recovers = rules.model || !rules.alternatives.is_empty();
-        let retry = Retry { max: self.retry, backoff_s: None };
-        let args = JsonTemplate::parse(&self.args).unwrap();
-        let call = Act::Call(Call { tool: self.tool.as_str().into(), args, retry, timeout_s: None });
-        // The first leaf of the tail comes behind the only one of its own.
-        let next = if recovers { vec![(Guard::Fault, 1)] } else { Vec::new() };
-        Node {
-            id: self.id.as_str().into(),
-            name: format!("name of {}", self.id).into(),
-            body: Flow {
-                leaves: [leaf("call", call, next)].into_iter().collect(),
-                tail: recovers.then_some(TailIx(u32::from(rules.model))),
-                compiler: Some("selvedge__compile".into()),
-                ..Flow::default()
-            },
-            on_error: if self.hold { OnError::Fail } else { OnError::Finish },
-            effects: None,
-            on_missing: self.on_missing,
-            tool: Some(self.tool.as_str().into()),
-            after: self.after.iter().map(|id| Arc::from(id.as_str())).collect(),
-            recovery: Some(Arc::new(rules)),
-        }
-    }
-}
-
-const TURN: u32 = 0;
-const BRIEF: u32 = 1;
-const REFLECT: u32 = 2;
-const DECIDE: u32 = 3;
-const TRY: u32 = 4;
-const COMPILE: u32 = 5;
-const ASK: u32 = 6;
-const PLAN: u32 = 7;
-const SPLICE: u32 = 8;
-
-/// What steps share: without a model, and with one.
-fn tails() -> [Arc<Tail>; 2] {
-    [DECIDE, BRIEF].map(|entry| Arc::new(Tail { leaves: recovery(entry).into_iter().collect() }))
-}
-
-fn leaf(name: &str, act: Act, next: Vec<(Guard, u32)>) -> Leaf {
-    let next = next.into_iter().map(|(when, to)| Edge { when, to: Some(LeafIx(to)) }).collect();
-    Leaf { name: name.into(), act, next }
-}
-
-fn asks(schema: &str) -> Act {
-    let judged = schema == "steps";
-    let schema = ReplySchema { name: schema.into(), schema: json!({"type": "object"}) };
-    Act::Infer(Infer { schema: Some(schema), judged, ..Infer::default() })
-}
-
-fn brief(text: &str, facts: Vec<Fact>) -> Act {
-    Act::Brief { text: Template::parse(text).unwrap(), facts }
-}
-
-fn compile() -> Act {
-    Act::Compile { context: serde_json::Map::new(), tries: 4 }
-}
-
-/// The leaves behind the step's own.
-fn recovery(entry: u32) -> Vec<Leaf> {
-    let told =
-        vec![Fact::Step, Fact::Parameters, Fact::Fault, Fact::Tool, Fact::Tools, Fact::Metadata, Fact::Left];
-    let act = Guard::Act;
-    vec![
-        leaf("turn", Act::Turn, vec![(Guard::Exhausted, DECIDE), (Guard::Always, entry)]),
-        leaf("brief", brief("What now?", told), vec![(Guard::Always, REFLECT)]),
-        leaf("reflect", asks("reflection"), vec![(Guard::Fault, DECIDE), (Guard::Always, DECIDE)]),
-        leaf(
-            "decide",
-            Act::Decide,
-            vec![
-                (act(Action::RetryWithParams), TRY),
-                (act(Action::RetryWithTool), TRY),
-                (act(Action::RepairStep), TRY),
-                (Guard::Steps, COMPILE),
-                (act(Action::Replan), ASK),
-            ],
-        ),
-        leaf("try", Act::Try, vec![(Guard::Fault, TURN)]),
-        leaf(
-            "compile",
-            compile(),
-            vec![(Guard::Exhausted, DECIDE), (Guard::Fault, ASK), (Guard::Always, SPLICE)],
-        ),
-        leaf(
-            "ask",
-            brief("Other steps?", vec![Fact::Results, Fact::Diagnostics]),
-            vec![(Guard::Always, PLAN)],
-        ),
-        leaf("plan", asks("steps"), vec![(Guard::Fault, DECIDE), (Guard::Always, COMPILE)]),
-        leaf("splice", Act::Splice, vec![(Guard::Fault, ASK)]),
-    ]
-}
-
-/// A task without steps: a node that plans (D-21).
-pub(crate) fn planned(tools: bool) -> Node {
-    let mut leaves = Vec::new();
-    if tools {
-        let next = |to| vec![(Guard::Always, to)];
-        leaves.push(leaf("names", brief("Which tools?", vec![Fact::ToolNames]), next(1)));
-        leaves.push(leaf("choose", asks("tool_choice"), next(2)));
-        leaves.push(leaf(
-            "brief",
-            brief("Plan.", vec![Fact::Task("the task".into()), Fact::Chosen]),
-            next(3),
-        ));
-    } else {
-        let facts = vec![Fact::Task("the task".into()), Fact::Tools];
-        leaves.push(leaf("brief", brief("Plan.", facts), vec![(Guard::Always, 1)]));
-    }
-    let at = u32::try_from(leaves.len()).unwrap();
-    leaves.push(leaf("plan", asks("steps"), vec![(Guard::Always, at + 1)]));
-    let mut compile = leaf(
-        "compile",
-        compile(),
-        vec![(Guard::Exhausted, 0), (Guard::Fault, at + 2), (Guard::Always, at + 3)],
-    );
-    compile.next[0].to = None;
-    leaves.push(compile);
-    leaves.push(leaf("again", brief("No.", vec![Fact::Diagnostics]), vec![(Guard::Always, at)]));
-    leaves.push(leaf("splice", Act::Splice, Vec::new()));
-    let mut node = step("(plan)", "none", json!({})).node();
-    (node.body.leaves, node.body.tail) = (leaves.into_iter().collect(), None);
-    (node.tool, node.recovery, node.on_error) = (None, None, OnError::Fail);
-    node
-}
-
-/// A graph of these nodes. Tools are named after their effects; those with a name that begins with `x` declare that
-/// they give `x`, `strict` takes an integer `n` only.
-pub(crate) fn graph_of(nodes: Vec<Node>) -> Arc<Graph> {
-    let def = |name: &str| {
-        let effects = match name.trim_start_matches('x') {
-            "pure" | "strict" | "selvedge__compile" => Effects::Pure,
-            "read" => Effects::Read,
-            "idempotent" => Effects::Idempotent,
-            _ => Effects::Write,
-        };
-        let schema = match name {
-            "strict" => json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
-            _ => json!({}),
-        };
-        let def = ToolDef {
-            name: name.into(),
-            description: format!("does {name}").into(),
-            input_schema: schema,
-            output_params: name.starts_with('x').then(|| vec!["x".into()]),
-            effects: Some(effects),
-            version: format!("1 of {name}").into(),
-            source: "test".into(),
-            timeout_s: None,
-            approval: false,
-        };
-        (Arc::from(name), Arc::new(def))
-    };
-    let names =
-        ["pure", "read", "idempotent", "write", "xpure", "xread", "xwrite", "strict", "selvedge__compile"];
-    Arc::new(Graph {
-        nodes: nodes.into_iter().collect(),
-        tools: names.into_iter().map(def).collect(),
-        tails: tails().into_iter().collect(),
-        ..Graph::default()
-    })
-}
-
-pub(crate) fn graph(steps: &[Step]) -> Arc<Graph> {
-    graph_of(steps.iter().map(Step::node).collect())
-}
+mod steps;
+use steps::compiled;
+pub(crate) use steps::{Step, graph, graph_of, planned, step};
 
 /// What the world does about a call: a function of the call alone, whenever and however often it is made.
 pub(crate) type World = fn(&Asked) -> Outcome;
@@ -281,32 +48,6 @@ pub(crate) fn times_out() -> Outcome {
     Outcome::Failed(Failure::transient(FaultKind::Timeout, "too slow"))
 }
 
-/// A compiler of steps `{"id", "tool", "args"?, "after"?, "model"?, "shares"?}`; an unknown tool is refused.
-fn compiled(args: &Value) -> Value {
-    let mut nodes = Vec::new();
-    for row in args["steps"].as_array().unwrap() {
-        if row["tool"] == "unknown" {
-            return json!({"diagnostics": [{"message": "there is no tool `unknown`"}]});
-        }
-        let mut built = step(row["id"].as_str().unwrap(), row["tool"].as_str().unwrap(), row["args"].clone());
-        if row["args"].is_null() {
-            built.args = json!({});
-        }
-        built.rules.model = row["model"] == true;
-        built.after =
-            row["after"].as_array().into_iter().flatten().map(|id| id.as_str().unwrap().into()).collect();
-        let mut node = built.node();
-        // In another order than the graph's: places are those of this output.
-        node.body.tail = node.body.tail.map(|tail| TailIx(1 - tail.0));
-        if let Some(place) = row["shares"].as_u64() {
-            node.body.tail = Some(TailIx(u32::try_from(place).unwrap()));
-        }
-        nodes.push(serde_json::to_value(node).unwrap());
-    }
-    let [without, with] = tails();
-    json!({"nodes": nodes, "tools": {}, "tails": [with, without]})
-}
-
 /// A run, with its journal.
 pub(crate) struct Run {
     pub(crate) first: Arc<Graph>,
@@ -324,10 +65,16 @@ impl Run {
     }
 
     pub(crate) fn ordered(graph: &Arc<Graph>, world: World, last_first: bool) -> Self {
-        let state = State::new(Arc::clone(graph));
-        let mut run = Self { first: Arc::clone(graph), state, events: Vec::new(), world, last_first };
-        run.give(Input::Start(Box::default()));
+        let mut run = Self { last_first, ..Self::begun(graph, world) };
         run.go_on();
+        run
+    }
+
+    /// Begins a run; nothing is answered yet.
+    pub(crate) fn begun(graph: &Arc<Graph>, world: World) -> Self {
+        let state = State::new(Arc::clone(graph));
+        let mut run = Self { first: Arc::clone(graph), state, events: Vec::new(), world, last_first: false };
+        run.give(Input::Start(Box::default()));
         run
     }
 
@@ -344,14 +91,19 @@ impl Run {
 
     /// Answers everything until the run ends or waits.
     pub(crate) fn go_on(&mut self) {
-        while let Some(effect) = self.next_effect() {
-            let asked = self.asked(&effect);
-            let outcome = match asked.what.as_str() {
-                "selvedge__compile" => gives(compiled(&asked.args)),
-                _ => (self.world)(&asked),
-            };
-            self.give(Input::Complete(effect, outcome, 0));
-        }
+        while self.answer_next() {}
+    }
+
+    /// Answers one effect, if one is asked for.
+    pub(crate) fn answer_next(&mut self) -> bool {
+        let Some(effect) = self.next_effect() else { return false };
+        let asked = self.asked(&effect);
+        let outcome = match asked.what.as_str() {
+            "selvedge__compile" => gives(compiled(&asked.args)),
+            _ => (self.world)(&asked),
+        };
+        self.give(Input::Complete(effect, outcome, 0));
+        true
     }
 
     fn next_effect(&self) -> Option<selvedge_engine::EffectId> {
@@ -425,6 +177,12 @@ impl Run {
             _ => None,
         });
         rows.collect()
+    }
+
+    /// Codes of warnings, with their nodes.
+    pub(crate) fn warnings(&self) -> Vec<(String, String)> {
+        let rows = self.state.warnings().iter();
+        rows.map(|row| (row.code.to_string(), row.node.as_deref().unwrap_or_default().to_owned())).collect()
     }
 
     pub(crate) fn fault(&self) -> selvedge_engine::Fault {

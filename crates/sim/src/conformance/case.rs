@@ -1,6 +1,6 @@
 //! The shape of a conformance case, as `spec/cases/README.md` documents it.
 
-use selvedge_engine::{Effects, FaultKind, ToolDef};
+use selvedge_engine::{Effects, FaultKind, Outputs, ToolDef};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ pub struct Tool {
     pub effects: Option<Effects>,
     /// Declared output fields (D-24).
     #[serde(default)]
-    pub output_params: Option<Vec<Arc<str>>>,
+    pub output_params: Option<Outputs>,
     /// JSON Schema of the arguments; any object if absent.
     #[serde(default)]
     pub input_schema: Option<Value>,

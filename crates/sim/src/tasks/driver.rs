@@ -2,7 +2,7 @@
 //! die and begin again from any prefix of it.
 
 use super::generate::{advice, plan};
-use super::reference::Observed;
+use super::observed::Observed;
 use super::task::{SimStep, SimTask, TOOLS, tool};
 use super::world::World;
 use crate::journal::{Journal, Mark, digest};
@@ -147,6 +147,15 @@ impl<'t> Sim<'t> {
         Ok(())
     }
 
+    /// Goes on with a run that has failed, to its next end (E-05).
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub fn resume(&mut self) -> Result<(), String> {
+        self.input(Input::Resume(Vec::new()))?;
+        self.run()
+    }
+
     /// Lets the outside do one thing.
     fn outside(&mut self) -> Result<(), String> {
         let ready: Vec<EffectId> = self.state.pending().keys().cloned().collect();
@@ -276,6 +285,7 @@ impl<'t> Sim<'t> {
             runtime: runtime.collect(),
             writes: self.world.writes(),
             ladder: self.ladder.clone(),
+            warnings: self.state.warnings().iter().map(|warning| warning.code.to_string()).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What must hold for every step task.
 
 use super::driver::{Sim, graph};
+use super::observed::Observed;
 use super::reference;
 use super::task::SimTask;
 use crate::replay::replay;
@@ -49,6 +50,49 @@ pub fn crashes(task: &SimTask, seed: u64) -> Result<(), String> {
                 replay(&graph, &second.journal)
             })
             .map_err(|error| format!("after a crash at event {at} of {}: {error}", first.journal.len()))?;
+    }
+    Ok(())
+}
+
+/// D-19, D-22, E-05, E-07, E-29: a failed run that is resumed comes to the same end in any order and after a crash at any
+/// event; what had succeeded is not sent again, and tries are counted on.
+///
+/// # Errors
+/// What differs.
+pub fn resumes(task: &SimTask, seed: u64) -> Result<(), String> {
+    let graph = graph(task)?;
+    let mut rng = Rng::new(seed);
+    let mut first = Sim::new(task, &graph, rng.bits(), true);
+    first.run()?;
+    let before = first.observed();
+    if before.status != "failed" {
+        return Ok(());
+    }
+    first.resume()?;
+    let expected = first.observed();
+    let tries = |of: &Observed, id: &str| of.results.iter().find(|row| row.0 == id).map(|row| row.4);
+    for (id, .., count) in &before.results {
+        if tries(&expected, id).is_some_and(|again| again < *count) {
+            return Err(format!("D-25: {id} was tried {count} times, and less when the run was resumed"));
+        }
+    }
+    for _ in 0..2 {
+        let mut sim = Sim::new(task, &graph, rng.bits(), false);
+        sim.run()?;
+        let failed = sim.journal.len();
+        sim.resume()?;
+        expected.same(&sim.observed(), "resumed")?;
+        once(&sim)?;
+        replay(&graph, &sim.journal)?;
+        for _ in 0..4 {
+            let at = failed + 1 + rng.below(sim.journal.len() - failed);
+            crash(task, &graph, &sim, at, rng.bits())
+                .and_then(|second| match second.lost {
+                    0 => expected.same(&second.observed(), "recovered"),
+                    _ => Ok(()),
+                })
+                .map_err(|error| format!("resumed at {failed}, after a crash at event {at}: {error}"))?;
+        }
     }
     Ok(())
 }

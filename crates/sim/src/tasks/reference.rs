@@ -1,36 +1,19 @@
 //! What a step task has to come to, one step after another: the rules read once more, with nothing of the engine's.
 
 use super::generate::{Advice, advice, plan};
+use super::observed::Observed;
 use super::task::{Arg, Args, SimStep, SimTask, tool};
 use super::world::{Broken, World};
 use selvedge_engine::{Effects, FaultKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// What is observable of a run of a step task, in a form in which two can be compared.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
-    /// `completed` or `failed`.
-    pub status: String,
-    /// The kind of the run's fault, and the step.
-    pub fault: Option<(String, String)>,
-    /// Step, tool, output, kind of the fault, attempts; in list order.
-    pub results: Vec<(String, String, Value, Option<String>, u32)>,
-    /// `runtime_metadata` with the step that each value came from.
-    pub runtime: BTreeMap<String, (Value, String)>,
-    /// What was written to the world.
-    pub writes: Vec<u64>,
-    /// Actions of recovery, by step.
-    pub ladder: Vec<(String, String)>,
-}
 
 /// D-19.
 const RETRIES: u32 = 3;
 const REPAIRS: u32 = 1;
-const REPLANS: u32 = 1;
 const CONSECUTIVE: u32 = 3;
 const REFLECTIONS: u32 = 5;
-/// D-21: so often an invalid list of steps goes back.
+/// D-21: so often an invalid list of steps goes back, for each replan.
 const PLANS: u32 = 3;
 
 struct Row {
@@ -50,6 +33,7 @@ struct Run<'t> {
     planned: BTreeMap<String, u32>,
     replans: u32,
     ladder: Vec<(String, String)>,
+    warnings: Vec<String>,
     calls: u32,
 }
 
@@ -70,6 +54,7 @@ pub fn run(task: &SimTask) -> Observed {
         planned: BTreeMap::new(),
         replans: 0,
         ladder: Vec::new(),
+        warnings: Vec::new(),
         calls: 0,
     };
     let mut list = task.steps.clone();
@@ -97,6 +82,8 @@ pub fn run(task: &SimTask) -> Observed {
                 }
             }
             End::Replan(steps) => {
+                // D-20: nothing is done any more, and somebody should know.
+                run.warnings.extend(steps.is_empty().then(|| "steps-left-out".to_owned()));
                 list.truncate(at);
                 list.extend(steps);
                 continue;
@@ -132,6 +119,7 @@ impl Run<'_> {
             runtime,
             writes: self.world.writes(),
             ladder: self.ladder,
+            warnings: self.warnings,
         }
     }
 
@@ -326,7 +314,7 @@ impl Run<'_> {
             Advice::Repair(other, own) => {
                 spend(repairs, REPAIRS).then(|| Move::Try("repair_step", other, own))
             }
-            Advice::Replan(steps) => (self.replans < REPLANS).then(|| Move::Replan(steps)),
+            Advice::Replan(steps) => (self.replans < self.task.replans).then(|| Move::Replan(steps)),
             Advice::GiveUp => Some(Move::GiveUp),
             Advice::Nonsense => None,
         }
@@ -386,7 +374,8 @@ impl Run<'_> {
             brought.push((&step.id, &step.tool));
             brought.extend(step.alternatives.iter().map(|(tool, _)| (step.id.as_str(), tool.as_str())));
         }
-        !steps.is_empty()
+        // D-21: no plan at all where nothing has been done yet.
+        !ids.is_empty()
     }
 }
 
@@ -402,31 +391,4 @@ fn synced(row: &Row) -> Vec<(String, Value)> {
     let declares = tool(&row.tool).is_some_and(|tool| tool.declares);
     let fields = object.iter().filter(|(name, _)| !declares || matches!(name.as_str(), "a" | "b"));
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-/// The same in the neutral form of a test's message.
-impl Observed {
-    /// What differs, in words.
-    ///
-    /// # Errors
-    /// The differences.
-    pub fn same(&self, found: &Self, what: &str) -> Result<(), String> {
-        let rows = |observed: &Self| {
-            [
-                ("status", json!(observed.status)),
-                ("fault", json!(observed.fault)),
-                ("results", json!(observed.results)),
-                ("runtime", json!(observed.runtime)),
-                ("ladder", json!(observed.ladder)),
-                ("writes", json!(observed.writes)),
-            ]
-        };
-        let pairs = rows(self).into_iter().zip(rows(found)).filter(|(expected, found)| expected != found);
-        let lines: Vec<String> = pairs
-            .map(|((name, expected), (_, found))| {
-                format!("{name}\n  expected {expected}\n  found    {found}")
-            })
-            .collect();
-        if lines.is_empty() { Ok(()) } else { Err(format!("{what} differs: {}", lines.join("\n"))) }
-    }
 }

@@ -16,6 +16,8 @@ pub struct SimTask {
     pub model: bool,
     /// D-16: `finish`, else `hold`.
     pub finish: bool,
+    /// D-19: how many replans the run may have.
+    pub replans: u32,
     /// The first data layer.
     pub initial: Map<String, Value>,
     /// The steps, in list order.
@@ -100,7 +102,7 @@ impl SimTask {
         json!({
             "task": "simulate", "metadata": self.initial,
             "steps": self.steps.iter().map(SimStep::json).collect::<Vec<_>>(),
-            "recovery": {"siblings": siblings, "model": self.model},
+            "recovery": {"siblings": siblings, "model": self.model, "replans": self.replans},
         })
     }
     /// Whether the step is one of the document's.
@@ -145,7 +147,7 @@ impl SimTool {
                 "type": "object", "properties": {"n": {"type": "integer"}, "v": {}}, "required": ["n"],
                 "additionalProperties": false,
             }),
-            output_params: self.declares.then(|| vec!["a".into(), "b".into()]),
+            output_params: self.declares.then(|| ["a", "b"].into()),
             effects: Some(self.effects),
             version: self.name.into(),
             source: "simulated".into(),

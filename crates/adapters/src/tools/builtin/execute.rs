@@ -1,7 +1,7 @@
 //! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
 
 use super::{Bench, Builtin, args};
-use crate::tools::failures::{crashed, over_limit, tool_failure};
+use crate::tools::failures::{crashed, over_limit, overfull, tool_failure};
 use crate::tools::process::{
     Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
 };
@@ -121,6 +121,7 @@ async fn execute(
             "exit_code": code,
         })),
         End::TooMuchOutput => Err(over_limit(name, &bench.limits)),
+        End::TooMuchScratch => Err(overfull(name, &Policy::closed(&bench.limits))),
         _ => Err(crashed(name, &finished, timeout)),
     }
 }

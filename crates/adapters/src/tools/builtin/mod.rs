@@ -16,7 +16,6 @@ use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// One of the built-in tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +107,7 @@ impl Builtin {
                 "type": "object", "properties": properties, "required": required, "additionalProperties": false,
             }),
             // A file's text may be JSON of any shape (D-05, E-25); a list has no fields.
-            output_params: (self != Self::ReadFile)
-                .then(|| outputs.iter().map(|name| Arc::from(*name)).collect()),
+            output_params: (self != Self::ReadFile).then(|| outputs.iter().copied().collect()),
             effects: Some(effects),
             // Counts behaviour, not wording: a resumed run still knows its built-ins after an update.
             version: sha256(format!("selvedge built-in {} 1", self.name()).as_bytes()).into(),

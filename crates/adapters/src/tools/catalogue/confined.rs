@@ -14,7 +14,7 @@ pub const ISOLATION_MISSING: &str = "isolation-layer-missing";
 impl Kind {
     /// Whether it runs code that is not the user's own: the user's commands are not isolated, and what other built-ins
     /// reach is checked by themselves.
-    fn is_confined(&self) -> bool {
+    pub(super) fn is_confined(&self) -> bool {
         matches!(self, Self::Python(_) | Self::Builtin(Builtin::Python | Builtin::Shell, _))
     }
 }

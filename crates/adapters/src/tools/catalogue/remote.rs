@@ -1,9 +1,9 @@
 //! Tools of MCP servers in the catalogue: which servers are asked, and which names their tools have (A-22).
 
-use super::{Gathered, Inner, Kind};
+use super::gathered::Gathered;
+use super::{Inner, Kind};
 use crate::tools::diag::ToolError;
 use crate::tools::mcp::{Answers, Definition, Found, McpServer, Pinned, Servers, Wanted, tool_of};
-use crate::tools::python::meta::is_usual_name;
 use crate::tools::store::{keep, sha256};
 use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,17 +36,17 @@ impl Gathered {
     /// The last rank. Servers are started only where a tool that is wanted may be theirs: those whose name a full name
     /// begins with; all, where a name means nothing else, or where any tool may come to be called.
     pub(super) async fn mcp(&mut self, servers: &Servers, wanted: &Wanted) {
-        let all: BTreeSet<Arc<str>> = servers.names().cloned().collect();
-        if all.is_empty() {
+        if servers.is_empty() {
             return;
         }
+        let all: BTreeSet<Arc<str>> = servers.names().cloned().collect();
         let named = wanted.names.iter().flat_map(|name| servers.of_full_name(name).cloned());
         let first: BTreeSet<Arc<str>> = if wanted.any { all.clone() } else { named.collect() };
         let mut asked = Asked::default();
-        self.ask(servers, &first, &mut asked).await;
-        if wanted.names.iter().any(|name| !self.has(name, &asked)) {
+        self.ask(servers, &first, wanted, &mut asked).await;
+        if wanted.names.iter().any(|name| !self.has(name, &asked) && servers.off(name).is_none()) {
             let rest: BTreeSet<Arc<str>> = all.difference(&first).cloned().collect();
-            self.ask(servers, &rest, &mut asked).await;
+            self.ask(servers, &rest, wanted, &mut asked).await;
         }
         self.name(servers, wanted, &asked);
     }
@@ -57,7 +57,13 @@ impl Gathered {
         self.by_name.contains_key(name) || self.broken.contains_key(name) || asked.failed.keys().any(full)
     }
 
-    async fn ask(&mut self, servers: &Servers, names: &BTreeSet<Arc<str>>, asked: &mut Asked) {
+    async fn ask(
+        &mut self,
+        servers: &Servers,
+        names: &BTreeSet<Arc<str>>,
+        wanted: &Wanted,
+        asked: &mut Asked,
+    ) {
         let Answers { found, wrong, failed } = servers.ask(names).await;
         for found in &found {
             let definition = &found.definition;
@@ -76,14 +82,15 @@ impl Gathered {
         for (server, tool, why) in wrong {
             let full: Arc<str> = format!("{server}__{tool}").into();
             let message = format!("the tool `{tool}` of the MCP server `{server}` is left out: {why}");
-            self.warnings.push(Warning {
-                code: "tool-left-out".into(),
-                message: message.clone(),
-                node: None,
-            });
-            let error = ToolError::document("A-22", message).help("tell who maintains the server");
+            let error = ToolError::document("A-22", message.clone()).help("tell who maintains the server");
             asked.wrong.entry(tool).or_insert_with(|| error.clone());
-            self.broken.insert(full, error);
+            // Who can't come to call it need not hear of it.
+            if wanted.any {
+                self.warnings.push(Warning { code: "tool-left-out".into(), message, node: None });
+            }
+            if wanted.any || wanted.names.contains(&full) {
+                self.broken.insert(full, error);
+            }
         }
         for (server, trouble) in failed {
             asked.failed.insert(server, trouble.error());
@@ -100,13 +107,6 @@ impl Gathered {
         asked: &mut Asked,
     ) {
         let name = &def.name;
-        if !is_usual_name(name) {
-            let message = format!(
-                "model providers refuse the name `{name}`: it is longer than 64 characters, or has others than a-z, \
-                 A-Z, 0-9, `_` and `-`"
-            );
-            self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
-        }
         let own = format!("`{}` of `{}`", definition.name, server.name);
         let first = asked.full.insert(Arc::clone(name), own.clone());
         if let Some(first) = first {
@@ -137,7 +137,7 @@ impl Gathered {
             if known || self.bare.contains_key(name) {
                 continue;
             }
-            if let Some(error) = asked.wrong_with(name, servers) {
+            if let Some(error) = servers.off(name).or_else(|| asked.wrong_with(name, servers)) {
                 self.broken.insert(Arc::clone(name), error);
             }
         }

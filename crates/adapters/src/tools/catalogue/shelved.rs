@@ -1,6 +1,7 @@
 //! The library's tools in a catalogue: a rank of their own, and texts that pins go back to.
 
-use super::{Catalogue, Gathered, Kind};
+use super::gathered::Gathered;
+use super::{Catalogue, Kind};
 use crate::tools::diag::ToolError;
 use crate::tools::library::{LIBRARY, Shelf, restore, text_of};
 use crate::tools::python::tool::Workshop;
@@ -13,7 +14,12 @@ impl Gathered {
     pub(super) async fn library(&mut self, workshop: &Workshop, shelf: Option<&Arc<dyn Shelf>>) {
         let mut tools = Vec::new();
         for (name, version) in shelf.map(|shelf| shelf.offered()).unwrap_or_default() {
-            match PythonTool::at_version(workshop, &version).await {
+            // A library may be large: texts are looked at when they are used.
+            let known = match PythonTool::indexed(workshop, &version) {
+                Some(known) => Some(known),
+                None => PythonTool::at_version(workshop, &version).await,
+            };
+            match known {
                 Some(tool) => tools.push((Arc::clone(&name), Kind::Python(Arc::new(tool.shelved(&name))))),
                 None => {
                     let message = format!("version {version} of the library's tool `{name}` can't be read");

@@ -39,6 +39,11 @@ pub enum Reached {
         /// Headers that every request has, by name.
         headers: BTreeMap<String, Hidden>,
     },
+    /// Nowhere: `disabled = true`. It is not started, and who names a tool of it is told so.
+    Off {
+        /// Where that stands: `selvedge.toml:3`.
+        place: String,
+    },
 }
 
 /// Effects that the user declares in place of what a server says of its tools (E-22).
@@ -79,6 +84,14 @@ pub struct McpServer {
 impl McpServer {
     /// The time limit of starts when the configuration sets none: programs are often fetched when they are first run.
     pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// Where it is switched off, if it is.
+    pub(crate) fn off(&self) -> Option<&str> {
+        match &self.reached {
+            Reached::Off { place } => Some(place),
+            _ => None,
+        }
+    }
 
     /// A text without the keys that this server was given.
     pub(super) fn clean(&self, text: &str) -> String {

@@ -2,50 +2,49 @@
 
 use super::config::{McpServer, Reached};
 use super::flights::Flights;
-use super::handler::{Handler, Progress, config};
+use super::handler::{Handler, Progress};
+use super::handshake::{Generation, Service, late, over_http, over_stdio};
+use super::http;
 use super::listing::{Listing, NoListing};
-use super::pipe::{PROBE, Pipe};
+use super::message::{Reader, Unheard};
 use super::process::{Process, Start};
-use super::trouble::{Trouble, line, seconds};
+use super::trouble::{Trouble, line};
 use super::warden::Warden;
-use super::{http, pipe};
 use crate::http::Http;
-use reqwest::Client;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, DiscoverRequest,
-    DiscoverRequestParams, ErrorCode, JsonRpcMessage, ProtocolVersion, RequestId, RequestMetaObject,
-    ServerResult,
-};
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RoleClient, RunningService,
-    RxJsonRpcMessage, ServiceError, serve_client_with_lifecycle,
-};
-use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProtocolVersion, ServerResult};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use selvedge_engine::{Effects, FaultKind};
 use selvedge_runtime::ports::Watch;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long a server may think about which generation of the protocol it speaks; one that is older than the question
-/// may leave it without an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// For how long definitions are taken to be what they were when nothing says otherwise.
+/// For how long definitions are taken to be what they were when nothing says otherwise; and the same before a call that may
+/// change something: it may have waited for a person, who takes longer than that to approve it.
 const FRESH: Duration = Duration::from_secs(10);
+const FRESH_TO_WRITE: Duration = Duration::from_secs(1);
 /// How long a server may take to show that it lives, after a call that it did not answer in time.
 const CHECK: Duration = Duration::from_secs(5);
 /// How long a server over HTTP may take to end a session.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// The generations of the protocol: without a handshake (2026-07-28), and with one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Generation {
-    Modern,
-    Legacy,
+/// Why a call has no result.
+pub(super) enum Unanswered {
+    /// The connection has none, or the server refuses.
+    Service(ServiceError),
+    /// There is one, and it can't be taken.
+    Unheard(Unheard),
 }
 
-type Service = RunningService<RoleClient, Handler>;
+/// When a server was last asked for its tools, and what it answered.
+struct Listed {
+    at: Instant,
+    listing: Arc<Listing>,
+    /// Whether it was asked again since it was first asked, which is when runs take up what they pin.
+    again: bool,
+}
 
 /// A server that answers.
 pub(super) struct Connection {
@@ -54,7 +53,9 @@ pub(super) struct Connection {
     /// Calls under way.
     flights: Flights,
     handler: Handler,
-    listed: Mutex<(Instant, Arc<Listing>)>,
+    reader: Reader,
+    nesting: usize,
+    listed: Mutex<Listed>,
 }
 
 impl Connection {
@@ -63,7 +64,7 @@ impl Connection {
     pub(super) async fn start(
         server: &McpServer,
         (http, warden): (&Http, &Arc<Warden>),
-        longest: usize,
+        (longest, nesting): (usize, usize),
         known: &mut Option<Generation>,
     ) -> Result<Self, Trouble> {
         if let Some(name) = server.unset.first() {
@@ -75,19 +76,22 @@ impl Connection {
         }
         let deadline = Instant::now() + server.start_timeout;
         let handler = Handler { progress: Progress::default(), changed: Arc::default() };
+        let reader = Reader::new(nesting);
         let (service, process) = match &server.reached {
             Reached::Command { program, args, env, dir } => {
-                let start = || Start { server: &server.name, program, args, env, dir, longest, warden };
-                Self::over_stdio(server, start, &handler, known, deadline).await?
+                let reader = &reader;
+                let start =
+                    || Start { server: &server.name, program, args, env, dir, longest, reader, warden };
+                over_stdio(server, start, &handler, known, deadline).await?
             }
             Reached::Url { url, headers } => {
-                let open = || http::transport(&server.name, url, headers, http, longest);
+                let open = || http::transport(&server.name, url, headers, http, (&reader, longest));
                 let begun = timeout_at(deadline, over_http(open, &handler)).await;
                 let begun = begun.map_err(|_| late(server, String::new()))??;
                 (begun.map_err(|error| http::not_begun(&server.name, url, &error))?, None)
             }
+            Reached::Off { place } => return Err(Trouble::off(&server.name, place)),
         };
-        let listed = Mutex::new((Instant::now(), Arc::default()));
         if let Some(info) = service.peer().peer_info()
             && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
         {
@@ -100,50 +104,11 @@ impl Connection {
             );
         }
         let flights = Flights::new(service.peer().clone());
-        let connection = Self { service, process, flights, handler, listed };
-        match timeout_at(deadline, connection.list(server)).await {
+        let listed = Mutex::new(Listed { at: Instant::now(), listing: Arc::default(), again: false });
+        let connection = Self { service, process, flights, handler, reader, nesting, listed };
+        match timeout_at(deadline, connection.list(server, false)).await {
             Ok(listed) => listed.map(|()| connection),
             Err(_) => Err(late(server, connection.process.as_ref().map(Process::said).unwrap_or_default())),
-        }
-    }
-
-    async fn over_stdio<'s>(
-        server: &McpServer,
-        start: impl Fn() -> Start<'s>,
-        handler: &Handler,
-        known: &mut Option<Generation>,
-        deadline: Instant,
-    ) -> Result<(Service, Option<Process>), Trouble> {
-        loop {
-            let (process, mut pipe) = Process::start(start()).await?;
-            let patience = PATIENCE.min(server.start_timeout / 3);
-            let error = match timeout_at(deadline, shake(&mut pipe, handler, *known, patience)).await {
-                Ok(Ok((service, generation))) => {
-                    *known = Some(generation);
-                    return Ok((service, Some(process)));
-                }
-                Ok(Err(error)) => error,
-                Err(_) => return Err(late(server, process.said())),
-            };
-            // It may be one that can't bear the question.
-            if known.is_none() && pipe::closed(&mut pipe).await {
-                *known = Some(Generation::Legacy);
-                continue;
-            }
-            let name = &server.name;
-            return Err(match &error {
-                ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
-                    let fate = process.fate().await;
-                    Trouble::lasting(format!("the MCP server `{name}` {fate} instead of starting to serve"))
-                        .help("run its command by hand to see what it lacks")
-                }
-                other => Trouble::lasting(format!(
-                    "the MCP server `{name}` does not begin as MCP has it: {}{}",
-                    line(&other.to_string()),
-                    process.said()
-                ))
-                .help("check that its command starts an MCP server on stdio"),
-            });
         }
     }
 
@@ -162,36 +127,54 @@ impl Connection {
 
     /// Its tools, as they were last.
     pub(super) fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner).1)
+        Arc::clone(&self.listed().listing)
     }
 
-    /// Makes sure that it lives and that its tools are known as they are now.
-    pub(super) async fn check(&self, server: &McpServer) -> Result<(), Trouble> {
+    fn listed(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that it lives, and before a call with these effects that its tools are known as they are now:
+    /// before the first call at any rate, as no server has to say that a definition is another one.
+    pub(super) async fn check(&self, server: &McpServer, call: Option<Effects>) -> Result<(), Trouble> {
         if self.flights.is_suspect() {
-            return match timeout(CHECK, self.list(server)).await {
+            return match timeout(CHECK, self.list(server, true)).await {
                 Ok(listed) => listed,
                 Err(_) => Err(Trouble::passing(format!("the MCP server `{}` hangs", server.name))),
             };
         }
-        let listed_at = self.listed.lock().unwrap_or_else(PoisonError::into_inner).0;
-        if listed_at.elapsed() < FRESH && !self.handler.changed.load(Ordering::Relaxed) {
+        let fresh = match call {
+            Some(Effects::Write) => FRESH_TO_WRITE,
+            _ => FRESH,
+        };
+        let is_fresh = {
+            let listed = self.listed();
+            listed.at.elapsed() < fresh && (listed.again || call.is_none())
+        };
+        if is_fresh && !self.handler.changed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.list(server).await
+        self.list(server, true).await
     }
 
-    async fn list(&self, server: &McpServer) -> Result<(), Trouble> {
+    async fn list(&self, server: &McpServer, again: bool) -> Result<(), Trouble> {
         // News that come while it is asked count for the next time.
         self.handler.changed.store(false, Ordering::Relaxed);
-        let listing = match Listing::of(server, self.service.peer()).await {
+        let before = self.listing();
+        let listing = match Listing::of(server, self.service.peer(), &self.reader, &before).await {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
+            Err(NoListing::Unheard(unheard)) => {
+                let (name, words) = (&server.name, unheard.words(self.nesting));
+                let message = format!("the MCP server `{name}` answers `tools/list` with {words}");
+                return Err(Trouble { kind: FaultKind::LimitExceeded, ..Trouble::lasting(message) });
+            }
             Err(NoListing::Service(error)) => {
                 return Err(self.trouble(server, error, "told its tools").await);
             }
         };
         self.flights.lives();
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), Arc::new(listing));
+        *self.listed() = Listed { at: Instant::now(), listing: Arc::new(listing), again };
         Ok(())
     }
 
@@ -201,13 +184,15 @@ impl Connection {
         tool: &str,
         args: &Map<String, Value>,
         watch: Option<Watch>,
-    ) -> Result<ServerResult, ServiceError> {
+    ) -> Result<ServerResult, Unanswered> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let peer = self.service.peer();
         let mut flight = self.flights.take_off();
-        let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-        flight.sent(&handle.id);
+        let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = handle.map_err(Unanswered::Service)?;
+        let id = handle.id.clone();
+        flight.sent(&id);
         let _watching = watch.map(|watch| self.handler.progress.watch(&handle.progress_token, watch));
         let died = async {
             match &self.process {
@@ -221,7 +206,10 @@ impl Connection {
             () = died => Err(ServiceError::TransportClosed),
         };
         flight.landed();
-        result
+        match (result, self.reader.fetch(&id)) {
+            (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(Unanswered::Unheard),
+            (result, _) => result.map_err(Unanswered::Service),
+        }
     }
 
     /// What an error of the connection means; `doing` is what the server did, as the rest of a sentence.
@@ -264,107 +252,4 @@ impl Connection {
             let _ = service.close_with_timeout(GOODBYE).await;
         }
     }
-}
-
-fn late(server: &McpServer, said: String) -> Trouble {
-    let limit = seconds(server.start_timeout);
-    let message = format!("the MCP server `{}` was not ready within {limit}{said}", server.name);
-    let what = match server.reached {
-        Reached::Command { .. } => "command",
-        Reached::Url { .. } => "address",
-    };
-    Trouble::passing(message).help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
-}
-
-/// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way.
-async fn over_http(
-    open: impl Fn() -> Result<StreamableHttpClientTransport<Client>, Trouble>,
-    handler: &Handler,
-) -> Result<Result<Service, ClientInitializeError>, Trouble> {
-    let mode = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
-    match serve_client_with_lifecycle(handler.clone(), open()?, mode).await {
-        // It knows the question, and speaks the older generation only.
-        Err(ClientInitializeError::NoCompatibleProtocolVersion { .. }) => {
-            let mode = ClientLifecycleMode::Initialize;
-            Ok(serve_client_with_lifecycle(handler.clone(), open()?, mode).await)
-        }
-        begun => Ok(begun),
-    }
-}
-
-/// The beginning of a conversation, in the generation of the protocol that the server speaks.
-async fn shake(
-    pipe: &mut Pipe,
-    handler: &Handler,
-    known: Option<Generation>,
-    patience: Duration,
-) -> Result<(Service, Generation), ClientInitializeError> {
-    let generation = match known {
-        Some(known) => known,
-        None => probe(pipe, patience).await?,
-    };
-    let done = serve(pipe.clone(), handler, generation).await;
-    // One that took long to start answers the question after all.
-    let late =
-        done.is_err() && pipe.late().is_some_and(|answer| generation_of(&answer) == Generation::Modern);
-    match done {
-        Err(_) if late => Ok((serve(pipe.clone(), handler, Generation::Modern).await?, Generation::Modern)),
-        done => Ok((done?, generation)),
-    }
-}
-
-async fn serve(
-    pipe: Pipe,
-    handler: &Handler,
-    generation: Generation,
-) -> Result<Service, ClientInitializeError> {
-    let mode = match generation {
-        Generation::Modern => {
-            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
-        }
-        Generation::Legacy => ClientLifecycleMode::Initialize,
-    };
-    serve_client_with_lifecycle(handler.clone(), pipe, mode).await
-}
-
-/// Asks which generation it is: only the newer one knows the question.
-async fn probe(pipe: &mut Pipe, patience: Duration) -> Result<Generation, ClientInitializeError> {
-    let us = config();
-    let mut discover = DiscoverRequest::new(DiscoverRequestParams {});
-    discover.extensions.insert(RequestMetaObject::with_client_context(
-        ProtocolVersion::V_2026_07_28,
-        us.client_info,
-        us.capabilities,
-    ));
-    let question = ClientRequest::DiscoverRequest(discover);
-    let closed = || ClientInitializeError::ConnectionClosed("discover".to_owned());
-    pipe.send(ClientJsonRpcMessage::request(question, RequestId::String(PROBE.into())))
-        .await
-        .map_err(|_| closed())?;
-    match timeout(patience, pipe.probed()).await {
-        Ok(Some(answer)) => Ok(generation_of(&answer)),
-        Ok(None) => Err(closed()),
-        Err(_) => Ok(Generation::Legacy),
-    }
-}
-
-fn generation_of(answer: &RxJsonRpcMessage<RoleClient>) -> Generation {
-    let modern = match answer {
-        JsonRpcMessage::Response(response) => match &response.result {
-            ServerResult::DiscoverResult(found) => {
-                found.supported_versions.contains(&ProtocolVersion::V_2026_07_28)
-            }
-            _ => false,
-        },
-        // Only the newer generation refuses in this way. One that does not know the version is taken at its word.
-        JsonRpcMessage::Error(error) => {
-            [ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, ErrorCode::HEADER_MISMATCH]
-                .contains(&error.error.code)
-        }
-        _ => false,
-    };
-    if modern { Generation::Modern } else { Generation::Legacy }
 }

@@ -3,6 +3,8 @@
 use super::definition::Definition;
 use super::trouble::words;
 use crate::tools::failures::tool_failure;
+use crate::tools::json::{self, Unread};
+use crate::tools::limits::ToolLimits;
 use crate::tools::store::sha256;
 use rmcp::model::{CallToolResult, ServerResult};
 use selvedge_engine::Failure;
@@ -12,8 +14,13 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// The tool says that it failed, the server does not answer as the protocol has it, or the output is not what the
-/// tool's definition promises.
-pub(super) fn output(name: &str, definition: &Definition, result: ServerResult) -> Result<Value, Failure> {
+/// tool's definition promises; `limit_exceeded` for one that is nested too deeply (E-28).
+pub(super) fn output(
+    name: &str,
+    definition: &Definition,
+    result: ServerResult,
+    limits: &ToolLimits,
+) -> Result<Value, Failure> {
     let Some(Answer { blocks, structured, failed }) = Answer::of(result) else {
         let message = format!("the answer of `{name}` is no result of a tool call as MCP has it");
         return Err(tool_failure("parsing_tool_error", message));
@@ -26,7 +33,14 @@ pub(super) fn output(name: &str, definition: &Definition, result: ServerResult) 
         };
         return Err(tool_failure("tool_execution_error", format!("`{name}` failed: {}", words(&text))));
     }
-    let value = structured.unwrap_or_else(|| content(blocks));
+    let deep = || Unread::Deep.failure(name, limits);
+    let value = match structured {
+        Some(value) => value,
+        None => content(blocks, limits.json_nesting).map_err(|Deep| deep())?,
+    };
+    if json::depth_of(&value) > limits.json_nesting {
+        return Err(deep());
+    }
     match definition.fits(&value) {
         Ok(()) => Ok(value),
         Err(why) => {
@@ -78,23 +92,30 @@ fn text(block: &Value) -> Option<&str> {
     if block.get("type")? == "text" { block.get("text")?.as_str() } else { None }
 }
 
-fn content(blocks: Vec<Value>) -> Value {
+/// There are more objects and arrays inside each other than may be.
+#[derive(Debug, PartialEq)]
+struct Deep;
+
+fn content(blocks: Vec<Value>, nesting: usize) -> Result<Value, Deep> {
     if let Some(text) = text_of(&blocks) {
-        return parsed(text);
+        return parsed(text, nesting);
     }
     let mut described: Vec<Value> = blocks.into_iter().map(described).collect();
-    if described.len() == 1 { described.pop().unwrap_or_default() } else { Value::Array(described) }
+    Ok(if described.len() == 1 { described.pop().unwrap_or_default() } else { Value::Array(described) })
 }
 
-/// E-25: text that is a JSON object or array is that.
-fn parsed(text: String) -> Value {
+/// E-25: text that is a JSON object or array is that. One with an integer that would become another one stays the text
+/// that the server wrote.
+fn parsed(text: String, nesting: usize) -> Result<Value, Deep> {
     let trimmed = text.trim();
-    if trimmed.starts_with(['{', '['])
-        && let Ok(value) = serde_json::from_str(trimmed)
-    {
-        return value;
+    if !trimmed.starts_with(['{', '[']) {
+        return Ok(Value::String(text));
     }
-    Value::String(text)
+    match json::read_exactly(trimmed.as_bytes(), nesting) {
+        Ok(value) => Ok(value),
+        Err(Unread::Deep) => Err(Deep),
+        Err(Unread::Large(_) | Unread::Wrong(_)) => Ok(Value::String(text)),
+    }
 }
 
 /// A block without its bytes, which no model reads and no journal should hold: how many there are, and their hash.
@@ -131,7 +152,7 @@ mod tests {
     fn answer(result: Value) -> Value {
         let Answer { blocks, structured, .. } =
             Answer::of(serde_json::from_value(result).unwrap()).expect("a result");
-        structured.unwrap_or_else(|| content(blocks))
+        structured.unwrap_or_else(|| content(blocks, 128).unwrap())
     }
 
     /// E-25: structured content first, then text, which is JSON if it is an object or array; the rest is described.
@@ -145,6 +166,7 @@ mod tests {
             (json!({"content": [text("[1]")]}), json!([1])),
             (json!({"content": [text("7")]}), json!("7")),
             (json!({"content": [text("{no json}")]}), json!("{no json}")),
+            (json!({"content": [text("[18446744073709551616]")]}), json!("[18446744073709551616]")),
             (json!({"content": []}), json!("")),
             (json!({"content": [text("a")], "structuredContent": {"b": 1}}), json!({"b": 1})),
             (
@@ -159,6 +181,14 @@ mod tests {
         ] {
             assert_eq!(answer(result.clone()), value, "{result}");
         }
+    }
+
+    /// E-28: a text of JSON has the same limit as any other output.
+    #[test]
+    fn texts_are_not_nested_deeper_than_may_be() {
+        assert!(parsed("[[[]]]".into(), 3).unwrap().is_array());
+        assert_eq!(parsed("[[[[]]]]".into(), 3), Err(Deep));
+        assert_eq!(parsed("[[[[ and so on".into(), 3), Ok(json!("[[[[ and so on")));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! A tool as its server defines it, checked, and pinned by hash.
 
 use super::config::McpServer;
+use crate::tools::json::depth_of;
 use crate::tools::store::sha256;
 use jsonschema::Validator;
 use rmcp::model::Tool;
-use selvedge_engine::{Effects, ToolDef};
+use selvedge_engine::{Effects, Outputs, ToolDef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+/// Objects and arrays inside each other that a schema may have, which is walked again and again.
+const DEEPEST: usize = 128;
 
 /// A tool of a server, with all that models and people are told about it.
 #[derive(Clone, Debug)]
@@ -32,44 +36,56 @@ pub(crate) struct Pinned {
     pub(crate) tool: Arc<str>,
     /// Its definition: what was approved.
     pub(crate) definition: Value,
-    effects: Effects,
+    pub(super) effects: Effects,
     /// Seconds a call may take.
     pub(super) timeout_s: Option<f64>,
 }
 
 impl Definition {
-    /// Checks what a server says of a tool.
+    /// Checks what a server says of a tool. Where it says what it said `before`, that stands: schemas are checked once.
     ///
     /// # Errors
     /// What is wrong with it, as the rest of a sentence.
-    pub(super) fn read(tool: &Tool) -> Result<Self, String> {
+    pub(super) fn read(tool: &Tool, before: Option<&Arc<Self>>) -> Result<Arc<Self>, String> {
         let name = tool.name.trim();
         if name.is_empty() || name != tool.name || name.chars().any(char::is_control) {
             return Err("its name is empty, or has white space around it or control characters in it".into());
         }
         let input_schema = Value::Object((*tool.input_schema).clone());
-        schema(&input_schema, "inputSchema")?;
         let output_schema = tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
-        let output = output_schema.as_ref().map(|output| schema(output, "outputSchema")).transpose()?;
-        let hints = tool.annotations.as_ref();
-        let title = tool.title.as_deref().or_else(|| hints?.title.as_deref());
-        let said = json!({
+        for (schema, field) in
+            [(Some(&input_schema), "inputSchema"), (output_schema.as_ref(), "outputSchema")]
+        {
+            if schema.is_some_and(|schema| depth_of(schema) > DEEPEST) {
+                return Err(format!(
+                    "its `{field}` has more than {DEEPEST} objects and arrays inside each other"
+                ));
+            }
+        }
+        let said = in_order(json!({
             "name": name,
             "title": tool.title,
             "description": tool.description,
             "inputSchema": input_schema,
             "outputSchema": output_schema,
             "annotations": tool.annotations,
-        });
-        Ok(Self {
+        }));
+        if let Some(same) = before.filter(|before| before.said == said) {
+            return Ok(Arc::clone(same));
+        }
+        schema(&input_schema, "inputSchema")?;
+        let output = output_schema.as_ref().map(|output| schema(output, "outputSchema")).transpose()?;
+        let hints = tool.annotations.as_ref();
+        let title = tool.title.as_deref().or_else(|| hints?.title.as_deref());
+        Ok(Arc::new(Self {
             name: name.into(),
             description: tool.description.as_deref().or(title).unwrap_or_default().to_owned(),
             input_schema,
             output: output.map(Arc::new),
             read_only: hints.and_then(|hints| hints.read_only_hint) == Some(true),
             idempotent: hints.and_then(|hints| hints.idempotent_hint) == Some(true),
-            said: in_order(said),
-        })
+            said,
+        }))
     }
 
     /// What a run pins of it.
@@ -129,13 +145,12 @@ impl Pinned {
     /// The tool as far as what is pinned tells.
     pub(crate) fn tool(&self) -> ToolDef {
         let of = |field: &str| self.definition.get(field).filter(|value| !value.is_null());
-        // D-24: the properties of the outputs' schema.
-        let outputs = of("outputSchema").and_then(|schema| schema.get("properties")?.as_object());
         ToolDef {
             name: self.full_name().into(),
             description: of("description").and_then(Value::as_str).unwrap_or_default().into(),
             input_schema: of("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
-            output_params: outputs.map(|fields| fields.keys().map(|name| name.as_str().into()).collect()),
+            // D-24: the properties of the outputs' schema.
+            output_params: of("outputSchema").and_then(Outputs::of_schema),
             effects: Some(self.effects),
             version: sha256(&self.bytes()).into(),
             source: format!("mcp:{}", self.server).into(),

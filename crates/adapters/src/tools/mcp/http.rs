@@ -1,15 +1,23 @@
-//! The protocol over HTTP.
+//! The protocol over HTTP: the way to a server, and what its troubles mean.
 
+use super::client::{Bad, RESERVED, Wire};
 use super::config::Hidden;
+use super::message::Reader;
 use super::trouble::{Trouble, line};
 use crate::http::{Http, chain, shown};
+use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Url};
-use rmcp::service::ClientInitializeError;
+use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a stream that broke is taken up again in vain before the calls that wait for it fail.
+const RESUMED: usize = 4;
 
 /// Opens the way to a server; nothing is sent yet.
 ///
@@ -20,8 +28,8 @@ pub(super) fn transport(
     url: &Hidden,
     headers: &BTreeMap<String, Hidden>,
     http: &Http,
-    longest: usize,
-) -> Result<StreamableHttpClientTransport<Client>, Trouble> {
+    reading: (&Reader, usize),
+) -> Result<StreamableHttpClientTransport<Wire>, Trouble> {
     let wrong = |message: String| Trouble::lasting(format!("the MCP server `{server}`: {message}"));
     let address = Url::parse(&url.0).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let address = address.filter(Url::has_host).ok_or_else(|| {
@@ -29,6 +37,10 @@ pub(super) fn transport(
     })?;
     let mut sent = HashMap::new();
     for (name, value) in headers {
+        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+            return Err(wrong(format!("the header `{name}` belongs to the protocol"))
+                .help("leave it out of `headers`"));
+        }
         let header = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(&value.0).ok());
         let Some((header, mut value)) = header else {
             return Err(wrong(format!("the header `{name}` has characters that no header may have")));
@@ -36,10 +48,15 @@ pub(super) fn transport(
         value.set_sensitive(true);
         sent.insert(header, value);
     }
-    let client = http.client(&address).map_err(wrong)?;
-    let config = StreamableHttpClientTransportConfig::with_uri(address.as_str())
+    let client = Wire::new(http.client(&address).map_err(wrong)?, reading);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(address.as_str())
         .custom_headers(sent)
-        .max_sse_event_size(longest);
+        // A new session may be of another server than the one whose tools are known: it is begun anew, and asked for them.
+        .reinit_on_expired_session(false);
+    let mut again = ExponentialBackoff::default();
+    again.max_times = Some(RESUMED);
+    again.base_duration = Duration::from_millis(500);
+    config.retry_config = Arc::new(again);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -57,56 +74,80 @@ pub(super) fn not_begun(server: &str, url: &Hidden, error: &ClientInitializeErro
     }
 }
 
+/// Whether a request was refused because its session is no more: nothing was done about it.
+pub(super) fn is_expired(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    matches!(found(error), Some(StreamableHttpError::SessionExpired))
+}
+
+/// Whether a request can't have reached whoever does what it asks for: there was no connection, or it was turned away before.
+pub(super) fn is_unsent(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    match found(error) {
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::SessionExpired) => true,
+        Some(StreamableHttpError::HttpStatus(status)) => status.status == 429,
+        Some(StreamableHttpError::Client(Bad::Wire(error))) => error.is_connect(),
+        Some(StreamableHttpError::Client(Bad::Moved { .. })) => true,
+        _ => false,
+    }
+}
+
+/// The transport's own error in one that is told.
+fn found<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e StreamableHttpError<Bad>> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(own) = error.downcast_ref() {
+            return Some(own);
+        }
+        next = error.source();
+    }
+    None
+}
+
 /// Why a request over HTTP failed.
 pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static)) -> Trouble {
     let place = place(url);
-    let refused = || {
-        Trouble::lasting(format!("the MCP server `{server}` at {place} wants another authorization"))
-            .help("give it a key: headers = { Authorization = \"Bearer ${NAME_OF_A_VARIABLE}\" }")
+    let strange = |error: &(dyn Error + 'static)| {
+        let why = line(&chain(error));
+        Trouble::passing(format!("the MCP server `{server}` at {place} does not answer as it should: {why}"))
     };
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
-                return refused();
-            }
-            Some(StreamableHttpError::HttpStatus(status)) => {
-                let message =
-                    format!("the MCP server `{server}` at {place} answers with status {}", status.status);
-                let seconds =
-                    status.retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
-                let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
-                return Trouble { retry_after_ms, ..Trouble::passing(message) };
-            }
-            Some(StreamableHttpError::Client(error)) if error.is_connect() => {
-                let why = chain(error);
-                return Trouble::passing(format!(
-                    "the MCP server `{server}` at {place} can't be reached: {why}"
-                ))
-                .help("check that it runs, and its `url`");
-            }
-            Some(StreamableHttpError::ReservedHeaderConflict(name)) => {
-                let message =
-                    format!("the MCP server `{server}`: the header `{name}` belongs to the protocol");
-                return Trouble::lasting(message).help("leave it out of `headers`");
-            }
-            Some(StreamableHttpError::UnexpectedServerResponse(said))
-                if said.starts_with("HTTP 401") || said.starts_with("HTTP 403") =>
-            {
-                return refused();
-            }
-            Some(StreamableHttpError::UnexpectedServerResponse(said)) if said.starts_with("HTTP 404") => {
-                let message = format!("there is no MCP server at {place} (status 404)");
-                return Trouble::lasting(message).help(format!("check the `url` of `{server}`"));
-            }
-            Some(other) => return strange(server, &place, other),
-            None => next = error.source(),
+    match found(error) {
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
+            Trouble::lasting(format!("the MCP server `{server}` at {place} wants another authorization"))
+                .help("give it a key: headers = { Authorization = \"Bearer ${NAME_OF_A_VARIABLE}\" }")
         }
+        Some(StreamableHttpError::HttpStatus(status)) => {
+            let message =
+                format!("the MCP server `{server}` at {place} answers with status {}", status.status);
+            let seconds = status.retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
+            let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
+            Trouble { retry_after_ms, ..Trouble::passing(message) }
+        }
+        Some(StreamableHttpError::SessionExpired) => {
+            Trouble::passing(format!("the MCP server `{server}` at {place} has ended the session"))
+        }
+        Some(StreamableHttpError::Client(bad)) => match bad {
+            Bad::Wire(error) if error.is_connect() => {
+                let why = chain(error);
+                Trouble::passing(format!("the MCP server `{server}` at {place} can't be reached: {why}"))
+                    .help("check that it runs, and its `url`")
+            }
+            Bad::Wire(error) => strange(error),
+            Bad::Moved { status, to } => {
+                let message = format!("the MCP server `{server}` at {place} is at {to} (status {status})");
+                Trouble::lasting(message).help("write that address as its `url`, if it is the right one")
+            }
+            Bad::Refused { status: 404, .. } => {
+                Trouble::lasting(format!("there is no MCP server at {place} (status 404)"))
+                    .help(format!("check the `url` of `{server}`"))
+            }
+            // What it refuses once it refuses again.
+            Bad::Refused { .. } => {
+                Trouble::lasting(format!("the MCP server `{server}` at {place} refuses: {bad}"))
+            }
+            Bad::NoMessage(_) => strange(bad),
+        },
+        Some(other) => strange(other),
+        None => strange(error),
     }
-    strange(server, &place, error)
-}
-
-fn strange(server: &str, place: &str, error: &(dyn Error + 'static)) -> Trouble {
-    let why = line(&chain(error));
-    Trouble::passing(format!("the MCP server `{server}` at {place} does not answer as it should: {why}"))
 }

@@ -2,9 +2,10 @@
 
 use super::config::McpServer;
 use super::definition::Definition;
+use super::message::{Reader, Unheard};
 use super::trouble::{Trouble, line};
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
-use rmcp::service::{Peer, RoleClient, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,13 +27,20 @@ pub(super) struct Listing {
 pub(super) enum NoListing {
     /// The question could not be asked, or was refused.
     Service(ServiceError),
+    /// The answer can't be taken.
+    Unheard(Unheard),
     /// The answers are wrong.
     Wrong(Trouble),
 }
 
 impl Listing {
-    /// Asks a server for all of its tools.
-    pub(super) async fn of(config: &McpServer, peer: &Peer<RoleClient>) -> Result<Self, NoListing> {
+    /// Asks a server for all of its tools; `before` is what it answered last.
+    pub(super) async fn of(
+        config: &McpServer,
+        peer: &Peer<RoleClient>,
+        reader: &Reader,
+        before: &Self,
+    ) -> Result<Self, NoListing> {
         let mut listing = Self::default();
         let server = &config.name;
         let mut cursor: Option<String> = None;
@@ -40,9 +48,8 @@ impl Listing {
         for _ in 0..PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            // Asked directly: what is compared with a pinned definition must not come from a cache.
-            let page = peer.send_request(request).await.map_err(NoListing::Service)?;
-            cursor = listing.add(page, config).ok_or_else(|| {
+            let page = ask(peer, request, reader).await?;
+            cursor = listing.add(page, config, before).ok_or_else(|| {
                 let message = format!("the MCP server `{server}` answers `tools/list` with no list of tools");
                 NoListing::Wrong(Trouble::lasting(message))
             })?;
@@ -61,10 +68,10 @@ impl Listing {
     }
 
     /// Adds a page and returns where the next one begins; `None` if this is no page. (The inner `None`: it is the last.)
-    fn add(&mut self, page: ServerResult, config: &McpServer) -> Option<Option<String>> {
+    fn add(&mut self, page: ServerResult, config: &McpServer, before: &Self) -> Option<Option<String>> {
         match page {
             ServerResult::ListToolsResult(page) => {
-                page.tools.iter().for_each(|tool| self.tool(tool, config));
+                page.tools.iter().for_each(|tool| self.tool(tool, config, before));
                 Some(page.next_cursor)
             }
             // One tool that is wrong makes the whole page none to the client: each is looked at by itself.
@@ -72,7 +79,7 @@ impl Listing {
                 for tool in page.0.get("tools")?.as_array()? {
                     let tool = clean(tool.clone(), config);
                     match serde_json::from_value::<Tool>(tool.clone()) {
-                        Ok(tool) => self.tool(&tool, config),
+                        Ok(tool) => self.tool(&tool, config, before),
                         Err(error) => {
                             let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
                             self.wrong.entry(name.into()).or_insert_with(|| {
@@ -87,22 +94,37 @@ impl Listing {
         }
     }
 
-    fn tool(&mut self, tool: &Tool, config: &McpServer) {
+    fn tool(&mut self, tool: &Tool, config: &McpServer, before: &Self) {
         let cleaned = cleaned(tool, config);
         let tool = cleaned.as_ref().unwrap_or(tool);
         let name: Arc<str> = tool.name.as_ref().into();
-        match Definition::read(tool) {
+        match Definition::read(tool, before.tools.get(&name)) {
             // Of two tools with one name nobody can say which one is meant.
             Ok(_) | Err(_) if self.tools.remove(&name).is_some() || self.wrong.contains_key(&name) => {
                 self.wrong.insert(name, "the server has two tools of that name".to_owned());
             }
             Ok(definition) => {
-                self.tools.insert(name, Arc::new(definition));
+                self.tools.insert(name, definition);
             }
             Err(why) => {
                 self.wrong.insert(name, line(&why));
             }
         }
+    }
+}
+
+/// Asked directly: what is compared with a pinned definition must not come from a cache.
+async fn ask(
+    peer: &Peer<RoleClient>,
+    request: ClientRequest,
+    reader: &Reader,
+) -> Result<ServerResult, NoListing> {
+    let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+    let handle = handle.map_err(NoListing::Service)?;
+    let id = handle.id.clone();
+    match (handle.await_response().await, reader.fetch(&id)) {
+        (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(NoListing::Unheard),
+        (answer, _) => answer.map_err(NoListing::Service),
     }
 }
 

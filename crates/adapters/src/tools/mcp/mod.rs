@@ -5,14 +5,17 @@
 //! started again a few times if it dies; `Connection` is one life of it. Nothing that a server says is believed
 //! further than it is checked: sizes, times, schemas and definitions (`Definition`) have limits and hashes.
 
+mod client;
 mod config;
 mod connection;
 mod content;
 mod definition;
 mod flights;
 mod handler;
+mod handshake;
 mod http;
 mod listing;
+mod message;
 mod pipe;
 mod process;
 mod server;

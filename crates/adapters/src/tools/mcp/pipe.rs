@@ -1,8 +1,9 @@
 //! The protocol over a program's stdin and stdout: one JSON message a line, with limits on what the program writes.
 
+use super::message::{Message, Reader};
 use super::trouble::line;
 use rmcp::model::{JsonRpcMessage, RequestId};
-use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{RoleClient, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,8 +45,6 @@ pub(super) fn tell(ended: &Ended, why: Why) {
     });
 }
 
-type Message = RxJsonRpcMessage<RoleClient>;
-
 /// One end of the conversation. Clones share it, so that a second handshake can follow a failed first one.
 #[derive(Clone)]
 pub(super) struct Pipe {
@@ -83,13 +82,13 @@ impl Pipe {
     pub(super) fn new(
         input: Input,
         output: impl AsyncRead + Send + Unpin + 'static,
-        longest: usize,
+        (reader, longest): (Reader, usize),
         noise: Noise,
         ended: Ended,
     ) -> Self {
         let (sender, messages) = mpsc::channel(WAITING);
         tokio::spawn(async move {
-            tell(&ended, read(output, sender, longest, noise).await);
+            tell(&ended, read(output, sender, (reader, longest), noise).await);
         });
         Self { input, messages: Arc::new(tokio::sync::Mutex::new(messages)), late: Arc::default() }
     }
@@ -158,30 +157,33 @@ impl Transport<RoleClient> for Pipe {
 async fn read(
     output: impl AsyncRead + Unpin,
     sender: mpsc::Sender<Message>,
-    longest: usize,
+    (reader, longest): (Reader, usize),
     noise: Noise,
 ) -> Why {
-    let mut reader = BufReader::with_capacity(64 << 10, output);
+    let mut lines_in = BufReader::with_capacity(64 << 10, output);
     let mut line = Vec::new();
     let (mut bytes, mut lines) = (0, 0);
     loop {
         line.clear();
-        match next_line(&mut reader, &mut line, longest).await {
+        match next_line(&mut lines_in, &mut line, longest).await {
             Line::Whole => {}
             Line::End => return Why::Closed,
-            Line::TooLong => return Why::Broken(format!("it wrote a message of more than {longest} bytes")),
+            Line::TooLong => {
+                let limit = "`tool_output_bytes` in [limits] decides";
+                return Why::Broken(format!("it wrote a message of more than {longest} bytes ({limit})"));
+            }
         }
         let text = line.trim_ascii();
         if text.is_empty() {
             continue;
         }
-        match serde_json::from_slice::<Message>(text) {
-            Ok(message) => {
+        match reader.read(text) {
+            Some(message) => {
                 if sender.send(message).await.is_err() {
                     return Why::Closed;
                 }
             }
-            Err(_) => {
+            None => {
                 bytes += text.len();
                 lines += 1;
                 noise.add(text);

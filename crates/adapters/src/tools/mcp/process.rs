@@ -1,6 +1,7 @@
 //! A server's process: in a clean environment and a group of its own, which ends as a whole (E-13).
 
 use super::config::Hidden;
+use super::message::Reader;
 use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
 use super::trouble::{Trouble, line};
 use super::warden::Warden;
@@ -62,6 +63,8 @@ pub(super) struct Start<'a> {
     pub(super) dir: &'a Path,
     /// The longest message, in bytes.
     pub(super) longest: usize,
+    /// Reads the messages.
+    pub(super) reader: &'a Reader,
     /// Who ends it if we can't.
     pub(super) warden: &'a Arc<Warden>,
 }
@@ -86,7 +89,7 @@ impl Process {
         let pipe = Pipe::new(
             Arc::clone(&input),
             output.ok_or_else(lacking)?,
-            start.longest,
+            (start.reader.clone(), start.longest),
             noise.clone(),
             Ended::clone(&ended),
         );

@@ -1,9 +1,11 @@
 //! A configured server: started when it is first needed, and again a few times when it dies.
 
 use super::config::McpServer;
-use super::connection::{Connection, Generation};
+use super::connection::{Connection, Unanswered};
 use super::content::output;
 use super::definition::Pinned;
+use super::handshake::Generation;
+use super::http;
 use super::listing::Listing;
 use super::trouble::{Trouble, seconds};
 use super::warden::Warden;
@@ -13,8 +15,8 @@ use crate::tools::failures::{TIMEOUT_SETTING, failure, input_error, over_limit, 
 use crate::tools::limits::ToolLimits;
 use rmcp::model::{ErrorCode, ServerResult};
 use rmcp::service::ServiceError;
-use selvedge_engine::{Failure, FaultKind, ToolRequest};
-use selvedge_runtime::ports::Watch;
+use selvedge_engine::{Effects, Failure, FaultKind, ToolRequest};
+use selvedge_runtime::ports::{Delta, Watch};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -91,14 +93,15 @@ impl Server {
 
     /// The tools that it has, started if need be.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, Trouble> {
-        Ok(self.ready().await?.listing())
+        Ok(self.ready(None).await?.listing())
     }
 
     /// What it is.
     pub(super) async fn report(&self) -> Result<Report, Trouble> {
-        let connection = self.ready().await?;
+        let connection = self.ready(None).await?;
         let listing = connection.listing();
         let (protocol, called) = connection.introduced();
+        let called = called.map(|called| self.config.clean(&called));
         let wrong = listing.wrong.iter().map(|(name, why)| (name.to_string(), why.clone())).collect();
         Ok(Report { tools: listing.tools.len(), wrong, protocol, called })
     }
@@ -113,32 +116,29 @@ impl Server {
         let name = &request.tool.name;
         let limit = self.limits.timeout(request.timeout_s, pinned.timeout_s);
         let sent = AtomicBool::new(false);
+        let watch = watch.map(|watch| self.clean(watch));
         let done = timeout(limit, async {
-            let connection = self.ready().await.map_err(|trouble| trouble.fault().unsent())?;
-            let listing = connection.listing();
-            let definition = listing.tools.get(&pinned.tool).filter(|definition| definition.is(pinned));
-            let definition = definition.ok_or_else(|| self.changed(name, pinned, &listing))?;
-            sent.store(true, Ordering::Relaxed);
-            let nothing = Map::new();
-            let args = request.args.as_object().unwrap_or(&nothing);
-            let result = match connection.call(&pinned.tool, args, watch).await {
-                Ok(ServerResult::InputRequiredResult(_)) => {
-                    let message =
-                        format!("`{name}` asks a person for more input in the middle, which is not offered");
-                    return Err(tool_failure("tool_execution_error", message));
+            match self.ask(pinned, request, &sent, watch.clone()).await {
+                // Nobody looked at what was asked in a session that is no more.
+                Err(Ended::Session) => {
+                    sent.store(false, Ordering::Relaxed);
+                    self.ask(pinned, request, &sent, watch).await
                 }
-                Ok(result) => result,
-                Err(ServiceError::McpError(error)) => return Err(refused(name, error)),
-                Err(error) => {
-                    let doing = format!("worked on `{}`", pinned.tool);
-                    let mut trouble = connection.trouble(&self.config, error, &doing).await;
-                    trouble.message = self.config.clean(&trouble.message);
-                    return Err(trouble.fault());
-                }
-            };
-            self.falls.store(0, Ordering::Relaxed);
-            output(name, definition, result)
+                asked => asked,
+            }
         });
+        let done = async {
+            done.await.map(|done| {
+                done.map_err(|ended| match ended {
+                    Ended::Session => {
+                        let message =
+                            format!("the MCP server `{}` ends its sessions at once", self.config.name);
+                        Trouble::passing(message).fault().unsent()
+                    }
+                    Ended::Failed(failure) => failure,
+                })
+            })
+        };
         let value = done.await.unwrap_or_else(|_| {
             let unsent = !sent.load(Ordering::Relaxed);
             let limit = seconds(limit);
@@ -151,6 +151,69 @@ impl Server {
             return Err(over_limit(name, &self.limits));
         }
         Ok(value)
+    }
+
+    /// Asks once.
+    async fn ask(
+        &self,
+        pinned: &Pinned,
+        request: &ToolRequest,
+        sent: &AtomicBool,
+        watch: Option<Watch>,
+    ) -> Result<Value, Ended> {
+        let name = &request.tool.name;
+        let effects = Some(pinned.effects);
+        let connection = self.ready(effects).await.map_err(|trouble| trouble.fault().unsent())?;
+        let listing = connection.listing();
+        let definition = listing.tools.get(&pinned.tool).filter(|definition| definition.is(pinned));
+        let definition = definition.ok_or_else(|| self.changed(name, pinned, &listing))?;
+        sent.store(true, Ordering::Relaxed);
+        let nothing = Map::new();
+        let args = request.args.as_object().unwrap_or(&nothing);
+        let result = match connection.call(&pinned.tool, args, watch).await {
+            Ok(ServerResult::InputRequiredResult(_)) => {
+                let message =
+                    format!("`{name}` asks a person for more input in the middle, which is not offered");
+                return Err(tool_failure("tool_execution_error", message).into());
+            }
+            Ok(result) => result,
+            Err(Unanswered::Unheard(unheard)) => return Err(unheard.failure(name, &self.limits).into()),
+            Err(Unanswered::Service(ServiceError::McpError(error))) => {
+                return Err(refused(name, error).into());
+            }
+            Err(Unanswered::Service(error)) if http::is_expired(&error) => {
+                self.drop_connection(&connection).await;
+                return Err(Ended::Session);
+            }
+            Err(Unanswered::Service(error)) => {
+                let (doing, unsent) = (format!("worked on `{}`", pinned.tool), http::is_unsent(&error));
+                let mut trouble = connection.trouble(&self.config, error, &doing).await;
+                trouble.message = self.config.clean(&trouble.message);
+                return Err(Failure { unsent, ..trouble.fault() }.into());
+            }
+        };
+        self.falls.store(0, Ordering::Relaxed);
+        Ok(output(name, definition, result, &self.limits)?)
+    }
+
+    /// Takes a connection out of use, if it still is.
+    async fn drop_connection(&self, ended: &Arc<Connection>) {
+        let mut state = self.state.lock().await;
+        if state.connection.as_ref().is_some_and(|connection| Arc::ptr_eq(connection, ended)) {
+            state.connection = None;
+        }
+    }
+
+    /// A watcher who sees no key that the server was given (C-06).
+    fn clean(&self, watch: Watch) -> Watch {
+        if self.config.secrets.is_empty() {
+            return watch;
+        }
+        let config = self.config.clone();
+        Arc::new(move |delta| match delta {
+            Delta::Progress(line) => watch(Delta::Progress(config.clean(&line))),
+            other => watch(other),
+        })
     }
 
     /// Ends it, if it runs.
@@ -175,12 +238,12 @@ impl Server {
         failure(FaultKind::DefinitionChanged, "tool_execution_error", message, Map::new()).unsent()
     }
 
-    /// The server, running and with its tools as they are now.
-    async fn ready(&self) -> Result<Arc<Connection>, Trouble> {
+    /// The server, running and with its tools as a call with these effects must know them.
+    async fn ready(&self, call: Option<Effects>) -> Result<Arc<Connection>, Trouble> {
         let mut state = self.state.lock().await;
         if let Some(connection) = state.connection.clone() {
             let checked = match connection.is_alive() {
-                true => connection.check(&self.config).await,
+                true => connection.check(&self.config, call).await,
                 false => Err(Trouble::passing("it had ended")),
             };
             match checked {
@@ -203,7 +266,8 @@ impl Server {
         let longest = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
         // Escapes may double what a message holds.
         let longest = longest.saturating_mul(2).saturating_add(1 << 20);
-        let starting = Connection::start(&self.config, (&self.http, &self.warden), longest, &mut generation);
+        let limits = (longest, self.limits.json_nesting);
+        let starting = Connection::start(&self.config, (&self.http, &self.warden), limits, &mut generation);
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {
@@ -233,6 +297,19 @@ impl Server {
             () = sleep(SLOW) => (self.progress)(&format!("waiting for the MCP server `{}`", self.config.name)),
         }
         work.await
+    }
+}
+
+/// Why a call has no output.
+enum Ended {
+    /// The session is over, and nothing was called.
+    Session,
+    Failed(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }
 

@@ -38,7 +38,11 @@ impl Wanted {
 
 /// The servers of a run.
 #[derive(Default)]
-pub(crate) struct Servers(BTreeMap<Arc<str>, Arc<Server>>);
+pub(crate) struct Servers {
+    on: BTreeMap<Arc<str>, Arc<Server>>,
+    /// Those that are switched off, and where.
+    off: BTreeMap<Arc<str>, String>,
+}
 
 /// A tool that was found.
 pub(crate) struct Found {
@@ -68,25 +72,46 @@ impl Servers {
         progress: &Progress,
     ) -> Self {
         let warden = Arc::new(Warden::new(launcher));
-        let server = |config: McpServer| {
-            (Arc::clone(&config.name), Arc::new(Server::new(config, limits, (http, &warden), progress)))
-        };
-        Self(servers.into_iter().map(server).collect())
+        let mut all = Self::default();
+        for config in servers {
+            let name = Arc::clone(&config.name);
+            match config.off().map(str::to_owned) {
+                Some(place) => drop(all.off.insert(name, place)),
+                None => {
+                    let server = Server::new(config, limits, (http, &warden), progress);
+                    all.on.insert(name, Arc::new(server));
+                }
+            }
+        }
+        all
+    }
+
+    /// Why a full name means no tool, if it is of a server that is switched off.
+    pub(crate) fn off(&self, name: &str) -> Option<ToolError> {
+        let (server, place) = self.off.iter().find(|(server, _)| tool_of(name, server).is_some())?;
+        let Trouble { message, help, .. } = Trouble::off(server, place);
+        let message = format!("`{name}` can't be called: {message}");
+        Some(ToolError::document("A-22", message).help(help))
+    }
+
+    /// Whether none is configured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.on.is_empty() && self.off.is_empty()
     }
 
     /// The servers to which a full name, `SERVER__TOOL`, may belong; a server's own name may have `__` in it.
     pub(crate) fn of_full_name<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Arc<str>> {
-        self.0.keys().filter(|server| tool_of(name, server).is_some())
+        self.on.keys().filter(|server| tool_of(name, server).is_some())
     }
 
     /// The names of all servers.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.keys()
+        self.on.keys()
     }
 
     /// Starts these servers side by side, and asks them for their tools.
     pub(crate) async fn ask(&self, names: &BTreeSet<Arc<str>>) -> Answers {
-        let servers: Vec<_> = names.iter().filter_map(|name| self.0.get(name).cloned()).collect();
+        let servers: Vec<_> = names.iter().filter_map(|name| self.on.get(name).cloned()).collect();
         let work = servers.into_iter().map(|server| async move {
             let listing = server.listing().await;
             (server, listing)
@@ -116,9 +141,14 @@ impl Servers {
     /// # Errors
     /// Those of [`Server::call`]; `unknown_tool` where its server is not configured.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Value, Failure> {
-        match self.0.get(&call.pinned.server) {
-            Some(server) => server.call(call).await,
-            None => Err(Failure::permanent(
+        let name = &call.pinned.server;
+        match (self.on.get(name), self.off.get(name)) {
+            (Some(server), _) => server.call(call).await,
+            (None, Some(place)) => {
+                let message = Trouble::off(name, place).message;
+                Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
+            }
+            (None, None) => Err(Failure::permanent(
                 FaultKind::UnknownTool,
                 format!(
                     "the tool `{}` is of the MCP server `{}`, which is not configured any more",
@@ -131,7 +161,7 @@ impl Servers {
 
     /// Ends all that run, without waiting long for any.
     pub(crate) async fn close(&self) {
-        join_all(self.0.values().map(|server| server.close())).await;
+        join_all(self.on.values().map(|server| server.close())).await;
     }
 }
 
@@ -147,7 +177,7 @@ pub(crate) fn tool_of<'n>(name: &'n str, server: &str) -> Option<&'n str> {
     name.strip_prefix(server)?.strip_prefix("__").filter(|tool| !tool.is_empty())
 }
 
-/// Starts all of these servers, asks what they are and ends them again: for people who look at what is configured.
+/// Starts all of these servers but those that are switched off, asks what they are and ends them again: for people who look at what is configured.
 pub async fn survey(
     servers: Vec<McpServer>,
     limits: &ToolLimits,
@@ -156,7 +186,7 @@ pub async fn survey(
     let quiet: Progress = Arc::new(|_| {});
     let http = Http::new();
     let warden = Arc::new(Warden::new(isolation.launcher()));
-    let look = servers.into_iter().map(|config| {
+    let look = servers.into_iter().filter(|config| config.off().is_none()).map(|config| {
         let server = Server::new(config, limits, (&http, &warden), &quiet);
         async move {
             let report = server.report().await.map_err(Trouble::error);

@@ -25,6 +25,13 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
+    /// The server is switched off by the configuration; `place` says where.
+    pub(crate) fn off(server: &str, place: &str) -> Self {
+        let place = if place.is_empty() { "in the configuration" } else { place };
+        Self::lasting(format!("the MCP server `{server}` is disabled ({place})"))
+            .help("take `disabled` out there, or name another tool")
+    }
+
     /// Trying again may help.
     pub(super) fn passing(message: impl Into<String>) -> Self {
         Self { transient: true, ..Self::lasting(message) }

@@ -1,7 +1,7 @@
 //! Feeding a process, reading it and ending it in time (E-12, E-13).
 
 use super::collect::{Collected, Keep, Lines, collect};
-use super::{DRAIN, End, Finished};
+use super::{DRAIN, End, Finished, Room};
 use selvedge_runtime::ports::Watch;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -33,6 +33,7 @@ pub(crate) struct Talk {
 pub(crate) async fn attend<W, R, E>(
     talk: Talk,
     pipes: Pipes<W, R, E>,
+    room: Option<Room>,
     ending: impl Future<Output = End>,
     kill: impl Fn(),
 ) -> Finished
@@ -72,6 +73,7 @@ where
                 () = errors.overflowed() => End::TooMuchOutput,
                 end = ending => end,
                 () = closed => End::Dismissed,
+                () = Room::exceeded(room) => End::TooMuchScratch,
             }
         });
         loop {

@@ -1,28 +1,104 @@
 //! What a tool of root's has made where it may write belongs to the user number of its call; once the call is over, it is
 //! given to who runs Selvedge.
 
+use super::Victim;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, openat, statat};
 use rustix::process::{getegid, geteuid};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How many entries of folders are looked at after one call: the rest keeps the owner that it has.
 const MOST: usize = 200_000;
 /// How deep: a deeper one was not made by anybody who wants to keep it.
 const DEEPEST: usize = 200;
 
-/// Gives what `user` owns below `paths` to who runs this process.
-pub(crate) async fn give_back(paths: &[PathBuf], user: Option<u32>) {
-    let Some(user) = user.filter(|_| !paths.is_empty()) else { return };
-    let paths = paths.to_vec();
-    let work = move || {
-        let mut left = MOST;
-        for path in paths.iter().filter_map(|path| path.canonicalize().ok()) {
-            below(CWD, &path, user, DEEPEST, &mut left);
+/// How long the processes of a call that was dropped may take to end.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// What tells that all processes of a call are gone.
+pub(crate) enum Until {
+    /// The socket on which a warm interpreter tells how a call has ended. Its end asks for that of the call.
+    Told(UnixStream),
+    /// A process and all under it.
+    Gone(Victim),
+}
+
+/// What a call has made is to be given back when it is over, also when its future is dropped (E-13): then as soon as all of
+/// its processes are gone, and nobody waits for it.
+pub(crate) struct Owed(Option<Debt>);
+
+struct Debt {
+    paths: Vec<PathBuf>,
+    user: u32,
+    until: Until,
+}
+
+impl Owed {
+    /// What `user` comes to own below `paths`; nothing if that is who runs this process.
+    pub(crate) fn new(paths: &[PathBuf], user: Option<u32>, until: impl FnOnce() -> Option<Until>) -> Self {
+        let user = user.filter(|_| !paths.is_empty());
+        Self(user.and_then(|user| Some(Debt { paths: paths.to_vec(), user, until: until()? })))
+    }
+
+    /// Gives it back, now that the call is over.
+    pub(crate) async fn settle(mut self) {
+        let Some(debt) = self.0.take() else { return };
+        // What cannot be given back stays as it is; the call is over all the same.
+        let _ = tokio::task::spawn_blocking(move || debt.give_back()).await;
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let Some(debt) = self.0.take() else { return };
+        let ends = debt.until.ask();
+        let work = move || {
+            wait(&ends);
+            debt.give_back();
+        };
+        // Without a runtime, this process ends: it is not to wait for a tool.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            drop(runtime.spawn_blocking(work));
         }
-    };
-    // What cannot be given back stays as it is; the call is over all the same.
-    let _ = tokio::task::spawn_blocking(work).await;
+    }
+}
+
+impl Until {
+    /// Asks for the end of the call; the descriptors can be read when it has come.
+    fn ask(&self) -> Vec<OwnedFd> {
+        match self {
+            Self::Told(socket) => {
+                // An error means that it has ended already.
+                let _ = socket.shutdown(std::net::Shutdown::Write);
+                socket.try_clone().map(OwnedFd::from).into_iter().collect()
+            }
+            Self::Gone(victim) => {
+                let ends = victim.ends();
+                victim.kill();
+                ends
+            }
+        }
+    }
+}
+
+fn wait(ends: &[OwnedFd]) {
+    let most = Timespec { tv_sec: ENDING.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: 0 };
+    for end in ends {
+        // What can't be waited for is as good as gone.
+        let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&most));
+    }
+}
+
+impl Debt {
+    fn give_back(&self) {
+        let mut left = MOST;
+        for path in self.paths.iter().filter_map(|path| path.canonicalize().ok()) {
+            below(CWD, &path, self.user, DEEPEST, &mut left);
+        }
+    }
 }
 
 /// One entry and all below it, by descriptors: a link or another file that takes its name meanwhile changes nothing.

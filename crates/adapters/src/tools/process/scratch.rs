@@ -1,7 +1,14 @@
 //! Folders that belong to one call.
 
+#[cfg(target_os = "linux")]
+mod remove;
+
 use super::Policy;
+#[cfg(target_os = "linux")]
+use remove::remove;
 use rustix::fs::{CWD, Mode, OFlags};
+#[cfg(not(target_os = "linux"))]
+use std::fs::remove_dir_all as remove;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -51,6 +58,14 @@ impl Own {
     }
 }
 
+impl Drop for Own {
+    fn drop(&mut self) {
+        // What can't be removed stays, and is tried again by the next process.
+        let _ = remove(self.dir.path());
+        self.dir.disable_cleanup(true);
+    }
+}
+
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
 }
@@ -95,7 +110,7 @@ fn remove_left(root: &Path) {
         // Of another user, of a living process, or gone by now.
         let Ok(_lock) = locked(&entry.path()) else { continue };
         // What can't be removed stays, as if nobody had looked.
-        let _ = std::fs::remove_dir_all(entry.path());
+        let _ = remove(&entry.path());
     }
 }
 

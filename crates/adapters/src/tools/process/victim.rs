@@ -1,7 +1,11 @@
 //! Ending a process with everything under it, and starting one that ends with this process.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open};
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use tokio::process::{Child, Command};
@@ -30,6 +34,14 @@ impl Victim {
         if inner.is_empty() {
             self.kill_group();
         }
+    }
+
+    /// What can be read when all of it is gone: the first process of a sandbox ends after every other one in there.
+    #[cfg(target_os = "linux")]
+    pub(super) fn ends(self) -> Vec<OwnedFd> {
+        let inner = if self.sandbox { self.children() } else { Vec::new() };
+        let all = if inner.is_empty() { self.leader.into_iter().collect() } else { inner };
+        all.into_iter().filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
     }
 
     /// Kills the process group.

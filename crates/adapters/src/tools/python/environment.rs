@@ -9,7 +9,7 @@ mod kept;
 
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
-use crate::tools::process::{End, Finished};
+use crate::tools::process::{End, Environment, Finished, Launch, Policy, run};
 use crate::tools::python::interpreter::{self, Interpreter};
 use crate::tools::python::uv::{self, PATIENCE, helper, lock};
 use crate::tools::store::{sha256, write_whole};
@@ -25,6 +25,8 @@ use tokio::sync::OnceCell;
 
 /// Changes when environments have to be built anew for reasons of ours.
 const FORMAT: u32 = 1;
+/// The memory that compiling a file of a package may take.
+const COMPILING_BYTES: u64 = 2 << 30;
 /// How long the search for versions that fit together may take: of a few packages it takes seconds.
 const RESOLVING: Duration = Duration::from_secs(180);
 
@@ -105,6 +107,15 @@ impl Environments {
         }
         set.failed = made.as_ref().err().cloned();
         made.map(|()| python)
+    }
+
+    /// Whether the environment of a set of dependencies is there, so that nobody has to wait for it.
+    ///
+    /// # Errors
+    /// No usable Python on this machine.
+    pub async fn has(&self, dependencies: &Dependencies) -> Result<bool, ToolError> {
+        let interpreter = self.interpreter().await?;
+        Ok(self.place(dependencies, interpreter).join("bin").join("python").exists())
     }
 
     /// Builds an environment, unless another process has done so meanwhile.
@@ -205,35 +216,51 @@ impl Environments {
         let envs = self.folder.join("envs");
         let broken = |e: std::io::Error| ToolError::environment("A-20", format!("{}: {e}", envs.display()));
         let fresh = tempfile::Builder::new().prefix(".new-").tempdir_in(&envs).map_err(broken)?;
-        let target = fresh.path().join("env");
+        // What uv has in its own cache needs no network; it takes moments to find out.
+        let mut target = fresh.path().join("offline");
+        let mut filled = self.fill(uv, interpreter, lockfile, &target, &["--offline"]).await?;
+        if filled.end != End::Exited(0) {
+            target = fresh.path().join("env");
+            filled = self.fill(uv, interpreter, lockfile, &target, &[]).await?;
+        }
+        installed(&filled)?;
+        compile(interpreter, &target).await;
+        // One whose interpreter has gone lies in the way.
+        let _ = std::fs::remove_dir_all(place);
+        std::fs::rename(&target, place).map_err(broken)
+    }
+
+    /// One attempt to make an environment, always anew: uv starts the interpreter of what is there, and a package that an
+    /// earlier attempt has left may have made that its own.
+    async fn fill(
+        &self,
+        uv: &Path,
+        interpreter: &Interpreter,
+        lockfile: &Path,
+        target: &Path,
+        more: &[&str],
+    ) -> Result<Finished, ToolError> {
         let mut args: Vec<OsString> =
             ["venv", "--relocatable", "--no-project", "--quiet", "--python"].map(Into::into).into();
-        args.extend([interpreter.path.clone().into(), target.clone().into()]);
-        let made = self.uv(uv, args, Vec::new(), PATIENCE).await?;
-        installed(&made)?;
+        args.extend([interpreter.path.clone().into(), target.into()]);
+        installed(&self.uv(uv, args, Vec::new(), PATIENCE).await?)?;
+        // Compiled by the environment's own interpreter, files `.pth` of packages would run, outside of any sandbox and
+        // with the user's variables: `compile` does it.
         let mut args: Vec<OsString> = [
             "pip",
             "sync",
             "--require-hashes",
             "--only-binary",
             ":all:",
-            "--compile-bytecode",
+            "--no-compile-bytecode",
             "--quiet",
             "--python",
         ]
         .map(Into::into)
         .into();
         args.extend([target.join("bin").join("python").into(), lockfile.into()]);
-        // What uv has in its own cache needs no network; it takes moments to find out.
-        let offline = args.iter().cloned().chain(["--offline".into()]).collect();
-        let mut filled = self.uv(uv, offline, Vec::new(), PATIENCE).await?;
-        if filled.end != End::Exited(0) {
-            filled = self.uv(uv, args, Vec::new(), PATIENCE).await?;
-        }
-        installed(&filled)?;
-        // One whose interpreter has gone lies in the way.
-        let _ = std::fs::remove_dir_all(place);
-        std::fs::rename(&target, place).map_err(broken)
+        args.extend(more.iter().map(Into::into));
+        self.uv(uv, args, Vec::new(), PATIENCE).await
     }
 
     async fn uv(
@@ -289,6 +316,22 @@ fn installed(finished: &Finished) -> Result<(), ToolError> {
     };
     let message = format!("the environment of a tool cannot be made: {why}");
     Err(ToolError::environment("A-20", message))
+}
+
+/// Compiles what was installed: sandboxes can't keep what they compile. The interpreter is the one that the environment was
+/// made from, without any packages: compiling a file runs none of it.
+async fn compile(interpreter: &Interpreter, environment: &Path) {
+    let mut args: Vec<OsString> =
+        ["-I", "-S", "-B", "-X", "utf8", "-m", "compileall", "-qq", "-j0"].map(Into::into).into();
+    args.push(environment.join("lib").into());
+    let launch = Launch {
+        timeout: PATIENCE,
+        bound: true,
+        policy: Policy { memory_bytes: Some(COMPILING_BYTES), ..Policy::default() },
+        ..Launch::own(interpreter.path.clone(), args, Environment::Clean(Vec::new()), environment.to_owned())
+    };
+    // What does not compile is compiled again by whoever imports it, who then is told why it can't be.
+    let _ = run(launch).await;
 }
 
 #[cfg(test)]

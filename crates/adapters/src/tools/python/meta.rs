@@ -9,7 +9,7 @@ use crate::tools::python::environment::Dependencies;
 use crate::tools::python::interpreter::Interpreter;
 use futures_util::future::join_all;
 use script::Script;
-use selvedge_engine::{Effects, Warning};
+use selvedge_engine::{Effects, Outputs, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ pub struct Metadata {
     /// Declared effects; undeclared is decided by E-22.
     pub effects: Option<Effects>,
     /// Fields of its output object that go to the metadata (D-05).
-    pub output_params: Option<Vec<Arc<str>>>,
+    pub output_params: Option<Outputs>,
     /// Whether it uses the network.
     pub network: bool,
     /// What it reads besides what is allowed anyway.
@@ -319,14 +319,14 @@ fn strings(meta: &Map<String, Value>, key: &'static str) -> Result<Option<Vec<St
     }
 }
 
-/// D-24: a list of names, or an object whose keys are the names.
-fn output_params(meta: &Map<String, Value>) -> Result<Option<Vec<Arc<str>>>, Wrong> {
+/// D-24: a list of names, or an object whose keys are the names and whose values may say of what type they are.
+fn output_params(meta: &Map<String, Value>) -> Result<Option<Outputs>, Wrong> {
     if let Some(Value::Object(fields)) = meta.get("output_params") {
-        return Ok(Some(fields.keys().map(|name| Arc::from(name.as_str())).collect()));
+        return Ok(Some(Outputs::of_fields(fields)));
     }
     let wrong = |(key, message): Wrong| (key, format!("{message}, nor an object with the names as keys"));
     let names = strings(meta, "output_params").map_err(wrong)?;
-    Ok(names.map(|all| all.into_iter().map(Arc::from).collect()))
+    Ok(names.map(Outputs::from_iter))
 }
 
 fn effects(meta: &Map<String, Value>) -> Result<Option<Effects>, Wrong> {

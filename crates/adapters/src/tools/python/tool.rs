@@ -180,6 +180,13 @@ impl PythonTool {
         tools.pop()
     }
 
+    /// A version as far as the index tells, whether or not its text is there.
+    pub(crate) fn indexed(workshop: &Workshop, version: &str) -> Option<Self> {
+        let meta = workshop.index.get(version).filter(|_| is_hash(version))?;
+        let copy = workshop.cache.join(format!("{version}.py"));
+        Some(Self::new(&meta, version.to_owned(), copy, workshop))
+    }
+
     /// The same as a tool of the library, which may give it another name.
     pub(crate) fn shelved(mut self, name: &Arc<str>) -> Self {
         (self.bound, self.source) = (Arc::clone(name), LIBRARY.into());
@@ -228,9 +235,7 @@ impl PythonTool {
         }
         let runtime = workshop.environments.runtime(&python).await.map_err(at)?;
         let copy = self.copy();
-        let source = tokio::fs::read(&copy)
-            .await
-            .map_err(|e| at(ToolError::environment("A-23", format!("{}: {e}", copy.display()))))?;
+        let source = self.pinned(workshop).await.map_err(|lost| at(ToolError::environment("A-23", lost)))?;
         let mut job = self.job(workshop, &copy, &source, &python, "schema");
         job.policy.runtime = runtime;
         job.timeout = SCHEMA_TIME;
@@ -246,6 +251,19 @@ impl PythonTool {
         // Another task may have been first, with the same schema.
         let _ = self.schema.set(schema);
         Ok(())
+    }
+
+    /// Asks for its schema, if it is not kept and its environment is there: else its first call builds that.
+    pub(crate) async fn prepare_lightly(&self, workshop: &Workshop) -> Result<(), ToolError> {
+        let at = |error: ToolError| if error.file.is_none() { error.at(&self.source, None) } else { error };
+        if self.schema().is_some() {
+            return Ok(());
+        }
+        let dependencies = self.meta.dependencies().map_err(at)?;
+        match workshop.environments.has(&dependencies).await.map_err(at)? {
+            true => self.prepare(workshop).await,
+            false => Ok(()),
+        }
     }
 
     /// Runs it once.
@@ -275,7 +293,18 @@ impl PythonTool {
             workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
         let runtime = workshop.environments.runtime(&python).await.map_err(unbuilt)?;
         let copy = self.copy();
-        // What runs is what was pinned, to the last byte.
+        let lost = |lost: String| Failure::permanent(FaultKind::DefinitionChanged, lost);
+        let source = self.pinned(workshop).await.map_err(lost)?;
+        let mut job = self.job(workshop, &copy, &source, &python, &request.effect.0);
+        job.policy.runtime = runtime;
+        job.watch = watch;
+        job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
+        work(job, Ask::Call(&request.args)).await
+    }
+
+    /// What was pinned, to the last byte, from the cache or from where it is kept; else what is wrong.
+    async fn pinned(&self, workshop: &Workshop) -> Result<Vec<u8>, String> {
+        let copy = self.copy();
         let mut source = tokio::fs::read(&copy).await.unwrap_or_default();
         if sha256(&source) != *self.version
             && (self.text.is_some() && self.pin().await.is_ok()
@@ -283,18 +312,11 @@ impl PythonTool {
         {
             source = tokio::fs::read(&copy).await.unwrap_or_default();
         }
-        if sha256(&source) != *self.version {
-            let message = format!(
-                "version {} of `{}` is not in the cache any more, or was changed there",
-                self.version, self.meta.name
-            );
-            return Err(Failure::permanent(FaultKind::DefinitionChanged, message));
-        }
-        let mut job = self.job(workshop, &copy, &source, &python, &request.effect.0);
-        job.policy.runtime = runtime;
-        job.watch = watch;
-        job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
-        work(job, Ask::Call(&request.args)).await
+        let lost = || {
+            let (version, name) = (&self.version, &self.meta.name);
+            format!("version {version} of `{name}` is not in the cache any more, or was changed there")
+        };
+        (sha256(&source) == *self.version).then_some(source).ok_or_else(lost)
     }
 
     fn copy(&self) -> PathBuf {

@@ -52,6 +52,8 @@ pub(super) async fn helper(
         ("UV_PYTHON_DOWNLOADS".into(), Some("never".into())),
         ("UV_NO_PROGRESS".into(), Some("1".into())),
         ("NO_COLOR".into(), Some("1".into())),
+        // By us, without running anything of them (`environment::compile`).
+        ("UV_COMPILE_BYTECODE".into(), None),
     ];
     // These would send packages elsewhere or change what an interpreter imports.
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_TARGET", "UV_SYSTEM_PYTHON"] {

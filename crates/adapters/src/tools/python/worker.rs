@@ -1,6 +1,6 @@
 //! The process that runs a tool file: interpreter, environment, policy, file and input come together here only.
 
-use crate::tools::failures::{crashed, failure, over_limit, tool_failure};
+use crate::tools::failures::{crashed, failure, over_limit, overfull, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
@@ -141,8 +141,8 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
 #[cfg(target_os = "linux")]
 async fn warm(job: &Job<'_>) -> Option<Call> {
     let key = Key::new(job.python, &job.policy);
-    let server =
-        job.warm.server(job.isolation, &key, scratch_root(job.scratch_root.clone(), &job.policy)).await?;
+    let root = scratch_root(job.scratch_root.clone(), &job.policy);
+    let server = job.warm.server(job.isolation, &key, root, job.source).await?;
     Call::new(server, job.isolation).await.ok()
 }
 
@@ -172,6 +172,7 @@ fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {
 fn outcome(job: &Job<'_>, ask: &Ask<'_>, finished: Finished) -> Result<Value, Failure> {
     match finished.end {
         End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
+        End::TooMuchScratch => Err(overfull(job.name, &job.policy)),
         End::TimedOut => Err(crashed(job.name, &finished, job.timeout)),
         // The tool ended its process before it could answer.
         _ if finished.stdout.is_empty() => Err(crashed(job.name, &finished, job.timeout)),

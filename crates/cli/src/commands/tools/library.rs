@@ -1,11 +1,13 @@
 //! The library as it is kept: its journal in the store, folded by the engine (A-17).
 
+use super::names;
 use crate::commands::run::now_ms;
 use crate::failure::{Exit, Failure};
 use crate::look;
 use selvedge_adapters::tools::library::Shelf;
 use selvedge_engine::library::{Event, Library, Refusal, Version};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,16 +19,31 @@ const TRIES: usize = 100;
 /// # Errors
 /// Exit 4 if it can't be read.
 pub(crate) fn read(store: &Store) -> Result<Library, Failure> {
-    let mut library = Library::default();
-    for Entry { n, at_ms, json } in store.library(1)? {
-        let event: Event = selvedge_runtime::recorded(json.as_bytes()).map_err(|error| {
-            let message = format!("event {n} of the tool library can't be read: {error}");
-            Failure::environment("C-03", "library-unreadable", &message)
-                .help("use the selvedge that wrote it or a later one")
-        })?;
-        library.apply(at_ms, &event);
+    Ok(fold(store, |_| true)?.0)
+}
+
+/// The library as far as events tell of it that are wanted, and the number of the journal's last event.
+fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64), Failure> {
+    let (mut library, mut last) = (Library::default(), 0);
+    for entry in store.library(1)? {
+        last = entry.n;
+        if wanted(&entry) {
+            library.apply(entry.at_ms, &event(&entry)?);
+        }
     }
-    Ok(library)
+    Ok((library, last))
+}
+
+/// An event of the library's journal.
+///
+/// # Errors
+/// Exit 4 if it is none that this version knows.
+pub(super) fn event(entry: &Entry) -> Result<Event, Failure> {
+    selvedge_runtime::recorded(entry.json.as_bytes()).map_err(|error| {
+        let message = format!("event {} of the tool library can't be read: {error}", entry.n);
+        Failure::environment("C-03", "library-unreadable", &message)
+            .help("use the selvedge that wrote it or a later one")
+    })
 }
 
 /// A store with its library, for reading; without a database the library is empty.
@@ -55,17 +72,44 @@ pub(crate) struct Decided<T> {
 /// Those of `decide`, and exit 4 if the library can't be written.
 pub(crate) fn change<T>(
     store: &Store,
+    decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
+) -> Result<T, Failure> {
+    changing(store, |_| true, decide)
+}
+
+/// [`change`] where these versions by themselves decide what may be done: the library that is shown has no other.
+///
+/// # Errors
+/// Those of `decide`, and exit 4 if the library can't be written.
+pub(crate) fn change_versions<T>(
+    store: &Store,
+    versions: &BTreeSet<Arc<str>>,
+    decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
+) -> Result<T, Failure> {
+    changing(store, |entry| about(entry).is_some_and(|version| versions.contains(version)), decide)
+}
+
+/// The version that an event is about: told without reading all of it. Inside of a text its name would be escaped.
+fn about(entry: &Entry) -> Option<&str> {
+    const FIELD: &str = "\"version\":\"";
+    let (_, rest) = entry.json.split_once(FIELD)?;
+    Some(rest.split_once('"')?.0)
+}
+
+fn changing<T>(
+    store: &Store,
+    wanted: impl Fn(&Entry) -> bool,
     mut decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
 ) -> Result<T, Failure> {
     for _ in 0..TRIES {
-        let library = read(store)?;
+        let (library, last) = fold(store, &wanted)?;
         let Decided { events, contents, what } = decide(&library)?;
         if events.is_empty() {
             return Ok(what);
         }
         let at_ms = now_ms();
         let mut entries = Vec::with_capacity(events.len());
-        for (n, event) in (library.events() + 1..).zip(&events) {
+        for (n, event) in (last + 1..).zip(&events) {
             let json = serde_json::to_string(event)
                 .map_err(|error| Failure::internal(&format!("the library can't be written: {error}")))?;
             entries.push(Entry { n, at_ms, json });
@@ -177,8 +221,7 @@ impl Shelf for Shelved {
 /// # Errors
 /// Exit 4 if the state folder can't be read.
 pub(crate) fn shelf(state: &Path) -> Result<Option<Arc<dyn Shelf>>, Failure> {
-    let (store, library) = open(state)?;
-    let offered = library.offered(None).into_iter();
-    let offered = offered.map(|(name, version)| (name, Arc::clone(&version.hash))).collect();
-    Ok(store.map(|store| Arc::new(Shelved { store, offered }) as Arc<dyn Shelf>))
+    let Some(store) = look::open(state)? else { return Ok(None) };
+    let offered = names::names(&store, state)?.offered().into_iter().collect();
+    Ok(Some(Arc::new(Shelved { store, offered })))
 }

@@ -256,7 +256,7 @@ impl Sheet {
         field("effects", effects(tool.effects).unwrap_or("undeclared: counts as write (E-22)"));
         field(
             "outputs",
-            &tool.output_params.iter().flatten().map(|name| &**name).collect::<Vec<_>>().join(", "),
+            &tool.output_params.as_ref().map(|outputs| outputs.names().join(", ")).unwrap_or_default(),
         );
         let list = |name: &str| {
             let items = self.metadata.get(name).and_then(Value::as_array).into_iter().flatten();

@@ -7,6 +7,7 @@ mod import;
 pub(crate) mod library;
 mod list;
 mod manifest;
+mod names;
 pub(crate) mod record;
 mod replay;
 mod samples;

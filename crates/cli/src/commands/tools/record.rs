@@ -11,6 +11,7 @@ use selvedge_engine::library::{Call, Change, Command, Origin, Sample, SampleFaul
 use selvedge_engine::{Event, FaultKind, Outcome, Record, Request, State, ToolDef};
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{BlobHash, Store};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keeps the texts of the Python tools that a run pins, so that they stay what they are whatever becomes of files and
@@ -52,7 +53,11 @@ pub(crate) fn calls(store: &Store, run: &str, state: &State) -> Result<(), Failu
     let folder = setup::workspace(&Chosen::stored(&store.run(run)?.options).document);
     let folder: Arc<str> = folder.display().to_string().into();
     let made = made(store, run)?;
-    library::change(store, |library| {
+    if made.is_empty() {
+        return Ok(());
+    }
+    let versions: BTreeSet<Arc<str>> = made.iter().map(|made| Arc::clone(&made.version)).collect();
+    library::change_versions(store, &versions, |library| {
         let mut change = Change::new(library);
         let mut contents = Vec::new();
         for Made { version, effect, sample, json } in &made {

@@ -137,7 +137,8 @@ impl Scale {
 }
 
 fn table(explained: &Explained, scale: &Scale, id: usize) -> Table {
-    let mut table = Table::new(&["NODE", " ", "TIME", "TOOK", "WAITED FOR"], 4);
+    let mut table = Table::new(&["NODE", " ", "NAME", "TIME", "TOOK", "WAITED FOR"], 5);
+    table.spare = Some(2);
     for (node, def) in explained.graph.nodes.iter().take(ROWS) {
         let told = explained.story.nodes.get(node.get());
         let started = told.and_then(|told| told.started);
@@ -164,6 +165,7 @@ fn table(explained: &Explained, scale: &Scale, id: usize) -> Table {
         table.row([
             (cut(&clean(&def.id), id), BOLD),
             (if ahead { "»" } else { "" }.to_owned(), CYAN),
+            (if def.name == def.id { String::new() } else { cut(&clean(&def.name), id) }, ""),
             (bar.unwrap_or_else(|| " ".repeat(scale.width)), bar_style),
             (took, style),
             (waited(explained, node), ""),
@@ -233,7 +235,10 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) 
     }
     let first = explained.waits.iter().position(|waits| !waits.is_empty());
     if let Some(node) = first.and_then(|first| explained.graph.nodes.get(NodeIx::new(first))) {
-        page.labelled("", DIM, 0, "reasons, and whose messages a node saw:", 3);
+        // Steps work on no thread, and see no messages.
+        let threads = explained.graph.nodes.values().any(|node| node.body.thread.is_some());
+        let text = if threads { "reasons, and whose messages a node saw:" } else { "reasons:" };
+        page.labelled("", DIM, 0, text, 3);
         page.line(&format!("  {}", command(&["explain", found.run(), "--node", &node.id])));
     }
 }
@@ -288,8 +293,10 @@ pub(super) fn one(
         1..=10 => from.join(", "),
         many => format!("{many} nodes: {}", from.join(", ")),
     };
-    page.gap();
-    page.labelled("messages of", DIM, INDENT, &text, LINES);
+    if explained.graph.nodes.get(node).is_some_and(|node| node.body.thread.is_some()) {
+        page.gap();
+        page.labelled("messages of", DIM, INDENT, &text, LINES);
+    }
     each(&mut page, explained.rungs(node), found.info.started_ms);
     page.print(ui);
 }
@@ -303,6 +310,9 @@ fn each<'r>(page: &mut Page, rungs: impl Iterator<Item = &'r Rung>, began: i64) 
         }
         let label = format!("{:<8} {}", rung.what.word(), seconds(rung.at.saturating_sub(began)));
         page.labelled(&label, style(&rung.what), INDENT, &rung.what.told(), LINES);
+        if let What::Action { parameters: Some(parameters), .. } = &rung.what {
+            page.labelled("", "", INDENT, &format!("with {parameters}"), LINES);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ fn graph(plan: &Value) -> Graph {
                 name: name.into(),
                 description: "".into(),
                 input_schema: json!({"type": "object"}),
-                output_params: (!name.ends_with("_any")).then(Vec::new),
+                output_params: (!name.ends_with("_any")).then(selvedge_engine::Outputs::default),
                 effects: Some(effects),
                 version: "1".into(),
                 source: "test".into(),

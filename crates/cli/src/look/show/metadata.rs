@@ -22,21 +22,56 @@ pub(super) fn print(state: &State, ui: &Ui) {
         ui.note("the run has no metadata");
         return;
     }
+    let mut rows: Vec<(&String, &Value)> =
+        merged.iter().filter(|(name, entry)| !is_echo(name, entry, &merged)).collect();
+    // The initial layer as it was given, then step by step.
+    let view = state.view();
+    let places = view.results.iter().enumerate().map(|(place, result)| (&*result.step_id, place + 1));
+    let places: HashMap<&str, usize> = places.collect();
+    rows.sort_by_key(|(_, entry)| {
+        let (node, _) = origin_of(entry).split_once('.').unwrap_or_default();
+        places.get(node).copied().unwrap_or_default()
+    });
     let mut table = Table::new(&["NAME", "ORIGIN", "VALUE"], 2);
-    for (name, entry) in &merged {
-        let origin = entry.get("origin").and_then(Value::as_str).unwrap_or_default();
+    let echo = rows.iter().find_map(|(name, entry)| {
+        let echo = origin_of(entry).replacen('.', "_", 1);
+        (echo != **name && merged.contains_key(&echo)).then_some((*name, echo))
+    });
+    for (name, entry) in &rows {
+        let origin = origin_of(entry);
         let value = entry.get("value").map(ToString::to_string).unwrap_or_default();
         let style = if origin == INITIAL { DIM } else { "" };
         // D-02: what a step brought hides what the run was started with.
-        let hides = origin != INITIAL && state.initial().contains_key(name);
+        let hides = origin != INITIAL && state.initial().contains_key(*name);
         let origin = format!("{origin}{}", if hides { ", over initial" } else { "" });
         // Before it is cut: half a key would be shown as it is (C-06).
         let value: String = ui.redacted(&value).chars().take(SHOWN).collect();
-        table.row([(name.clone(), BOLD), (origin, style), (value, "")]);
+        table.row([((*name).clone(), BOLD), (origin, style), (value, "")]);
     }
     let mut page = Page::new();
     page.table(&table);
+    if let Some((name, echo)) = echo {
+        page.gap();
+        page.labelled(
+            "",
+            "",
+            0,
+            &format!("what a step brought has its step's name, too: {name} is also {echo}"),
+            2,
+        );
+    }
     page.print(ui);
+}
+
+fn origin_of(entry: &Value) -> &str {
+    entry.get("origin").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a name is the long one of a field, of which the short one has a row (D-05).
+fn is_echo(name: &str, entry: &Value, merged: &Map<String, Value>) -> bool {
+    let origin = origin_of(entry);
+    let Some((_, field)) = origin.split_once('.') else { return false };
+    field != name && merged.get(field).is_some_and(|short| origin_of(short) == origin)
 }
 
 /// The merged view: runtime values go over initial ones (D-02).

@@ -1,7 +1,11 @@
 //! Folders of killed processes are removed, those of living ones and of others are not.
 
-use super::{Own, Scratch, WARM, remove_left};
-use std::path::Path;
+use super::{Own, Scratch, WARM, remove, remove_left};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 fn names(root: &Path) -> Vec<String> {
@@ -69,4 +73,50 @@ async fn the_first_folder_of_a_process_sweeps() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert!(!left.exists() && scratch.path().exists());
+}
+
+fn nest(folder: &Path, depth: usize) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = openat(CWD, folder, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        mkdirat(&folder, "d", Mode::RWXU).unwrap();
+        folder = openat(&folder, "d", flags, Mode::empty()).unwrap();
+    }
+}
+
+/// Folders in each other by the hundred, which would take as many open files, and, where Selvedge is not root, folders
+/// whose modes keep their owner out.
+#[test]
+fn whatever_a_tool_has_left_is_removed() {
+    const PLACE: &str = "SELVEDGE_TEST_REMOVE";
+    if let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) {
+        let deep = place.join("call/a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("file"), "").unwrap();
+        for (folder, mode) in [("call/a/b/c", 0o500), ("call/a/b", 0), ("call/a", 0o100), ("call", 0o400)] {
+            std::fs::set_permissions(place.join(folder), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        std::fs::set_permissions(place.join("call"), PermissionsExt::from_mode(0o700)).unwrap();
+        // Where folders are moved to, something is already.
+        std::fs::write(place.join("call/.1"), "").unwrap();
+        std::os::unix::fs::symlink(&place, place.join("call/link")).unwrap();
+        nest(&place.join("call"), 300);
+        std::fs::set_permissions(place.join("call"), PermissionsExt::from_mode(0o400)).unwrap();
+        let few = Rlimit { current: Some(48), maximum: Some(48) };
+        setrlimit(Resource::Nofile, few).unwrap();
+        return remove(&place.join("call")).unwrap();
+    }
+    let place = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "tools::process::scratch::tests::whatever_a_tool_has_left_is_removed"]);
+    if rustix::process::geteuid().is_root() {
+        again.uid(65_534).gid(65_534);
+    }
+    let Ok(done) = again.env(PLACE, place.path()).output() else {
+        eprintln!("not tested here: nobody else may run this program");
+        return;
+    };
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(names(place.path()), Vec::<String>::new());
 }

@@ -2,7 +2,7 @@
 
 use super::server::Server;
 use crate::tools::isolation::Isolation;
-use crate::tools::process::{End, Environment, Finished, Pipes, Scratch, Talk, attend, give_back};
+use crate::tools::process::{End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -71,6 +71,8 @@ impl Call {
         });
         let descriptors = [stdin.as_fd(), answer.as_fd(), stderr.as_fd(), told.as_fd()];
         let packet = format!("{version}{packet}");
+        let owed =
+            Owed::new(&self.server.policy().write, self.user, || status.try_clone().ok().map(Until::Told));
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((stdin, answer, stderr, told));
         status.set_nonblocking(true)?;
@@ -86,8 +88,9 @@ impl Call {
             // An error means that it has ended already.
             let _ = rustix::net::shutdown(&status, rustix::net::Shutdown::Write);
         };
-        let mut finished = attend(talk, pipes, ending, kill).await;
-        if matches!(finished.end, End::Dismissed | End::TimedOut | End::TooMuchOutput) {
+        let room = Room::of(self.server.policy(), self.scratch.path());
+        let mut finished = attend(talk, pipes, room, ending, kill).await;
+        if matches!(finished.end, End::Dismissed | End::TimedOut | End::TooMuchOutput | End::TooMuchScratch) {
             // Its processes are gone when the caller goes on.
             let _ = timeout(REAP, ended(&status)).await;
         } else if finished.end == End::Exited(-1) {
@@ -99,7 +102,7 @@ impl Call {
             finished.end = End::Signalled(9);
         }
         drop(group);
-        give_back(&self.server.policy().write, self.user).await;
+        owed.settle().await;
         Ok(finished)
     }
 }

@@ -3,23 +3,26 @@
 //! catalogue, and with this process.
 
 mod call;
+mod imports;
 mod server;
 
 use crate::tools::isolation::Isolation;
 use crate::tools::process::Policy;
 pub(crate) use call::Call;
 use server::Server;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// How long a server waits for another call.
 const IDLE: Duration = Duration::from_secs(60);
-/// How many servers are kept at a time; the one that has been idle longest goes first.
+/// How many servers are kept at a time; those that have been idle longest go first. More than these only ever work.
 const MOST: usize = 8;
+/// How long one that did not start is not tried again.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// What calls must have in common to share a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,50 +48,57 @@ type Slot = Arc<OnceCell<Arc<Server>>>;
 #[derive(Debug, Default)]
 pub(crate) struct Warm {
     servers: Arc<Mutex<HashMap<Key, Slot>>>,
-    /// Those that did not start: they are not tried again.
-    refused: Mutex<HashSet<Key>>,
+    /// Those that did not start, and when.
+    refused: Mutex<HashMap<Key, Instant>>,
 }
 
 impl Warm {
-    /// The server for these calls, started if need be; `None` where interpreters cannot be kept warm, or this one does
-    /// not start: then each call starts one of its own, which says what is wrong.
+    /// The server for calls of the tool file `source`, started if need be; `None` where interpreters cannot be kept warm, or
+    /// this one does not start: then each call starts one of its own, which says what is wrong.
     pub(crate) async fn server(
         &self,
         isolation: &Isolation,
         key: &Key,
         scratch_root: PathBuf,
+        source: &[u8],
     ) -> Option<Arc<Server>> {
-        let refused = |key| self.refused.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
-        if isolation.found().await.warm.is_some() || refused(key) {
+        if isolation.found().await.warm.is_some() || self.has_refused(key) {
             return None;
         }
         let slot = {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             servers.retain(|_, slot| slot.get().is_none_or(|server| !server.has_ended()));
-            if servers.len() >= MOST && !servers.contains_key(key) {
-                remove_idlest(&mut servers);
+            if !servers.contains_key(key) {
+                while servers.len() >= MOST && remove_idlest(&mut servers) {}
             }
             servers.entry(key.clone()).or_default().clone()
         };
         let start = || async {
-            let server = Arc::new(Server::start(isolation, key, scratch_root).await?);
+            let server = Arc::new(Server::start(isolation, key, scratch_root, source).await?);
             tokio::spawn(end_when_idle(Arc::downgrade(&self.servers), key.clone(), Arc::downgrade(&server)));
             Ok::<_, std::io::Error>(server)
         };
         let started = slot.get_or_try_init(start).await;
         if started.is_err() {
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            refused.insert(key.clone(), Instant::now());
         }
         started.ok().cloned()
     }
+
+    /// Whether this one did not start a short time ago.
+    fn has_refused(&self, key: &Key) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.get(key).is_some_and(|since| since.elapsed() < AGAIN)
+    }
 }
 
-fn remove_idlest(servers: &mut HashMap<Key, Slot>) {
+/// Whether there was one that has nothing to do.
+fn remove_idlest(servers: &mut HashMap<Key, Slot>) -> bool {
     let idle = |slot: &Slot| slot.get().and_then(|server| server.idle_for());
     let idle = servers.iter().filter_map(|(key, slot)| Some((idle(slot)?, key.clone())));
-    if let Some((_, key)) = idle.max_by_key(|(time, _)| *time) {
-        servers.remove(&key);
-    }
+    let longest = idle.max_by_key(|(time, _)| *time);
+    longest.is_some_and(|(_, key)| servers.remove(&key).is_some())
 }
 
 async fn end_when_idle(servers: Weak<Mutex<HashMap<Key, Slot>>>, key: Key, server: Weak<Server>) {

@@ -1,7 +1,7 @@
 
 
-"""Keeps an interpreter warm: everything is imported that any tool of the environment needs first, and never a tool's
-own code. Each call is a child that confines itself further before it loads the tool.
+"""Keeps an interpreter warm: everything is imported that a tool of the environment needs first, and never a tool's own code.
+Each call is a child that confines itself further (sandbox.py) before it loads the tool.
 
 Descriptor 0 is a socket of packets. The first packet is the setup (see `Setup` in server.rs); after "ready" is sent, each
 packet is a call with four descriptors: the call's stdin, its answer, its stderr, and its status, a socket on which the
@@ -11,99 +11,26 @@ come with the setup, and with each call that of a later one.
 
 A call is two children of this process in a namespace of processes of their own: the first one, with which all others end,
 and the tool's, which makes the other namespaces and confines itself. They are made ahead, so that a call need not wait.
+
+All that is in this process's memory is in that of each call: nothing of one call may be here that another must not see.
 """
 
 import collections
-import ctypes
+import fcntl
 import gc
-import resource
 import select
-import signal
 import socket
-import struct
 import tempfile
 
 # Calls that are made ahead, and the milliseconds after a call before another is made while one is left.
 SPARES, PAUSE = 2, 10
-# The length of a version, the longest compiled tool that is kept, and how many of them.
-VERSION, LONGEST, MOST = 64, 96 << 10, 256
-NEWNS, NEWIPC, NEWPID = 0x20000, 0x8000000, 0x20000000
-SET_DUMPABLE, SET_SECCOMP, FILTER = 4, 22, 2
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF, BENEATH = 444, 445, 446, 1
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE, IOCTL = 1, 2, 4, 8, 0x4000, 0x8000
-OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL
-# A program that waits for ever: `pause` in a loop. Nothing costs less to start and to end.
-PAUSING = {"x86_64": (62, "b8220000000f05ebf7")}
-
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
-
-
-def check(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
-
-
-class Filter(ctypes.Structure):
-    """What seccomp takes: a number of steps and where they are."""
-
-    _fields_ = [("len", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
-
-    def __init__(self, text):
-        data = bytes.fromhex(text)
-        self.data = ctypes.create_string_buffer(data, len(data))
-        super().__init__(len(data) // 8, ctypes.addressof(self.data))
-
-
-class Landlock:
-    """The rules of every call; the folder that is the call's own comes with the call."""
-
-    def __init__(self, setup):
-        abi = check(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1))
-        bits = 13 if abi < 2 else 14 if abi < 3 else 15 if abi < 5 else 16
-        self.all = (1 << bits) - 1
-        net = 3 if abi >= 4 and not setup["network"] else 0
-        attributes = struct.pack("=QQQ", self.all, net, 3)
-        self.attributes = attributes[: 8 if abi < 4 else 16 if abi < 6 else 24]
-        self.rules = []
-        for paths, rights in (
-            (setup["read"], EXECUTE | READ_FILE | READ_DIR),
-            (setup["write"], self.all),
-            (setup["devices"], WRITE_FILE | READ_FILE | READ_DIR | IOCTL),
-        ):
-            self.rules += [self.rule(path, rights) for path in paths if os.path.exists(path)]
-
-    def rule(self, path, rights):
-        if not os.path.isdir(path):
-            rights &= OF_FILES
-        return struct.pack("=Qi", rights & self.all, os.open(path, os.O_PATH | os.O_CLOEXEC))
-
-    def prepare(self):
-        """Everything but the folder of one call."""
-        ruleset = check(libc.syscall(CREATE_RULESET, self.attributes, ctypes.c_size_t(len(self.attributes)), 0))
-        for rule in self.rules + [self.rule("/dev/shm", self.all)]:
-            check(libc.syscall(ADD_RULE, ruleset, BENEATH, rule, 0))
-        return ruleset
-
-    def restrict(self, ruleset, own):
-        check(libc.syscall(ADD_RULE, ruleset, BENEATH, self.rule(own, self.all), 0))
-        check(libc.syscall(RESTRICT_SELF, ruleset, 0))
-
-
-def keep_rights(mask):
-    """Gives up all rights but these, for this process and all that it starts."""
-    header = struct.pack("=Ii", 0x20080522, 0)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
-    check(libc.capset(header, struct.pack("=6I", low, low, low, high, high, high)))
-
-
-def limit(limits):
-    for name, most in limits:
-        kind = getattr(resource, "RLIMIT_" + name)
-        _, hard = resource.getrlimit(kind)
-        if most is not None and (hard == resource.RLIM_INFINITY or most < hard):
-            resource.setrlimit(kind, (most, most))
+# The length of a version, the longest compiled tool that is kept, and how many of them: each is an open file.
+VERSION, LONGEST = 64, 96 << 10
+MOST = min(64, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
+# A file in memory that nobody can change: F_SEAL_SEAL, _SHRINK, _GROW and _WRITE.
+SEALED = 1 | 2 | 4 | 8
+# Descriptors of a call on its way, and the seconds that importing ahead may take.
+CALL, IMPORTING = 4, 10
 
 
 class Call:
@@ -133,18 +60,18 @@ class Call:
 
     def take(self, packet, files):
         self.version = packet[:VERSION]
-        code = compiled.get(self.version, b"")
-        socket.send_fds(self.job, [packet, b"\n", code], files[:3])
+        code = compiled.get(self.version)
+        socket.send_fds(self.job, [packet], files[:3] if code is None else files[:3] + [code])
         if self.group is not None:
             os.close(self.group)
         self.status = files[3]
         watched[self.status] = self
         poll.register(self.status, select.POLLIN)
-        if code:
-            self.job.close()
-        else:
+        if code is None:
             watched[self.job.fileno()] = self
             poll.register(self.job, select.POLLIN)
+        else:
+            self.job.close()
 
     def heard(self, fd):
         """The tool's process has compiled its file, or whoever waits for it wants it to end."""
@@ -153,12 +80,14 @@ class Call:
         if fd == self.status:
             return self.end()
         # It is what has not run any of the tool's own code yet that speaks, and only to calls of the same version.
-        code = self.job.recv(LONGEST + 1)
+        try:
+            _, files, _, _ = socket.recv_fds(self.job, 16, 1, socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            # It was ended before it had read its call.
+            files = []
         self.job.close()
-        if 0 < len(code) <= LONGEST:
-            if len(compiled) >= MOST:
-                compiled.clear()
-            compiled[self.version] = code
+        for fd in files:
+            keep(self.version, fd)
 
     def end(self):
         """What lives in a namespace ends with its first process."""
@@ -190,6 +119,19 @@ class Call:
             os.close(self.status)
 
 
+def keep(version, fd):
+    """Keeps a compiled file, unread: in this process's memory, it would be in that of other tools' calls."""
+    if version not in compiled and len(compiled) >= MOST:
+        for other in compiled.values():
+            os.close(other)
+        compiled.clear()
+    # Two calls at the same time have compiled it both.
+    other = compiled.pop(version, None)
+    if other is not None:
+        os.close(other)
+    compiled[version] = fd
+
+
 def reap():
     """Takes note of processes that have ended, also of those that a tool has made children of this one."""
     try:
@@ -204,15 +146,19 @@ def reap():
 
 def begin(packet, files):
     """Hands a call over to processes that were made ahead, or to others in their group, should those have ended."""
+    made = None
     try:
         made = spares.pop(0) if spares else Call()
         try:
             made.take(packet, files)
         except OSError:
             made.end()
-            Call(made.group).take(packet, files)
+            made = Call(made.group)
+            made.take(packet, files)
     except OSError:
-        # There can be no more processes: the call's status ends without a word.
+        # There can be no more processes, or open files: the call's status ends without a word.
+        if made is not None:
+            made.end()
         os.close(files[3])
     finally:
         for fd in files[:3]:
@@ -239,48 +185,21 @@ def serve():
                 os.read(woken, 1 << 12)
                 reap()
             elif fd == control.fileno():
-                packet, files, _, _ = socket.recv_fds(control, 1 << 16, 5, socket.MSG_CMSG_CLOEXEC)
-                if not packet:
-                    os._exit(0)
-                groups.extend(files[4:])
-                begin(packet, files)
+                taken()
 
 
-def pausing():
-    """The path of the smallest program that does nothing, in memory; `None` where it can't be made."""
-    try:
-        machine, code = PAUSING[os.uname().machine]
-        code, start = bytes.fromhex(code), 0x400000
-        size = 120 + len(code)
-        head = struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, start + 120, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-        part = struct.pack("<IIQQQQQQ", 1, 5, 0, start, start, size, size, 1 << 12)
-        fd = os.memfd_create("first")
-        os.write(fd, b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + head + part + code)
-        # For reading only: what is open for writing is not executed.
-        path = "/proc/self/fd/%d" % os.open("/proc/self/fd/%d" % fd, os.O_RDONLY)
-        os.close(fd)
-        return path
-    except (KeyError, OSError):
-        return None
-
-
-def idle():
-    """A process that does nothing: a small one, which costs little to make and to end."""
-    global smallest
-    nothing = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
-    if smallest is not None:
-        try:
-            return os.posix_spawn(smallest, ["first"], {}, file_actions=nothing)
-        except PermissionError:
-            # Programs in memory may not be allowed.
-            smallest = None
-    for program in ("/bin/sleep", "/usr/bin/sleep"):
-        if os.path.exists(program):
-            return os.posix_spawn(program, ["sleep", "1000000000"], {}, file_actions=nothing)
-    process = os.fork()
-    while process == 0:
-        signal.pause()
-    return process
+def taken():
+    """Takes the next call, or ends with all of them if there is to be none."""
+    packet, files, _, _ = socket.recv_fds(control, 1 << 16, CALL + 1, socket.MSG_CMSG_CLOEXEC)
+    if not packet:
+        os._exit(0)
+    if len(files) < CALL:
+        # No more files can be open: the call's status has ended with that.
+        for fd in files:
+            os.close(fd)
+        return
+    groups.extend(files[CALL:])
+    begin(packet, files)
 
 
 def become(job, group):
@@ -303,13 +222,24 @@ def prepare(job):
     for program in filters:
         check(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
     ruleset = landlock.prepare()
+    reseed()
     if not children:
         # The first one shows that all this can be done here.
         job.send(b"1")
-    packet, files, _, _ = socket.recv_fds(job, 1 << 18, 3, socket.MSG_CMSG_CLOEXEC)
+    packet, files, _, _ = socket.recv_fds(job, 1 << 16, CALL, socket.MSG_CMSG_CLOEXEC)
     if packet:
-        call, _, code = packet[VERSION:].partition(b"\n")
-        start(job, json.loads(call), code, ruleset, *files)
+        start(job, json.loads(packet[VERSION:]), ruleset, *files)
+
+
+def reseed():
+    """Packages that were imported ahead have drawn their first random numbers' seed in the server: each call has its own."""
+    for name in ("numpy.random", "torch"):
+        try:
+            if name in sys.modules:
+                sys.modules[name].seed()
+        except Exception:
+            # It is another module of this name.
+            pass
 
 
 def confine(call, ruleset):
@@ -325,7 +255,7 @@ def confine(call, ruleset):
     landlock.restrict(ruleset, call["scratch"])
 
 
-def start(job, call, code, ruleset, stdin, answer, stderr):
+def start(job, call, ruleset, stdin, answer, stderr, code=None):
     """Becomes the tool's process: nothing of the server is open any more, once the file is compiled."""
     try:
         confine(call, ruleset)
@@ -338,8 +268,8 @@ def start(job, call, code, ruleset, stdin, answer, stderr):
     os.dup2(stderr, 1)
     os.dup2(stderr, 2)
     os.dup2(answer, 3, inheritable=False)
-    if code:
-        Given.compiled = code
+    if code is not None:
+        Given.compiled = os.pread(code, LONGEST, 0)
         os.closerange(4, 1 << 12)
     else:
         os.dup2(job.fileno(), 4, inheritable=False)
@@ -354,19 +284,30 @@ def start(job, call, code, ruleset, stdin, answer, stderr):
 
 
 def share(code):
-    """Gives the compiled file to later calls of the same version."""
+    """Gives the compiled file to later calls of the same version, as a file in memory that none of them can change."""
     data = marshal.dumps(code)
-    if len(data) <= LONGEST:
+    with socket.socket(fileno=4) as server:
+        if len(data) > LONGEST:
+            return
         try:
-            os.write(4, data)
+            fd = os.memfd_create("compiled", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            try:
+                if os.write(fd, data) == len(data):
+                    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALED)
+                    socket.send_fds(server, [b"compiled"], [fd])
+            finally:
+                os.close(fd)
         except OSError:
             # Each compiles it for itself then.
             pass
-    os.close(4)
 
 
 def preload():
-    """What every call needs first, used once so that nothing is left to be imported."""
+    """What every call needs first, used once so that nothing is left to be imported, and what the first tool imports.
+
+    Whoever is not done in time ends here, and so does who starts threads, which a call would not have: this process is
+    started once more then, without imports.
+    """
     from pydantic import BaseModel
 
     class Preload(BaseModel):
@@ -376,6 +317,21 @@ def preload():
     Preload.model_json_schema()
     Preload.model_validate_json(b'{"text": "a", "number": 1}').model_dump(mode="json")
     asyncio.run(asyncio.sleep(0))
+    # What packages write while they are imported is nobody's: each call has other shared memory.
+    os.environ["HOME"] = os.environ["TMPDIR"] = "/dev/shm"
+    # The first process of a namespace: without a handler, no signal from in there ends it.
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
+    signal.setitimer(signal.ITIMER_REAL, IMPORTING)
+    for name, members in setup["imports"]:
+        try:
+            __import__(name, {}, {}, members)
+        except BaseException:
+            # The tool will see for itself.
+            pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    if threading.active_count() > 1:
+        os._exit(1)
 
 
 control = socket.socket(fileno=os.dup(0))

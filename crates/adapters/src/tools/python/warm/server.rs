@@ -1,6 +1,7 @@
 //! One server of warm interpreters: a sandboxed process that is sent calls over a socket.
 
 use super::Key;
+use super::imports::{Import, imports};
 use crate::tools::isolation::bubblewrap::{Inside, SHARED_MEMORY_BYTES};
 use crate::tools::isolation::confine::syscalls;
 use crate::tools::isolation::groups::{Group, Groups};
@@ -28,7 +29,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-const SERVER: &str = concat!(include_str!("../worker.py"), include_str!("server.py"));
+const SERVER: &str =
+    concat!(include_str!("../worker.py"), include_str!("sandbox.py"), include_str!("server.py"));
 /// How many calls the server makes the processes of ahead: `SPARES` in server.py.
 const SPARES: usize = 2;
 /// How long an interpreter may take to get warm: as long as it takes to import pydantic on a busy machine.
@@ -53,6 +55,8 @@ struct Setup {
     rights: u64,
     /// Bytes of named memory that the processes of a call share.
     shared_memory: u64,
+    /// What is imported before the first call.
+    imports: Vec<Import>,
 }
 
 #[derive(Serialize)]
@@ -86,7 +90,29 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(isolation: &Isolation, key: &Key, scratch_root: PathBuf) -> io::Result<Self> {
+    /// Starts a server that has imported what the tool file `source` imports. Without that where it does not work:
+    /// packages that take too long for it, end their interpreter or start threads are for each call to import.
+    pub(super) async fn start(
+        isolation: &Isolation,
+        key: &Key,
+        scratch_root: PathBuf,
+        source: &[u8],
+    ) -> io::Result<Self> {
+        let imports = imports(source);
+        let plain = imports.is_empty();
+        let started = Self::start_with(isolation, key, scratch_root.clone(), imports).await;
+        match started {
+            Err(_) if !plain => Self::start_with(isolation, key, scratch_root, Vec::new()).await,
+            started => started,
+        }
+    }
+
+    async fn start_with(
+        isolation: &Isolation,
+        key: &Key,
+        scratch_root: PathBuf,
+        imports: Vec<Import>,
+    ) -> io::Result<Self> {
         let found = isolation.found().await;
         let base = Own::warm(&scratch_root)?;
         // What others left there, while the interpreter starts.
@@ -136,7 +162,7 @@ impl Server {
         }
         *server.ahead.lock().await = ahead;
         let entrances: Vec<_> = entrances.iter().map(AsFd::as_fd).collect();
-        let setup = setup(&key.policy, server.base.path(), server.groups.is_some())?;
+        let setup = Setup { imports, ..setup(&key.policy, server.base.path(), server.groups.is_some())? };
         server.send(&serde_json::to_vec(&setup)?, &entrances).await?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the interpreter takes too long to start");
         timeout(STARTING, server.ready()).await.map_err(late)??;
@@ -270,5 +296,6 @@ fn setup(policy: &Policy, base: &Path, grouped: bool) -> io::Result<Setup> {
         },
         rights: if policy.write.is_empty() { READ_ALL } else { WRITE_ALL },
         shared_memory: SHARED_MEMORY_BYTES,
+        imports: Vec::new(),
     })
 }

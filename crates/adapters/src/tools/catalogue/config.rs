@@ -1,0 +1,102 @@
+//! What a catalogue is made with: where tools come from, and what they may do.
+
+use super::Catalogue;
+use crate::tools::Progress;
+use crate::tools::command::CommandTool;
+use crate::tools::isolation::Isolation;
+use crate::tools::library::Shelf;
+use crate::tools::limits::ToolLimits;
+use crate::tools::mcp::{McpServer, Wanted};
+use crate::tools::permissions::Permissions;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where tools come from and what they may do.
+#[derive(Clone)]
+pub struct CatalogueConfig {
+    /// Folders of Python tools given with `--tools`: the first rank.
+    pub tool_dirs: Vec<PathBuf>,
+    /// Folders of Python tools of the configuration: the second rank.
+    pub config_dirs: Vec<PathBuf>,
+    /// The library: the third rank, and the texts of versions that are in use nowhere else.
+    pub shelf: Option<Arc<dyn Shelf>>,
+    /// Whether tools are only looked at, or their calls repeated to test them: the network is off whatever a tool
+    /// declares, so that to get it ready needs no permission.
+    pub replay: bool,
+    /// Command tools of the configuration: the fourth rank, before the built-ins.
+    pub commands: Vec<CommandTool>,
+    /// MCP servers: the last rank, but for the full names of their tools.
+    pub mcp: Vec<McpServer>,
+    /// The tools that are needed: a server that has none of them is not started.
+    pub wanted: Wanted,
+    /// What the user allowed.
+    pub permissions: Permissions,
+    /// The document's folder: where relative paths start.
+    pub workspace: PathBuf,
+    /// Keeps versions of tools and what is known about them: belongs to the state folder.
+    pub tool_cache: PathBuf,
+    /// Keeps environments and `uv`: may be shared by all state folders of a user.
+    pub shared_cache: PathBuf,
+    /// Limits of calls.
+    pub limits: ToolLimits,
+    /// The Python to use; `None` takes the first usable one on PATH.
+    pub python: Option<PathBuf>,
+    /// Where scratch folders are made; `None` is the system's folder for such.
+    pub scratch_root: Option<PathBuf>,
+    /// Whether a person approves each `shell` call; only configuration says no.
+    pub shell_approval: bool,
+    /// What enforces permissions.
+    pub isolation: Isolation,
+    /// Whether nothing is to run where a layer of it is missing.
+    pub require_isolation: bool,
+    /// What stays hidden from tools although it lies in what they may read: the state folder.
+    pub hidden: Vec<PathBuf>,
+    /// Where lines about slow preparations go.
+    pub progress: Progress,
+    /// Answers calls of tools that only the engine makes: their names begin with
+    /// [`selvedge_engine::graph::INTERNAL`], and they are not among those of the catalogue.
+    pub internal: Option<Internal>,
+}
+
+/// Computes the output of a call of the engine's own: a function of the tools there are, the tool's name and the
+/// arguments. `None` if there is no such tool.
+pub type Internal = Arc<dyn Fn(&Catalogue, &str, &Value) -> Option<Value> + Send + Sync>;
+
+impl CatalogueConfig {
+    /// Only the built-ins, nothing allowed: a start for filling in the rest.
+    pub fn new(
+        workspace: impl Into<PathBuf>,
+        tool_cache: impl Into<PathBuf>,
+        shared_cache: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            tool_dirs: Vec::new(),
+            config_dirs: Vec::new(),
+            commands: Vec::new(),
+            mcp: Vec::new(),
+            wanted: Wanted::default(),
+            shelf: None,
+            replay: false,
+            permissions: Permissions::default(),
+            workspace: workspace.into(),
+            tool_cache: tool_cache.into(),
+            shared_cache: shared_cache.into(),
+            limits: ToolLimits::default(),
+            python: None,
+            scratch_root: None,
+            shell_approval: true,
+            isolation: Isolation::none(),
+            require_isolation: false,
+            hidden: Vec::new(),
+            progress: Arc::new(|_| {}),
+            internal: None,
+        }
+    }
+}
+
+/// Where a state folder keeps tools, and the shared folder environments, when both live under one folder.
+pub fn cache_folders(state: &Path) -> (PathBuf, PathBuf) {
+    let cache = state.join("cache");
+    (cache.join("tools"), cache)
+}

@@ -1,0 +1,304 @@
+//! A-22 over HTTP: sessions that end, refusals, redirects, streams that break, and limits on what comes (E-28).
+
+use crate::loopback::{Asked, Loopback, Step, echo, events, message, raw, result, status, text};
+use crate::support::{Place, call, over_http, request, run};
+use selvedge_adapters::http::Secret;
+use selvedge_adapters::tools::mcp::{Hidden, McpServer, Reached};
+use selvedge_adapters::tools::{Catalogue, ErrorClass};
+use selvedge_engine::{Failure, FaultKind};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+async fn catalogue(server: &Loopback) -> (Place, Catalogue) {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![over_http("s", &server.url())], &["s__echo"]).await;
+    (place, catalogue)
+}
+
+/// The outcome of a call whose answer is this.
+async fn answered(answer: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Result<Value, Failure> {
+    let server = Loopback::start(move |asked| (asked.method() == "tools/call").then(|| answer(asked))).await;
+    let (_place, catalogue) = catalogue(&server).await;
+    call(&catalogue, "s__echo", json!({"text": "a"})).await
+}
+
+/// A session that is no more is begun anew, and nothing is called twice.
+#[tokio::test]
+async fn sessions_that_end_are_begun_anew() {
+    let server = Loopback::start(|asked| {
+        let over = asked.method() == "tools/call" && asked.header("mcp-session-id") == Some("session-0");
+        (over && asked.before > 0).then(|| status(404, "", ""))
+    })
+    .await;
+    let (_place, catalogue) = catalogue(&server).await;
+    for word in ["a", "b", "c"] {
+        assert_eq!(call(&catalogue, "s__echo", json!({"text": word})).await.unwrap(), json!(word));
+    }
+    assert_eq!(server.asked("initialize").len(), 2);
+    // Three calls, and the one that was refused.
+    assert_eq!(server.asked("tools/call").len(), 4);
+}
+
+/// A-18: a new session may be that of a new version of the server; what is not as it was approved is not called.
+#[tokio::test]
+async fn definitions_are_compared_in_new_sessions() {
+    let server = Loopback::start(|asked| match (asked.method(), asked.header("mcp-session-id")) {
+        ("tools/call", Some("session-0")) => Some(status(404, "", "")),
+        ("tools/list", Some("session-1")) => Some(result(asked, &json!({"tools": [echo("Deletes.")]}))),
+        _ => None,
+    })
+    .await;
+    let (_place, catalogue) = catalogue(&server).await;
+    let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
+    assert!(failure.fault.kind == FaultKind::DefinitionChanged && failure.unsent, "{failure:?}");
+    assert_eq!(server.asked("tools/call").len(), 1);
+}
+
+/// A server that ends each session at once is a fault, after one more try.
+#[tokio::test]
+async fn sessions_that_end_at_once_are_a_fault() {
+    let server = Loopback::start(|asked| (asked.method() == "tools/call").then(|| status(404, "", ""))).await;
+    let (_place, catalogue) = catalogue(&server).await;
+    let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
+    assert!(failure.transient && failure.unsent && failure.fault.message.contains("`s`"), "{failure:?}");
+    assert_eq!(server.asked("tools/call").len(), 2);
+}
+
+/// Refusals before a run are exit 4, in it faults that no second attempt mends; both say what to do.
+#[tokio::test]
+async fn refusals_of_keys() {
+    for (code, challenge) in [(401, "www-authenticate: Bearer\r\n"), (401, ""), (403, "")] {
+        let server = Loopback::start(move |_| Some(status(code, challenge, "{}"))).await;
+        let errors = Place::new().refused(vec![over_http("s", &server.url())], &["s__echo"]).await;
+        assert_eq!(errors.class(), ErrorClass::Environment);
+        let said = errors.to_string();
+        assert!(said.contains("wants another authorization") && said.contains("Bearer ${"), "{code}: {said}");
+        let failure = answered(move |_| status(code, challenge, "")).await.unwrap_err();
+        assert!(!failure.transient && failure.fault.message.contains("authorization"), "{failure:?}");
+        assert!(failure.unsent, "{failure:?}");
+    }
+}
+
+/// C-06: a redirect is not followed, as the requests carry a key for one address; the other address is told.
+#[tokio::test]
+async fn redirects_are_told_and_not_followed() {
+    let elsewhere = Loopback::start(|_| None).await;
+    let to = format!("location: {}?token=key-0123456789\r\n", elsewhere.url());
+    let server = Loopback::start(move |_| Some(status(308, &to, ""))).await;
+    let errors = Place::new().refused(vec![over_http("s", &server.url())], &["s__echo"]).await;
+    let said = errors.to_string();
+    assert!(said.contains(&elsewhere.url()) && said.contains("308") && !said.contains("key-0"), "{said}");
+    assert!(elsewhere.asked("server/discover").is_empty() && elsewhere.asked("initialize").is_empty());
+}
+
+/// What a server says beside the protocol is shown to people: pages of proxies, empty bodies.
+#[tokio::test]
+async fn answers_that_are_none() {
+    for (answer, words) in [
+        (status(200, "content-type: text/html\r\n", "<h1>Welcome</h1>"), "<h1>Welcome</h1>"),
+        (status(200, "content-type: application/json\r\n", ""), "no message of the protocol"),
+        (status(418, "", "I am a teapot"), "I am a teapot"),
+        (status(503, "retry-after: 7\r\n", "later"), "status 503"),
+    ] {
+        let failure = answered(move |_| answer.clone()).await.unwrap_err();
+        assert!(failure.fault.message.contains(words), "{words}: {failure:?}");
+        let waits = words.contains("503").then_some(7000);
+        assert_eq!(failure.retry_after_ms, waits);
+    }
+}
+
+/// E-14: a stream that is cut before the answer is a connection fault, at once.
+#[tokio::test]
+async fn streams_that_are_cut() {
+    let began = Instant::now();
+    let failure = answered(|_| vec![events(": hello\n\ndata: {\"jsonrpc\": \"2.0\", ")]).await.unwrap_err();
+    assert!(failure.transient && !failure.unsent, "{failure:?}");
+    assert!(failure.fault.message.contains("was lost while it worked on `echo`"), "{failure:?}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// A stream that can be taken up again is, where it was cut; a few times.
+#[tokio::test]
+async fn streams_that_are_cut_go_on() {
+    let waits = Mutex::new(None);
+    let server = Loopback::start(move |asked| match asked.method() {
+        "tools/call" => {
+            *waits.lock().unwrap() = Some(asked.clone());
+            Some(vec![events("retry: 10\nid: e1\ndata:\n\n")])
+        }
+        "GET" if asked.header("last-event-id") == Some("e1") => {
+            let late = r#"{"content": [{"type": "text", "text": "late"}]}"#;
+            let answer = message(waits.lock().unwrap().as_ref().unwrap(), late);
+            Some(vec![events(&format!("id: e2\ndata: {answer}\n\n"))])
+        }
+        _ => None,
+    })
+    .await;
+    let (_place, catalogue) = catalogue(&server).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("late"));
+    // Nobody takes up what can't be taken up for ever.
+    let began = Instant::now();
+    let failure = answered(|_| vec![events("retry: 10\nid: e1\ndata:\n\n")]).await.unwrap_err();
+    assert!(failure.transient && began.elapsed() < Duration::from_secs(30), "{failure:?}");
+}
+
+/// A server that cuts each stream at once is not asked in a loop.
+#[tokio::test]
+async fn streams_are_not_opened_in_a_loop() {
+    let server = Loopback::start(|asked| {
+        let broken = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: 100\r\n\r\n: ";
+        (asked.method() == "GET").then(|| vec![Step::Write(broken.into())])
+    })
+    .await;
+    let (_place, catalogue) = catalogue(&server).await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"));
+    assert!(server.asked("GET").len() <= 8, "{}", server.asked("GET").len());
+}
+
+/// E-28: one answer that is too long is the fault of one call, which names the limit; the server goes on.
+#[tokio::test]
+async fn answers_that_are_too_long() {
+    let long = || format!(r#"{{"content": [{{"type": "text", "text": "{}"}}]}}"#, "x".repeat(4 << 20));
+    let flood: &'static str = "x".repeat(256 << 10).leak();
+    let server = Loopback::start(move |asked| match (asked.method(), asked.before) {
+        ("tools/call", 0) => Some(raw(asked, &long())),
+        ("tools/call", 1) => Some(vec![events(&format!("data: {}\n\n", message(asked, &long())))]),
+        ("tools/call", 2) => Some(vec![events("data: "), Step::Drip(flood, 1)]),
+        _ => None,
+    })
+    .await;
+    let (_place, catalogue) = catalogue(&server).await;
+    for _ in 0..3 {
+        let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
+        assert_eq!(failure.fault.kind, FaultKind::LimitExceeded, "{failure:?}");
+        assert!(failure.fault.message.contains("tool_output_bytes"), "{failure:?}");
+    }
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"));
+    assert_eq!(server.asked("initialize").len(), 1);
+}
+
+/// E-28: what is nested as deeply as may be arrives, what is deeper names the limit, as JSON and as events.
+#[tokio::test]
+async fn answers_that_are_nested() {
+    let deep = |levels: usize| {
+        format!(
+            r#"{{"content": [], "structuredContent": {{"a": {}1{}}}}}"#,
+            "[".repeat(levels),
+            "]".repeat(levels)
+        )
+    };
+    for as_events in [false, true] {
+        let server = Loopback::start(move |asked| {
+            let levels = [126, 127, 128, 60_000].get(asked.before).copied().unwrap_or_default();
+            (asked.method() == "tools/call").then(|| match as_events {
+                false => raw(asked, &deep(levels)),
+                true => vec![events(&format!("data: {}\n\n", message(asked, &deep(levels))))],
+            })
+        })
+        .await;
+        let (_place, catalogue) = catalogue(&server).await;
+        for levels in [126, 127] {
+            let output = call(&catalogue, "s__echo", json!({})).await.unwrap();
+            let mut value = &output["a"];
+            for _ in 0..levels {
+                value = &value[0];
+            }
+            assert_eq!(value, &json!(1), "{levels}");
+        }
+        for _ in 0..2 {
+            let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+            assert_eq!(failure.fault.kind, FaultKind::LimitExceeded, "{failure:?}");
+            assert!(failure.fault.message.contains("json_nesting"), "{failure:?}");
+        }
+        assert_eq!(call(&catalogue, "s__echo", json!({})).await.unwrap(), json!({"a": 1}));
+        // E-25: no integer becomes another one.
+        let failure = answered(move |asked| {
+            let result = r#"{"content": [], "structuredContent": {"n": 18446744073709551617}}"#;
+            match as_events {
+                false => raw(asked, result),
+                true => vec![events(&format!("data: {}\n\n", message(asked, result)))],
+            }
+        });
+        let failure = failure.await.unwrap_err();
+        assert!(failure.fault.message.contains("18446744073709551617"), "{failure:?}");
+    }
+}
+
+/// E-12: an answer that comes byte by byte and never ends has the call's time limit, as a start has its own.
+#[tokio::test]
+async fn answers_that_never_end() {
+    for first in ["", "content-type: text/event-stream\r\n\r\n", "content-type: application/json\r\n\r\n"] {
+        let server = Loopback::start(move |asked| {
+            let head = Step::Write(format!("HTTP/1.1 200 X\r\n{first}"));
+            let drip = Step::Drip(if first.is_empty() { "x-a: b\r\n" } else { " " }, 20);
+            (asked.method() == "tools/call").then(|| vec![head, drip])
+        })
+        .await;
+        let (_place, catalogue) = catalogue(&server).await;
+        let mut asked = request(&catalogue, "s__echo", json!({}));
+        asked.timeout_s = Some(0.4);
+        let began = Instant::now();
+        let failure = run(&catalogue, asked).await.unwrap_err();
+        assert_eq!(failure.fault.kind, FaultKind::Timeout, "{failure:?}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+    let server = Loopback::start(|_| Some(vec![Step::Wait(60_000)])).await;
+    let slow = McpServer { start_timeout: Duration::from_millis(500), ..over_http("s", &server.url()) };
+    let errors = Place::new().refused(vec![slow], &["s__echo"]).await;
+    assert!(errors.to_string().contains("was not ready within 0.5 s"), "{errors}");
+}
+
+/// C-02, E-05: what never reached the server is no call that was made; what may have reached it is one.
+#[tokio::test]
+async fn calls_that_were_not_sent() {
+    let server = Loopback::start(|_| None).await;
+    let (_place, catalogue) = catalogue(&server).await;
+    call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap();
+    drop(server);
+    let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
+    assert!(failure.transient && failure.unsent, "{failure:?}");
+    let failure = answered(|_| status(429, "", "")).await.unwrap_err();
+    assert!(failure.transient && failure.unsent, "{failure:?}");
+    for answer in [status(500, "", ""), vec![Step::Write("HTTP/1.1 200 X\r\n".into())], Vec::new()] {
+        let failure = answered(move |_| answer.clone()).await.unwrap_err();
+        assert!(failure.transient && !failure.unsent, "{failure:?}");
+    }
+}
+
+/// C-06: keys in an address come in, and come out nowhere.
+#[tokio::test]
+async fn addresses_with_keys() {
+    let server = Loopback::start(|asked| (asked.method() == "tools/call").then(|| text(asked, "a"))).await;
+    let address =
+        |port: u16| format!("http://user:pass-0123456789@127.0.0.1:{port}/mcp?api_key=key-0123456789");
+    let with_keys = |port: u16| McpServer {
+        secrets: ["user:pass-0123456789", "pass-0123456789", "key-0123456789"].map(Secret::new).into(),
+        ..over_http("s", &address(port))
+    };
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![with_keys(server.port)], &["s__echo"]).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({})).await.unwrap(), json!("a"));
+    let asked = &server.asked("tools/call")[0];
+    assert!(asked.header("authorization").is_some_and(|header| header.starts_with("Basic ")), "{asked:?}");
+    drop(server);
+    let errors = place.refused(vec![with_keys(9)], &["s__echo"]).await;
+    let said = format!("{errors} {errors:?}");
+    assert!(said.contains("127.0.0.1:9/mcp") && !said.contains("-0123456789"), "{said}");
+    let failure = call(&catalogue, "s__echo", json!({})).await.unwrap_err();
+    assert!(!format!("{failure:?}").contains("-0123456789"), "{failure:?}");
+}
+
+/// A header of the protocol is nobody else's.
+#[tokio::test]
+async fn headers_of_the_protocol() {
+    for name in ["Mcp-Session-Id", "Accept", "Content-Type"] {
+        let mut server = over_http("s", "http://127.0.0.1:9/mcp");
+        if let Reached::Url { headers, .. } = &mut server.reached {
+            headers.insert(name.to_owned(), Hidden("x".into()));
+        }
+        let errors = Place::new().refused(vec![server], &["s__echo"]).await;
+        assert!(errors.to_string().contains("belongs to the protocol"), "{errors}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Ids of runs: chosen by the user, or new.
+
+use super::run::now_ms;
+use crate::failure::Failure;
+use selvedge_dialects::diagnostic::shown;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// An id that the user chose.
+pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
+    const LONGEST: usize = 200;
+    let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
+    if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
+        let message = format!("`--run-id` can't be {}", shown(id));
+        return Err(Failure::usage("C-12", "bad-run-id", &message).help(&format!(
+            "an id has 1 to {LONGEST} bytes of any characters but spaces and control characters, and does not \
+             begin with `-`"
+        )));
+    }
+    Ok(id.to_owned())
+}
+
+/// A new id: nine digits of time, so that ids sort by it, and five that are random.
+pub(super) fn fresh_id() -> String {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    let random = hasher.finish() & ((1 << 25) - 1);
+    let number = (u128::from(now_ms().unsigned_abs()) << 25) | u128::from(random);
+    let digit = |at: u32| {
+        let index = usize::try_from(number >> (5 * at) & 31).unwrap_or_default();
+        char::from(DIGITS.get(index).copied().unwrap_or(b'0'))
+    };
+    (0..14).rev().map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short_distinct_and_sort_by_time() {
+        let ids: Vec<String> = (0..50).map(|_| fresh_id()).collect();
+        assert!(ids.iter().all(|id| id.len() == 14 && checked_id(id).is_ok()));
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        assert!(fresh_id() > ids[0]);
+    }
+
+    #[test]
+    fn a_chosen_id_is_one_word() {
+        assert!(checked_id("my-run.1").is_ok());
+        for wrong in ["", "a b", "-x", "a\n"] {
+            assert!(checked_id(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Findings that the checkers of all dialects have in common: about tools and about placeholders.
+
+use crate::compile::ToolSource;
+use crate::diagnostic::shown;
+use crate::fields::misspelt;
+use crate::head::listed;
+use crate::json::{Span, Spanned};
+use crate::{Diagnostics, Finding, Severity};
+use selvedge_engine::template::{Placeholder, TemplateError};
+use std::sync::Arc;
+
+/// How a dialect calls what its documents are a list of.
+pub(crate) struct Kind {
+    /// One of them: "node", "step".
+    pub(crate) one: &'static str,
+    /// The rule that a tool that is named must be there.
+    pub(crate) unknown_tool: &'static str,
+}
+
+impl Kind {
+    /// Nodes of a plan.
+    pub(crate) const NODE: Kind = Kind { one: "node", unknown_tool: "P-15" };
+    /// Steps of a task.
+    pub(crate) const STEP: Kind = Kind { one: "step", unknown_tool: "D-15" };
+
+    /// A tool that there is not. A model is told of the tools that it may choose, and of no command line.
+    pub(crate) fn no_tool(
+        &self,
+        tool: &Spanned<Arc<str>>,
+        tools: &dyn ToolSource,
+        for_model: bool,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Some(trouble) = tools.trouble(&tool.value) {
+            return diagnostics.push(trouble.at(tool.span));
+        }
+        let message = format!("there is no tool {}", shown(&tool.value));
+        let finding = Finding::error(self.unknown_tool, "unknown-tool", tool.span, message);
+        if diagnostics.is_full(Severity::Error, "unknown-tool") {
+            return diagnostics.push(finding);
+        }
+        let names = if for_model { tools.available() } else { tools.names() };
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let help = match misspelt(&tool.value, &known) {
+            Some(near) => format!("did you mean {}?", shown(near)),
+            None if for_model => format!("the tools are {}", known.join(", ")),
+            None => format!("known tools: {}; a folder of tools is given with --tools DIR", known.join(", ")),
+        };
+        diagnostics.push(finding.help(help));
+    }
+
+    /// E-22: a tool that does not say what it does to the world, where nobody else says it.
+    pub(crate) fn undeclared_effects(&self, tool: &str, place: Span) -> Finding {
+        let (one, tool) = (self.one, shown(tool));
+        let message = format!(
+            "tool {tool} declares no effects and is treated as `write`: its calls wait for all earlier {one}s"
+        );
+        let finding = Finding::warning("E-22", "undeclared-effects", place, message);
+        finding.help(format!(
+            "declare \"effects\" (pure, read, idempotent or write) in the tool, or at the {one}"
+        ))
+    }
+
+    /// D-07: an id hides a name of metadata.
+    pub(crate) fn hidden_name(&self, id: &str, place: Span) -> Finding {
+        let message = format!("{} {} hides the metadata of the same name", self.one, shown(id));
+        let finding = Finding::warning("D-07", "hidden-name", place, message);
+        finding.help(format!("write {{{{metadata.{id}}}}} for the metadata"))
+    }
+}
+
+/// D-09: a placeholder that its text ends in. `place_of` finds a part of that text in the document.
+pub(crate) fn unfinished(
+    error: TemplateError,
+    place_of: impl FnOnce(std::ops::Range<usize>) -> Span,
+) -> Finding {
+    let place = place_of(error.offset..error.offset + 2);
+    let finding = Finding::error("D-09", "unfinished-placeholder", place, error.message);
+    finding.help("close it, or write \\{{ or \\${ for the characters themselves")
+}
+
+/// P-25: no metadata, no input, no declared output, and no earlier result whose fields are unknown. `names` are those
+/// that there are; they are asked for only if somebody will see the words.
+pub(crate) fn nothing_supplies<'n>(
+    placeholder: &Placeholder,
+    name: &str,
+    place: Span,
+    names: impl FnOnce() -> Vec<&'n str>,
+    for_model: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
+    let finding = Finding::error("P-25", "unknown-placeholder", place, message);
+    if diagnostics.is_full(Severity::Error, "unknown-placeholder") {
+        return diagnostics.push(finding);
+    }
+    let mut names = names();
+    let searched = diagnostics.worth_searching("unknown-placeholder", names.len());
+    if searched {
+        names.sort_unstable();
+    }
+    let help = match searched.then(|| misspelt(name, &names)).flatten() {
+        Some(near) => format!("did you mean {}?", shown(near)),
+        None if for_model && searched => format!("names: {}", listed(&names)),
+        None => {
+            format!(
+                "declare it in `inputs` or `metadata`, or write \\{} for the text itself",
+                placeholder.raw
+            )
+        }
+    };
+    diagnostics.push(finding.help(help));
+}

@@ -1,0 +1,147 @@
+//! What documents of every dialect say of themselves, besides their nodes or steps.
+
+use crate::diagnostic::shown;
+use crate::fields::{Fields, TypeError, type_error};
+use crate::json::{Node, Span, Spanned, to_map};
+use crate::plan::{Budget, Input, inputs, shapes};
+use crate::{Diagnostics, DocumentLimits, Finding, Source};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The head of a document: all of it but its nodes or steps.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Where the document's object is written.
+    pub span: Span,
+    /// What is to be done, a template of the first data layer (`P-02`, `P-22`).
+    pub task: Spanned<Arc<str>>,
+    /// The name: the field `name`, else the key in a file of several plans.
+    pub name: Option<Spanned<Arc<str>>>,
+    /// What it is for, for people.
+    pub description: Option<Spanned<Arc<str>>>,
+    /// Declared inputs, in the order of the document (`P-23`).
+    pub inputs: Vec<Input>,
+    /// Initial metadata (`D-01`); values, never templates (`D-11`).
+    pub metadata: Map<String, Value>,
+    /// Limits on what a run may use (`P-24`, `E-20`).
+    pub budget: Budget,
+}
+
+impl Head {
+    /// Reads it; `rule` is the one that asks for a task, and `help` says what to write if there is none.
+    pub(crate) fn read(
+        fields: &Fields<'_, '_>,
+        (rule, help): (&'static str, &str),
+        source: &Source,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let task = fields
+            .required_text("task", rule, help, diagnostics)
+            .unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
+        let name = fields.text("name", "C-15", diagnostics);
+        let description = fields.text("description", "P-23", diagnostics);
+        let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics));
+        let metadata = fields.given("metadata").and_then(|node| metadata(node, diagnostics));
+        let budget = fields.given("budget").map(|node| shapes::budget(node, source, diagnostics));
+        Self {
+            span: fields.span(),
+            task,
+            name,
+            description,
+            inputs: inputs.unwrap_or_default(),
+            metadata: metadata.unwrap_or_default(),
+            budget: budget.unwrap_or_default(),
+        }
+    }
+
+    /// The initial metadata of a run (`D-01`): the values given with the call (`--input`) over the document's
+    /// `metadata` over the inputs' defaults (`P-23`). A declared input without a value or of the wrong type is a
+    /// finding at its declaration; undeclared values are allowed.
+    pub fn initial(&self, given: &Map<String, Value>, diagnostics: &mut Diagnostics) -> Map<String, Value> {
+        inputs::layer(&self.inputs, &self.metadata, given, diagnostics)
+    }
+
+    /// The names of the first data layer of a run whose layer has at least `initial`.
+    pub(crate) fn names<'h>(&'h self, initial: &'h Map<String, Value>) -> HashSet<&'h str> {
+        let mut names: HashSet<&str> = initial.keys().map(String::as_str).collect();
+        names.extend(self.inputs.iter().map(|input| input.name.value.as_ref()));
+        names.extend(self.metadata.keys().map(String::as_str));
+        names
+    }
+}
+
+fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Map<String, Value>> {
+    if let Some(members) = node.as_object() {
+        return Some(to_map(members));
+    }
+    let help = "write the values in braces: {\"name\": value}";
+    let error = TypeError { field: "metadata", expected: "an object", rule: "D-01", help };
+    diagnostics.push(type_error(node, error));
+    None
+}
+
+/// The list of a document's nodes or steps.
+pub(crate) struct List {
+    /// The field, which is also what its elements are called.
+    pub(crate) field: &'static str,
+    /// What the document is called.
+    pub(crate) document: &'static str,
+    /// The rule that says that it is a list.
+    pub(crate) rule: &'static str,
+    /// What to write.
+    pub(crate) help: &'static str,
+}
+
+impl List {
+    /// The elements, unless it is no list or they are too many (`E-28`).
+    pub(crate) fn elements<'n, 's>(
+        &self,
+        list: &'n Node<'s>,
+        limits: &DocumentLimits,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<&'n [Node<'s>]> {
+        let Self { field, document, rule, help } = *self;
+        let Some(elements) = list.as_array() else {
+            diagnostics.push(type_error(list, TypeError { field, expected: "an array", rule, help }));
+            return None;
+        };
+        let Some(first_over) = elements.get(limits.nodes) else { return Some(elements) };
+        let message =
+            format!("the {document} has {} {field}, more than the limit {}", elements.len(), limits.nodes);
+        let help = format!("split the {document}, or raise the setting `nodes` of `[limits]`");
+        let finding = Finding::error("E-28", "too-many-nodes", first_over.span.opening(), message);
+        diagnostics.push(finding.help(help));
+        None
+    }
+}
+
+/// Elements whose id an earlier one has, each with the first that has it.
+pub(crate) fn repeated<'e, T>(elements: &'e [T], id: impl Fn(&'e T) -> &'e str) -> Vec<(&'e T, &'e T)> {
+    let mut first: HashMap<&str, &T> = HashMap::with_capacity(elements.len());
+    let mut again = Vec::new();
+    for element in elements {
+        match first.get(id(element)) {
+            Some(earlier) => again.push((*earlier, element)),
+            None => drop(first.insert(id(element), element)),
+        }
+    }
+    again
+}
+
+/// Every name once, in their order.
+pub(crate) fn each_once<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> Vec<Arc<str>> {
+    let mut seen = HashSet::new();
+    names.filter(|name| seen.insert(*name)).cloned().collect()
+}
+
+/// Names for people, in quotes; not too many of them.
+pub(crate) fn listed(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| shown(name)).collect();
+    let more = if names.len() > MOST { ", …" } else { "" };
+    match names.is_empty() {
+        true => "there are none".to_owned(),
+        false => format!("{}{more}", shown.join(", ")),
+    }
+}

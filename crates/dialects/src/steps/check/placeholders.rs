@@ -1,0 +1,151 @@
+//! Placeholders of steps: what they name, and whether anything can bring it (D-15, P-25).
+
+use super::super::doc::{Parameters, Step};
+use super::{Check, Place};
+use crate::Finding;
+use crate::checks::{self, Kind};
+use crate::diagnostic::shown;
+use crate::json::{Span, Spanned, place_in_string, places_in_string};
+use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
+use std::cell::LazyCell;
+use std::sync::Arc;
+
+/// The places of all placeholders in arguments without an unfinished one, in their order.
+pub(super) fn places_of(parameters: &Parameters, document: &str) -> Vec<Span> {
+    let mut places = Vec::new();
+    parameters.root.each_string(&mut |text, literal| {
+        let Ok(template) = Template::parse(text) else { return };
+        let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
+        places.extend(parameters.parts(document, literal, parts));
+    });
+    places
+}
+
+impl<'p> Check<'p, '_> {
+    pub(super) fn parameters(&mut self, step: &'p Step, parameters: &'p Parameters) {
+        let text = self.source.text();
+        let Some(template) = parameters.template() else { return self.broken_parameters(step, parameters) };
+        // Found only when there is something to say: in a task that is right nobody asks for them.
+        let places = LazyCell::new(|| places_of(parameters, text));
+        for (at, (_, placeholder)) in template.placeholders().enumerate() {
+            let place = || places.get(at).copied().unwrap_or(parameters.root.span);
+            self.placeholder(Some(step), placeholder, &place);
+        }
+    }
+
+    /// Arguments with at least one placeholder that is unfinished.
+    fn broken_parameters(&mut self, step: &'p Step, parameters: &'p Parameters) {
+        let mut texts = Vec::new();
+        parameters.root.each_string(&mut |text, span| texts.push((text, span)));
+        let document = self.source.text();
+        for (text, literal) in texts {
+            match Template::parse(text) {
+                Err(error) => {
+                    let place = |part| parameters.part(document, literal, part);
+                    self.diagnostics.push(checks::unfinished(error, place));
+                }
+                Ok(template) => {
+                    let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
+                    let places = parameters.parts(document, literal, parts);
+                    for (placeholder, place) in template.placeholders().zip(places) {
+                        self.placeholder(Some(step), placeholder, &|| place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A text of the task itself, or of a step.
+    pub(super) fn text(&mut self, step: Option<&Step>, text: &Spanned<Arc<str>>) {
+        let document = self.source.text();
+        match Template::parse(&text.value) {
+            Err(error) => {
+                let place = |part| place_in_string(document, text.span, part);
+                self.diagnostics.push(checks::unfinished(error, place));
+            }
+            Ok(template) => {
+                let parts = template.placeholders().map(|p| p.offset..p.offset + p.raw.len());
+                let places = places_in_string(document, text.span, parts);
+                for (placeholder, place) in template.placeholders().zip(places) {
+                    self.placeholder(step, placeholder, &|| place);
+                }
+            }
+        }
+    }
+
+    /// `step`: where it stands; `None` is the task, which is said before any step has run.
+    fn placeholder(&mut self, step: Option<&Step>, placeholder: &Placeholder, place: Place<'_>) {
+        match classify(&placeholder.path, |id| self.is_step(id)) {
+            Root::StepOutput { step: id, .. } => self.output_of(step, id, placeholder, place),
+            Root::Inputs { name, .. } => {
+                if self.names.as_ref().is_some_and(|names| !names.contains(name)) {
+                    self.nothing_supplies(placeholder, name, place());
+                }
+            }
+            Root::Metadata { name, .. } => {
+                if !self.may_have(name, step.is_some()) {
+                    self.nothing_supplies(placeholder, name, place());
+                }
+            }
+            Root::Name { name, .. } => {
+                if means_a_step(&placeholder.path) && !self.has(name) {
+                    let message =
+                        format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
+                    self.unknown_step(name, place(), message);
+                } else if !self.may_have(name, step.is_some()) {
+                    self.nothing_supplies(placeholder, name, place());
+                }
+            }
+        }
+    }
+
+    fn output_of(&mut self, step: Option<&Step>, id: &str, placeholder: &Placeholder, place: Place<'_>) {
+        if self.names.as_ref().is_some_and(|names| names.contains(id)) {
+            self.diagnostics.push(Kind::STEP.hidden_name(id, place()));
+        }
+        match (self.ids.get(id), step) {
+            (Some(_), None) => {
+                let message =
+                    format!("{} in the task: no step has run when the task is said", placeholder.raw);
+                let finding = Finding::error("D-15", "later-step", place(), message);
+                self.diagnostics.push(finding.help("use metadata or an input there"));
+            }
+            (Some(&to), Some(step)) => self.link(step.index, to, place, || placeholder.raw.to_string()),
+            (None, _) if self.earlier.contains(id) => {}
+            (None, _) => {
+                let message = format!("{} names no step: there is no step {}", placeholder.raw, shown(id));
+                self.unknown_step(id, place(), message);
+            }
+        }
+    }
+
+    /// Whether an id is that of a step of the list, or of one that has run.
+    pub(super) fn is_step(&self, id: &str) -> bool {
+        self.ids.contains_key(id) || self.earlier.contains(id)
+    }
+
+    /// Whether something is known to bring the name.
+    fn has(&self, name: &str) -> bool {
+        self.supplied.contains_key(name) || self.names.as_ref().is_none_or(|names| names.contains(name))
+    }
+
+    fn may_have(&self, name: &str, later: bool) -> bool {
+        self.has(name) || later && self.unknown
+    }
+
+    fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, place: Span) {
+        let Self { names, supplied, ids, earlier, for_model, diagnostics, .. } = self;
+        let known = || {
+            let mut known: Vec<&str> = names.iter().flatten().copied().collect();
+            known.extend(supplied.keys().map(String::as_str));
+            known.extend(ids.keys().chain(earlier.iter()));
+            known
+        };
+        checks::nothing_supplies(placeholder, name, place, known, *for_model, diagnostics);
+    }
+}
+
+/// `name.output…` and `name.outputs…` can only mean a step, unless something is known to have that name.
+fn means_a_step(path: &Path) -> bool {
+    matches!(path.rest.first(), Some(Seg::Key(key)) if matches!(key.as_ref(), "output" | "outputs"))
+}
