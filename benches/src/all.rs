@@ -1,7 +1,7 @@
 //! Every workload, each in a process of its own, so that one's memory is not another's.
 
 use crate::Result;
-use crate::measure::{emit, folder, setting};
+use crate::measure::{apart, emit, folder, setting};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -67,10 +67,7 @@ impl Drop for Model {
 pub(crate) fn all() -> Result<()> {
     let model = Model::start()?;
     for workload in WORKLOADS {
-        let mut command = Command::new(std::env::current_exe()?);
-        if !command.arg(workload).env("BENCH_BASE_URL", &model.url).status()?.success() {
-            return Err(format!("{workload} failed").into());
-        }
+        apart(workload, &[("BENCH_BASE_URL", &model.url)])?;
     }
     w6(&model)
 }

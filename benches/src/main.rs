@@ -22,6 +22,7 @@
 //! | `smoke` | all that need no server, at 1 % of their size |
 
 mod all;
+mod floor;
 mod http;
 mod mcp;
 mod measure;
@@ -55,13 +56,16 @@ fn bench() -> Result<()> {
     let scale = if workload == "smoke" { 0.01 } else { 1.0 };
     match workload.as_str() {
         "W1" => runs::w1(scale),
+        "W1-one" => runs::w1_one(),
         "W2" => runs::w2(),
         "W4" => runs::w4(scale),
         "W5" => runs::w5(),
+        "W5-one" => runs::w5_one(),
         "W7" => parts::w7(scale),
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
         "steps" => steps::steps(scale),
+        "steps-one" => steps::steps_one(),
         "fan" => steps::fan(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),

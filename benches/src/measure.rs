@@ -97,6 +97,8 @@ pub(crate) fn family_cpu_s() -> Result<f64> {
 
 /// What a piece of work takes, in seconds: the medians of wall and of processor time.
 pub(crate) struct Cost {
+    /// Wall time of the first time, which the medians leave out.
+    pub(crate) first_s: f64,
     pub(crate) wall_s: f64,
     pub(crate) cpu_s: f64,
 }
@@ -112,7 +114,7 @@ impl Cost {
 /// taken.
 pub(crate) fn cost<T>(mut work: impl FnMut() -> Result<T>) -> Result<Cost> {
     let mut spent = Vec::new();
-    let wall_s = median(|| {
+    let wall = times(|| {
         let before = cpu_s();
         let mut after = before;
         let wall = timed(|| {
@@ -124,7 +126,7 @@ pub(crate) fn cost<T>(mut work: impl FnMut() -> Result<T>) -> Result<Cost> {
         Ok(wall)
     })?;
     spent.remove(0);
-    Ok(Cost { wall_s, cpu_s: middle(spent) })
+    Ok(Cost { first_s: wall.first, wall_s: wall.median, cpu_s: middle(spent) })
 }
 
 /// The median of some figures; 0 of none.
@@ -156,9 +158,9 @@ pub(crate) fn size(folder: &Path) -> Result<u64> {
     Ok(total)
 }
 
-/// What one synced append of 4 KiB costs on this disk, in microseconds: the median, and the mean, which has the
-/// disk's pauses in it as the wall time of a durable run does.
-pub(crate) fn fsync_us(folder: &Path) -> Result<[f64; 2]> {
+/// What synced appends of 4 KiB cost on this disk, in microseconds. A disk that others write to has its moods, so that
+/// they are taken before and after what they are compared with.
+pub(crate) fn fsyncs(folder: &Path) -> Result<Vec<f64>> {
     use std::io::Write;
     const APPENDS: usize = 200;
     let mut file = std::fs::File::create(folder.join("fsync"))?;
@@ -170,9 +172,24 @@ pub(crate) fn fsync_us(folder: &Path) -> Result<[f64; 2]> {
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     std::fs::remove_file(folder.join("fsync"))?;
+    Ok(times)
+}
+
+/// Their median, and their mean, which has the disk's pauses in it as the wall time of a durable run does.
+pub(crate) fn fsync_us(before: Vec<f64>, folder: &Path) -> Result<[f64; 2]> {
+    let mut times = before;
+    times.extend(fsyncs(folder)?);
     times.sort_by(f64::total_cmp);
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    Ok([median, times.iter().sum::<f64>() / APPENDS as f64])
+    Ok([median, times.iter().sum::<f64>() / times.len() as f64])
+}
+
+/// Runs one measurement in a process of its own: its memory is not another's, and nothing is warm that a user's
+/// process would find cold.
+pub(crate) fn apart(workload: &str, settings: &[(&str, &str)]) -> Result<()> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    let status = command.arg(workload).envs(settings.iter().copied()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("{workload} failed").into()) }
 }
 
 /// The process's peak resident memory, in MiB.

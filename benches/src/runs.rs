@@ -1,10 +1,11 @@
 //! The workloads that run plans.
 
 use crate::measure::{
-    chosen, cpu_s, emit, folder, fsync_us, median, peak_rss_mb, setting, size, sizes, timed, times,
+    apart, chosen, cpu_s, emit, folder, fsync_us, fsyncs, median, peak_rss_mb, setting, size, sizes, timed,
+    times,
 };
 use crate::ports::{Echo, Hundred};
-use crate::{Result, http, plans};
+use crate::{Result, floor, http, plans};
 use selvedge_engine::{Graph, Input, State};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Model, Stop};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
@@ -58,30 +59,53 @@ pub(crate) async fn drive(
     }
 }
 
+const W1: [&str; 2] = ["inproc/memory", "inproc/durable"];
+
 pub(crate) fn w1(scale: f64) -> Result<()> {
-    let runtime = runtime()?;
-    let driver = driver(Arc::new(Echo));
-    for nodes in sizes("BENCH_NODES", &[200, 2_000, 20_000]) {
-        let nodes = if scale < 1.0 { nodes / 100 + 2 } else { nodes };
-        let graph = plans::compile(&plans::chain(nodes).to_string())?;
-        if chosen("inproc/memory") {
-            let wall = median(|| timed(|| runtime.block_on(drive(&driver, &graph, None))))?;
-            emit(
-                "W1",
-                json!({"variant": "inproc/memory", "nodes": nodes, "wall_s": wall,
-                "us_per_node": wall / nodes as f64 * 1e6, "peak_rss_mb": peak_rss_mb()}),
-            );
-        }
-        if chosen("inproc/durable") {
-            durable(&runtime, &driver, &graph, nodes, "inproc/durable")?;
+    let all = [200, 2_000, 20_000];
+    if scale < 1.0 {
+        return all
+            .iter()
+            .try_for_each(|nodes| W1.iter().try_for_each(|variant| one_w1(nodes / 100 + 2, variant)));
+    }
+    for nodes in sizes("BENCH_NODES", &all) {
+        for variant in W1.iter().filter(|variant| chosen(variant)) {
+            apart("W1-one", &[("BENCH_NODES", &nodes.to_string()), ("BENCH_VARIANT", variant)])?;
         }
     }
-    if std::env::var_os("BENCH_BASE_URL").is_some() && chosen("http/durable") && scale >= 1.0 {
-        let driver = crate::runs::driver(runtime.block_on(async { http::model("") })?);
-        let graph = plans::compile(&plans::chain(200).to_string())?;
-        durable(&runtime, &driver, &graph, 200, "http/durable")?;
+    if std::env::var_os("BENCH_BASE_URL").is_some() && chosen("http/durable") {
+        apart("W1-one", &[("BENCH_NODES", "200"), ("BENCH_VARIANT", "http/durable")])?;
     }
     Ok(())
+}
+
+/// One size of one variant.
+pub(crate) fn w1_one() -> Result<()> {
+    let nodes = setting("BENCH_NODES", 200.0) as usize;
+    one_w1(nodes, &std::env::var("BENCH_VARIANT").unwrap_or_else(|_| "inproc/memory".into()))
+}
+
+fn one_w1(nodes: usize, variant: &str) -> Result<()> {
+    let runtime = runtime()?;
+    let graph = plans::compile(&plans::chain(nodes).to_string())?;
+    match variant {
+        "inproc/memory" => {
+            let driver = driver(Arc::new(Echo));
+            let wall = times(|| timed(|| runtime.block_on(drive(&driver, &graph, None))))?;
+            let each = |wall: f64| wall / nodes as f64 * 1e6;
+            emit(
+                "W1",
+                json!({"variant": variant, "nodes": nodes, "wall_s": wall.median, "us_per_node": each(wall.median),
+                "first_us_per_node": each(wall.first), "peak_rss_mb": peak_rss_mb()}),
+            );
+            Ok(())
+        }
+        "inproc/durable" => durable(&runtime, &driver(Arc::new(Echo)), &graph, nodes, variant),
+        _ => {
+            let driver = driver(runtime.block_on(async { http::model("") })?);
+            durable(&runtime, &driver, &graph, nodes, variant)
+        }
+    }
 }
 
 /// Runs the nodes on a store, and says what of it each node costs.
@@ -93,6 +117,7 @@ fn durable(
     variant: &str,
 ) -> Result<()> {
     let folder = folder()?;
+    let before = fsyncs(folder.path())?;
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
     let wall = median(|| timed(|| runtime.block_on(drive(driver, graph, Some(&store)))))?;
     let done = nodes as f64 * (setting("BENCH_RUNS", 3.0) + 1.0);
@@ -103,7 +128,7 @@ fn durable(
         "W1",
         json!({"variant": variant, "nodes": nodes, "wall_s": wall, "us_per_node": wall / nodes as f64 * 1e6,
         "bytes_per_node": bytes / done, "commits_per_node": commits / done, "peak_rss_mb": peak_rss_mb(),
-        "fsync_us": fsync_us(folder.path())?}),
+        "fsync_us": fsync_us(before, folder.path())?}),
     );
     Ok(())
 }
@@ -115,17 +140,21 @@ pub(crate) fn w4(scale: f64) -> Result<()> {
         let steps = if scale < 1.0 { steps / 100 } else { steps };
         let graph = plans::compile(&plans::steps(steps).to_string())?;
         let folder = folder()?;
+        let before = fsyncs(folder.path())?;
         let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
         let start = Instant::now();
         runtime.block_on(drive(&driver, &graph, Some(&store)))?;
         let wall = start.elapsed().as_secs_f64();
         let commits = store.commits();
         drop(store);
+        let bytes = size(folder.path())? as f64;
+        let fsync = fsync_us(before, folder.path())?;
+        let per_s = steps as f64 / wall;
         emit(
             "W4",
-            json!({"variant": "durable", "steps": steps, "wall_s": wall, "steps_per_s": steps as f64 / wall,
-            "bytes_per_step": size(folder.path())? as f64 / steps as f64,
-            "commits_per_step": commits as f64 / steps as f64, "fsync_us": fsync_us(folder.path())?}),
+            json!({"variant": "durable", "steps": steps, "wall_s": wall, "steps_per_s": per_s,
+            "of_fsync_rate": fsync.map(|us| per_s * us / 1e6), "bytes_per_step": bytes / steps as f64,
+            "commits_per_step": commits as f64 / steps as f64, "fsync_us": fsync}),
         );
     }
     Ok(())
@@ -136,43 +165,48 @@ pub(crate) fn w2() -> Result<()> {
     let driver = driver(runtime.block_on(async { http::model("?latency=50") })?);
     let graph = plans::compile(&plans::fan(50).to_string())?;
     let folder = folder()?;
+    let syncs = fsyncs(folder.path())?;
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
     let before = cpu_s();
     let wall = times(|| timed(|| runtime.block_on(drive(&driver, &graph, Some(&store)))))?;
     let runs = setting("BENCH_RUNS", 3.0) + 1.0;
+    let cpu = (cpu_s() - before) / runs;
     emit(
         "W2",
         json!({"variant": "sequential plan, durable", "wall_s": wall.median, "first_s": wall.first, "critical_path_s": 0.25,
-        "cpu_s": (cpu_s() - before) / runs, "commits": store.commits() as f64 / runs, "fsync_us": fsync_us(folder.path())?}),
+        "by_hand_s": floor::waves(50, 4)?, "cpu_s": cpu, "commits": store.commits() as f64 / runs,
+        "fsync_us": fsync_us(syncs, folder.path())?}),
     );
     Ok(())
 }
 
 pub(crate) fn w5() -> Result<()> {
+    let mut variants = ["memory", "durable"].into_iter().filter(|variant| chosen(variant));
+    variants.try_for_each(|variant| apart("W5-one", &[("BENCH_VARIANT", variant)]))
+}
+
+/// One variant.
+pub(crate) fn w5_one() -> Result<()> {
+    let variant = std::env::var("BENCH_VARIANT").unwrap_or_else(|_| "memory".into());
     let runs = setting("BENCH_W5_RUNS", 500.0) as usize;
     let runtime = runtime()?;
     let driver = driver(runtime.block_on(async { http::model("?latency=20&tools=5") })?);
     let graph = plans::compile(&plans::looping().to_string())?;
     let folder = folder()?;
-    for (variant, durable) in [("memory", false), ("durable", true)] {
-        if !chosen(variant) {
-            continue;
-        }
-        let store = if durable { Some(Arc::new(Store::open(folder.path(), Mode::ReadWrite)?)) } else { None };
-        let mut each = Vec::new();
-        let before = cpu_s();
-        let wall =
-            times(|| timed(|| runtime.block_on(all(&driver, &graph, store.as_ref(), runs, &mut each))))?;
-        each.sort_by(f64::total_cmp);
-        let at = |share: f64| each.get(((each.len() - 1) as f64 * share) as usize).copied();
-        emit(
-            "W5",
-            json!({"variant": variant, "runs": runs, "wall_s": wall.median,
-            "first_s": wall.first, "p50_s": at(0.5), "p99_s": at(0.99),
-            "cpu_s": (cpu_s() - before) / (setting("BENCH_RUNS", 3.0) + 1.0), "llm_calls": runs * 6,
-            "peak_rss_mb": peak_rss_mb()}),
-        );
-    }
+    let durable = variant == "durable";
+    let store = if durable { Some(Arc::new(Store::open(folder.path(), Mode::ReadWrite)?)) } else { None };
+    let mut each = Vec::new();
+    let before = cpu_s();
+    let wall = times(|| timed(|| runtime.block_on(all(&driver, &graph, store.as_ref(), runs, &mut each))))?;
+    each.sort_by(f64::total_cmp);
+    let at = |share: f64| each.get(((each.len() - 1) as f64 * share) as usize).copied();
+    emit(
+        "W5",
+        json!({"variant": variant, "runs": runs, "wall_s": wall.median,
+        "first_s": wall.first, "p50_s": at(0.5), "p99_s": at(0.99),
+        "cpu_s": (cpu_s() - before) / (setting("BENCH_RUNS", 3.0) + 1.0), "llm_calls": runs * 6,
+        "peak_rss_mb": peak_rss_mb()}),
+    );
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The workloads of step tasks.
 
 use crate::Result;
-use crate::measure::{chosen, cost, emit, middle, peak_rss_mb, sizes};
+use crate::measure::{apart, chosen, cost, emit, middle, peak_rss_mb, setting, sizes};
 use crate::plans::{self, Refers};
 use crate::ports::{Echo, Twenty};
 use crate::runs::{drive, driver, runtime};
@@ -11,29 +11,47 @@ use selvedge_runtime::{Driver, Journal, Limits};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+const CHAINS: [(&str, Refers, bool); 3] = [
+    ("one placeholder", Refers::Before, false),
+    ("one placeholder, a model at hand", Refers::Before, true),
+    ("ten placeholders", Refers::Ten, false),
+];
+
 /// Chains of in-process steps; a step of each size should take as long.
 pub(crate) fn steps(scale: f64) -> Result<()> {
-    let runtime = runtime()?;
-    let driver = driver(Arc::new(Echo));
-    let kinds = [
-        ("one placeholder", Refers::Before, false),
-        ("one placeholder, a model at hand", Refers::Before, true),
-        ("ten placeholders", Refers::Ten, false),
-    ];
-    for (variant, refers, model) in kinds.into_iter().filter(|(variant, ..)| chosen(variant)) {
+    let chosen = CHAINS.iter().enumerate().filter(|(_, (variant, ..))| chosen(variant));
+    for (kind, _) in chosen {
         for steps in sizes("BENCH_STEPS", &[1_000, 10_000, 100_000]) {
-            let steps = if scale < 1.0 { steps / 100 + 2 } else { steps };
-            let source = Source::new("task.json", &plans::task(steps, refers).to_string());
-            let graph = plans::lower(&source, &plans::read(&source)?, &Means { model, ..Means::default() })?;
-            let cost = cost(|| runtime.block_on(drive(&driver, &graph, None)))?;
-            let [us_per_step, cpu_us_per_step] = cost.us_each(steps);
-            emit(
-                "steps",
-                json!({"variant": variant, "steps": steps, "wall_s": cost.wall_s, "us_per_step": us_per_step,
-                "cpu_us_per_step": cpu_us_per_step, "peak_rss_mb": peak_rss_mb()}),
-            );
+            if scale < 1.0 {
+                chain(kind, steps / 100 + 2)?;
+            } else {
+                let (kind, steps) = (kind.to_string(), steps.to_string());
+                apart("steps-one", &[("BENCH_KIND", &kind), ("BENCH_STEPS", &steps)])?;
+            }
         }
     }
+    Ok(())
+}
+
+/// One size of one kind.
+pub(crate) fn steps_one() -> Result<()> {
+    chain(setting("BENCH_KIND", 0.0) as usize, setting("BENCH_STEPS", 1_000.0) as usize)
+}
+
+fn chain(kind: usize, steps: usize) -> Result<()> {
+    let &(variant, refers, model) = CHAINS.get(kind).ok_or("no such kind of chain")?;
+    let runtime = runtime()?;
+    let driver = driver(Arc::new(Echo));
+    let source = Source::new("task.json", &plans::task(steps, refers).to_string());
+    let graph = plans::lower(&source, &plans::read(&source)?, &Means { model, ..Means::default() })?;
+    let cost = cost(|| runtime.block_on(drive(&driver, &graph, None)))?;
+    let [us_per_step, cpu_us_per_step] = cost.us_each(steps);
+    emit(
+        "steps",
+        json!({"variant": variant, "steps": steps, "wall_s": cost.wall_s, "us_per_step": us_per_step,
+        "first_us_per_step": cost.first_s / steps as f64 * 1e6, "cpu_us_per_step": cpu_us_per_step,
+        "peak_rss_mb": peak_rss_mb()}),
+    );
     Ok(())
 }
 

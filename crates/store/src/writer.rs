@@ -12,9 +12,10 @@
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension};
@@ -27,6 +28,9 @@ use crate::{BlobHash, Commit, Entry, NewRun, RunUpdate, StoreError, blobs, encod
 const QUEUE: usize = 4096;
 /// A group ends when it has grown to this many bytes.
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
+/// How long the writer looks out for the next request before it sleeps. What follows from an answer is asked for
+/// within that time, and waking a thread costs two of them tens of microseconds.
+const LINGER: Duration = Duration::from_micros(100);
 /// Pages of the log (1 MiB) from which on it is moved into the database.
 const LOG_PAGES: u32 = 256;
 
@@ -210,7 +214,8 @@ fn serve(
     commits: &AtomicU64,
 ) {
     let (mut limit, mut before) = (LOG_PAGES, 0);
-    while let Ok(first) = requests.recv() {
+    let mut next = requests.recv().ok();
+    while let Some(first) = next {
         let mut bytes = first.0.bytes();
         let mut group = vec![first];
         while bytes < GROUP_BYTES && group.len() < QUEUE {
@@ -241,7 +246,21 @@ fn serve(
             limit = pages + LOG_PAGES;
         }
         before = pages;
+        next = linger(requests);
     }
+}
+
+/// The next request; `None` when all senders are gone. Others who have work go first.
+fn linger(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
+    let start = Instant::now();
+    while start.elapsed() < LINGER {
+        match requests.try_recv() {
+            Ok(request) => return Some(request),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+        }
+    }
+    requests.recv().ok()
 }
 
 /// Moves the log into the database as far as nobody reads it. A failure (a full disk) changes nothing: the log still
