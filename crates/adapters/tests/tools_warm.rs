@@ -157,6 +157,28 @@ async fn what_a_tool_imports_is_imported_ahead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_servers_make_room_for_others() {
+    if !possible().await {
+        return;
+    }
+    let world = World::new();
+    let names: Vec<String> = (0..10).map(|number| format!("t{number}")).collect();
+    for name in &names {
+        world.tool(name, &format!(", 'write_paths': ['{name}']"), "def run(i):\n    return 1");
+    }
+    let mut config = world.config();
+    config.permissions.allow_write = vec![".".into()];
+    let tools = Catalogue::load(config).await.unwrap();
+    for name in &names {
+        tools.prepare(&[name]).await.unwrap();
+        assert_eq!(call(&tools, name, json!({})).await.unwrap(), json!(1));
+    }
+    let kept = || std::fs::read_dir(world.path("scratch")).unwrap().count();
+    eventually("no more than eight are kept", || kept() <= 8).await;
+    assert!(kept() > 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_call_is_cheap() {
     if !possible().await {
         return;

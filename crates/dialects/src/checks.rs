@@ -7,6 +7,7 @@ use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
 use selvedge_engine::template::{Placeholder, TemplateError};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How a dialect calls what its documents are a list of.
@@ -80,28 +81,23 @@ pub(crate) fn unfinished(
 }
 
 /// P-25: no metadata, no input, no declared output, and no earlier result whose fields are unknown. `names` are those
-/// that there are; they are asked for only if somebody will see the words.
+/// that there are, and about how many; they are asked for only if somebody will see the words.
 pub(crate) fn nothing_supplies<'n>(
     placeholder: &Placeholder,
     name: &str,
     place: Span,
-    names: impl FnOnce() -> Vec<&'n str>,
+    (count, names): (usize, impl FnOnce() -> Vec<Cow<'n, str>>),
     for_model: bool,
     diagnostics: &mut Diagnostics,
 ) {
     let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
     let finding = Finding::error("P-25", "unknown-placeholder", place, message);
-    if diagnostics.is_full(Severity::Error, "unknown-placeholder") {
-        return diagnostics.push(finding);
-    }
-    let mut names = names();
-    let searched = diagnostics.worth_searching("unknown-placeholder", names.len());
-    if searched {
-        names.sort_unstable();
-    }
-    let help = match searched.then(|| misspelt(name, &names)).flatten() {
+    let names = if diagnostics.worth_searching("unknown-placeholder", count) { names() } else { Vec::new() };
+    let mut known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    known.sort_unstable();
+    let help = match misspelt(name, &known) {
         Some(near) => format!("did you mean {}?", shown(near)),
-        None if for_model && searched => format!("names: {}", listed(&names)),
+        None if for_model && !known.is_empty() => format!("names: {}", listed(&known)),
         None => {
             format!(
                 "declare it in `inputs` or `metadata`, or write \\{} for the text itself",

@@ -160,9 +160,7 @@ impl Document {
             Body::Plan(plan) if plan.complete => {
                 plan::compile(plan, &self.source, tools, initial, diagnostics)
             }
-            Body::Steps(task) if task.complete => {
-                steps::compile(task, &self.source, tools, initial, means, diagnostics)
-            }
+            Body::Steps(task) => steps::compile(task, &self.source, tools, initial, means, diagnostics),
             _ => None,
         }
     }

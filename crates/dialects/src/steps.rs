@@ -60,10 +60,10 @@ pub fn compile(
 ) -> Option<Graph> {
     let names = document.head.names(initial);
     let context = Context::of(document, &names, means);
-    let scope = Scope { names: Some(names), earlier: Vec::new(), for_model: false };
+    let scope = Scope { names: Some(names), complete: document.complete, ..Scope::default() };
     let steps = document.steps.as_deref().unwrap_or_default();
     check::check(Some(&document.head.task), steps, scope, source, tools, diagnostics);
-    if diagnostics.has_errors() {
+    if diagnostics.has_errors() || !document.complete {
         return None;
     }
     let planned = document.steps.is_none();

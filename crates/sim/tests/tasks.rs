@@ -1,6 +1,8 @@
-//! Step tasks over many seeds: agreement with the reference, resumed runs, and crashes at every event.
+//! Step tasks over many seeds: agreement with the reference, resumed runs, forks, and crashes at every event.
 
-use selvedge_sim::tasks::properties::{agreement, crashes, resumes};
+use selvedge_sim::tasks::properties::{agreement, crashes, forks, resumes};
+use selvedge_sim::tasks::{generate, reference};
+use std::collections::BTreeSet;
 use support::holds;
 
 #[cfg(test)]
@@ -37,6 +39,44 @@ fn tasks_resume() {
 }
 
 #[test]
+fn tasks_fork() {
+    holds("tasks_fork", forks, 60);
+}
+
+#[test]
 fn tasks_crash() {
     holds("tasks_crash", crashes, 10);
+}
+
+/// What the properties are about happens in the tasks that they are held against.
+#[test]
+fn the_generator_reaches_what_matters() {
+    let mut met = BTreeSet::new();
+    for seed in 0..1_000 {
+        let observed = reference::run(&generate::task(seed));
+        let replans = observed.ladder.iter().filter(|(_, action)| action == "replan").count();
+        met.extend((replans > 1).then(|| "replans".to_owned()));
+        met.extend(observed.ladder.into_iter().map(|(_, action)| action));
+        met.extend(observed.warnings);
+        met.extend(observed.fault.map(|(kind, _)| kind));
+        met.insert(observed.status);
+    }
+    let wanted = [
+        "completed",
+        "failed",
+        "retry_with_params",
+        "retry_with_tool",
+        "repair_step",
+        "replan",
+        "replans",
+        "give_up",
+        "steps-left-out",
+        "execution_failure",
+        "timeout",
+        "input_error",
+        "unresolved_placeholder",
+        "unknown_outcome",
+    ];
+    let missed: Vec<&str> = wanted.into_iter().filter(|wanted| !met.contains(*wanted)).collect();
+    assert!(missed.is_empty(), "no task comes to {missed:?}");
 }

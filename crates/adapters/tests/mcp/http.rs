@@ -290,6 +290,34 @@ async fn addresses_with_keys() {
     assert!(!format!("{failure:?}").contains("-0123456789"), "{failure:?}");
 }
 
+/// The generation without a handshake, over HTTP: no session, and names in headers whatever characters they have.
+#[tokio::test]
+async fn without_a_handshake() {
+    let server = Loopback::start(|asked| {
+        let whole = |mut answer: Value| {
+            answer["resultType"] = "complete".into();
+            Some(result(asked, &answer))
+        };
+        let tool = json!({"name": "größe / x", "inputSchema": {"type": "object"}});
+        match asked.method() {
+            "server/discover" => {
+                whole(json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "ttlMs": 0, "cacheScope": "private"}))
+            }
+            "tools/list" => whole(json!({"tools": [tool], "ttlMs": 0, "cacheScope": "private"})),
+            "tools/call" => whole(json!({"content": [{"type": "text", "text": "a"}]})),
+            _ => None,
+        }
+    })
+    .await;
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![over_http("s", &server.url())], &["s__größe / x"]).await;
+    assert_eq!(call(&catalogue, "s__größe / x", json!({})).await.unwrap(), json!("a"));
+    let asked = &server.asked("tools/call")[0];
+    assert_eq!(asked.header("mcp-protocol-version"), Some("2026-07-28"), "{asked:?}");
+    assert!(server.asked("initialize").is_empty() && asked.header("mcp-session-id").is_none());
+}
+
 /// A header of the protocol is nobody else's.
 #[tokio::test]
 async fn headers_of_the_protocol() {

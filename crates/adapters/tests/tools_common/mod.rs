@@ -152,6 +152,11 @@ pub fn anyone(mark: &str) -> bool {
     !marked(mark).is_empty()
 }
 
+/// How many such processes live.
+pub fn count(mark: &str) -> usize {
+    marked(mark).len()
+}
+
 /// Ends the processes with such an argument.
 pub fn end(mark: &str) {
     for pid in marked(mark) {

@@ -1,7 +1,7 @@
 //! Other processes, and processes that are to outlive their call.
 
 use super::{Arena, attack, machine_has, without, world};
-use crate::tools_common::{anyone, call, call_within, end, eventually, fault, mark};
+use crate::tools_common::{anyone, call, call_within, count, end, eventually, fault, mark};
 use selvedge_adapters::tools::Layer::{Cgroups, Identity, Landlock, Namespaces, Seccomp};
 use selvedge_engine::FaultKind::{LimitExceeded, Timeout};
 use serde_json::json;
@@ -25,6 +25,43 @@ async fn nothing_survives_a_call() {
     assert!(anyone(&note), "without a namespace, a daemon outlives its call");
     end(&note);
     eventually("the daemon has been ended", || !anyone(&note)).await;
+}
+
+/// Who can't clean up is who is killed: whatever it was running ends all the same (E-13).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_survives_selvedge() {
+    const MARK: &str = "SELVEDGE_TEST_MARK";
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    if let Ok(note) = std::env::var(MARK) {
+        // Two calls, by a warm interpreter and by one of its own.
+        let (one, other) = (world(), world());
+        let (warm, cold) = (without(&one, &[]).await, without(&other, &[Landlock]).await);
+        tokio::join!(attack(&warm, "stubborn", &note), attack(&cold, "stubborn", &note));
+        return;
+    }
+    let note = mark();
+    let mut selvedge = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::nothing_survives_selvedge"])
+        .env(MARK, &note)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Interpreters have to start, on a busy machine.
+    for _ in 0..400 {
+        assert!(selvedge.try_wait().unwrap().is_none(), "it has not ended by itself");
+        if count(&note) == 2 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(count(&note), 2, "both calls run");
+    selvedge.kill().unwrap();
+    selvedge.wait().unwrap();
+    eventually("nothing of them is left", || !anyone(&note)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -74,6 +74,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let edits = Edits::of(&source, args)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    let folders = chosen.tools.clone();
     if args.exec.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
@@ -104,6 +105,8 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let (script, hash) = stored_script;
         tell_script(&chosen, script.as_deref(), hash.as_deref(), prepared.models.scripted, &ui);
         chosen.warnings.clone_from(&prepared.warnings);
+        // Who resumes the fork is told again, unless the folder is back.
+        chosen.tools = folders;
         let (state, graph, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;

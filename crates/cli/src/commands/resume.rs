@@ -6,7 +6,7 @@ use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure};
-use crate::models;
+use crate::models::{self, Models};
 use crate::output::{Report, tool_changed};
 use crate::places;
 use crate::setup::{self, block_on};
@@ -91,6 +91,33 @@ impl Held {
     }
 }
 
+impl Held {
+    /// The tools and models that the run goes on with, and its inputs with what has changed about them.
+    async fn prepare(
+        &self,
+        state: &State,
+        inputs: Vec<Input>,
+        chosen: &mut Chosen,
+        config: &Config,
+        ui: &Ui,
+    ) -> Result<(Catalogue, Models, Vec<Input>), Failure> {
+        let workspace = setup::workspace(&chosen.document);
+        let wanted = setup::wanted_by(state.graph());
+        let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
+        let models = models::prepare(chosen, config, &roles(state.graph()), &Http::new()).await?;
+        let mut inputs = with_tools(inputs, state, &catalogue, ui).await?;
+        setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
+        for input in &inputs {
+            if let Input::Resume(tools) = input {
+                record::pin(&self.store, &catalogue, tools.iter()).await?;
+            }
+        }
+        // After a resume, which compares with what the old models said (E-29).
+        inputs.push(Input::Models(models.names.clone()));
+        Ok((catalogue, models, inputs))
+    }
+}
+
 /// Loads a run and drives it on, after the inputs that `first` makes of its state.
 pub(crate) fn go_on(
     run: &str,
@@ -121,27 +148,10 @@ pub(crate) fn go_on(
     block_on(0, async {
         let signals = Signals::listen(&ui);
         let (stored_script, stored_hash) = (chosen.script.clone(), chosen.script_hash.clone());
-        let preparing = async {
-            let workspace = setup::workspace(&chosen.document);
-            let wanted = setup::wanted_by(state.graph());
-            let catalogue = setup::catalogue_of(wanted, &chosen, &config, &held.dir, &workspace, &ui).await?;
-            let roles = roles(state.graph());
-            let models = models::prepare(&mut chosen, &config, &roles, &Http::new()).await?;
-            let mut inputs = with_tools(inputs, &state, &catalogue, &ui).await?;
-            setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, &ui).await?;
-            for input in &inputs {
-                if let Input::Resume(tools) = input {
-                    record::pin(&held.store, &catalogue, tools.iter()).await?;
-                }
-            }
-            // After a resume, which compares with what the old models said (E-29).
-            inputs.push(Input::Models(models.names.clone()));
-            Ok::<_, Failure>((catalogue, models, inputs))
-        };
         let (catalogue, models, inputs) = tokio::select! {
             biased;
             () = signals.came() => return Err(setup::interrupted()),
-            prepared = preparing => prepared?,
+            prepared = held.prepare(&state, inputs, &mut chosen, &config, &ui) => prepared?,
         };
         ui.secrets = models.secrets.iter().map(Secret::clone).collect();
         tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);

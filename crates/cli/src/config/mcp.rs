@@ -315,3 +315,23 @@ impl Words {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-06: a key in an address is known as it stands there and as it is meant, and with the user it belongs to.
+    #[test]
+    fn keys_of_addresses_are_known() {
+        let mut words = Words::default();
+        let text = "postgres://me:p%40ss+word%261@h/db?sslkey=k%3D0123456#x";
+        assert_eq!(words.expanded(text), text);
+        let known: Vec<&str> = words.secrets.iter().map(Secret::expose).collect();
+        for key in ["me:p%40ss+word%261", "p%40ss+word%261", "p@ss+word&1", "k%3D0123456", "k=0123456"] {
+            assert!(known.contains(&key), "{key}: {known:?}");
+        }
+        let mut words = Words::default();
+        words.expanded("https://example.com:8080/a?page=2 -p 80:80 user@example.com");
+        assert!(words.secrets.is_empty(), "{:?}", words.secrets.len());
+    }
+}

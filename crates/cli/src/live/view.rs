@@ -2,17 +2,16 @@
 //!
 //! Each event and each piece of text costs a constant, however large the run is.
 
+mod flights;
+
+pub(super) use flights::Flying;
+
 use super::track::{Phase, Track};
 use crate::recovery::done;
-use selvedge_engine::{EffectId, Event, NodeIx, Outcome, Record, Request, State, Tokens, Usage};
-use selvedge_runtime::Delta;
+use selvedge_engine::{EffectId, Event, NodeIx, Record, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Bytes of streamed text that are kept of a node; half of them go when there are more.
-const TEXT: usize = 32 << 10;
-/// How long a node keeps the focus at least while others stream too, in milliseconds.
-const STICKY_MS: i64 = 1_000;
 /// How long an interrupt lets effects end (C-05), in milliseconds.
 const GRACE_MS: i64 = 5_000;
 
@@ -68,18 +67,6 @@ pub(super) struct Active {
     pub(super) text: String,
     /// The last line of a tool's own progress.
     pub(super) note: String,
-}
-
-/// An effect in flight.
-#[derive(Debug)]
-pub(super) struct Flying {
-    effect: EffectId,
-    /// The tool; nothing for a model.
-    pub(super) tool: Option<Arc<str>>,
-    /// Whether it has its turn.
-    pub(super) began: bool,
-    /// When it is tried again, and why; milliseconds since 1970.
-    pub(super) again: Option<(i64, String)>,
 }
 
 impl View {
@@ -333,69 +320,6 @@ impl View {
         if let Some(active) = self.active.get_mut(&node) {
             active.asking.push((ask.clone(), prompt.to_owned()));
             self.asks.insert(ask.clone(), node);
-        }
-    }
-
-    /// An effect is under way.
-    fn fly(&mut self, state: &State, effect: &EffectId, again: Option<(i64, String)>) -> Option<NodeIx> {
-        let pending = state.pending().get(effect)?;
-        let tool = match pending.model {
-            true => None,
-            false => match state.request(effect)? {
-                Request::Tool(request) => Some(request.tool.name.clone()),
-                Request::Model(_) => None,
-            },
-        };
-        let active = self.active.get_mut(&pending.node)?;
-        if tool.is_none() {
-            active.text.clear();
-        }
-        active.note.clear();
-        active.flying.push(Flying { effect: effect.clone(), tool, began: false, again });
-        self.effects.insert(effect.clone(), pending.node);
-        Some(pending.node)
-    }
-
-    /// An effect came to an end.
-    fn land(&mut self, effect: &EffectId, outcome: Option<&Outcome>) -> Option<NodeIx> {
-        let node = self.effects.remove(effect)?;
-        let active = self.active.get_mut(&node)?;
-        active.flying.retain(|flying| flying.effect != *effect);
-        if let Some(Outcome::Reply(reply)) = outcome {
-            add(&mut active.tokens, &reply.tokens);
-        }
-        Some(node)
-    }
-
-    /// An effect has its turn.
-    pub(super) fn began(&mut self, effect: &EffectId) {
-        let active = self.effects.get(effect).and_then(|node| self.active.get_mut(node));
-        let flying = active.and_then(|active| active.flying.iter_mut().find(|f| f.effect == *effect));
-        if let Some(flying) = flying {
-            (flying.began, flying.again) = (true, None);
-        }
-    }
-
-    /// A piece of what an effect says while it goes on.
-    pub(super) fn delta(&mut self, effect: &EffectId, delta: Delta, now: i64) {
-        let Some(&node) = self.effects.get(effect) else { return };
-        let Some(active) = self.active.get_mut(&node) else { return };
-        match delta {
-            Delta::Progress(line) => active.note = line,
-            Delta::Text(piece) => {
-                self.streamed = true;
-                active.text.push_str(&piece);
-                if active.text.len() > TEXT {
-                    let from = active.text.ceil_char_boundary(active.text.len() - TEXT / 2);
-                    active.text.drain(..from);
-                }
-                let kept = self.focus.is_some_and(|(focus, since)| {
-                    focus == node || (now < since + STICKY_MS && self.active.contains_key(&focus))
-                });
-                if !kept {
-                    self.focus = Some((node, now));
-                }
-            }
         }
     }
 

@@ -46,6 +46,8 @@ fn a18_what_another_run_publishes_does_not_change_a_run_that_goes_on() {
     run(&place, &["run", "plan.json", "--script", "bad.yaml", "--run-id", "r", "--json"]).exits(1);
     place.write("tools/which.py", &tool("second"));
     run(&place, &["tools", "import", "tools", "--replace"]).exits(0);
+    let doctor = run(&place, &["doctor"]).stdout;
+    assert!(doctor.contains("library") && doctor.contains("1 tool;"), "{doctor}");
     // What is pinned is kept in the state folder: the cache is only a cache (A-23).
     std::fs::remove_dir_all(place.state().join("cache")).unwrap();
     let resumed = run(&place, &["resume", "r", "--script", "good.yaml", "--json"]).exits(0);
@@ -146,6 +148,10 @@ fn a18_a_folder_that_vanished_leaves_a_fork_its_tools() {
         // What is named now must be there, and a name that the run never had means nothing.
         run(&place, &[&fork[..], &["--tools", "tools"]].concat()).exits(2);
     }
+    // Whoever goes on with such a fork is told as well.
+    run(&place, &["fork", "r", "--script", "bad.yaml", "--run-id", "again"]).exits(1);
+    let resumed = run(&place, &["resume", "again", "--script", "good.yaml", "--json"]).exits(0);
+    assert_eq!(resumed.json()["warnings"][0]["code"], "tools-gone", "{resumed:?}");
     place.plan("edited.json", json!([calls("a", "whom", json!({}))]));
     let error = run(&place, &["fork", "r", "--document", "edited.json", "--json"]).exits(2).error();
     assert_eq!(error["code"], "unknown-tool", "{error}");

@@ -13,6 +13,7 @@ use crate::{Diagnostics, Finding, Severity, Source};
 use selvedge_engine::ToolDef;
 use selvedge_engine::template::{Placeholder, Root, Template, classify};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -316,13 +317,12 @@ impl<'p> Check<'p, '_> {
 
     fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span) {
         let Self { known, supplied, ids, diagnostics, .. } = self;
+        let count = known.len() + supplied.len() + ids.len();
         let names = || {
-            let mut names: Vec<&str> = known.iter().copied().collect();
-            names.extend(supplied.keys().map(String::as_str));
-            names.extend(ids.keys().copied());
-            names
+            let names = known.iter().chain(ids.keys()).map(|name| Cow::Borrowed(*name));
+            names.chain(supplied.keys().map(|name| Cow::Borrowed(name.as_str()))).collect()
         };
-        checks::nothing_supplies(placeholder, name, span, names, false, diagnostics);
+        checks::nothing_supplies(placeholder, name, span, (count, names), false, diagnostics);
     }
 
     /// What the node's result can bring to later placeholders (D-05, D-07).

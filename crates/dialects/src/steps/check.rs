@@ -29,9 +29,12 @@ pub(super) struct Scope<'p> {
     pub(super) earlier: Vec<(&'p str, Option<&'p str>)>,
     /// Whether a model wrote the steps, and reads what is said about them.
     pub(super) for_model: bool,
+    /// Whether all steps could be read. If not, only what each step says by itself is checked: what is said about
+    /// names of steps might only follow from those that are missing.
+    pub(super) complete: bool,
 }
 
-/// Checks steps that could all be read; `task` is checked as a template of the first data layer.
+/// Checks steps that could be read; `task` is checked as a template of the first data layer.
 pub(super) fn check<'p>(
     task: Option<&Spanned<Arc<str>>>,
     steps: &'p [Step],
@@ -49,15 +52,17 @@ pub(super) fn check<'p>(
         earlier: scope.earlier.iter().map(|(id, _)| *id).collect(),
         names: scope.names,
         supplied: HashMap::new(),
+        suppliers: HashSet::new(),
         unknown: false,
         results: HashMap::new(),
         links: Vec::new(),
         known: HashMap::new(),
         told: HashSet::new(),
         for_model: scope.for_model,
+        complete: scope.complete,
         diagnostics,
     };
-    if let Some(task) = task {
+    if let Some(task) = task.filter(|_| scope.complete) {
         check.text(None, task);
     }
     for (id, tool) in scope.earlier {
@@ -84,40 +89,43 @@ struct Check<'p, 'd> {
     earlier: HashSet<&'p str>,
     /// Names of the first data layer; `None`: not all are known.
     names: Option<HashSet<&'p str>>,
-    /// Names that earlier steps' tools declare, with what is known of their values.
-    supplied: HashMap<String, Brought>,
+    /// Fields that earlier steps' tools declare, with what is known of their values.
+    supplied: HashMap<Arc<str>, Brought>,
+    /// The tools whose fields are among them, by address.
+    suppliers: HashSet<*const ToolDef>,
     /// Whether an earlier step may bring any name.
     unknown: bool,
-    /// The tools that may have given a step's result, where each says what types its outputs have.
-    results: HashMap<&'p str, Vec<Arc<ToolDef>>>,
+    /// The tools that may have given an earlier step's result; `None`: one that nobody knows.
+    results: HashMap<&'p str, Vec<Option<Arc<ToolDef>>>>,
     links: Vec<Link>,
     /// Tools that were looked up.
     known: HashMap<&'p str, Known>,
     /// Tools whose missing effects were told.
     told: HashSet<&'p str>,
     for_model: bool,
+    complete: bool,
     diagnostics: &'d mut Diagnostics,
 }
 
 impl<'p> Check<'p, '_> {
     fn step(&mut self, step: &'p Step) {
         let def = self.tool(step, &step.tool);
-        if let Some(parameters) = &step.parameters {
+        if let Some(parameters) = step.parameters.as_ref().filter(|_| self.complete) {
             self.parameters(step, parameters);
         }
         self.arguments(step, step.parameters.as_ref(), &step.tool);
         let mut defs = vec![def];
         for alternative in &step.alternatives {
             let def = self.tool(step, &alternative.tool);
-            if let Some(parameters) = &alternative.parameters {
+            if let Some(parameters) = alternative.parameters.as_ref().filter(|_| self.complete) {
                 self.parameters(step, parameters);
             }
             let own = alternative.parameters.as_ref().or(step.parameters.as_ref());
             self.arguments(step, own, &alternative.tool);
             defs.push(def);
         }
-        for id in &step.depends_on {
-            self.depends(step, id);
+        if self.complete {
+            step.depends_on.iter().for_each(|id| self.depends(step, id));
         }
         self.supply(&step.id.value, defs);
     }
@@ -157,7 +165,7 @@ impl<'p> Check<'p, '_> {
             let finding = Finding::error("D-15", "arguments-refused", place, message);
             self.diagnostics.push(finding.help(refusal.help));
         }
-        if let Some(parameters) = parameters {
+        if let Some(parameters) = parameters.filter(|_| self.complete) {
             self.types(step, &def, parameters);
         }
     }
@@ -200,21 +208,31 @@ impl<'p> Check<'p, '_> {
                 self.unknown = true;
                 continue;
             };
+            // `known` keeps all definitions, so that no other one gets the address.
+            if !self.suppliers.insert(Arc::as_ptr(def)) {
+                continue;
+            }
             for field in outputs.names() {
                 let typed = outputs.schema(field).map(|_| (def, field));
-                for name in [format!("{id}_{field}"), field.to_string()] {
-                    match self.supplied.get_mut(&name) {
-                        Some(known) => known.or(typed),
-                        None => drop(self.supplied.insert(name, Brought::by(typed))),
-                    }
+                match self.supplied.get_mut(field) {
+                    Some(known) => known.or(typed),
+                    None => drop(self.supplied.insert(field.clone(), Brought::by(typed))),
                 }
             }
         }
-        let typed = |def: Option<Arc<ToolDef>>| {
-            def.filter(|def| def.output_params.as_ref().is_some_and(selvedge_engine::Outputs::is_typed))
-        };
-        if let Some(defs) = defs.into_iter().map(typed).collect::<Option<Vec<_>>>() {
-            self.results.insert(id, defs);
-        }
+        self.results.insert(id, defs);
+    }
+
+    /// The tools that declare a name as `<step_id>_<field>` (D-05), each with the field. Nothing is kept for these names:
+    /// few of them are ever asked for.
+    fn prefixed<'n>(&self, name: &'n str) -> impl Iterator<Item = (&Arc<ToolDef>, &'n str)> {
+        name.match_indices('_').flat_map(move |(at, _)| {
+            let (id, field) = (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+            let tools = self.results.get(id).into_iter().flatten().flatten();
+            let declares = move |def: &&Arc<ToolDef>| {
+                def.output_params.as_ref().is_some_and(|outputs| outputs.has(field))
+            };
+            tools.filter(declares).map(move |def| (def, field))
+        })
     }
 }

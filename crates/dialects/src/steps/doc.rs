@@ -47,7 +47,7 @@ pub struct Step {
     pub timeout: Option<Spanned<Duration>>,
     /// What an unresolved placeholder becomes (`D-10`).
     pub on_missing: OnMissing,
-    /// Effects that override those of its tools (`E-22`).
+    /// Effects that override those of its own tool (`E-22`).
     pub effects: Option<Spanned<ToolEffects>>,
 }
 

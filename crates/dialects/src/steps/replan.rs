@@ -192,6 +192,7 @@ fn compiled(
         names: context.names.as_ref().map(|names| names.iter().map(String::as_str).collect()),
         earlier: earlier.iter().map(|(id, tool)| (id.as_str(), tool.as_deref())).collect(),
         for_model: true,
+        complete: true,
     };
     check::check(None, steps, scope, source, tools, found);
     if found.has_errors() {

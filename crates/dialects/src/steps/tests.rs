@@ -283,6 +283,25 @@ fn d15_tools_and_steps_that_there_are_not() {
     assert_eq!(findings(&twice), ["/steps/1/step_id error[D-15] duplicate-step-id"]);
 }
 
+/// E-32, D-15: a step that can't be read keeps nobody from hearing what is wrong with the others by themselves.
+#[test]
+fn d15_what_is_wrong_is_told_at_once() {
+    let found = findings(&task(json!([
+        {"step_id": "a", "tool_id": 3},
+        {"step_id": "b", "tool_id": "ad", "parameters": {"x": "{{a.output.y}}"}, "depends_on": ["a"]},
+        {"step_id": "c", "tool_id": "add", "parameters": {"a": "one"}, "alternatives": ["nowhere"]},
+    ])));
+    assert_eq!(
+        found,
+        [
+            "/steps/0/tool_id error[D-15] wrong-type",
+            "/steps/1/tool_id error[D-15] unknown-tool",
+            "/steps/2/parameters/a error[D-15] arguments-refused",
+            "/steps/2/alternatives/0 error[D-15] unknown-tool",
+        ]
+    );
+}
+
 #[test]
 fn d15_the_order_of_the_list_is_the_order_of_meaning() {
     let two = |first: Value, second: Value| {

@@ -54,6 +54,11 @@ impl Outputs {
         &self.0.names
     }
 
+    /// Whether a field of this name is declared.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.schemas.contains_key(name) || self.0.names.iter().any(|known| &**known == name)
+    }
+
     /// The JSON Schema that the values of a field fit, if the declaration says so.
     pub fn schema(&self, name: &str) -> Option<&Value> {
         self.0.schemas.get(name)

@@ -72,7 +72,10 @@ impl Node {
                     leaf.next.iter().all(|edge| to(edge).is_none_or(|to| graph.leaf_of(flow, to).is_some()));
                 reaches
                     && match leaf.act {
-                        Act::Open { from: place, .. } | Act::Publish { to: place, .. } => thread(place),
+                        // Between the thread of the flow and this one.
+                        Act::Open { from: place, .. } | Act::Publish { to: place, .. } => {
+                            flow.thread.is_some() && thread(place)
+                        }
                         _ => true,
                     }
             })

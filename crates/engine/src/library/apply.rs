@@ -1,6 +1,6 @@
 //! The library's only mutation. It cannot fail: an event that fits nothing changes nothing.
 
-use super::{Event, Library, Life, Place, REPORTS, Stage, Version};
+use super::{Call, Event, Library, Life, Place, REPORTS, Stage, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,20 +16,19 @@ impl Library {
     fn history(&mut self, at: i64, event: &Event) {
         match event {
             Event::Drafted { place, version, name, author, parents, request } => {
-                let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| {
-                    Arc::new(Version {
-                        hash: Arc::clone(version),
-                        name: Arc::clone(name),
-                        author: author.clone(),
-                        parents: parents.clone(),
-                        request: request.clone(),
-                        drafted: at,
-                        facts: None,
-                        lives: BTreeMap::new(),
-                        calls: Vec::new(),
-                        reports: Vec::new(),
-                    })
-                });
+                let fresh = || Version {
+                    hash: Arc::clone(version),
+                    name: Arc::clone(name),
+                    author: author.clone(),
+                    parents: parents.clone(),
+                    request: request.clone(),
+                    drafted: at,
+                    facts: None,
+                    lives: BTreeMap::new(),
+                    calls: Vec::new(),
+                    reports: Vec::new(),
+                };
+                let known = self.versions.entry(Arc::clone(version)).or_insert_with(|| Arc::new(fresh()));
                 let life = Life { stage: Stage::Drafted, at, reason: String::new(), proven: false };
                 Arc::make_mut(known).lives.insert(place.clone(), life);
             }
@@ -74,12 +73,7 @@ impl Library {
                 self.become_(&Place::Library, version, *stage, at, reason);
                 self.remember(&Place::Library, name, version);
             }
-            Event::CallRecorded { version, call } => {
-                if let Some(origin) = &call.origin {
-                    self.seen.insert((Arc::clone(&origin.run), Arc::clone(&origin.effect)));
-                }
-                self.change(version, |known| known.calls.push(call.clone()));
-            }
+            Event::CallRecorded { version, call } => self.called(version, call),
             Event::Tested { version, report } => self.change(version, |known| {
                 known.reports.push((at, report.clone()));
                 let surplus = known.reports.len().saturating_sub(REPORTS);
@@ -87,6 +81,13 @@ impl Library {
             }),
             Event::Aliased { .. } => {}
         }
+    }
+
+    fn called(&mut self, version: &str, call: &Call) {
+        if let Some(origin) = &call.origin {
+            self.seen.insert((Arc::clone(&origin.run), Arc::clone(&origin.effect)));
+        }
+        self.change(version, |known| known.calls.push(call.clone()));
     }
 
     /// Everybody's from here on; what the name meant before has had its time.

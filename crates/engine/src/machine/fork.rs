@@ -27,7 +27,8 @@ impl State {
         let first = self.first_anew();
         self.fill_pool(first);
         self.change_tools(tools);
-        self.renew_limits();
+        // Who fails again may try all of its ways again (D-19).
+        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
         self.unasked = Vec::new();
         self.begin_again(first);
     }
@@ -48,7 +49,8 @@ impl State {
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {
         let first = self.first_anew();
-        self.renew_limits();
+        // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
+        self.broken.in_a_row = 0;
         self.pool = super::pool::Pool::default();
         for node in self.nodes.values_mut() {
             node.forget_records();
@@ -87,11 +89,6 @@ impl State {
         self.status = Status::Running;
         self.skip_unseeded();
         self.await_from(NodeIx(0), None);
-    }
-
-    /// D-19: a run that somebody begins anew has the limits that count over all of it anew, too.
-    fn renew_limits(&mut self) {
-        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
     }
 
     /// What the fork chose for itself. It has used nothing yet.

@@ -1,7 +1,7 @@
 //! Forks of runs that recovered (E-19, E-29): their sources may have got other steps in between.
 
 use crate::support::{Asked, Run, fails, gives, graph, says, step};
-use selvedge_engine::{Fork, Input, Outcome, RunStatus, State};
+use selvedge_engine::{Event, Fork, Input, Outcome, RunStatus, State};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -69,22 +69,29 @@ fn a_new_document_does_not_write_again() {
     assert_eq!(fork(&run, 1, anew).status(), RunStatus::Waiting);
 }
 
-/// D-19: a fork has its own limits, like a run that is resumed.
+/// D-19, E-19: a fork has used the replans of the prefix that it shares, so that a model that is told what is left is told
+/// the same, and need not be asked again.
 #[test]
-fn a_fork_may_replan_again() {
-    let again = |asked: &Asked| match asked.what.as_str() {
-        "reflection" => {
-            says(&json!({"action": "replan", "steps": [{"id": "s", "tool": "pure", "model": true}]}))
-        }
-        _ => fails("broken"),
+fn a_fork_has_used_the_replans_of_its_prefix() {
+    let steps = |asked: &Asked| match (asked.node.as_str(), asked.what.as_str()) {
+        ("s", "reflection") => says(&json!({"action": "replan", "steps": [
+            {"id": "t", "tool": "pure", "model": true}, {"id": "u", "tool": "read"},
+        ]})),
+        ("t", "reflection") => says(&json!({"action": "retry_with_tool", "tool_id": "read"})),
+        (_, "pure") => fails("broken"),
+        _ => gives(json!(1)),
     };
-    let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), again);
-    let shared = run.check().events.len();
-    let mut forked = fork(&run, shared, Fork::default());
-    forked.world = again;
-    forked.go_on();
-    let actions: Vec<&str> = forked.ladder().into_iter().map(|row| row.1).collect();
-    assert_eq!(actions, ["replan", "give_up", "replan", "give_up"]);
+    let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), steps);
+    assert_eq!(run.check().status(), RunStatus::Completed);
+    let behind = run.place(|event| matches!(event, Event::Spliced { .. })) + 1;
+    for shared in behind..=run.events.len() {
+        let mut forked = fork(&run, shared, Fork::default());
+        forked.world = steps;
+        forked.go_on();
+        assert_eq!(forked.status(), RunStatus::Completed, "forked at {shared}");
+        let asked = forked.sent(shared).into_iter().filter(|effect| !effect.contains("/call/"));
+        assert_eq!(asked.collect::<Vec<_>>(), Vec::<String>::new(), "forked at {shared}");
+    }
 }
 
 /// A fork of a run that failed and finished begins with what failed.

@@ -11,8 +11,8 @@ use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::steps::Means;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
-    EffectId, Effects, Event, Failure, Fault, Graph, Input, ModelReply, Outcome, Record, Request, RunStatus,
-    Start, State, ToolDef,
+    EffectId, Effects, Event, Failure, Fault, Fork, Graph, Input, ModelReply, Outcome, Record, Request,
+    RunStatus, Start, State, ToolDef,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +70,9 @@ pub struct Sim<'t> {
     sent: BTreeSet<String>,
     /// Writes that were in flight when a process died.
     pub lost: usize,
+    /// Questions of this process to the model, whose answers depend on how often it was asked, and calls that succeeded by
+    /// tools that are not pure: they saw or changed the world as it was then.
+    pub looked: usize,
 }
 
 impl<'t> Sim<'t> {
@@ -87,6 +90,7 @@ impl<'t> Sim<'t> {
             ladder: Vec::new(),
             sent: BTreeSet::new(),
             lost: 0,
+            looked: 0,
         }
     }
 
@@ -147,6 +151,42 @@ impl<'t> Sim<'t> {
         Ok(())
     }
 
+    /// A fork of a run that has ended, which shares its first `shared` events and begins in the world as it was left
+    /// (E-19).
+    ///
+    /// # Errors
+    /// A journal that does not read.
+    pub fn forked(graph: &Arc<Graph>, source: &Sim<'t>, shared: usize, seed: u64) -> Result<Self, String> {
+        let mut past = State::recording(Arc::clone(graph));
+        for record in source.journal.records()? {
+            past.apply_record(&record);
+        }
+        let mut sim = Self::new(source.task, graph, seed, source.sequential);
+        sim.world = source.world.clone();
+        let journal = source.journal.cut(shared);
+        for (at, record) in journal.records()?.iter().enumerate() {
+            sim.state.apply_record(record);
+            sim.now = sim.now.max(record.at);
+            let changes = sim.world.len();
+            sim.note(record, journal.lines.get(at).cloned().unwrap_or_default(), changes)?;
+        }
+        // Which questions the outside has met.
+        sim.asked.clone_from(&source.asked);
+        let fork = Fork {
+            source: "source".into(),
+            events: source.journal.len() as u64,
+            past: Some(Arc::new(past.past())),
+            ..Fork::default()
+        };
+        sim.input(Input::Fork(Box::new(fork)))?;
+        Ok(sim)
+    }
+
+    /// Whether the run asked a person.
+    pub fn has_asked(&self) -> bool {
+        self.journal.lines.iter().any(|line| line.contains("\"kind\":\"asked\""))
+    }
+
     /// Goes on with a run that has failed, to its next end (E-05).
     ///
     /// # Errors
@@ -185,6 +225,7 @@ impl<'t> Sim<'t> {
                 let asked = self.asked.get(&(request.node.to_string(), schema.clone()));
                 let nth = asked.and_then(|bases| bases.iter().position(|known| known == base));
                 let nth = u32::try_from(nth.unwrap_or(0) + 1).unwrap_or(1);
+                self.looked += 1;
                 let text = match schema.as_str() {
                     "reflection" => advice(self.task, &request.node, nth).text(),
                     "steps" => {
@@ -203,6 +244,7 @@ impl<'t> Sim<'t> {
         };
         let attempt: u32 = attempt.parse().map_err(|_| format!("{effect} has no attempt"))?;
         let answer = self.world.call(self.task, known, &request.args, attempt, base);
+        self.looked += usize::from(answer.is_ok() && known.effects != Effects::Pure);
         Ok(match answer {
             Ok(output) => Outcome::Output(Arc::new(output)),
             Err(broken) => Outcome::Failed(Failure {

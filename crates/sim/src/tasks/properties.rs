@@ -97,6 +97,44 @@ pub fn resumes(task: &SimTask, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// E-19, E-29: a fork without edits of a run that completed comes to the same end, wherever it leaves it, and writes
+/// nothing again; only tries are its own.
+///
+/// # Errors
+/// What differs.
+pub fn forks(task: &SimTask, seed: u64) -> Result<(), String> {
+    let graph = graph(task)?;
+    let mut rng = Rng::new(seed);
+    let mut source = Sim::new(task, &graph, rng.bits(), rng.chance(30));
+    source.run()?;
+    let expected = settled(&source);
+    if expected.status != "completed" {
+        return Ok(());
+    }
+    for _ in 0..6 {
+        let shared = 1 + rng.below(source.journal.len());
+        let mut fork = Sim::forked(&graph, &source, shared, rng.bits())?;
+        fork.run()?;
+        // Who looks at the world or asks again may see and hear something else. An answer that did not fit is asked for
+        // again, and a person before something is written again.
+        if fork.looked == 0 && !fork.has_asked() {
+            expected
+                .same(&settled(&fork), "forked")
+                .map_err(|error| format!("at event {shared}: {error}"))?;
+        }
+        once(&fork)?;
+    }
+    Ok(())
+}
+
+/// What the end of a run is, however it came to it.
+fn settled(sim: &Sim<'_>) -> Observed {
+    let mut observed = sim.observed();
+    observed.results.iter_mut().for_each(|row| row.4 = 0);
+    observed.ladder.clear();
+    observed
+}
+
 fn crash<'t>(
     task: &'t SimTask,
     graph: &Arc<Graph>,

@@ -2,7 +2,7 @@
 //! addresses that speak it over HTTP.
 //!
 //! [`McpServer`] is what is configured. A `Server` starts when it is first needed, is asked for its tools, and is
-//! started again a few times if it dies; `Connection` is one life of it. Nothing that a server says is believed
+//! started again a few times if it dies; `Connection` is one life of it, over `pipe` or `http`. Nothing that a server says is believed
 //! further than it is checked: sizes, times, schemas and definitions (`Definition`) have limits and hashes.
 
 mod client;

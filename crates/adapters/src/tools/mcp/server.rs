@@ -177,8 +177,12 @@ impl Server {
                 return Err(tool_failure("tool_execution_error", message).into());
             }
             Ok(result) => result,
-            Err(Unanswered::Unheard(unheard)) => return Err(unheard.failure(name, &self.limits).into()),
+            Err(Unanswered::Unheard(unheard)) => {
+                self.stands();
+                return Err(unheard.failure(name, &self.limits).into());
+            }
             Err(Unanswered::Service(ServiceError::McpError(error))) => {
+                self.stands();
                 return Err(refused(name, error).into());
             }
             Err(Unanswered::Service(error)) if http::is_expired(&error) => {
@@ -192,7 +196,7 @@ impl Server {
                 return Err(Failure { unsent, ..trouble.fault() }.into());
             }
         };
-        self.falls.store(0, Ordering::Relaxed);
+        self.stands();
         Ok(output(name, definition, result, &self.limits)?)
     }
 
@@ -282,6 +286,11 @@ impl Server {
                 Err(trouble)
             }
         }
+    }
+
+    /// It has answered a call, if only that it refuses.
+    fn stands(&self) {
+        self.falls.store(0, Ordering::Relaxed);
     }
 
     fn fell(&self, state: &mut State, trouble: &Trouble) {

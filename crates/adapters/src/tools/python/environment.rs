@@ -25,7 +25,8 @@ use tokio::sync::OnceCell;
 
 /// Changes when environments have to be built anew for reasons of ours.
 const FORMAT: u32 = 1;
-/// The memory that compiling a file of a package may take.
+/// How long compiling packages may take, and the memory of each process that does it: the rest is left to who imports it.
+const COMPILING: Duration = Duration::from_secs(300);
 const COMPILING_BYTES: u64 = 2 << 30;
 /// How long the search for versions that fit together may take: of a few packages it takes seconds.
 const RESOLVING: Duration = Duration::from_secs(180);
@@ -325,7 +326,7 @@ async fn compile(interpreter: &Interpreter, environment: &Path) {
         ["-I", "-S", "-B", "-X", "utf8", "-m", "compileall", "-qq", "-j0"].map(Into::into).into();
     args.push(environment.join("lib").into());
     let launch = Launch {
-        timeout: PATIENCE,
+        timeout: COMPILING,
         bound: true,
         policy: Policy { memory_bytes: Some(COMPILING_BYTES), ..Policy::default() },
         ..Launch::own(interpreter.path.clone(), args, Environment::Clean(Vec::new()), environment.to_owned())

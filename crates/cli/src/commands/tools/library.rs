@@ -216,6 +216,17 @@ impl Shelf for Shelved {
     }
 }
 
+/// How many names of a state folder's library mean a tool.
+///
+/// # Errors
+/// Exit 4 if it can't be read.
+pub(crate) fn count(state: &Path) -> Result<usize, Failure> {
+    Ok(look::open(state)?
+        .map(|store| names::names(&store, state))
+        .transpose()?
+        .map_or(0, |names| names.heads().len()))
+}
+
 /// The library for the tools of a run; `None` where there is no state yet. Opened for reading.
 ///
 /// # Errors

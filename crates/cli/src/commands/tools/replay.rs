@@ -106,7 +106,10 @@ async fn writing(
                 catalogue.insert(fresh).clone()
             }
         };
-        let Some(tool) = catalogue.def(name) else { continue };
+        let Some(tool) = catalogue.def(name) else {
+            verdicts.push(Verdict::Skipped("there is no such tool".to_owned()));
+            continue;
+        };
         verdicts.push(judged(&catalogue, tool, metadata, n, sample).await);
     }
     Ok(verdicts)

@@ -2,6 +2,7 @@
 
 use super::{Report, Verdict, settings};
 use crate::chosen::Chosen;
+use crate::commands::tools::library;
 use crate::config::Config;
 use crate::environment::{absolute, path};
 use crate::failure::Failure;
@@ -39,9 +40,17 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>,
     uv(&cache, python.is_ok(), report);
     environments(&cache, report);
     isolation(report).await;
+    let kept = state.and_then(|state| library::count(state).ok()).unwrap_or_default();
+    match kept {
+        0 => {}
+        1 => report.add("library", Verdict::Ok, "1 tool; `selvedge tools list` has it"),
+        many => report.add("library", Verdict::Ok, format!("{many} tools; `selvedge tools list` has them")),
+    }
     if folders.is_empty() && config.commands.is_empty() {
-        report.add("tools", Verdict::Missing, "none configured besides the built-in ones");
-        report.help("name folders in [tools] dirs, or with --tools DIR");
+        if kept == 0 {
+            report.add("tools", Verdict::Missing, "none configured besides the built-in ones");
+            report.help("name folders in [tools] dirs, or with --tools DIR");
+        }
         return;
     }
     // Without Python, each file would say once more that there is none.

@@ -7,7 +7,9 @@ use crate::checks::{self, Kind};
 use crate::diagnostic::shown;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
+use std::borrow::Cow;
 use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The places of all placeholders in arguments without an unfinished one, in their order.
@@ -126,7 +128,9 @@ impl<'p> Check<'p, '_> {
 
     /// Whether something is known to bring the name.
     fn has(&self, name: &str) -> bool {
-        self.supplied.contains_key(name) || self.names.as_ref().is_none_or(|names| names.contains(name))
+        self.supplied.contains_key(name)
+            || self.names.as_ref().is_none_or(|names| names.contains(name))
+            || self.prefixed(name).next().is_some()
     }
 
     fn may_have(&self, name: &str, later: bool) -> bool {
@@ -134,14 +138,21 @@ impl<'p> Check<'p, '_> {
     }
 
     fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, place: Span) {
-        let Self { names, supplied, ids, earlier, for_model, diagnostics, .. } = self;
+        let Self { names, supplied, results, ids, earlier, for_model, diagnostics, .. } = self;
+        let count = names.as_ref().map_or(0, HashSet::len) + supplied.len() + 2 * ids.len() + earlier.len();
         let known = || {
-            let mut known: Vec<&str> = names.iter().flatten().copied().collect();
-            known.extend(supplied.keys().map(String::as_str));
-            known.extend(ids.keys().chain(earlier.iter()));
+            let mut known: Vec<Cow<'_, str>> =
+                names.iter().flatten().map(|name| Cow::Borrowed(*name)).collect();
+            known.extend(supplied.keys().map(|name| Cow::Borrowed(&**name)));
+            known.extend(ids.keys().chain(earlier.iter()).map(|id| Cow::Borrowed(*id)));
+            for (id, tools) in results.iter() {
+                let outputs = tools.iter().flatten().filter_map(|def| def.output_params.as_ref());
+                let fields = outputs.flat_map(|outputs| outputs.names());
+                known.extend(fields.map(|field| Cow::Owned(format!("{id}_{field}"))));
+            }
             known
         };
-        checks::nothing_supplies(placeholder, name, place, known, *for_model, diagnostics);
+        checks::nothing_supplies(placeholder, name, place, (count, known), *for_model, diagnostics);
     }
 }
 

@@ -10,8 +10,8 @@ use super::placeholders::places_of;
 use crate::Finding;
 use crate::diagnostic::shown;
 use crate::types::{Types, Way, types_at, ways_of};
-use selvedge_engine::ToolDef;
 use selvedge_engine::template::{OnMissing, Path, Placeholder, Root, Seg, classify};
+use selvedge_engine::{Outputs, ToolDef};
 use std::sync::Arc;
 
 /// Most declarations of one name that are told apart.
@@ -64,6 +64,19 @@ fn types_of(def: &ToolDef, field: &str, rest: &[Seg]) -> Types {
     schema.map_or(Types::ANY, |schema| types_at(schema, &rest.iter().map(way).collect::<Vec<_>>()))
 }
 
+/// The types of what stands at the end of a path into a tool's output.
+fn output_of(def: Option<&ToolDef>, path: &[Seg]) -> Types {
+    // Without types nobody knows whether it is an object at all.
+    let Some(def) = def.filter(|def| def.output_params.as_ref().is_some_and(Outputs::is_typed)) else {
+        return Types::ANY;
+    };
+    match path.split_first() {
+        None => Types::OBJECT,
+        Some((Seg::Key(field), rest)) => types_of(def, field, rest),
+        Some((Seg::Index(_), _)) => Types::ANY,
+    }
+}
+
 impl<'p> Check<'p, '_> {
     /// Holds what placeholders in arguments become against the schema of the tool that is given them.
     pub(super) fn types(&mut self, step: &Step, def: &ToolDef, parameters: &'p Parameters) {
@@ -113,21 +126,19 @@ impl<'p> Check<'p, '_> {
             Root::StepOutput { step: id, rest } => {
                 // What comes later in the list is another error.
                 let earlier = self.ids.get(id).is_none_or(|index| *index < step.index);
-                let tools = self.results.get(id).filter(|_| earlier);
-                tools.map_or(Types::ANY, |tools| {
-                    let types = tools.iter().map(|def| match rest.split_first() {
-                        None => Types::OBJECT,
-                        Some((Seg::Key(field), rest)) => types_of(def, field, rest),
-                        Some((Seg::Index(_), _)) => Types::ANY,
-                    });
-                    types.reduce(Types::or).unwrap_or(Types::ANY)
-                })
+                let tools = self.results.get(id).filter(|_| earlier).map(Vec::as_slice).unwrap_or_default();
+                let types = tools.iter().map(|def| output_of(def.as_deref(), rest));
+                types.reduce(Types::or).unwrap_or(Types::ANY)
             }
             Root::Metadata { name, rest } | Root::Name { name, rest } => {
                 // Values of the first layer are known only once it runs; a tool that declares nothing may bring any name.
                 let first_layer = self.names.as_ref().is_none_or(|names| names.contains(name));
-                let known = self.supplied.get(name).filter(|_| !first_layer && !self.unknown);
-                known.map_or(Types::ANY, |known| known.types(rest))
+                if first_layer || self.unknown {
+                    return Types::ANY;
+                }
+                let bare = self.supplied.get(name).map(|known| known.types(rest));
+                let prefixed = self.prefixed(name).map(|(def, field)| types_of(def, field, rest));
+                bare.into_iter().chain(prefixed).reduce(Types::or).unwrap_or(Types::ANY)
             }
             Root::Inputs { .. } => Types::ANY,
         }
@@ -140,7 +151,7 @@ impl<'p> Check<'p, '_> {
             return format!("use a value that is {wanted}, or {correct}");
         };
         let tools = self.results.get(id).map(Vec::as_slice).unwrap_or_default();
-        let typed = tools.iter().filter_map(|def| Some((def, def.output_params.as_ref()?)));
+        let typed = tools.iter().flatten().filter_map(|def| Some((def, def.output_params.as_ref()?)));
         let fields = typed.flat_map(|(def, outputs)| outputs.names().iter().map(move |field| (def, field)));
         let fits = fields.filter(|(def, field)| {
             let types = types_of(def, field, &[]);

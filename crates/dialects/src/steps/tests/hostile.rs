@@ -41,8 +41,8 @@ fn every_step_has_a_name_that_nobody_has() {
 #[test]
 fn every_step_brings_the_same_name() {
     let types = |n: usize| {
-        json!({"step_id": format!("s{n:05}"), "tool_id": if n % 2 == 0 { "stats" } else { "fit" },
-            "parameters": if n % 2 == 0 { json!({}) } else { json!({"n": "{{title}}"}) }})
+        json!({"step_id": format!("s{n:05}"), "tool_id": if n.is_multiple_of(2) { "stats" } else { "fit" },
+            "parameters": if n.is_multiple_of(2) { json!({}) } else { json!({"n": "{{title}}"}) }})
     };
     in_time("types that do not fit", types, "type-mismatch");
 }

@@ -11,7 +11,7 @@ pub(crate) mod syscalls;
 mod warden;
 
 use rustix::io::Errno;
-use rustix::process::{WaitOptions, wait};
+use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -137,6 +137,9 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     }
     layer("identity", identity::enter(&order))?;
+    // Bubblewrap has asked for it, and the kernel has forgotten as this process became somebody else: it is to end with its
+    // parent, however that ends, and all of the sandbox with it (E-13).
+    layer("parent", set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into))?;
     if let Some(limits) = &order.limits {
         layer("limits", limits::set(limits))?;
     }

@@ -19,8 +19,10 @@ use tokio::sync::OnceCell;
 
 /// How long a server waits for another call.
 const IDLE: Duration = Duration::from_secs(60);
-/// How many servers are kept at a time; those that have been idle longest go first. More than these only ever work.
+/// How many servers are kept at a time, and how much memory they may take together before another one starts; those that
+/// have been idle longest go first. More than these only ever work.
 const MOST: usize = 8;
+const MOST_BYTES: u64 = 1 << 30;
 /// How long one that did not start is not tried again.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -69,7 +71,7 @@ impl Warm {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             servers.retain(|_, slot| slot.get().is_none_or(|server| !server.has_ended()));
             if !servers.contains_key(key) {
-                while servers.len() >= MOST && remove_idlest(&mut servers) {}
+                while has_enough(&servers) && remove_idlest(&mut servers) {}
             }
             servers.entry(key.clone()).or_default().clone()
         };
@@ -91,6 +93,11 @@ impl Warm {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.get(key).is_some_and(|since| since.elapsed() < AGAIN)
     }
+}
+
+fn has_enough(servers: &HashMap<Key, Slot>) -> bool {
+    let bytes = servers.values().filter_map(|slot| slot.get()).map(|server| server.bytes());
+    servers.len() >= MOST || bytes.fold(0, u64::saturating_add) > MOST_BYTES
 }
 
 /// Whether there was one that has nothing to do.

@@ -3,11 +3,11 @@
 """Keeps an interpreter warm: everything is imported that a tool of the environment needs first, and never a tool's own code.
 Each call is a child that confines itself further (sandbox.py) before it loads the tool.
 
-Descriptor 0 is a socket of packets. The first packet is the setup (see `Setup` in server.rs); after "ready" is sent, each
-packet is a call with four descriptors: the call's stdin, its answer, its stderr, and its status, a socket on which the
-call's wait status is sent when all of its processes are gone, and whose end asks for that. A packet begins with the
-version of the tool's file, VERSION bytes. Where calls have control groups, the entrances of those of the first SPARES calls
-come with the setup, and with each call that of a later one.
+Descriptor 0 is a socket of packets. The first packet is the setup (see `Setup` in server.rs); after "ready" and the KiB of
+memory that this process takes are sent, each packet is a call with four descriptors: the call's stdin, its answer, its
+stderr, and its status, a socket on which the call's wait status is sent when all of its processes are gone, and whose end
+asks for that. A packet begins with the version of the tool's file, VERSION bytes. Where calls have control groups, the
+entrances of those of the first SPARES calls come with the setup, and with each call that of a later one.
 
 A call is two children of this process in a namespace of processes of their own: the first one, with which all others end,
 and the tool's, which makes the other namespaces and confines itself. They are made ahead, so that a call need not wait.
@@ -21,6 +21,7 @@ import gc
 import select
 import socket
 import tempfile
+import time
 
 # Calls that are made ahead, and the milliseconds after a call before another is made while one is left.
 SPARES, PAUSE = 2, 10
@@ -302,6 +303,19 @@ def share(code):
             pass
 
 
+def has_threads():
+    """Whether there are threads that do not end for a fork, as those of a library do that can be forked (OpenBLAS)."""
+    alone = lambda: len(os.listdir("/proc/self/task")) == 1
+    if alone():
+        return False
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    # Who has ended may be there for a moment.
+    return not any(alone() or time.sleep(0.001) for _ in range(50))
+
+
 def preload():
     """What every call needs first, used once so that nothing is left to be imported, and what the first tool imports.
 
@@ -330,7 +344,7 @@ def preload():
             pass
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    if threading.active_count() > 1:
+    if has_threads():
         os._exit(1)
 
 
@@ -368,5 +382,5 @@ if spares[0].job.recv(1) != b"1":
     os._exit(1)
 poll.register(control, select.POLLIN)
 poll.register(woken, select.POLLIN)
-control.send(b"ready")
+control.send(b"ready %d" % resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 serve()

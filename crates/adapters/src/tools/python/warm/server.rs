@@ -21,7 +21,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
@@ -82,6 +82,7 @@ pub(crate) struct Server {
     /// Its own control group, and those of the calls to come, in their order: the server has the entrances of these.
     groups: Option<(Groups, Group)>,
     ahead: tokio::sync::Mutex<VecDeque<Group>>,
+    bytes: AtomicU64,
     busy: AtomicUsize,
     last: Mutex<Instant>,
     ended: AtomicBool,
@@ -145,6 +146,7 @@ impl Server {
             policy: key.policy.clone(),
             groups: found.groups.clone().zip(group),
             ahead: tokio::sync::Mutex::default(),
+            bytes: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
             ended: AtomicBool::new(false),
@@ -169,13 +171,19 @@ impl Server {
         Ok(server)
     }
 
+    /// Waits until it is ready, and takes note of its size.
     async fn ready(&self) -> io::Result<()> {
         loop {
             self.control.readable().await?;
-            let mut word = [0; 16];
-            match self.control.try_read(&mut word) {
-                Ok(count) if word.get(..count) == Some(b"ready") => return Ok(()),
-                Ok(_) => return Err(io::Error::other("the interpreter ended before it was ready")),
+            let mut words = [0; 32];
+            match self.control.try_read(&mut words) {
+                Ok(count) => {
+                    let words = String::from_utf8_lossy(words.get(..count).unwrap_or_default());
+                    let size = words.strip_prefix("ready ").and_then(|kib| kib.parse::<u64>().ok());
+                    let early = || io::Error::other("the interpreter ended before it was ready");
+                    self.bytes.store(size.ok_or_else(early)?.saturating_mul(1024), Ordering::Release);
+                    return Ok(());
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e),
             }
@@ -238,6 +246,11 @@ impl Server {
     pub(super) fn busy(&self) -> Busy<'_> {
         self.busy.fetch_add(1, Ordering::AcqRel);
         Busy(self)
+    }
+
+    /// The memory that it took when it was ready.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
     }
 
     /// How long it has had nothing to do; `None` while it has.
