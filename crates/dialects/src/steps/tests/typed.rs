@@ -1,5 +1,6 @@
 //! D-15, D-24: what tools declare of their outputs, against what other tools want.
 
+use super::replan::{more, refused};
 use super::*;
 use selvedge_engine::Outputs;
 
