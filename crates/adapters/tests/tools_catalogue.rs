@@ -246,6 +246,21 @@ async fn wrong_metadata_names_file_line_and_remedy() {
     }
 }
 
+/// names of Selvedge's own tools are nobody else's. Any other name will do, also one that no provider takes: it is
+/// sent as another one (E-23).
+#[tokio::test]
+async fn names_are_free_but_for_selvedges_own() {
+    let said = errors_of(&source("selvedge__compile", "", "def run(i):\n    return 1")).await;
+    assert!(said.contains("tools/t.py:") && said.contains("kept for Selvedge's own tools"), "{said}");
+    let wrong = command("selvedge__x", &["true"]).definition().unwrap_err();
+    assert!(wrong.to_string().contains("[tools.command.selvedge__x]"), "{wrong}");
+    assert!(command("selvedge_x", &["true"]).definition().is_ok());
+    let world = World::new();
+    world.write("tools/t.py", &source("größe: 1.5", "", "def run(i):\n    return 1"));
+    let tools = Catalogue::load(world.config()).await.unwrap();
+    assert!(tools.contains("größe: 1.5") && tools.warnings().is_empty(), "{:?}", tools.warnings());
+}
+
 #[tokio::test]
 async fn a_broken_file_stops_nobody_who_does_not_use_it() {
     let world = World::new();

@@ -189,16 +189,15 @@ async fn a_process_that_a_call_has_passed_to_the_server_ends_with_the_call() {
     world.tool("good", "", "def run(i):\n    return i.x");
     let tools = world.ready().await;
     if cfg!(target_arch = "x86_64") {
+        let mut shortest = Duration::MAX;
         for _ in 0..3 {
             let start = Instant::now();
             assert_eq!(call_within(&tools, "parent", json!({}), 20.0).await.unwrap(), json!(true));
             assert!(!anyone(&mark), "it is gone when the call has ended");
-            assert!(
-                start.elapsed() < Duration::from_millis(1900),
-                "nobody waits for it: {:?}",
-                start.elapsed()
-            );
+            shortest = shortest.min(start.elapsed());
         }
+        // A machine that is busy may be slow once; whoever waits for the process is slow each time.
+        assert!(shortest < Duration::from_millis(1900), "nobody waits for it: {shortest:?}");
     }
     assert_eq!(call(&tools, "good", json!({"x": 1})).await.unwrap(), json!(1));
 }

@@ -151,8 +151,11 @@ async fn what_a_tool_imports_is_imported_ahead() {
     );
     let body = "def run(i):\n    return [name in sys.modules for name in ('colorsys', 'tabnanny')]";
     world.tool("second", "", body);
-    let tools = world.ready().await;
+    let tools = world.load().await;
+    // The first tool that asks for a server decides what it imports.
+    tools.prepare(&["first"]).await.unwrap();
     call(&tools, "first", json!({})).await.unwrap();
+    tools.prepare(&["second"]).await.unwrap();
     assert_eq!(call(&tools, "second", json!({})).await.unwrap(), json!([true, false]));
 }
 

@@ -63,6 +63,8 @@ pub(crate) enum What {
     Planned {
         /// Their ids, in list order.
         steps: Vec<Arc<str>>,
+        /// Whether there are none, so that the rest of the task is left out.
+        none: bool,
         /// What was asked of models for it, beyond the decision.
         spent: Spent,
     },
@@ -216,10 +218,11 @@ impl Ladder {
                     What::Action { action: *action, by: *by, reason, tool, parameters, strategy, spent };
                 Some((node.clone(), what))
             }
-            Event::Spliced { node, effect, .. } => {
+            Event::Spliced { node, effect, warnings } => {
+                let none = warnings.iter().any(|warning| &*warning.code == "steps-left-out");
                 let spent = self.nodes.remove(node).unwrap_or_default().spent;
                 let steps = self.compiled.remove(effect).map(|output| steps(&output)).unwrap_or_default();
-                Some((node.clone(), What::Planned { steps, spent }))
+                Some((node.clone(), What::Planned { steps, none, spent }))
             }
             Event::NodeSkipped { node, because } => {
                 Some((node.clone(), What::Skipped { because: because.clone() }))

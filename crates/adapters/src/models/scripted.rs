@@ -76,9 +76,10 @@ impl Scripted {
         let last =
             messages.last().map(|last| json!({"role": last.role, "content": bounded(&last.content, SHOWN)}));
         let shown = last.as_ref().map_or_else(|| "none".to_owned(), Value::to_string);
+        // A step works on no thread.
+        let on = if thread.is_empty() { String::new() } else { format!("thread {thread}, ") };
         let message = format!(
-            "no rule of {} fits the request of node {node}: role {role}, thread {thread}, {} messages, the last \
-             one {shown}",
+            "no rule of {} fits the request of node {node}: role {role}, {on}{} messages, the last one {shown}",
             self.file,
             messages.len()
         );

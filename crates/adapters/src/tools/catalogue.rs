@@ -178,7 +178,7 @@ impl Catalogue {
         &self.0.broken
     }
 
-    /// What was found that stops nothing: unknown metadata keys, names that providers refuse, files left out.
+    /// What was found that stops nothing: unknown metadata keys, names that hide others, files left out.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
     }

@@ -5,6 +5,7 @@ use crate::tools::failures::{crashed, over_limit, tool_failure};
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path};
+use crate::tools::reserved;
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
@@ -60,6 +61,9 @@ impl CommandTool {
         let wrong = |message: String| Err(ToolError::document("A-27", format!("{place}: {message}")));
         if self.name.trim().is_empty() {
             return wrong("a command tool needs a name".into());
+        }
+        if let Some(message) = reserved(&self.name) {
+            return wrong(message);
         }
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
             return wrong("`command` must name a program, as an array: [\"program\", \"argument\"]".into());

@@ -27,5 +27,14 @@ pub use isolation::{Isolation, Launcher, Layer};
 pub use limits::ToolLimits;
 pub use permissions::Permissions;
 
+use selvedge_engine::graph::INTERNAL;
+
+/// What is wrong with a name that begins as those of Selvedge's own tools do; `None` for any other name.
+pub fn reserved(name: &str) -> Option<String> {
+    let message =
+        || format!("the name `{name}` begins with `{INTERNAL}`, which is kept for Selvedge's own tools");
+    name.starts_with(INTERNAL).then(message)
+}
+
 /// Where lines about slow preparations go (fetching uv, building an environment): for people, on stderr.
 pub type Progress = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

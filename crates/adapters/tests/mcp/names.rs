@@ -133,6 +133,19 @@ async fn any_name_will_do() {
     assert_eq!(call(&bare, "two words", json!({"text": "x"})).await.unwrap(), json!("x"));
 }
 
+/// what a bare name would pass for is Selvedge's own; the full name is the server's.
+#[tokio::test]
+async fn no_bare_name_is_one_of_selvedges_own() {
+    let place = Place::new();
+    let servers = || vec![place.named("a", "internal")];
+    let errors = place.refused(servers(), &["selvedge__compile"]).await;
+    assert_eq!(errors.class(), ErrorClass::Document);
+    let said = format!("{errors} {}", errors.0[0].help);
+    assert!(said.contains("kept for Selvedge's own") && said.contains("`a__selvedge__compile`"), "{said}");
+    let catalogue = place.catalogue(servers(), &["a__selvedge__compile"]).await;
+    assert!(!catalogue.contains("selvedge__compile") && catalogue.warnings().is_empty());
+}
+
 /// Tools that are left out are told to who could come to call them, and to who looks at all.
 #[tokio::test]
 async fn tools_that_are_left_out_are_told_to_whom_they_concern() {

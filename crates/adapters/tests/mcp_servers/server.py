@@ -46,6 +46,8 @@ def tools():
         return [tool("echo", "Uses " + os.environ["LICENCE_KEY"] + ".")]
     if MODE == "text__one":
         return [tool("text__one")]
+    if MODE == "internal":
+        return [tool("selvedge__compile")]
     if MODE == "one":
         return [tool("one"), tool("a.b")]
     if MODE == "odd_names":

@@ -140,7 +140,7 @@ pub(super) async fn prepare(
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     whole(&catalogue, &names)?;
-    let refused = read.refused(check::overdeclared(
+    let mut refused = read.refused(check::overdeclared(
         &read.document.tools(),
         &catalogue,
         &read.source,
@@ -151,7 +151,13 @@ pub(super) async fn prepare(
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
     let sketched = !known || means.model;
     let tools = Known { catalogue: &catalogue, pins };
-    let compiled = compiled(&read, &tools, &means).map(|done| Some(done).filter(|_| !sketched));
+    let compiled = compiled(&read, &tools, &means);
+    if let (Ok((graph, _)), false) = (&compiled, refused.is_empty()) {
+        // All that is not allowed at once.
+        refused.extend(read.denied(graph, &catalogue, config));
+        refused.sort_by_key(|found| (found.line, found.column));
+    }
+    let compiled = compiled.map(|done| Some(done).filter(|_| !sketched));
     // A tool that is not there may be the one whose file is wrong.
     let lacking = names.iter().any(|name| !catalogue.contains(name));
     let compiled =
@@ -176,7 +182,7 @@ pub(super) async fn prepare(
     };
     read.allowed(&graph, &catalogue, config)?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
-    let mut others = concerning(&names, catalogue.warnings());
+    let mut others = catalogue.warnings().to_vec();
     let callable: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
     others.extend(catalogue.isolation_warnings(&callable).await);
     others.extend(models.unsent(&graph));
@@ -222,15 +228,6 @@ async fn find_models(
     Ok((models, needed))
 }
 
-/// What is said about tool files; about names that providers refuse only where the document uses them.
-fn concerning(names: &[&str], said: &[Warning]) -> Vec<Warning> {
-    let used = |warning: &&Warning| {
-        &*warning.code != "tool-name"
-            || names.iter().any(|name| warning.message.contains(&format!("`{name}`")))
-    };
-    said.iter().filter(used).cloned().collect()
-}
-
 /// Leaves out what has been said about a node before; a model node may hold the same request several times.
 fn once(warnings: &mut Vec<Warning>) {
     let mut seen = BTreeSet::new();
@@ -243,9 +240,13 @@ fn once(warnings: &mut Vec<Warning>) {
 impl Read {
     /// Refuses fixed calls of built-ins that can only be denied, with the places of their names.
     fn allowed(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Result<(), Failure> {
-        let refused =
-            self.refused(check::not_allowed(graph, catalogue, &self.source, &config.limits.document()));
+        let refused = self.denied(graph, catalogue, config);
         if refused.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, refused)) }
+    }
+
+    /// What is said of fixed calls of built-ins that can only be denied.
+    fn denied(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Vec<Diagnostic> {
+        self.refused(check::not_allowed(graph, catalogue, &self.source, &config.limits.document()))
     }
 
     /// Findings about tools that are not allowed, with their places in the document as far as they are known.
@@ -358,19 +359,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_said_once_to_whom_they_concern() {
+    fn warnings_are_said_once() {
         let of = |code: &str, message: &str| Warning {
             code: code.into(),
             message: message.to_owned(),
             node: None,
         };
-        let said = [
-            of("tool-name", "providers refuse the name `a.b`"),
-            of("tool-left-out", "x"),
-            of("tool-left-out", "y"),
-        ];
-        assert_eq!(concerning(&["c"], &said), said[1..]);
-        assert_eq!(concerning(&["c", "a.b"], &said), said);
+        let said = [of("tool-left-out", "x"), of("tool-left-out", "y")];
         let at = |node: &str| Warning::at("setting-not-sent", &node.into(), "m".to_owned());
         let mut all = [&said[..], &[at("n"), at("m"), at("n")]].concat();
         once(&mut all);

@@ -5,6 +5,7 @@ use super::hidden;
 use super::read::{EFFECTS, Reader};
 use selvedge_adapters::http::Secret;
 use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
+use selvedge_adapters::tools::reserved;
 use selvedge_dialects::fields::{Fields, Shape, misspelt};
 use selvedge_dialects::json::{Member, Node};
 use selvedge_dialects::{Finding, Source};
@@ -66,6 +67,14 @@ impl Reader<'_> {
                 self.diagnostics.push(
                     Finding::error("A-22", "bad-server-name", member.key_span, message)
                         .help("its tools are called NAME__TOOL: choose a short word"),
+                );
+                continue;
+            }
+            if let Some(why) = reserved(&format!("{name}__TOOL")) {
+                let message = format!("tools of an MCP server can't be named after `{name}`: {why}");
+                self.diagnostics.push(
+                    Finding::error("A-22", "reserved-name", member.key_span, message)
+                        .help("give the server another name"),
                 );
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use super::{Config, ModelConfig, hidden};
 use selvedge_adapters::models::{Price, Provider};
-use selvedge_adapters::tools::CommandTool;
+use selvedge_adapters::tools::{CommandTool, reserved};
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node, to_map};
@@ -234,6 +234,12 @@ impl Reader<'_> {
     }
 
     fn command(&mut self, member: &Member<'_>) -> Option<CommandTool> {
+        if let Some(message) = reserved(&member.key) {
+            self.diagnostics.push(
+                Finding::error("A-27", "reserved-name", member.key_span, message)
+                    .help("give the tool another name"),
+            );
+        }
         let fields = Fields::open(&member.value, &COMMAND, "A-27", self.diagnostics)?;
         let help = "write command = [\"program\", \"argument\"]";
         let command = fields.required("command", "A-27", help, self.diagnostics);

@@ -205,6 +205,9 @@ fn told(n: u64, event: &Event) -> (String, String) {
             let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
             (node.to_string(), format!("{}{tool}, by {}: {reason}", action.name(), chooser(*by)))
         }
+        Event::Spliced { node, warnings, .. } if warnings.iter().any(|w| &*w.code == "steps-left-out") => {
+            (node.to_string(), "no steps take the place of this one and all after it".to_owned())
+        }
         Event::Spliced { node, effect, .. } => {
             (node.to_string(), format!("from here on the steps of {effect} take the place of the others"))
         }

@@ -47,10 +47,13 @@ impl What {
                 let done = done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref());
                 format!("{done}, by {}: {reason}{}", chooser(*by), cost(spent))
             }
-            What::Planned { steps, spent } if steps.is_empty() => {
+            What::Planned { none: true, spent, .. } => {
+                format!("no steps: this one and all after it are left out{}", cost(spent))
+            }
+            What::Planned { steps, spent, .. } if steps.is_empty() => {
                 format!("other steps from here on{}", cost(spent))
             }
-            What::Planned { steps, spent } => {
+            What::Planned { steps, spent, .. } => {
                 let listed: Vec<&str> = steps.iter().take(LISTED).map(|id| &**id).collect();
                 let more = if steps.len() > LISTED { ", …" } else { "" };
                 format!("{} from here on: {}{more}{}", count(steps.len()), listed.join(", "), cost(spent))
@@ -124,7 +127,7 @@ impl Rung {
                 "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
                 "parameters": parameters, "strategy": strategy, "usage": usage(spent),
             }),
-            What::Planned { steps, spent } => {
+            What::Planned { steps, spent, .. } => {
                 json!({"what": "planned", "steps": steps, "usage": usage(spent)})
             }
             What::Skipped { because } => json!({"what": "skipped", "because": because}),
@@ -200,9 +203,13 @@ fn of_node(whats: &[&What]) -> String {
                 spent.add(more);
                 parts.push(done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref()));
             }
-            What::Planned { steps, spent: more } => {
+            What::Planned { steps, none, spent: more } => {
                 spent.add(more);
-                parts.push(format!("{} planned", count(steps.len())));
+                parts.push(match (none, steps.is_empty()) {
+                    (true, _) => "no steps: the rest is left out".to_owned(),
+                    (false, true) => "other steps".to_owned(),
+                    (false, false) => format!("{} planned", count(steps.len())),
+                });
             }
             What::Ended { fault: None } => parts.push("succeeded".to_owned()),
             What::Ended { fault: Some(_) } => parts.push("failed".to_owned()),

@@ -104,6 +104,41 @@ fn the_ladder_of_a_replaced_step_is_shown() {
     place.run(&["replay", "r"]).exits(0);
 }
 
+/// D-20, D-22: a replan without steps leaves the rest out, and every page says so in plain words.
+#[test]
+fn a_replan_without_steps_is_told() {
+    let place = place();
+    task(&place, json!({}));
+    place.write(
+        "replan.yaml",
+        "- reply: {json: {action: replan, strategy: from_step, steps: [], reason: enough}}\n",
+    );
+    let run = ["run", "task.json", "--script", "replan.yaml", "--run-id", "r"];
+    let done = place.run(&run).exits(0);
+    let told = "plan  s3: no steps: this one and all after it are left out";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    let digest = "→ replan (from_step) → no steps: the rest is left out; 1 model call";
+    assert!(done.stderr.contains(digest), "{}", done.stderr);
+    let explained = place.run(&["explain", "r"]).exits(0).stdout;
+    assert!(explained.contains("no steps: this one and all after it are left out"), "{explained}");
+    let shown = place.run(&["show", "r"]).exits(0).stdout;
+    assert!(shown.contains("has no steps") && shown.contains("[steps-left-out]"), "{shown}");
+    let events = place.run(&["show", "r", "--events"]).exits(0).stdout;
+    assert!(events.contains("no steps take the place of this one and all after it"), "{events}");
+}
+
+/// C-04, C-07: a script without a rule for a request is no endpoint to be looked at; a step's request names no thread.
+#[test]
+fn a_script_without_a_rule_is_told_as_such() {
+    let place = Place::new();
+    place.write("task.json", r#"{"task": "t"}"#);
+    place.write("none.yaml", "- {when: {node: other}, reply: {text: x}}\n");
+    place.run(&["run", "task.json", "--script", "none.yaml", "--run-id", "r"]).exits(1);
+    let shown = place.run(&["show", "r"]).exits(0).stdout;
+    assert!(shown.contains("write a rule for this request") && !shown.contains("doctor"), "{shown}");
+    assert!(!shown.contains("thread ,"), "{shown}");
+}
+
 /// D-16, D-22: what gave up, what was skipped for it, and what still ran.
 #[test]
 fn what_was_skipped_is_shown() {

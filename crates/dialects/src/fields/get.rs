@@ -133,6 +133,13 @@ impl<'n, 's> Fields<'n, 's> {
         zero: bool,
         diagnostics: &mut Diagnostics,
     ) -> Option<Spanned<Duration>> {
+        let node = self.given(field)?;
+        if !matches!(node.kind, Kind::Number(_)) {
+            let help = "write seconds as a number, such as 30 or 0.5, without quotes and unit";
+            diagnostics
+                .push(type_error(node, TypeError { field, expected: "a number of seconds", rule, help }));
+            return None;
+        }
         let number = self.number(field, rule, diagnostics)?;
         let fits = number.value <= LONGEST_SECONDS && (number.value > 0.0 || zero && number.value == 0.0);
         if fits && let Ok(time) = Duration::try_from_secs_f64(number.value) {

@@ -338,7 +338,15 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn no_value(&self, word: &str) -> Box<Finding> {
+        let first = self.text.get(..self.at).is_some_and(|before| before.trim().is_empty());
         let help = match word {
+            "" if first && self.peek() == Some(b'`') => {
+                "this is a block of Markdown: remove the lines with ```, around the JSON"
+            }
+            // Another format, and not a slip of the pen.
+            _ if first && (!word.is_empty() || self.peek() == Some(b'#')) => {
+                "JSON is read here, which starts with `{`: no YAML, and no other format"
+            }
             "True" => "write true",
             "False" => "write false",
             "None" | "undefined" | "nil" => "write null",

@@ -69,6 +69,22 @@ fn says_what_is_wrong_and_where() {
     }
 }
 
+/// C-04: who wrote another format is told so, and not how its first word would be right.
+#[test]
+fn other_formats_are_told_apart_from_slips() {
+    for (text, part) in [
+        ("task: t\nsteps: []\n", "no YAML"),
+        ("\n# a plan\n", "no YAML"),
+        ("import os\n", "no other format"),
+        ("```json\n{}\n```\n", "block of Markdown"),
+        ("[# a plan\n]", "no comments"),
+        ("[task]", "double quotes"),
+    ] {
+        let (_, diagnostics) = read(text);
+        assert!(diagnostics[0].help.contains(part), "{text}: {}", diagnostics[0].help);
+    }
+}
+
 #[test]
 fn e28_duplicate_keys_are_errors_at_the_later_key() {
     let (value, diagnostics) = read("{\"a\": 1,\n \"b\": {\"x\": 1, \"\\u0078\": 2}, \"a\": 3}");

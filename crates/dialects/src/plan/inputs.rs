@@ -82,7 +82,10 @@ pub(crate) fn layer(
                 }
                 None => {
                     let message = format!("the input {} has no value", shown(name));
-                    let help = "give it with `--input NAME=VALUE`, or write a `default`";
+                    // A name that a shell may not take as it stands is the reader's to quote.
+                    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+                    let option = if plain && !name.is_empty() { name } else { "NAME" };
+                    let help = format!("give it with `--input {option}=VALUE`, or write a `default`");
                     let finding = Finding::error("P-23", "missing-input", input.name.span, message);
                     diagnostics.push(finding.help(help));
                     continue;

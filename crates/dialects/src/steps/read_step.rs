@@ -29,6 +29,9 @@ pub(super) const STEP: Shape = Shape {
 /// The fields of an alternative that is an object (`D-23`).
 pub(super) const ALTERNATIVE: Shape = Shape { what: "an alternative", fields: &["parameters", "tool_id"] };
 
+/// The way out where `parameters` is a text that is no JSON object.
+const BY_NAME: &str = "write the arguments by name: {\"name\": value}";
+
 /// What all readers of one step share.
 struct Reader<'a> {
     source: &'a Source,
@@ -232,6 +235,7 @@ impl Reader<'_> {
                     "placeholders stand in strings, as in {\"n\": \"{{step_1.output.n}}\"}: one that is alone in its \
                      string keeps the type of its value"
                 }
+                "json-syntax" if finding.span.start == 0 => BY_NAME,
                 _ => &finding.help,
             };
             self.push(Finding::error(rule, code, inner.place(finding.span), message).help(help));
@@ -243,7 +247,7 @@ impl Reader<'_> {
                 let message =
                     format!("the JSON text of `parameters` must be an object, not {}", root.type_in_words());
                 let finding = Finding::error("D-12", "bad-parameters", inner.place(root.span), message);
-                self.push(finding.help("write the arguments by name: {\\\"name\\\": value}"));
+                self.push(finding.help(BY_NAME));
                 None
             }
             None if found.has_errors() => None,

@@ -4,6 +4,7 @@ use super::gathered::Gathered;
 use super::{Inner, Kind};
 use crate::tools::diag::ToolError;
 use crate::tools::mcp::{Answers, Definition, Found, McpServer, Pinned, Servers, Wanted, tool_of};
+use crate::tools::reserved;
 use crate::tools::store::{keep, sha256};
 use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +120,7 @@ impl Gathered {
         if let Some(other) = self.by_name.insert(Arc::clone(name), kind) {
             let message =
                 format!("`{name}` is a tool of an MCP server, and hides one from {}", other.source());
-            self.warnings.push(Warning { code: "tool-name".into(), message, node: None });
+            self.warnings.push(Warning { code: "tool-hidden".into(), message, node: None });
         }
         self.broken.remove(name);
     }
@@ -127,7 +128,9 @@ impl Gathered {
     /// Gives bare names to those that nobody of higher rank has, and says what is wrong with names that are wanted.
     fn name(&mut self, servers: &Servers, wanted: &Wanted, asked: &Asked) {
         for (tool, kinds) in &asked.by_tool {
-            if let ([Kind::Mcp(pinned, def)], false) = (kinds.as_slice(), self.by_name.contains_key(tool)) {
+            // No bare name is one of Selvedge's own tools.
+            let taken = self.by_name.contains_key(tool) || reserved(tool).is_some();
+            if let ([Kind::Mcp(pinned, def)], false) = (kinds.as_slice(), taken) {
                 let def = ToolDef { name: Arc::clone(tool), ..(**def).clone() };
                 self.bare.insert(Arc::clone(tool), Kind::Mcp(Arc::clone(pinned), Arc::new(def)));
             }
@@ -190,6 +193,10 @@ impl Asked {
         }
         if let Some(error) = self.wrong.get(name) {
             return Some(error.clone());
+        }
+        if let (Some(message), Some(kinds)) = (reserved(name), self.by_tool.get(name)) {
+            let full = kinds.first().and_then(Kind::def).map(|def| Arc::clone(&def.name)).unwrap_or_default();
+            return Some(ToolError::document("A-22", message).help(format!("write its full name, `{full}`")));
         }
         let own = servers.of_full_name(name).find_map(|server| self.failed.get(server));
         own.cloned().or_else(|| {

@@ -7,6 +7,7 @@ use crate::tools::permissions::Declared;
 use crate::tools::process::{End, Environment, Launch, Policy, run};
 use crate::tools::python::environment::Dependencies;
 use crate::tools::python::interpreter::Interpreter;
+use crate::tools::reserved;
 use futures_util::future::join_all;
 use script::Script;
 use selvedge_engine::{Effects, Outputs, Warning};
@@ -107,32 +108,13 @@ impl Metadata {
 
     /// Warnings about this file, for people.
     pub fn warnings(&self, file: &Path) -> Vec<Warning> {
-        let warning = |code: &str, message: String| Warning { code: code.into(), message, node: None };
-        let mut found: Vec<_> = (self.unknown.iter())
-            .map(|key| {
-                let message = format!(
-                    "{}: __TOOL_META__ has the unknown key `{key}`, which is ignored",
-                    file.display()
-                );
-                warning("unknown-tool-key", message)
-            })
-            .collect();
-        if !is_usual_name(&self.name) {
-            let message = format!(
-                "{}: model providers refuse the name `{}`: use up to 64 of a-z, A-Z, 0-9, `_` and `-`",
-                file.display(),
-                self.name
-            );
-            found.push(warning("tool-name", message));
-        }
-        found
+        let warning = |key: &String| {
+            let message =
+                format!("{}: __TOOL_META__ has the unknown key `{key}`, which is ignored", file.display());
+            Warning { code: "unknown-tool-key".into(), message, node: None }
+        };
+        self.unknown.iter().map(warning).collect()
     }
-}
-
-/// Whether model providers take a name.
-pub(crate) fn is_usual_name(name: &str) -> bool {
-    let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    name.len() <= 64 && name.chars().all(usual)
 }
 
 /// What the reader says about one file.
@@ -265,6 +247,9 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
     let name = text(meta, "name")?;
     if name.chars().any(char::is_control) || name.trim() != name {
         return Err(("name", "`name` must have no control characters and no spaces around it".into()));
+    }
+    if let Some(message) = reserved(&name) {
+        return Err(("name", message));
     }
     let length = safe_name(&name).len();
     if length > LONGEST_NAME {

@@ -1,10 +1,10 @@
 //! What a person can do about a fault (C-04).
 
-use selvedge_engine::FaultKind;
+use selvedge_engine::{Fault, FaultKind};
 
 /// What to do before a run is resumed, or instead.
-pub(super) fn advice(kind: FaultKind) -> &'static str {
-    match kind {
+pub(super) fn advice(fault: &Fault) -> &'static str {
+    match fault.kind {
         FaultKind::InputError => {
             "correct the values that the tool was given; a changed document is a new run"
         }
@@ -15,6 +15,9 @@ pub(super) fn advice(kind: FaultKind) -> &'static str {
         }
         FaultKind::EmptyResponse | FaultKind::MalformedResponse => {
             "try again, or choose another model (--model)"
+        }
+        FaultKind::ProviderError if of_script(fault) => {
+            "write a rule for this request into the script, or correct the one that was meant for it"
         }
         FaultKind::ProviderError => {
             "check the endpoint, the model's name and the key: selvedge doctor --online"
@@ -30,4 +33,9 @@ pub(super) fn advice(kind: FaultKind) -> &'static str {
         FaultKind::Denied => "allow it (--allow-write, --allow-network), or answer yes the next time",
         FaultKind::DefinitionChanged => "look at what changed; a resume takes the tool as it is now",
     }
+}
+
+/// Whether a scripted model had no reply (C-07): no endpoint is there to be looked at.
+fn of_script(fault: &Fault) -> bool {
+    fault.cause.as_ref().is_some_and(|cause| cause.get("script").is_some())
 }

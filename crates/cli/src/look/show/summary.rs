@@ -101,7 +101,7 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     if let Some(cause) = fault.cause.as_ref().filter(|cause| !cause.is_null()) {
         page.labelled("  cause", DIM, INDENT, &cause.to_string(), FAULT);
     }
-    page.labelled("  do", CYAN, INDENT, advice(fault.kind), 4);
+    page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
     if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
         page.labelled("", "", INDENT, "finished work is kept; to go on from there:", 3);

@@ -62,8 +62,11 @@ impl Check<'_, '_> {
         const MOST: usize = 8;
         let id = |at: usize| self.steps.get(at).map_or_else(String::new, |step| shown(&step.id.value));
         if link.to == link.from {
-            let message = format!("step {} waits for itself: {}", id(link.to), link.what);
-            let help = "refer to an earlier step";
+            let (more, help) = match link.what.starts_with("step ") {
+                true => (String::new(), "take it out, or name an earlier step"),
+                false => (format!(": {} is its own result", link.what), "refer to an earlier step"),
+            };
+            let message = format!("step {} waits for itself{more}", id(link.to));
             return Finding::error("D-15", "cycle", link.place, message).help(help);
         }
         let mut names = vec![id(link.from)];

@@ -160,7 +160,7 @@ impl<'p> Check<'p, '_> {
         let named: Vec<String> = fits.take(NAMED).map(|(_, field)| shown(field)).collect();
         match named.is_empty() {
             true => format!("use a value that is {wanted}, or {correct}"),
-            false => format!("of step {} there is {}; or {correct}", shown(id), named.join(", ")),
+            false => format!("use {} of step {}, or {correct}", named.join(" or "), shown(id)),
         }
     }
 }

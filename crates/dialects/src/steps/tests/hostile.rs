@@ -46,3 +46,18 @@ fn every_step_brings_the_same_name() {
     };
     in_time("types that do not fit", types, "type-mismatch");
 }
+
+/// Ten thousand steps in a row, each of which reads the one before, cost no more than their number.
+#[test]
+fn a_long_task_is_checked_and_lowered_in_time() {
+    let steps: Vec<Value> = (0..10_000)
+        .map(|n| match n {
+            0 => json!({"step_id": "s0", "tool_id": "add", "parameters": {"a": 1}}),
+            n => json!({"step_id": format!("s{n}"), "tool_id": "add",
+                "parameters": format!("{{\"a\": \"{{{{s{}.output.sum}}}}\"}}", n - 1)}),
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    assert_eq!(graph(&task(json!(steps))).nodes.len(), 10_000);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}

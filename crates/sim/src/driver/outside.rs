@@ -1,0 +1,140 @@
+//! What is sent to the outside, and what it says.
+
+use super::Sim;
+use crate::canon::{self, Msg};
+use crate::watch::valid_conversation;
+use crate::world::{Answer, Asker};
+use selvedge_engine::{
+    EffectId, Effects, Failure, Fault, FaultKind, Input, Message, ModelReply, ModelRequest, Outcome, Request,
+    Role, RunStatus, ToolCall,
+};
+use serde_json::json;
+use std::sync::Arc;
+
+impl Sim<'_> {
+    /// Lets the outside do one thing.
+    pub(super) fn outside(&mut self) -> Result<(), String> {
+        let ready: Vec<EffectId> = self.state.pending().keys().cloned().collect();
+        let open: Vec<Arc<str>> = self.state.asks().keys().cloned().collect();
+        if ready.is_empty() && open.is_empty() {
+            if self.state.step().is_some() {
+                return Ok(());
+            }
+            let (retired, all) = self.state.progress();
+            return Err(format!("the run is stuck with {retired} of {all} nodes retired"));
+        }
+        if ready.is_empty() && self.state.step().is_none() && self.state.status() != RunStatus::Waiting {
+            return Err("E-21: only a person can go on, and the status is not `waiting`".into());
+        }
+        for effect in &ready {
+            self.send(effect)?;
+        }
+        self.now += self.rng.within(0, 40);
+        if !open.is_empty() && (ready.is_empty() || self.rng.chance(40)) {
+            let Some(ask) = self.rng.pick(&open).cloned() else { return Ok(()) };
+            let yes = self.approve(&ask);
+            return self.input(Input::Answer(ask, if yes { json!("yes") } else { json!("no") }));
+        }
+        let Some(effect) = self.rng.pick(&ready).cloned() else { return Ok(()) };
+        let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.not_before);
+        self.now = self.now.max(not_before);
+        let outcome = self.outcome(&effect)?;
+        let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);
+        self.input(Input::Complete(effect, outcome, jitter))
+    }
+
+    fn approve(&self, ask: &str) -> bool {
+        if self.asked_lost.contains(ask) {
+            return !self.schedule.deny_lost;
+        }
+        let node = self.state.asks().get(ask).map(|asking| asking.node);
+        let node = node.and_then(|ix| self.state.graph().nodes.get(ix)).map_or("", |node| &node.id);
+        // An ask of a call is named after the effect; one of a node has only node and leaf.
+        self.world.approves(node, if ask.matches('/').count() > 1 { "tool" } else { "node" })
+    }
+
+    /// E-04: what is sent stands in the journal; E-10: what a model is sent is a conversation.
+    fn send(&mut self, effect: &EffectId) -> Result<(), String> {
+        if !self.sent.insert(effect.clone()) {
+            return Ok(());
+        }
+        let Some(request) = self.state.request(effect) else {
+            return Err(format!("{effect} is pending and has no request"));
+        };
+        let Some(pending) = self.state.pending().get(effect) else { return Ok(()) };
+        if pending.effects == Effects::Write && !self.world.sent_writes.insert(effect.to_string()) {
+            return Err(format!("E-05: the write {effect} is sent twice"));
+        }
+        match request {
+            Request::Model(request) => {
+                let sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
+                valid_conversation(&sent).map_err(|error| format!("{effect}: {error}"))
+            }
+            Request::Tool(_) => Ok(()),
+        }
+    }
+
+    /// What the outside says to an effect that is pending.
+    pub(super) fn outcome(&mut self, effect: &EffectId) -> Result<Outcome, String> {
+        let request = self.state.request(effect).ok_or_else(|| format!("{effect} has no request"))?;
+        let (base, attempt) = effect.0.rsplit_once('/').unwrap_or((&effect.0, "1"));
+        let attempt = attempt.parse::<u32>().unwrap_or(1) - self.lost.get(base).copied().unwrap_or(0);
+        let answer = match &request {
+            Request::Model(request) => {
+                let asker = Asker { node: &request.node, attempt };
+                let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.to_string()).collect();
+                let schema = request.schema.as_ref().map(|schema| &schema.schema);
+                self.world.model(asker, &self.model_content(request), &tools, schema)
+            }
+            Request::Tool(request) => {
+                let asker = Asker { node: &request.node, attempt };
+                let (_, def) = self.plan.node(&request.node).ok_or("a request of no node")?;
+                let effects = self.plan.effects(def, &request.tool.name);
+                let content = canon::tool_content(&request.tool.name, &request.args);
+                self.world.tool(asker, base, &content, effects)
+            }
+        };
+        Ok(match answer {
+            Answer::Reply(text, calls) => {
+                let calls = calls.into_iter().map(|call| ToolCall {
+                    id: call.id.into(),
+                    name: call.name.into(),
+                    arguments: call.args,
+                });
+                Outcome::Reply(Arc::new(ModelReply { text, calls: calls.collect(), ..ModelReply::default() }))
+            }
+            Answer::Output(output) => Outcome::Output(Arc::new(output)),
+            Answer::Failed(broken) => Outcome::Failed(Failure {
+                fault: Fault::new(kind(broken.kind), broken.message),
+                transient: broken.transient,
+                retry_after_ms: broken.retry_after_ms,
+                unsent: false,
+            }),
+        })
+    }
+
+    /// A request's content; the engine's own words when it asks again are left out.
+    pub(super) fn model_content(&self, request: &ModelRequest) -> String {
+        let mut sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
+        let thread = self.state.thread_of(&request.node).unwrap_or_default();
+        let foreign = |m: &Arc<Message>| !thread.iter().any(|known| Arc::ptr_eq(known, m));
+        if let [.., reply, again] = request.messages.as_slice()
+            && reply.role == Role::Assistant
+            && again.role == Role::User
+            && foreign(reply)
+            && let Some(last) = sent.last_mut()
+        {
+            *last = Msg::text("user", canon::ASKED_AGAIN);
+        }
+        let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.to_string()).collect();
+        canon::model_content(&sent, &tools, request.schema.as_ref().map(|schema| &schema.schema))
+    }
+}
+
+fn kind(name: &str) -> FaultKind {
+    match name {
+        "timeout" => FaultKind::Timeout,
+        "provider_error" => FaultKind::ProviderError,
+        _ => FaultKind::ExecutionFailure,
+    }
+}
