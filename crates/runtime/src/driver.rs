@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 
@@ -258,13 +259,23 @@ impl Drive<'_> {
     /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13).
     fn drop_unwanted(&mut self) {
         let pending = self.state.pending();
-        if self.known.len() <= pending.len() + self.inbox.len() {
-            return;
+        if self.known.len() > pending.len() + self.inbox.len() {
+            let flying = std::mem::take(&mut self.flying).into_iter();
+            self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
+            self.forget_dropped();
         }
-        let flying = std::mem::take(&mut self.flying).into_iter();
-        self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
-        let answered: HashSet<&EffectId> = self.inbox.iter().map(|(effect, _)| effect).collect();
-        self.known.retain(|effect| pending.contains_key(effect) || answered.contains(effect));
+    }
+
+    /// Calls that wait for their turn are dropped: an interrupted run asks for nothing more (C-05). A resume sends them.
+    fn drop_waiting(&mut self) {
+        self.flying = std::mem::take(&mut self.flying).into_iter().filter(Flight::has_begun).collect();
+        self.forget_dropped();
+    }
+
+    fn forget_dropped(&mut self) {
+        let flying = self.flying.iter().map(|flight| &flight.effect);
+        let answered = self.inbox.iter().map(|(effect, _)| effect);
+        self.known = flying.chain(answered).cloned().collect();
     }
 
     async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
@@ -277,6 +288,7 @@ impl Drive<'_> {
 
     /// Ctrl-C: effects may end within a grace, nothing new begins (C-05).
     async fn wind_down(&mut self, stop: &Stop) -> Result<Halt, DriveError> {
+        self.drop_waiting();
         let deadline = tokio::time::Instant::now() + GRACE;
         while !self.known.is_empty() && self.quiet().is_none() {
             let inputs = tokio::select! {
@@ -306,7 +318,8 @@ impl Drive<'_> {
             return;
         };
         let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
-        let call = self.call(request, &effect);
+        let begun = Arc::new(AtomicBool::new(false));
+        let call = self.call(request, &effect, Arc::clone(&begun));
         let call = Box::pin(async move {
             if wait > 0 {
                 tokio::time::sleep(Duration::from_millis(wait)).await;
@@ -316,12 +329,17 @@ impl Drive<'_> {
                 Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
             })
         });
-        self.flying.push(Flight { effect: effect.clone(), call });
+        self.flying.push(Flight { effect: effect.clone(), begun, call });
         self.known.insert(effect);
     }
 
     /// The call behind its semaphore. Ports are entered here, in the order of requests.
-    fn call(&self, request: Request, effect: &EffectId) -> impl Future<Output = Outcome> + Send + use<> {
+    fn call(
+        &self,
+        request: Request,
+        effect: &EffectId,
+        begun: Arc<AtomicBool>,
+    ) -> impl Future<Output = Outcome> + Send + use<> {
         let watcher = self.driver.watcher.clone();
         let started = watcher.clone().map(|watcher| (watcher, effect.clone()));
         let effect = effect.clone();
@@ -344,6 +362,7 @@ impl Drive<'_> {
         };
         async move {
             let permit = gate.acquire_owned().await;
+            begun.store(true, Ordering::Relaxed);
             if let Some((watcher, effect)) = started {
                 watcher.began(&effect);
             }

@@ -4,6 +4,8 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use selvedge_engine::{EffectId, Outcome};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 /// How many inputs one commit may take.
@@ -15,7 +17,16 @@ pub(crate) type Answer = (EffectId, Outcome);
 /// A call in flight.
 pub(crate) struct Flight {
     pub(crate) effect: EffectId,
+    /// Set when the call has had its turn: until then it waits, and nobody was asked for anything.
+    pub(crate) begun: Arc<AtomicBool>,
     pub(crate) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+impl Flight {
+    /// Whether the call is under way.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
 }
 
 impl Future for Flight {

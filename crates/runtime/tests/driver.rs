@@ -258,8 +258,9 @@ async fn an_interrupt_leaves_a_resumable_run() {
     let count = Arc::clone(&asked);
     let model: ModelFn = Box::new(move |request| {
         count.fetch_add(1, Ordering::SeqCst);
-        inner.interrupt();
+        let stop = inner.clone();
         Box::pin(async move {
+            stop.interrupt();
             tokio::time::sleep(Duration::from_millis(50)).await;
             Ok(ModelReply { text: format!("{} said", request.node), ..ModelReply::default() })
         })
@@ -278,6 +279,43 @@ async fn an_interrupt_leaves_a_resumable_run() {
     assert_eq!(halt, Halt::Ended);
     let texts: Vec<String> = loaded.state.view().threads.concat_texts();
     assert_eq!(texts, ["task", "a", "a said", "b", "b later"]);
+}
+
+/// C-05: nor do calls begin that wait for their turn: the resumed run makes them.
+#[tokio::test]
+async fn an_interrupt_drops_calls_that_wait_for_their_turn() {
+    let mut nodes: Vec<Node> = (0..5).map(|n| asks(&format!("n{n}"))).collect();
+    (0..).zip(&mut nodes).for_each(|(n, node)| node.body.thread = Some(ThreadIx(n)));
+    let thread =
+        |n| ThreadDef { name: format!("t{n}").into(), first: Some(Template::parse("task").unwrap()) };
+    let threads = (0..5).map(thread).collect();
+    let graph = Arc::new(Graph { threads, ..Graph::clone(&graph(nodes, &[])) });
+    let stop = Stop::default();
+    let inner = stop.clone();
+    let begun = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&begun);
+    let model: ModelFn = Box::new(move |_| {
+        let (stop, count) = (inner.clone(), Arc::clone(&count));
+        Box::pin(async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            stop.interrupt();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(ModelReply { text: "said".into(), ..ModelReply::default() })
+        })
+    });
+    let mut state = State::new(Arc::clone(&graph));
+    let mut journal = Journal::Memory(Vec::new());
+    let limits = Limits { max_parallel: 1, ..Limits::default() };
+    let first = driver(model, no_tools(), limits);
+    let halt = first.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    assert_eq!(halt, Halt::Interrupted);
+    assert_eq!(begun.load(Ordering::SeqCst), 1, "four others waited");
+    assert_eq!(state.usage().model_calls, 1, "what was under way has ended");
+
+    let again = driver(Box::new(|_| says("later")), no_tools(), limits);
+    let halt = again.drive("r", &mut state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+    assert_eq!(halt, Halt::Ended);
+    assert_eq!(state.usage().model_calls, 5);
 }
 
 /// E-05: a write that was in flight when the process died is asked about; everything else is simply repeated.
