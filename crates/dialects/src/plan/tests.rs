@@ -264,7 +264,10 @@ fn wrong_types_name_the_field_and_the_way_out() {
             r#""retry": {"max": 1, "backof_s": 1}"#,
             "/retry/backof_s error[E-32] `retry` has no field \"backof_s\"",
         ),
-        (r#""timeout": "5s""#, "/timeout error[P-24] `timeout` must be a number, not the string \"5s\""),
+        (
+            r#""timeout": "5s""#,
+            "/timeout error[P-24] `timeout` must be a number of seconds, not the string \"5s\"",
+        ),
         (
             r#""timeout": -5"#,
             "/timeout error[P-24] `timeout` must be more than 0 seconds and at most 1000000000",

@@ -15,8 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Offer {
     /// All of it: a model plans with them, and is told their schemas (D-21).
     Whole,
-    /// What takes moments: a model is asked only if a step fails (D-17). Schemas that are kept, and those of tools whose
-    /// environment is there. Any other tool is told as its metadata says; its first call builds its environment.
+    /// What takes moments, 5 s for all of them: a model is asked only if a step fails (D-17). Schemas that are kept, and
+    /// those of tools whose environment is there. Any other tool is told as its metadata says; its first call builds its
+    /// environment.
     Light,
 }
 
@@ -33,6 +34,7 @@ impl Catalogue {
     }
 
     /// Makes tools ready to be chosen by a model. Those that can't be are unfit from here on: they are returned with why.
+    /// A file that was found not to load within the last day is not tried again ([`Self::prepare`] does).
     pub async fn offer(&self, names: &[Arc<str>], offer: Offer) -> Vec<(Arc<str>, ToolError)> {
         let began = Instant::now();
         let all: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -45,8 +47,13 @@ impl Catalogue {
             Box::pin(async move {
                 let done = match (&kind, offer) {
                     _ if refused.is_some() => refused.map_or(Ok(()), Err),
-                    (Kind::Python(_), Offer::Light) if began.elapsed() > PATIENCE => Ok(()),
-                    (Kind::Python(tool), Offer::Light) => tool.prepare_lightly(&inner.workshop).await,
+                    (Kind::Python(tool), Offer::Light) => {
+                        match PATIENCE.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+                            Some(left) => tool.prepare_lightly(&inner.workshop, left).await,
+                            None => Ok(()),
+                        }
+                    }
+                    (Kind::Python(tool), Offer::Whole) => tool.prepare_to_offer(&inner.workshop).await,
                     _ => inner.ready(&kind).await,
                 };
                 (name, done)

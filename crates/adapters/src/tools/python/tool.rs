@@ -1,5 +1,8 @@
 //! One version of a Python tool: its metadata, its copy in the cache and its schema.
 
+mod schema;
+mod unloaded;
+
 use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::ToolError;
@@ -16,26 +19,12 @@ use crate::tools::python::meta::Metadata;
 #[cfg(target_os = "linux")]
 use crate::tools::python::warm::Warm;
 use crate::tools::python::worker::{Ask, Job, work};
-use crate::tools::store::{is_hash, keep, sha256, write_whole};
+use crate::tools::store::{is_hash, keep, sha256};
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-
-/// Changes when what is kept about a schema changes its meaning.
-const FORMAT: u32 = 2;
-/// How long a tool file may take to say its schema.
-const SCHEMA_TIME: Duration = Duration::from_secs(30);
-
-/// What is kept as `<sha256>.json` beside the copy `<sha256>.py`.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    format: u32,
-    schema: Option<Value>,
-}
 
 /// The circumstances that all Python tools of a catalogue share.
 pub(crate) struct Workshop {
@@ -97,20 +86,6 @@ pub struct PythonTool {
     isolation: Isolation,
 }
 
-/// The schema of a version, if it is kept.
-fn recall(cache: &Path, version: &str) -> Option<Value> {
-    let bytes = std::fs::read(cache.join(format!("{version}.json"))).ok()?;
-    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)?.schema
-}
-
-fn store(cache: &Path, version: &str, schema: &Value) {
-    let kept = Kept { format: FORMAT, schema: Some(schema.clone()) };
-    if let Ok(bytes) = serde_json::to_vec(&kept) {
-        // Only a cache: what could not be kept is found again.
-        let _ = write_whole(&cache.join(format!("{version}.json")), &bytes);
-    }
-}
-
 impl PythonTool {
     pub(super) fn new(meta: &Metadata, version: String, source: PathBuf, workshop: &Workshop) -> Self {
         Self {
@@ -133,17 +108,6 @@ impl PythonTool {
     /// Its text, as far as it is at hand.
     pub(crate) fn text(&self) -> Option<&[u8]> {
         self.text.as_deref()
-    }
-
-    /// Its schema, if it is kept or this process has asked for it.
-    fn schema(&self) -> Option<&Value> {
-        if self.schema.get().is_none()
-            && let Some(kept) = recall(&self.cache, &self.version)
-        {
-            // Another task may have been first, with the same schema.
-            let _ = self.schema.set(kept);
-        }
-        self.schema.get()
     }
 
     /// Makes the copy that runs use, with the content that the tool was found with.
@@ -221,48 +185,6 @@ impl PythonTool {
             source: self.source.display().to_string().into(),
             timeout_s: self.meta.timeout,
             approval: false,
-        }
-    }
-
-    /// Makes its copy, builds its environment if need be, and asks for its schema if it is not kept (30 s).
-    pub(crate) async fn prepare(&self, workshop: &Workshop) -> Result<(), ToolError> {
-        let at = |error: ToolError| if error.file.is_none() { error.at(&self.source, None) } else { error };
-        self.pin().await?;
-        let dependencies = self.meta.dependencies().map_err(at)?;
-        let python = workshop.environments.python(&dependencies, &workshop.progress).await.map_err(at)?;
-        if self.schema().is_some() {
-            return Ok(());
-        }
-        let runtime = workshop.environments.runtime(&python).await.map_err(at)?;
-        let copy = self.copy();
-        let source = self.pinned(workshop).await.map_err(|lost| at(ToolError::environment("A-23", lost)))?;
-        let mut job = self.job(workshop, &copy, &source, &python, "schema");
-        job.policy.runtime = runtime;
-        job.timeout = SCHEMA_TIME;
-        let schema = work(job, Ask::Schema).await.map_err(|failed| {
-            let message = format!("the tool `{}` does not load: {}", self.meta.name, failed.fault.message);
-            ToolError::document("A-08", message).at(&self.source, None)
-        })?;
-        let schema = object_schema(schema).ok_or_else(|| {
-            let message = format!("the InputModel of `{}` is no object with fields", self.meta.name);
-            ToolError::document("A-08", message).at(&self.source, None).help("derive it from BaseModel")
-        })?;
-        store(&workshop.cache, &self.version, &schema);
-        // Another task may have been first, with the same schema.
-        let _ = self.schema.set(schema);
-        Ok(())
-    }
-
-    /// Asks for its schema, if it is not kept and its environment is there: else its first call builds that.
-    pub(crate) async fn prepare_lightly(&self, workshop: &Workshop) -> Result<(), ToolError> {
-        let at = |error: ToolError| if error.file.is_none() { error.at(&self.source, None) } else { error };
-        if self.schema().is_some() {
-            return Ok(());
-        }
-        let dependencies = self.meta.dependencies().map_err(at)?;
-        match workshop.environments.has(&dependencies).await.map_err(at)? {
-            true => self.prepare(workshop).await,
-            false => Ok(()),
         }
     }
 
@@ -358,16 +280,4 @@ impl PythonTool {
             watch: None,
         }
     }
-}
-
-/// A schema of an object, spelled out at the top: of a recursive model pydantic only gives a reference there,
-/// which model providers refuse. `None` if it is the schema of something else.
-fn object_schema(schema: Value) -> Option<Value> {
-    let Value::Object(mut top) = schema else { return None };
-    let name = top.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
-    if let Some(Value::Object(target)) = name.and_then(|name| top.get("$defs")?.get(name)).cloned() {
-        top.shift_remove("$ref");
-        top.extend(target);
-    }
-    (top.get("type").and_then(Value::as_str) == Some("object")).then_some(Value::Object(top))
 }
