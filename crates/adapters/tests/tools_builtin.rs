@@ -27,6 +27,10 @@ async fn with(world: &World, change: impl FnOnce(&mut CatalogueConfig)) -> Catal
     Catalogue::load(config).await.unwrap()
 }
 
+async fn fault_of_read(tools: &Catalogue, args: Value) -> String {
+    fault(call(tools, "read_file", args).await, InputError, "input_error").message
+}
+
 #[tokio::test]
 async fn definitions_are_as_declared() {
     let tools = World::new().load().await;
@@ -98,7 +102,15 @@ async fn reading_is_confined_to_the_documents_folder() {
     std::fs::write(world.path("document/bin"), [0xff, 0xfe]).unwrap();
     let binary = fault(read("bin".into()).await, ExecutionFailure, "tool_execution_error");
     assert!(binary.message.contains("not UTF-8"));
-    fault(call(&tools, "read_file", json!({"path": 1})).await, InputError, "input_error");
+    let of = |args| fault_of_read(&tools, args);
+    assert!(of(json!({"path": 1})).await.ends_with("input: `path` is no text (it takes `path` (string))"));
+    // All that is wrong at once.
+    let wrong = of(json!({"file": "a", "mode": 1})).await;
+    let all = "`path` is missing; it has no field `file`; it has no field `mode` (it takes `path` (string))";
+    assert!(wrong.ends_with(all), "{wrong}");
+    let listed = fault(call(&tools, "list_files", json!({"glob": 1})).await, InputError, "input_error");
+    let all = "`path` is missing; `glob` is no text (it takes `path` (string), `glob` (string, optional))";
+    assert!(listed.message.ends_with(all), "{}", listed.message);
     // A pipe without a writer must not block the call for ever.
     rustix::fs::mknodat(
         rustix::fs::CWD,

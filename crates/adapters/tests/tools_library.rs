@@ -173,10 +173,17 @@ async fn d17_what_only_a_model_may_choose_is_built_by_its_first_call() {
     let offered =
         |catalogue: &Catalogue| catalogue.offered().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(!offered(&catalogue).contains(&"net".to_owned()), "what is not allowed is offered to nobody");
+    let why = |catalogue: &Catalogue, name: &str| {
+        let withheld = catalogue.withheld();
+        withheld.iter().find(|(other, _)| &**other == name).map(|(_, error)| error.to_string())
+    };
+    assert!(why(&catalogue, "net").unwrap().contains("--allow-network"));
+    assert!(why(&catalogue, "write_file").unwrap().contains("--allow-write"));
     let others: Vec<Arc<str>> = ["near", "far", "never", "list_files"].map(Arc::from).into();
     let failed = catalogue.offer(&others, Offer::Light).await;
     assert_eq!(failed.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["never"]);
     let known = offered(&catalogue);
+    assert!(why(&catalogue, "never").unwrap().contains("not here") && why(&catalogue, "far").is_none());
     assert!(known.contains(&"far".to_owned()) && !known.contains(&"never".to_owned()), "{known:?}");
     assert!(catalogue.def("near").is_some(), "its environment is there");
     assert!(catalogue.def("far").is_none(), "its environment is not");
@@ -213,4 +220,46 @@ async fn a23_a_text_of_the_library_is_looked_at_when_it_is_used() {
     let lost = Arc::new(Books { offered: books.offered.clone(), ..Books::default() });
     let error = Catalogue::load(with(&world, lost)).await.unwrap().prepare(&["sub"]).await.unwrap_err();
     assert!(error.to_string().contains("is not in the cache any more"), "{error}");
+}
+
+/// D-17, A-08: a file that hangs or breaks as it is loaded, and that only a model might choose, holds nobody up twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d17_a_file_that_does_not_load_is_waited_for_once() {
+    let world = World::new();
+    world.tool("hang", "", "time.sleep(1000)\ndef run(i): return 1");
+    let ready_file = world.path("document/ready").display().to_string();
+    let body = format!("open('{ready_file}').close()\ndef run(i): return 2");
+    world.tool("breaks", "", &body);
+    world.tool("good", "", "def run(i): return 3");
+    let all: Vec<Arc<str>> = ["breaks", "good", "hang"].map(Arc::from).into();
+    // The environment is there.
+    ready(world.config(), &["good"]).await;
+    let began = std::time::Instant::now();
+    let first = world.load().await;
+    let failed = first.offer(&all, Offer::Light).await;
+    assert_eq!(failed.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["breaks"]);
+    assert!(failed[0].1.to_string().contains("No such file"), "{}", failed[0].1);
+    assert!(first.is_fit("hang") && first.def("hang").is_none(), "it is offered without its schema");
+    let took = began.elapsed().as_secs_f64();
+    assert!((4.0..15.0).contains(&took), "{took}");
+    assert!(
+        world.said.lock().unwrap().iter().any(|line| line.contains("hang.py")),
+        "who waits is told for what"
+    );
+    // The next run knows.
+    world.write("document/ready", "");
+    let began = std::time::Instant::now();
+    for offer in [Offer::Light, Offer::Whole] {
+        let next = world.load().await;
+        let names = if offer == Offer::Light { &all[..] } else { &all[..2] };
+        let failed = next.offer(names, offer).await;
+        assert_eq!(failed.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["breaks"], "{offer:?}");
+        let said = failed[0].1.to_string();
+        assert!(said.contains("breaks.py") && said.contains("No such file"), "{said}");
+        assert!(said.contains("`selvedge tools show breaks`"), "{said}");
+    }
+    assert!(began.elapsed().as_secs_f64() < 4.0, "{:?}", began.elapsed());
+    // Who needs it has it tried again, and then it is known to load.
+    ready(world.config(), &["breaks"]).await;
+    assert!(world.load().await.offer(&all, Offer::Light).await.is_empty());
 }

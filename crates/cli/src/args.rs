@@ -212,6 +212,11 @@ pub(crate) struct Reading {
     pub(crate) dialect: Option<String>,
 }
 
+/// An option that only means something where a run begins: it is refused in the middle of one, and not shown (C-10).
+fn begins(option: clap::Arg) -> clap::Arg {
+    option.hide(true)
+}
+
 const RESUME_HELP: &str = "\
 Examples:
   selvedge resume 1kq3
@@ -222,7 +227,7 @@ Finished work is not done again; a failed run takes tools as they are now.";
 
 /// `selvedge resume`.
 #[derive(Args, Debug)]
-#[command(after_help = RESUME_HELP)]
+#[command(after_help = RESUME_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
 pub(crate) struct ResumeArgs {
     /// The run: its id, or enough of its beginning
     pub(crate) run: String,
@@ -240,7 +245,7 @@ The asks of a waiting run are in `selvedge show RUN`. For an approval VALUE is y
 
 /// `selvedge answer`.
 #[derive(Args, Debug)]
-#[command(after_help = ANSWER_HELP)]
+#[command(after_help = ANSWER_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
 pub(crate) struct AnswerArgs {
     /// The run: its id, or enough of its beginning
     pub(crate) run: String,

@@ -118,7 +118,7 @@ impl Chosen {
                 let message =
                     format!("`{option}` belongs to the beginning of a run: it can't change in the middle");
                 return Err(Failure::usage("C-10", "option-of-run", &message)
-                    .help("start a new run with it, or leave it out"));
+                    .help("start a new run with it (`selvedge run`, or `selvedge fork` of this one), or leave it out"));
             }
         }
         Ok(Self::stored(stored).under(Self::from_options(exec)?))

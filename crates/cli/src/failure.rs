@@ -1,5 +1,6 @@
 //! The one error of the command line: what happened, where, why, what to do, and the exit code (C-03, C-04).
 
+use crate::hints::command;
 use crate::ui::Ui;
 use selvedge_adapters::tools::{CatalogueErrors, ErrorClass, ToolError};
 use selvedge_dialects::diagnostic::{Excerpt, RenderOptions, error_json, render};
@@ -171,7 +172,18 @@ impl From<StoreError> for Failure {
             StoreError::LibraryChanged { .. } => (Exit::Environment, "C-14", "library-changed"),
             StoreError::OutOfOrder { .. } | StoreError::Closed => (Exit::Internal, "E-17", "internal-error"),
         };
-        Self::new(exit, rule, code, &error.what()).help(error.help())
+        let help = match &error {
+            // Asking it to stop is that process's own: nothing else may write to the journal (E-03).
+            StoreError::Driven { run, pid } => {
+                let whom = pid.map_or_else(String::new, |pid| format!(", or `kill -INT {pid}`"));
+                let cancel = command(&["cancel", run]);
+                format!(
+                    "wait for its end, or stop it there (Ctrl-C{whom}): it can be resumed then, or ended with {cancel}"
+                )
+            }
+            other => other.help().to_owned(),
+        };
+        Self::new(exit, rule, code, &error.what()).help(&help)
     }
 }
 

@@ -6,11 +6,12 @@
 //! - [`drive`]: one run driven to its end, with [`signals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
-//! - [`output`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
+//! - [`output`], [`asks`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
 mod args;
+mod asks;
 mod chosen;
 mod commands;
 mod config;

@@ -147,6 +147,9 @@ async fn endpoint(
     http: &Http,
 ) -> Result<Models, Failure> {
     let key = keys::of_endpoint(base_url);
+    if needed {
+        key.sendable()?;
+    }
     if needed && !chosen.models.contains_key(EVERY_ROLE) {
         let (secret, place) = (key.secret.clone(), Some(base_url));
         let listed = list_models(http, Provider::OpenAi, place, secret, &key.variable, LIST_WAIT).await;
@@ -207,6 +210,9 @@ fn configured(
             let meant =
                 if spec.configured { String::new() } else { format!("; {}", names::taken_for(name, table)) };
             return Err(Failure::environment("C-06", "no-key", &message).help(&format!("{help}{meant}")));
+        }
+        if wanted.contains_key(name.as_str()) {
+            key.sendable()?;
         }
         let model = ProviderConfig {
             key: key.secret,

@@ -1,5 +1,6 @@
 //! What a run looks like from outside: C-02's object, and the words for people.
 
+use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
 use crate::hints::command;
 use crate::ui::{Ui, harmless, one_line};
@@ -122,7 +123,7 @@ impl Report<'_> {
         let node =
             |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
         let rows = self.state.asks().iter().map(|(id, ask)| {
-            json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": ask.prompt})
+            json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)})
         });
         rows.collect()
     }
@@ -157,6 +158,7 @@ impl Report<'_> {
             ui.result(&format!("{}\n", self.json()));
             return;
         }
+        self.tell_warnings(ui);
         match self.state.status() {
             RunStatus::Completed => {
                 // A model's or a tool's text, byte for byte, unless a terminal would obey it.
@@ -186,6 +188,24 @@ impl Report<'_> {
         }
     }
 
+    /// What the run itself has to warn of, for people too: a cut reply looks like any other (P-10). The checker's warnings
+    /// were told when the run began, and failed nodes when they failed.
+    fn tell_warnings(&self, ui: &Ui) {
+        const MOST: usize = 20;
+        let mut seen = BTreeSet::new();
+        let own = self.state.warnings().iter().filter(|warning| &*warning.code != "node-failed");
+        let own: Vec<&Warning> = own.filter(|w| seen.insert((&w.code, &w.message, &w.node))).collect();
+        for warning in own.iter().take(MOST) {
+            let node = warning.node.as_deref().map(|node| format!("node {}: ", one_line(node, NAME)));
+            let (node, message) = (node.unwrap_or_default(), one_line(&warning.message, 1000));
+            ui.note(&format!("{}: {node}{message}", ui.paint("1;33", "warning")));
+        }
+        if own.len() > MOST {
+            let all = command(&["show", self.run, "--json"]);
+            ui.note(&format!("… and {} more warnings: {all}", own.len() - MOST));
+        }
+    }
+
     fn tell_fault(&self, ui: &Ui) {
         let run = self.run;
         let fault = self.state.ended().and_then(|(_, fault)| fault);
@@ -207,7 +227,7 @@ impl Report<'_> {
         ui.notice(&format!("run {run} waits for a person:"));
         for (id, ask) in self.state.asks() {
             let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
-            let prompt = one_line(&ask.prompt, 1000);
+            let prompt = one_line(&prompt(self.state, ask), asks::LINE);
             ui.notice(&format!("  {prompt}\n    {}", command(&["answer", run, id, value])));
         }
     }

@@ -1,5 +1,6 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
+use crate::asks;
 use crate::live::text::{cut, width};
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, What};
@@ -186,7 +187,9 @@ impl Progress {
             Event::Refused { effect, fault, .. } if more => {
                 self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
             }
-            Event::Asked { node, prompt, .. } => {
+            Event::Asked { ask, node, prompt, .. } => {
+                let open = state.asks().get(ask).map(|ask| asks::prompt(state, ask));
+                let prompt = self.ui.redacted(open.as_ref().unwrap_or(prompt)).into_owned();
                 let text = format!("{} waits for a person: {prompt}", seen.title(node));
                 self.line(seen, at, ("35", "ask  "), &text);
             }

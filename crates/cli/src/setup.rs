@@ -238,6 +238,15 @@ impl ToolSource for Known<'_> {
         self.catalogue.offered().iter().map(ToString::to_string).collect()
     }
 
+    fn withheld(&self) -> Vec<(String, String)> {
+        let said = |error: ToolError| match error.help.is_empty() {
+            true => one_line(&error.message, 300),
+            false => format!("{} ({})", one_line(&error.message, 300), one_line(&error.help, 300)),
+        };
+        let all = self.catalogue.withheld().into_iter();
+        all.map(|(name, error)| (name.to_string(), said(error))).collect()
+    }
+
     fn trouble(&self, name: &str) -> Option<NameTrouble> {
         trouble(self.catalogue, name)
     }
@@ -306,10 +315,12 @@ impl Tools for Idle {
     }
 }
 
-/// The document's folder, where relative paths of tools start.
+/// The document's folder, where relative paths of tools start: by its real name, since in a sandbox there is nothing
+/// that `..` or a link could lead through.
 pub(crate) fn workspace(document: &Path) -> PathBuf {
     let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty());
-    crate::environment::absolute(folder.unwrap_or(Path::new(".")))
+    let folder = crate::environment::absolute(folder.unwrap_or(Path::new(".")));
+    folder.canonicalize().unwrap_or(folder)
 }
 
 /// The exit of an interrupt before anything was recorded.

@@ -22,6 +22,10 @@ pub trait ToolSource {
     fn available(&self) -> Vec<String> {
         self.names()
     }
+    /// The names of those that it may not choose, with why (D-17).
+    fn withheld(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// Why a name means no tool, where that is known better than that there is none.
     fn trouble(&self, _name: &str) -> Option<NameTrouble> {
         None

@@ -28,6 +28,8 @@ use std::sync::Arc;
 
 /// The source of tools that come with the program: no document and no folder brings them.
 const BUILT_IN: &str = "built-in";
+/// How many tools a graph names that no model is offered: who has more has it explained for these.
+const WITHHELD: usize = 500;
 
 /// The model roles that a task can't do without: that of the planner, if it has no steps (C-08, D-21).
 pub fn models(document: &StepsDoc) -> Vec<Arc<str>> {
@@ -73,6 +75,8 @@ pub fn compile(
     let mut chosen = document.tools();
     if model {
         chosen.extend(tools.available().into_iter().map(Arc::from));
+        let withheld = tools.withheld().into_iter().take(WITHHELD);
+        graph.withheld = withheld.map(|(name, why)| (name.into(), why.into())).collect();
     }
     graph.tools = chosen.into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))).collect();
     let recovery = document.recovery_with(means);

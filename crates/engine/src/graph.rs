@@ -32,6 +32,9 @@ pub struct Graph {
     pub nodes: Table<NodeIx, Node>,
     /// The tools that nodes name, by bound name, as pinned for the run.
     pub tools: BTreeMap<Arc<str>, Arc<ToolDef>>,
+    /// Tools that a model was not offered, by name, with why: who chooses one all the same is told (D-17).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub withheld: BTreeMap<Arc<str>, Arc<str>>,
     /// Leaves that are the same for many nodes, stated once: how they recover.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub tails: Table<TailIx, Arc<Tail>>,

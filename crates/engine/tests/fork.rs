@@ -263,14 +263,17 @@ fn what_was_passed_over_stays_passed_over() {
     let mut fork = edited(&run);
     fork.answer(|_| gives(json!("second")));
     assert_eq!(fork.state.status(), RunStatus::Waiting, "the write builds on what was read anew");
-    let ask = fork.state.asks().keys().next().unwrap().clone();
-    fork.give(Input::Answer(ask, json!("no")));
+    fork.give(Input::Expire(1));
     assert_eq!(fork.state.status(), RunStatus::Failed);
     // Nothing runs afresh in these, but the write is still the one from before.
     fork.give(Input::Resume(Vec::new()));
     assert_eq!(fork.state.status(), RunStatus::Waiting, "resumed");
     let again = edited(&fork);
     assert_eq!((again.state.status(), again.sent(1).len()), (RunStatus::Waiting, 0), "forked");
+    // No leaves what was written as it is, and its outcome with it (C-13).
+    let ask = fork.state.asks().keys().next().unwrap().clone();
+    fork.give(Input::Answer(ask, json!("no")));
+    assert_eq!((fork.output("w"), fork.state.status()), (json!("first"), RunStatus::Running));
 }
 
 /// E-05, E-29: a write that was in flight when the source was forked may have happened.

@@ -11,7 +11,7 @@ use crate::replay::replay;
 use crate::rng::Rng;
 use crate::world::World;
 use selvedge_engine::{Body, EffectId, Effects, Event, Fork, Graph, Outcome, Past, Record, RunStatus, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a run has recorded: each effect with an answer, what was asked, and whether the node took the answer. One that
@@ -151,10 +151,17 @@ fn recorded(sim: &Sim<'_>, mut recorded: Recorded, from: usize) -> Result<Record
 fn asked(plan: &SimPlan, sim: &Sim<'_>, shared: usize) -> Result<Asked, String> {
     let mut asked = Asked::default();
     let mut afresh: Option<usize> = None;
+    let mut declined = BTreeSet::new();
     for record in sim.journal.records()?.iter().skip(shared) {
         let (effect, sent) = match &record.event {
             Event::Requested { effect, .. } => (effect, true),
+            // A person's no keeps what a call came to (C-13).
+            Event::Reused { effect, .. } if declined.contains(&*effect.0) => continue,
             Event::Reused { effect, .. } => (effect, false),
+            Event::Answered { ask, value } if value != "yes" && value != &serde_json::json!(true) => {
+                declined.insert(ask.to_string());
+                continue;
+            }
             _ => continue,
         };
         let Some((node, content)) = sim.contents.get(effect) else {

@@ -1,7 +1,7 @@
 //! Step tasks over many seeds: agreement with the reference, resumed runs, forks, and crashes at every event.
 
 use selvedge_sim::tasks::properties::{agreement, crashes, forks, resumes};
-use selvedge_sim::tasks::{generate, reference};
+use selvedge_sim::tasks::{driver, generate, reference};
 use std::collections::BTreeSet;
 use support::holds;
 
@@ -46,6 +46,32 @@ fn tasks_fork() {
 #[test]
 fn tasks_crash() {
     holds("tasks_crash", crashes, 10);
+}
+
+/// In resumed tasks writes stand behind what had failed, and people are asked who say no.
+#[test]
+fn resumed_tasks_reach_what_is_kept() {
+    let (mut stood, mut declined) = (0, 0);
+    for seed in 0..150 {
+        let task = generate::task(seed);
+        let graph = driver::graph(&task).unwrap();
+        let mut sim = driver::Sim::new(&task, &graph, seed, true);
+        sim.run().unwrap();
+        if !task.finish || sim.observed().status != "failed" {
+            continue;
+        }
+        let (failed, wrote) = (sim.journal.len(), sim.wrote.clone());
+        sim.resume().unwrap();
+        for line in sim.journal.lines.iter().skip(failed) {
+            let of = |(step, _): &(String, String)| line.contains(&format!("\"effect\":\"{step}~"));
+            stood += usize::from(line.contains("\"kind\":\"reused\"") && wrote.iter().any(of));
+            declined += usize::from(line.contains("with success before"));
+        }
+    }
+    assert!(
+        stood > declined && declined > 0,
+        "{stood} writes stood, for {declined} of them somebody was asked"
+    );
 }
 
 /// What the properties are about happens in the tasks that they are held against.

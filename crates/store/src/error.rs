@@ -166,7 +166,7 @@ impl StoreError {
             Self::UnknownRun { .. } => "`selvedge runs` lists the runs of this state folder",
             Self::AmbiguousRun { .. } => "give more characters of the id",
             Self::UnknownBlob { .. } => "the state folder may be incomplete: restore it from a backup",
-            Self::Driven { .. } => "wait for that process to end, or `selvedge cancel` the run there",
+            Self::Driven { .. } => "wait for that process to end, or interrupt it",
             Self::OutOfOrder { .. } => "read the run's journal again and continue from its last event",
             Self::LibraryChanged { .. } => "try again",
             Self::Closed => "open the store again",

@@ -14,7 +14,7 @@ pub use offered::Offer;
 use crate::http::Http;
 use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
-use crate::tools::diag::{CatalogueErrors, ToolError};
+use crate::tools::diag::{CatalogueErrors, ToolError, one_line};
 use crate::tools::mcp::{Call, Pinned, Servers};
 use crate::tools::permissions::Reach;
 use crate::tools::process::Policy;
@@ -27,7 +27,7 @@ use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,8 +75,8 @@ struct Inner {
     by_version: Mutex<HashMap<Arc<str>, Kind>>,
     broken: BTreeMap<Arc<str>, ToolError>,
     warnings: Vec<Warning>,
-    /// Tools that a model can't choose, as was found out.
-    unfit: Mutex<BTreeSet<Arc<str>>>,
+    /// Tools that a model can't choose, as was found out, with why.
+    unfit: Mutex<BTreeMap<Arc<str>, ToolError>>,
     require_isolation: bool,
     internal: Option<Internal>,
 }
@@ -110,7 +110,9 @@ impl Catalogue {
         if !gathered.errors.is_empty() {
             return Err(CatalogueErrors(gathered.errors));
         }
-        let Gathered { by_name, bare, by_version, broken, warnings, .. } = gathered;
+        let Gathered { by_name, bare, by_version, broken, mut warnings, .. } = gathered;
+        // They quote names of files, of metadata and of servers' tools.
+        warnings.iter_mut().for_each(|warning| warning.message = one_line(&warning.message).into());
         confined::settle_effects(&workshop.isolation, &by_name).await;
         let by_version = Mutex::new(by_version);
         Ok(Self(Arc::new(Inner {

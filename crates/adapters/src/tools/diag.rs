@@ -12,6 +12,42 @@ pub enum ErrorClass {
     Environment,
 }
 
+/// A text in one line that can't steer a terminal: what was broken into lines is joined, control characters and those that
+/// turn the direction of writing are escaped (C-04).
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for part in text.split(['\n', '\r']) {
+        // The first one may begin as it likes.
+        let part = if line.is_empty() { part } else { part.trim_start() };
+        if part.trim().is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.truncate(line.trim_end().len());
+            line.push(' ');
+        }
+        line.push_str(&shown(&part.replace('\t', " ")));
+    }
+    line
+}
+
+/// A name from elsewhere as it may be shown: what could steer a terminal is escaped.
+pub(crate) fn shown(name: &str) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for character in name.chars() {
+        match steers(character) {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// One error: what, where and what to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
@@ -44,7 +80,7 @@ impl ToolError {
             line: None,
             column: None,
             shown: None,
-            message: message.into(),
+            message: one_line(&message.into()),
             help: String::new(),
         }
     }
@@ -129,3 +165,17 @@ impl fmt::Display for CatalogueErrors {
 }
 
 impl std::error::Error for CatalogueErrors {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-04: a message is one line, whatever the program said that it quotes.
+    #[test]
+    fn c04_messages_are_one_line_and_steer_nothing() {
+        let error = ToolError::document("A-20", "it can't be had:  \n\n   Because of a,\r\n\tb.\n");
+        assert_eq!(error.message, "it can't be had: Because of a, b.");
+        assert_eq!(one_line("a\u{1b}[31mb\u{202e}c\u{7}"), "a\\u{1b}[31mb\\u{202e}c\\u{7}");
+        assert_eq!(one_line("größe  x"), "größe  x");
+    }
+}

@@ -8,6 +8,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod command;
+mod configuration;
 pub mod diag;
 mod failures;
 pub mod isolation;

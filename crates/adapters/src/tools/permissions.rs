@@ -1,5 +1,6 @@
 //! What tools may reach: what was allowed, what a tool declares, and the confinement of built-ins.
 
+use crate::tools::configuration;
 use crate::tools::diag::ToolError;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -155,6 +156,10 @@ impl Reach {
             ))
         };
         let real = settle(&self.base.join(path)).ok_or_else(outside)?;
+        if configuration::is_one(&real) && !self.write.contains(&real) {
+            let message = format!("`{path}` configures Selvedge, which tools do not write");
+            return Err(Refusal::Outside(message));
+        }
         if self.is_granted(&self.write, &real) {
             return Ok(real);
         }

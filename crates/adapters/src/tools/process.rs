@@ -188,10 +188,15 @@ impl Finished {
 /// # Errors
 /// Only when the program cannot be started.
 pub async fn run(launch: Launch) -> io::Result<Finished> {
+    if launch.bound {
+        orphans::ready().await;
+    }
     let (mut child, victim, start) = spawn(&launch).await?;
     let mut guard = Guard(Some(victim));
     #[cfg(target_os = "linux")]
-    let owed = Owed::new(&launch.policy.write, start.user, || Some(Until::Gone(victim)));
+    let tools = launch.confined.as_ref().map(|confined| confined.isolation.nobodys()).unwrap_or_default();
+    #[cfg(target_os = "linux")]
+    let owed = Owed::new(&launch.policy.write, start.user, tools, || Some(Until::Gone(victim)));
     let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);

@@ -150,12 +150,19 @@ async fn no_bare_name_is_one_of_selvedges_own() {
 #[tokio::test]
 async fn tools_that_are_left_out_are_told_to_whom_they_concern() {
     let place = Place::new();
-    for (wanted, any, told) in [(&["s__echo"][..], false, 0), (&["s__echo"], true, 5), (&[], true, 5)] {
+    for (wanted, any, told) in [(&["s__echo"][..], false, 0), (&["s__echo"], true, 7), (&[], true, 7)] {
         let mut config = place.config(vec![place.server("lies")], wanted);
         config.wanted.any = any;
         let catalogue = Catalogue::load(config).await.unwrap();
         let left_out = catalogue.warnings().iter().filter(|warning| &*warning.code == "tool-left-out");
         assert_eq!(left_out.count(), told, "{wanted:?}");
+        // C-04: what a server calls its tools steers no terminal.
+        let said: String = catalogue.warnings().iter().map(|warning| &*warning.message).collect();
+        assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{said:?}");
+        assert_eq!(
+            said.contains("`st\\u{1b}[31meers\\nmuch`") && said.contains("`turns\\u{202e}\\u{7}`"),
+            any
+        );
         assert_eq!(catalogue.broken().is_empty(), !any, "{:?}", catalogue.broken());
     }
     let catalogue = Catalogue::load(place.config(vec![place.server("lies")], &["twice"])).await.unwrap();

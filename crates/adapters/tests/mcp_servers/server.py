@@ -68,6 +68,8 @@ def tools():
             {**tool("no_schema"), "inputSchema": {"type": "object", "properties": {"a": {"type": "what"}}}},
             {**tool("list_schema"), "inputSchema": {"type": "array"}},
             {"name": "none"},
+            {"name": "st\x1b[31meers\nmuch"},
+            tool("turns\u202e\x07"),
             tool("twice"),
             tool("twice", "Another one."),
             "no tool at all",

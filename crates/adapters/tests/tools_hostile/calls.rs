@@ -144,3 +144,43 @@ async fn files_that_kill_their_interpreter_harm_nobody_else() {
     fault(crashed, ExecutionFailure, "subprocess_execution_error");
     assert_eq!(call(&tools, "fine", json!({})).await.unwrap(), json!(1));
 }
+
+/// who is kept from something is told what is declared, and what would have to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_of_the_sandbox_are_told_with_what_would_be_needed() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let world = world();
+    let writes = "def run(i): open(i.text, 'w').write('x')";
+    world.tool("bare", "", writes);
+    world.tool("granted", ", 'write_paths': ['out']", writes);
+    world.tool("connects", "", "import socket\ndef run(i): socket.create_connection(('127.0.0.1', 9))");
+    world.tool(
+        "looks_up",
+        "",
+        "import urllib.request\ndef run(i): urllib.request.urlopen('http://a.example/')",
+    );
+    world.tool("fails", "", "def run(i): raise ValueError('no')");
+    let mut config = world.config();
+    config.permissions.allow_write = vec!["out".into()];
+    let tools = Catalogue::load(config).await.unwrap();
+    crate::tools_common::prepare_all(&tools).await.unwrap();
+    for (tool, hints) in [
+        ("bare", &["no `write_paths`", "`--allow-write PATH`"][..]),
+        ("granted", &["`write_paths: [\"out\"]`", "`--allow-write PATH`"]),
+        ("connects", &["declares no network", "`--allow-network`"]),
+        ("looks_up", &["declares no network", "`--allow-network`"]),
+    ] {
+        let outcome = call(&tools, tool, json!({"text": "elsewhere.txt"})).await;
+        let fault = fault(outcome, ExecutionFailure, "tool_execution_error");
+        let (message, cause) = (&fault.message, fault.cause.clone().unwrap());
+        assert!(hints.iter().all(|hint| message.contains(hint)), "{tool}: {message}");
+        assert!(cause["error"]["hint"].is_string(), "{tool}: {cause}");
+    }
+    let plain = fault(call(&tools, "fails", json!({})).await, ExecutionFailure, "tool_execution_error");
+    assert_eq!(
+        (plain.message.as_str(), &plain.cause.unwrap()["error"]["hint"]),
+        ("ValueError: no", &Value::Null)
+    );
+}

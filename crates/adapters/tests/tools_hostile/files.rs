@@ -322,3 +322,51 @@ async fn what_a_cancelled_tool_has_written_belongs_to_the_caller() {
         assert_eq!((owners(name).len(), owners(name).iter().all(|uid| *uid == me)), (count, true));
     }
 }
+
+/// What a call has left whose Selvedge was killed is given to the caller by the next call that may write there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_run_has_left_is_given_back_by_the_next_call() {
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() || !machine_has(&[Namespaces, Identity]).await {
+        return;
+    }
+    let world = world();
+    world.tool("writes", ", 'write_paths': ['out']", "def run(i): open('out/new.txt', 'w').write('n')");
+    let out = world.path("document/out");
+    std::fs::create_dir(&out).unwrap();
+    // A number of tools that nobody runs under, one that somebody does, and one of somebody else.
+    let owners = [("left", 0x6000_7001), ("busy", 0x6000_7002), ("other", 1234)];
+    for (name, owner) in owners {
+        std::fs::write(out.join(name), name).unwrap();
+        std::os::unix::fs::chown(out.join(name), Some(owner), Some(owner)).unwrap();
+    }
+    let mut busy = std::process::Command::new("sleep").arg("60").uid(0x6000_7002).spawn().unwrap();
+    let owner = |name: &str| std::fs::metadata(out.join(name)).map(|meta| (meta.uid(), meta.gid())).unwrap();
+    let mut owned = Vec::new();
+    for off in [&[][..], &[Landlock]] {
+        let mut config = world.config();
+        config.isolation = crate::tools_common::isolation().without(off);
+        config.permissions.allow_write = vec!["out".into()];
+        let tools = Catalogue::load(config).await.unwrap();
+        crate::tools_common::prepare_all(&tools).await.unwrap();
+        call(&tools, "writes", json!({})).await.unwrap();
+        owned.push(["new.txt", "left", "busy", "other"].map(owner));
+        std::os::unix::fs::chown(out.join("left"), Some(0x6000_7001), Some(0x6000_7001)).unwrap();
+    }
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    if isolation_has_few_numbers() {
+        return;
+    }
+    let me = (0, rustix::process::getegid().as_raw());
+    for owned in owned {
+        assert_eq!(owned, [me, me, (0x6000_7002, 0x6000_7002), (1234, 1234)]);
+    }
+}
+
+/// Whether this is a container whose user numbers are too few for tools to have their own range.
+fn isolation_has_few_numbers() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
+    let count = |line: &str| line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap();
+    map.lines().map(count).max().unwrap() <= 0x6000_7fff
+}

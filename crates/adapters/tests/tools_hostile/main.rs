@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod configuration;
 mod files;
 mod groups;
 mod kernel;

@@ -9,7 +9,7 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, Known, Pins, block_on};
 use crate::ui::Ui;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ToolError};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer, ToolError};
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
@@ -102,6 +102,8 @@ impl<'c> Check<'c> {
             let (wanted, workspace) = (setup::wanted(&document, &means), setup::workspace(file));
             let catalogue =
                 setup::catalogue_of(wanted, chosen, config, &self.state_dir, &workspace, self.ui).await?;
+            let names = document.tools();
+            let unloaded = ready(&catalogue, &names).await;
             // Values of inputs come with a run; that some are missing here is no finding.
             let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
             let tools = Known { catalogue: &catalogue, pins: &Pins::new() };
@@ -117,7 +119,9 @@ impl<'c> Check<'c> {
             for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &source, &limits).0) {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            let names = document.tools();
+            for finding in unchecked(&names, &catalogue, &source, &limits) {
+                diagnostics.push(finding);
+            }
             let (placed, unplaced) = overdeclared(&names, &catalogue, &source, &limits);
             for finding in placed {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
@@ -125,11 +129,43 @@ impl<'c> Check<'c> {
             let mut findings = with_broken(diagnostics.report(&source), &names, &catalogue);
             let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
             findings.extend(unplaced.into_iter().map(as_warning));
+            findings.extend(unloaded.into_iter().map(tool_diagnostic));
             let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
             return Ok((findings, graph));
         }
         Ok((diagnostics.report(&source), None))
     }
+}
+
+/// Gets the schemas of named tools as far as that takes moments, so that what they refuse is found. The errors are of those
+/// that do not load.
+async fn ready(catalogue: &Catalogue, names: &[Arc<str>]) -> Vec<ToolError> {
+    let new = |name: &&Arc<str>| catalogue.is_fit(name) && catalogue.def(name).is_none();
+    let new: Vec<Arc<str>> = names.iter().filter(new).cloned().collect();
+    if new.is_empty() {
+        return Vec::new();
+    }
+    catalogue.offer(&new, Offer::Light).await.into_iter().map(|(_, error)| error).collect()
+}
+
+/// Named tools whose schema is not known without building their environment first: what they are given is not checked,
+/// which must not look as if it were right (D-15).
+fn unchecked(
+    names: &[Arc<str>],
+    catalogue: &Catalogue,
+    source: &Source,
+    limits: &DocumentLimits,
+) -> Vec<Finding> {
+    let unknown = names.iter().filter(|name| catalogue.is_fit(name) && catalogue.def(name).is_none());
+    let finding = |name: &Arc<str>| {
+        let span = naming(source, limits, &TOOL_FIELDS, name).first().copied()?;
+        let message = format!("what `{name}` is given is not checked: its schema is not known yet");
+        let help = format!(
+            "build its environment, which takes moments: `selvedge tools show {name}`; a run checks it first"
+        );
+        Some(Finding::warning("D-15", "schema-unknown", span, message).help(help))
+    };
+    unknown.filter_map(finding).collect()
 }
 
 /// The findings with those about tool files that are wrong: errors if the document may mean them, which it does

@@ -335,7 +335,9 @@ fn tell_if_done(state: &State, at: u64, args: &ForkArgs, ui: &Ui) {
         false => "use --at 1 to ask the new model everything, or the event after which it is to be asked",
         true => "use --at with an earlier event, or edit something",
     };
-    ui.note(&format!("note: nothing is left to run after event {at}: {help}"));
+    let text = format!("note: nothing is left to run after event {at}: {help}");
+    // A model that is never asked is no progress that `--quiet` leaves out.
+    if args.exec.model.is_empty() { ui.note(&text) } else { ui.notice(&text) }
 }
 
 fn then_graph(state: &State) -> Arc<str> {

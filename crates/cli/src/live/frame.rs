@@ -99,7 +99,10 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
             parts.push((rank, style, format!("{number} {}", if number == 1 { one } else { many })));
         }
     };
-    count(7, CYAN, view.active.len() as u64, "running", "running");
+    let queued = view.queued();
+    count(7, CYAN, (view.active.len() - queued) as u64, "running", "running");
+    // What has had no turn when a run winds down has none any more.
+    count(6, PLAIN, if view.stopping.is_some() { 0 } else { queued as u64 }, "queued", "queued");
     count(6, MAGENTA, view.asked() as u64, "asking", "asking");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
     count(1, YELLOW, view.retries, "retry", "retries");
@@ -130,7 +133,7 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
 /// What happens after a Ctrl-C (C-05).
 fn stopping(view: &View, now: i64) -> Option<Line> {
     let grace = view.grace(now)?;
-    let text = match view.in_flight() {
+    let text = match view.under_way() {
         0 => "stopping".to_owned(),
         1 => format!("stopping: 1 call may end within {grace} s; Ctrl-C stops at once"),
         calls => format!("stopping: {calls} calls may end within {grace} s; Ctrl-C stops at once"),
@@ -157,32 +160,35 @@ fn text(view: &View, columns: usize, rows: usize, redact: Redact<'_>) -> Vec<Lin
 fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
     let all = view.track.lanes().len();
     let shown = if all <= room { all } else { room.saturating_sub(1) };
-    let ranked = view.busy.iter().chain(&view.idle).chain(&view.over).take(shown);
-    let mut chosen: Vec<usize> = ranked.copied().collect();
+    let (running, queued) = view.busy();
+    let (idle, over) = (view.idle.iter().copied().collect(), view.over.iter().copied().collect());
+    let ranked = [(running, "running"), (queued, "queued"), (idle, "waiting"), (over, "done")];
+    let mut chosen: Vec<usize> = ranked.iter().flat_map(|(lanes, _)| lanes).copied().take(shown).collect();
     chosen.sort_unstable();
     let rows: Vec<Row> = chosen.into_iter().filter_map(|lane| row(view, now, lane, columns)).collect();
     let mut lines = aligned(rows, columns);
     if shown < all && room > 0 {
-        lines.push(Line::default().with(DIM, more(view, shown, all)));
+        lines.push(Line::default().with(DIM, more(view, &ranked, shown)));
     }
     lines
 }
 
 /// "… and 87 more threads: 3 running, 80 waiting, 4 done".
-fn more(view: &View, shown: usize, all: usize) -> String {
-    let mut left = shown;
+fn more(view: &View, ranked: &[(Vec<usize>, &str)], shown: usize) -> String {
+    let (mut left, mut all) = (shown, 0);
     let mut parts = Vec::new();
-    for (lanes, word) in [(&view.busy, "running"), (&view.idle, "waiting"), (&view.over, "done")] {
+    for (lanes, word) in ranked {
         let hidden = lanes.len().saturating_sub(left);
         left = left.saturating_sub(lanes.len());
+        all += hidden;
         if hidden > 0 {
             parts.push(format!("{hidden} {word}"));
         }
     }
     let threaded = view.track.lanes().iter().any(|lane| lane.threaded);
     let word = if threaded { "thread" } else { "step" };
-    let plural = if all - shown == 1 { "" } else { "s" };
-    format!("… and {} more {word}{plural}: {}", all - shown, parts.join(", "))
+    let plural = if all == 1 { "" } else { "s" };
+    format!("… and {all} more {word}{plural}: {}", parts.join(", "))
 }
 
 /// A lane before it is set in columns.
@@ -262,6 +268,7 @@ fn activity(view: &View, active: &Active, now: i64) -> Line {
         (None, []) if active.held.is_empty() => None,
         (None, []) if view.stopping.is_some() => None,
         (None, []) => Some((YELLOW, calm(&active.held))),
+        (None, flying) if view.stopping.is_some() && flying.iter().all(|call| !call.began) => None,
         (None, flying) => Some(in_flight(flying, &active.note, now)),
     };
     if let Some((style, text)) = doing {
@@ -345,6 +352,11 @@ fn cost(cost: f64) -> String {
 pub(super) fn summary(view: &View) -> String {
     let used = &view.usage;
     let mut parts = vec![format!("{} of {} nodes", view.ended, view.nodes)];
+    let nodes = view.track.lanes().iter().flat_map(|lane| &lane.nodes);
+    let failed = nodes.filter(|node| view.track.phase(**node) == Phase::Failed).count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
     for (number, one, many) in [
         (used.model_calls, "model call", "model calls"),
         (used.tool_calls, "tool call", "tool calls"),

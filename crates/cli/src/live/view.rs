@@ -7,6 +7,7 @@ mod flights;
 pub(super) use flights::Flying;
 
 use super::track::{Phase, Track};
+use crate::asks;
 use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, NodeIx, Record, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -130,7 +131,7 @@ impl View {
             active.asking.clear();
         }
         for (ask, asking) in state.asks() {
-            self.ask(ask, asking.node, &asking.prompt);
+            self.ask(ask, asking.node, asks::prompt(state, asking));
         }
         let running: Vec<NodeIx> = self.active.keys().copied().collect();
         self.look_again(state, running);
@@ -252,7 +253,8 @@ impl View {
             Event::Lost { effect } => self.land(effect, None),
             Event::Asked { ask, node, prompt, .. } => {
                 let node = self.track.node(node)?;
-                self.ask(ask, node, prompt);
+                let open = state.asks().get(ask).map(|ask| asks::prompt(state, ask));
+                self.ask(ask, node, open.unwrap_or_else(|| prompt.clone()));
                 Some(node)
             }
             Event::Answered { ask, .. } => {
@@ -316,9 +318,9 @@ impl View {
         self.active.contains_key(&node).then_some(node)
     }
 
-    fn ask(&mut self, ask: &Arc<str>, node: NodeIx, prompt: &str) {
+    fn ask(&mut self, ask: &Arc<str>, node: NodeIx, prompt: String) {
         if let Some(active) = self.active.get_mut(&node) {
-            active.asking.push((ask.clone(), prompt.to_owned()));
+            active.asking.push((ask.clone(), prompt));
             self.asks.insert(ask.clone(), node);
         }
     }
@@ -334,13 +336,38 @@ impl View {
         Some((since + GRACE_MS - now).clamp(0, GRACE_MS).div_euclid(1000) + 1).map(|s| s.min(GRACE_MS / 1000))
     }
 
-    /// How many effects are in flight.
-    pub(super) fn in_flight(&self) -> usize {
-        self.effects.len()
+    /// How many effects are under way; those that wait for their turn never begin when the run winds down (C-05).
+    pub(super) fn under_way(&self) -> usize {
+        let flying = self.active.values().flat_map(|active| &active.flying);
+        flying.filter(|call| call.began).count()
     }
+
+    /// How many of the nodes that run only wait for their calls' turn.
+    pub(super) fn queued(&self) -> usize {
+        self.active.values().filter(|active| active.is_queued()).count()
+    }
+
+    /// The busy lanes: those where something happens, and those whose node only waits for its calls' turn.
+    pub(super) fn busy(&self) -> (Vec<usize>, Vec<usize>) {
+        let queued = |lane: &usize| {
+            let active = self.runs(*lane).and_then(|node| self.active.get(&node));
+            active.is_some_and(Active::is_queued)
+        };
+        self.busy.iter().partition(|lane| !queued(lane))
+    }
+
     /// How many people are asked.
     pub(super) fn asked(&self) -> usize {
         self.asks.len()
+    }
+}
+
+impl Active {
+    /// Whether the node does nothing but wait for its calls' turn: nobody is asked anything for it yet.
+    fn is_queued(&self) -> bool {
+        self.asking.is_empty()
+            && !self.flying.is_empty()
+            && self.flying.iter().all(|call| !call.began && call.again.is_none())
     }
 }
 

@@ -34,6 +34,7 @@ use crate::environment::absolute;
 use crate::failure::Failure;
 use crate::places;
 use crate::ui::Ui;
+use rustix::fs::{Access, access};
 use selvedge_runtime::LoadError;
 use selvedge_store::{Mode, RunInfo, Store, StoreError};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,13 @@ pub(crate) fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
         Ok(store) => Ok(Some(store)),
         Err(StoreError::Missing { .. }) => Ok(None),
         // A database of an older format is brought up to date, which takes writing.
-        Err(StoreError::ReadOnly { .. }) => Store::open(dir, Mode::ReadWrite).map(Some),
+        Err(StoreError::ReadOnly { .. }) => match Store::open(dir, Mode::ReadWrite) {
+            // Who may not even read it need not write it to look at it.
+            Err(StoreError::ReadOnly { path, .. }) if access(&path, Access::READ_OK).is_err() => {
+                Err(StoreError::Io { path, why: "this user may not read it".to_owned() })
+            }
+            opened => opened.map(Some),
+        },
         Err(error) => Err(error),
     }
 }

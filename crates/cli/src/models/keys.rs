@@ -2,6 +2,7 @@
 //! gives it, and to this machine none but `SELVEDGE_API_KEY`.
 
 use crate::environment::variable;
+use crate::failure::Failure;
 use selvedge_adapters::http::{Secret, is_loopback};
 use selvedge_adapters::models::Provider;
 use url::Url;
@@ -16,6 +17,19 @@ pub(crate) struct Key {
     pub(crate) secret: Option<Secret>,
     /// The variable.
     pub(crate) variable: String,
+}
+
+impl Key {
+    /// Refuses a key that no request can carry: what is wrong is the configuration, and no run (C-03).
+    pub(super) fn sendable(&self) -> Result<(), Failure> {
+        let sends = |secret: &Secret| secret.expose().bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        if self.secret.as_ref().is_none_or(sends) {
+            return Ok(());
+        }
+        let name = &self.variable;
+        let message = format!("the key in ${name} has characters that can't be sent, such as a line break");
+        Err(Failure::environment("C-06", "bad-key", &message).help(&format!("set {name} to the key alone")))
+    }
 }
 
 /// The first of `names` that is set; where none is, `wanted` is what to set.

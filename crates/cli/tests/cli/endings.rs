@@ -32,6 +32,23 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
 }
 
+/// P-10: a reply that was cut is told to people too, not only in C-02's object.
+#[test]
+fn what_a_run_warns_of_is_told_at_its_end() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "Go")]));
+    for (stop, said) in [("length", "limit of tokens"), ("content_filter", "content_filter")] {
+        place.write("s.yaml", &format!("- reply: {{text: done, stop: {stop}}}\n"));
+        let done = place.run(&["run", "plan.json", "--script", "s.yaml"]).exits(0);
+        let told: Vec<&str> =
+            done.stderr.lines().filter(|line| line.starts_with("warning: node a: ")).collect();
+        assert!(told.len() == 1 && told[0].contains(said), "{}", done.stderr);
+        assert!(
+            !place.run(&["run", "plan.json", "--script", "s.yaml", "--quiet"]).stderr.contains("warning")
+        );
+    }
+}
+
 #[test]
 fn a_terminal_that_closes_is_like_ctrl_c() {
     let place = Place::new();

@@ -71,7 +71,7 @@ fn a_fork_at_any_event_without_edits_asks_nobody() {
 fn a_fork_of_what_has_ended_says_that_nothing_is_left() {
     let place = recorded();
     let last = events(&place, "r").len();
-    let told = place.run(&["fork", "r", "--model", "other", "--script", "s.yaml"]).exits(0).stderr;
+    let told = place.run(&["fork", "r", "--model", "other", "--script", "s.yaml", "--quiet"]).exits(0).stderr;
     let note =
         format!("nothing is left to run after event {last}: use --at 1 to ask the new model everything");
     assert!(told.contains(&note), "{told}");

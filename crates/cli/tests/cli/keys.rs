@@ -50,6 +50,33 @@ fn inputs_with_a_key_are_refused_before_a_run_is_there() {
     assert!(!done.stderr.contains("4711"), "{}", done.stderr);
 }
 
+/// C-03: a key that no request can carry is a matter of configuration: no run begins.
+#[test]
+fn a_key_that_cant_be_sent_is_exit_4() {
+    let place = place();
+    place.write(
+        "selvedge.toml",
+        "[models.m]\nprovider = \"anthropic\"\nmodel = \"x\"\n[roles]\nbasic = \"m\"\n",
+    );
+    for model in [
+        &["--model", "m"][..],
+        &["--model", "x", "--base-url", "http://127.0.0.1:9/v1"],
+        &["--base-url", "http://127.0.0.1:9/v1"],
+    ] {
+        let mut command = place.command(&[&["run", "plan.json", "--json"], model].concat());
+        command.env("ANTHROPIC_API_KEY", "sk-ant-4711\nx").env("SELVEDGE_API_KEY", "sk-\u{e4}-4711");
+        let done = finish(command.spawn().unwrap()).exits(4);
+        assert_eq!(done.error()["code"], "bad-key", "{done:#?}");
+        assert!(
+            done.error()["message"].as_str().unwrap().contains("_API_KEY") && !done.stderr.contains("4711")
+        );
+    }
+    assert!(!place.state().exists());
+    // Nobody is asked anything, so nothing is wrong.
+    let mut command = place.command(&["run", "plan.json", "--script", "s.yaml"]);
+    finish(command.env("ANTHROPIC_API_KEY", "sk-ant-4711\nx").spawn().unwrap()).exits(0);
+}
+
 #[test]
 fn documents_with_a_key_are_refused_with_their_place() {
     let place = place();

@@ -95,6 +95,69 @@ fn a_killed_run_that_is_cancelled_runs_nothing_again() {
     assert_eq!(std::fs::read_to_string(place.work().join("began")).unwrap(), ".\n");
 }
 
+/// E-21: who approves a call sees which tool it is and with what, as the call will have it.
+#[test]
+fn an_approval_says_which_tool_with_which_arguments() {
+    let place = Place::new();
+    place.write(
+        "selvedge.toml",
+        "[tools.command.save]\ndescription = \"d\"\ncommand = [\"cat\"]\ninput_schema = {type = \"object\"}\n",
+    );
+    let args = json!({"path": "{{a.output}}", "text": format!("BEGIN{}END", "x".repeat(3_000)), "esc": "\u{1b}[2J\u{202e}"});
+    let mut save = calls("b", "save", args);
+    save["require_approval"] = json!(true);
+    place.plan("plan.json", json!([says("a", "Where to?"), save]));
+    place.write("s.yaml", "- reply: {text: out/final.txt}\n");
+    let done = place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(3);
+    let told = done
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("  Run node"))
+        .unwrap_or_else(|| panic!("{done:#?}"));
+    for part in [
+        "Run node `b` (b)? It calls `save` with {",
+        r#""path":"out/final.txt""#,
+        "BEGINx",
+        " characters …",
+        "xEND",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.len() < 1_500 && !told.contains(['\u{1b}', '\u{202e}']), "{told}");
+    let prompt = &place.run(&["show", "r", "--json"]).exits(0).json()["asks"][0]["prompt"];
+    assert!(prompt.as_str().unwrap().contains(r#"It calls `save` with {"#), "{prompt}");
+    assert!(place.run(&["show", "r"]).exits(0).stdout.contains("out/final.txt"));
+    // The words are no part of the journal.
+    place.run(&["replay", "r"]).exits(0);
+    let ask =
+        place.run(&["show", "r", "--json"]).exits(0).json()["asks"][0]["ask"].as_str().unwrap().to_owned();
+    answer(&place, &ask, &["yes"]).exits(0);
+}
+
+/// C-12: `cancel` does not advise itself for a run that another process drives.
+#[test]
+fn cancelling_a_driven_run_says_who_can_stop_it() {
+    let place = Place::new();
+    place.write(
+        "selvedge.toml",
+        "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"echo . >> began; sleep 20\"]\n\
+         input_schema = {type = \"object\"}\neffects = \"read\"\n",
+    );
+    place.plan("plan.json", json!([calls("a", "slow", json!({}))]));
+    let mut run = place.start(&["run", "plan.json", "--run-id", "r"]);
+    wait_for(&place.work().join("began"));
+    let error = place.run(&["cancel", "r", "--json"]).exits(2).error();
+    let help = error["help"].as_str().unwrap();
+    assert_eq!(error["code"], "run-driven");
+    assert!(
+        help.contains(&format!("kill -INT {}", run.id())) && help.contains("ended with selvedge cancel r"),
+        "{help}"
+    );
+    run.kill().unwrap();
+    run.wait().unwrap();
+    place.run(&["cancel", "r"]).exits(0);
+}
+
 #[test]
 fn an_ended_run_is_printed_with_its_own_code() {
     let (place, ask) = waiting();

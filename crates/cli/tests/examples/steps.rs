@@ -1,6 +1,6 @@
 //! Step tasks.
 
-use crate::world::{Done, Example, examples};
+use crate::world::{Done, Example, examples, finish};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -31,6 +31,39 @@ fn squares_are_added_in_pairs_whatever_ran_first() {
         assert_eq!([of("left", "sum"), of("right", "sum"), of("total", "sum")], [89, 208, 297]);
         assert_eq!(result["output"], json!({"sum": 297}));
     }
+}
+
+#[test]
+fn a_document_may_be_named_through_another_folder() {
+    let example = Example::new("squares");
+    let done = example.run("../review/../squares/task.json", &[]);
+    assert_eq!(done.code, Some(0), "{done:#?}");
+    assert_eq!(done.json()["output"], json!({"sum": 297}));
+}
+
+/// D-15: what a check could not look at must not look as if it were right.
+#[test]
+fn a_check_tells_what_it_could_not_look_at() {
+    let example = Example::copy("squares");
+    let tool = example.folder.join("tools/square.py");
+    // A version that nobody has seen, and no environment to ask for its schema.
+    std::fs::write(&tool, std::fs::read_to_string(&tool).unwrap() + "\n# another version\n").unwrap();
+    let check = |cache: &std::path::Path| {
+        let mut command = example.command(&["check", "task.json", "--tools", "tools"]);
+        finish(command.env("SELVEDGE_CACHE_DIR", cache).spawn().unwrap())
+    };
+    let done = check(example.state.path());
+    assert_eq!(done.code, Some(0), "{done:#?}");
+    assert!(done.stderr.contains("warning[D-15]") && done.stderr.contains("`square`"), "{done:#?}");
+    assert_eq!(example.run("task.json", &[]).code, Some(0));
+    let document = example.folder.join("task.json");
+    let wrong =
+        std::fs::read_to_string(&document).unwrap().replacen("\"{{metadata.third}}\"", "\"twelve\"", 1);
+    std::fs::write(&document, wrong).unwrap();
+    std::fs::write(&tool, std::fs::read_to_string(&tool).unwrap() + "\n# and another\n").unwrap();
+    let shared = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared");
+    let done = check(&shared);
+    assert_eq!(done.code, Some(2), "the environment is there, so that its schema is asked for: {done:#?}");
 }
 
 #[test]

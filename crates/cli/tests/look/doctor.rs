@@ -156,6 +156,13 @@ fn a_damaged_or_foreign_state_is_broken() {
     assert_eq!(examined(&place, &[], &[]).0.code, 4);
 }
 
+/// What requests would go past is not said to be all right.
+#[test]
+fn an_address_that_is_no_proxy_is_warned_of() {
+    let (_, checks) = examined(&Place::new(), &[], &[("HTTP_PROXY", "foo://proxy:1")]);
+    assert!(says(&checks, "proxy", "warning", "no kind of proxy that can be used"), "{checks:#?}");
+}
+
 /// Keys that are found, the proxies and certificates that requests go through, the terminal (C-06).
 #[test]
 fn what_requests_go_through_is_shown_without_secrets() {

@@ -148,6 +148,19 @@ fn everything_looks_at_a_folder_that_can_only_be_read() {
     assert_eq!(code, 4, "{text}");
     assert!(text.contains("can only be read") && text.contains("database sound"), "{text}");
     mode(&place.state(), 0o755);
+    if std::fs::metadata(place.work()).unwrap().uid() != 0 {
+        return;
+    }
+    // What may not even be read is not said to be looked at, nor that it can't be written.
+    mode(&place.state().join("selvedge.db"), 0o600);
+    mode(&place.state(), 0o555);
+    for args in [&["runs"][..], &["show", "one"]] {
+        let (code, text) = as_a_user(&place, &binary, args);
+        assert!(code == 4 && text.contains("this user may not read it"), "{args:?}: {text}");
+    }
+    let (_, text) = as_a_user(&place, &binary, &["doctor"]);
+    assert!(!text.contains("looked at") && text.contains("may not read it"), "{text}");
+    mode(&place.state(), 0o755);
 }
 
 #[test]

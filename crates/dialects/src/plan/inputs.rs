@@ -55,11 +55,27 @@ fn check_type(input: &Input, value: &Value, span: Span, which: &str, diagnostics
     }
     let message =
         format!("the input {} is of type {}; {which} is not", shown(&input.name.value), kind.value.name());
-    diagnostics.push(
-        Finding::error("P-23", "input-type", span, message)
-            .help(format!("give a value of type {}, or change the input's `type`", kind.value.name())),
-    );
+    let mut help = format!("give a value of type {}, or change the input's `type`", kind.value.name());
+    if which == GIVEN && kind.value == InputType::String {
+        help.push_str(&as_text(&input.name.value, value));
+    }
+    diagnostics.push(Finding::error("P-23", "input-type", span, message).help(help));
 }
+
+/// How to hand in as text what is JSON by itself (C-01).
+fn as_text(name: &str, value: &Value) -> String {
+    let text = Value::String(value.to_string()).to_string();
+    let plain = is_plain(name) && text.len() < 80 && !text.contains('\'');
+    let option = if plain { format!("{name}={text}") } else { "NAME=\"TEXT\"".to_owned() };
+    format!("; `--input` takes what parses as JSON for JSON: as text it is `--input '{option}'`")
+}
+
+/// Whether a shell takes a name as it stands.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+const GIVEN: &str = "the given value";
 
 /// The first data layer of a run, as [`crate::head::Head::initial`] says.
 pub(crate) fn layer(
@@ -72,7 +88,7 @@ pub(crate) fn layer(
     for input in inputs {
         let name = input.name.value.as_ref();
         let (value, which) = match (given.get(name), metadata.get(name)) {
-            (Some(value), _) => (value, "the given value"),
+            (Some(value), _) => (value, GIVEN),
             (None, Some(value)) => (value, "its value in `metadata`"),
             (None, None) => match &input.default {
                 // Its type was checked when the document was read.
@@ -83,8 +99,7 @@ pub(crate) fn layer(
                 None => {
                     let message = format!("the input {} has no value", shown(name));
                     // A name that a shell may not take as it stands is the reader's to quote.
-                    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-                    let option = if plain && !name.is_empty() { name } else { "NAME" };
+                    let option = if is_plain(name) { name } else { "NAME" };
                     let help = format!("give it with `--input {option}=VALUE`, or write a `default`");
                     let finding = Finding::error("P-23", "missing-input", input.name.span, message);
                     diagnostics.push(finding.help(help));

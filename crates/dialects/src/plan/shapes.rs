@@ -96,17 +96,40 @@ pub(crate) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> O
     // The fault is a part of the schema: point at it when its path leads there.
     let path = error.instance_path().as_str().to_owned();
     let at = descend(node, &path).unwrap_or(node);
-    let reason: String = error.to_string().chars().take(300).collect();
+    let place = if path.is_empty() { String::new() } else { format!("at {}: ", shown(&path)) };
+    let reason = wrong(&path, error.instance()).unwrap_or_else(|| error.to_string());
+    let reason: String = reason.chars().take(300).collect();
     diagnostics.push(
         Finding::error(
             "E-33",
             "bad-schema",
             at.span,
-            format!("`output_schema` is no valid JSON Schema: {reason}"),
+            format!("`output_schema` is no valid JSON Schema: {place}{reason}"),
         )
         .help("correct the schema; references to other files or addresses are not followed"),
     );
     None
+}
+
+/// What is wrong with the value of a keyword that has several forms, of which the validator only says that it is none.
+fn wrong(path: &str, value: &Value) -> Option<String> {
+    const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+    const NAMED: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+    let mut steps = path.rsplit('/');
+    let keyword = steps.next()?;
+    // A property may be called like a keyword.
+    if steps.next().is_some_and(|parent| NAMED.contains(&parent)) {
+        return None;
+    }
+    let value = match value {
+        Value::String(text) => shown(text),
+        other => other.to_string().chars().take(60).collect(),
+    };
+    match keyword {
+        "type" => Some(format!("`type` is one of {}, or a list of these, not {value}", TYPES.join(", "))),
+        "items" => Some(format!("`items` is a schema, not {value}")),
+        _ => None,
+    }
 }
 
 /// The part of `node` at a JSON pointer.

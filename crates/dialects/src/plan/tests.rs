@@ -357,6 +357,11 @@ fn c04_findings_are_shown_at_their_place() {
 fn bad_schemas_are_found_where_they_are_wrong() {
     let found = finding_with(r#""output_schema": {"properties": {"a": {"type": "strnig"}}}"#);
     assert!(found.starts_with("/output_schema/properties/a/type error[E-33] "), "{found}");
+    let said = "at \"/properties/a/type\": `type` is one of array, boolean, integer, null, number, object, string, or a list \
+                of these, not \"strnig\"";
+    assert!(found.contains(said), "{found}");
+    let found = finding_with(r#""output_schema": {"properties": {"type": "string"}}"#);
+    assert!(found.contains("at \"/properties/type\"") && !found.contains("is one of array"), "{found}");
     let found = finding_with(r##""output_schema": {"$ref": "#/$defs/none"}"##);
     assert!(found.contains("error[E-33] `output_schema` is no valid JSON Schema"), "{found}");
     let found = finding_with(r#""output_schema": {"$ref": "http://localhost:1/x.json"}"#);
@@ -447,6 +452,21 @@ fn p23_inputs_without_a_value_or_of_the_wrong_type_are_errors() {
             ("/inputs/i".into(), "the input \"i\" is of type integer; the given value is not".to_owned()),
         ]
     );
+}
+
+/// C-01: what parses as JSON is JSON; who meant a text is told how to write it.
+#[test]
+fn p23_a_number_for_a_text_says_how_to_quote_it() {
+    let text = r#"{"task": "t", "nodes": [], "inputs": {"topic": {"type": "string"}}}"#;
+    let plan = clean(text);
+    for (given, option) in
+        [(json!(5), "topic=\"5\""), (json!(true), "topic=\"true\""), (json!(["it's"]), "NAME=\"TEXT\"")]
+    {
+        let mut diagnostics = Diagnostics::new();
+        plan.head.initial(&Map::from_iter([("topic".to_owned(), given)]), &mut diagnostics);
+        let found = diagnostics.report(&Source::new("f", text));
+        assert!(found[0].help.ends_with(&format!("as text it is `--input '{option}'`")), "{}", found[0].help);
+    }
 }
 
 #[test]

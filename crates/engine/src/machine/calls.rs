@@ -178,8 +178,12 @@ impl State {
         let shown = shorten(&slot.call.arguments.to_string());
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
-            Reuse::AskFirst(why) if !slot.approved => {
-                ask(format!("`{}` {why}. Run it again? Arguments: {shown}", tool.name))
+            Reuse::AskFirst(_, Some(from)) if slot.declined => {
+                Event::Reused { effect: slot.effect.clone(), from, args }
+            }
+            Reuse::AskFirst(why, known) if !slot.approved => {
+                let stays = if known.is_some() { " No keeps what it came to." } else { "" };
+                ask(format!("`{}` {why}. Run it again?{stays} Arguments: {shown}", tool.name))
             }
             _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {shown}?", tool.name)),
             _ => Event::Requested { effect: slot.effect.clone(), args, warnings: Vec::new() },
@@ -211,7 +215,16 @@ impl State {
 
 impl Slot {
     pub(crate) fn new(call: ToolCall, effect: crate::EffectId, effects: Effects) -> Self {
-        Self { call, effect, attempt: 1, effects, approved: false, order: 0, state: SlotState::Todo }
+        Self {
+            call,
+            effect,
+            attempt: 1,
+            effects,
+            approved: false,
+            declined: false,
+            order: 0,
+            state: SlotState::Todo,
+        }
     }
 }
 

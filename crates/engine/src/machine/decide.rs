@@ -160,7 +160,10 @@ impl State {
         }
         match &decision.tool {
             Some(tool) if !self.graph.is_offered(tool) => {
-                Err(format!("the model chose `{tool}`: no such tool"))
+                let withheld = self.graph.withheld.get(tool);
+                let why =
+                    withheld.map_or("no such tool".to_owned(), |why| format!("it is not offered: {why}"));
+                Err(format!("the model chose `{tool}`: {why}"))
             }
             _ => Ok(decision),
         }

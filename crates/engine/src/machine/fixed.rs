@@ -3,11 +3,11 @@
 
 use super::outcomes::call_id;
 use super::scope::Scope;
-use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
+use super::state::{Asking, CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, Retry};
+use crate::graph::{Act, AskKind, Graph, Retry};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::ToolCall;
 use crate::template::JsonTemplate;
@@ -57,12 +57,25 @@ impl State {
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = frame.approved;
         let args = Some(slot.call.arguments.clone());
-        let denied =
-            matches!(frame.phase, LeafPhase::Ask(Some(_))).then(|| self.refused_by_person(node, &slot.call));
+        slot.declined = matches!(frame.phase, LeafPhase::Ask(Some(_)));
+        let denied = slot.declined.then(|| self.refused_by_person(node, &slot)).flatten();
         let over = self.over_limit(node, &slot.call.name);
         match denied.or(over).or_else(|| self.input_error(&slot.call)) {
             Some(fault) => Event::Refused { effect, fault, args },
             None => self.request_call(node, &slot, args),
+        }
+    }
+
+    /// The fixed call that `ask` is about, where that is asked before the call is requested: the tool, and the arguments
+    /// or why there are none (E-21).
+    pub fn asked_call(&self, ask: &Asking) -> Option<(Arc<str>, Result<Value, Fault>)> {
+        let frame = self.frame(ask.node).filter(|_| ask.kind == AskKind::Approve && ask.slot.is_none())?;
+        let (flow, leaf) = (&self.graph.nodes[ask.node].body, frame.leaf?);
+        let edge = self.graph.leaf(ask.node, leaf).next.first()?;
+        let next = Graph::target(flow, leaf, edge)?;
+        match &self.graph.leaf(ask.node, next).act {
+            Act::Call(call) => Some((call.tool.clone(), self.fixed_arguments(ask.node, frame, next))),
+            _ => None,
         }
     }
 

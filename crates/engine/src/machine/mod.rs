@@ -6,6 +6,7 @@
 //! (E-03, E-05).
 
 mod apply;
+mod beside;
 mod brief;
 mod calls;
 mod decide;

@@ -60,7 +60,7 @@ impl State {
 
     pub(super) fn answer_slot(&mut self, node: NodeIx, at: usize, yes: bool) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
-        let no = self.refused_by_person(node, &slot.call);
+        let no = self.refused_by_person(node, slot);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get_mut(at) else { return };
         match (&slot.state, yes) {
@@ -78,10 +78,16 @@ impl State {
                 slot.approved = true;
                 slot.state = SlotState::Todo;
             }
-            (_, false) => {
-                slot.state = SlotState::Done(Err(no));
-                phase.next += 1;
-            }
+            (_, false) => match no {
+                Some(no) => {
+                    slot.state = SlotState::Done(Err(no));
+                    phase.next += 1;
+                }
+                None => {
+                    slot.declined = true;
+                    slot.state = SlotState::Todo;
+                }
+            },
         }
     }
 
@@ -94,7 +100,7 @@ impl State {
             let unsent = matches!(outcome, Outcome::Failed(Failure { unsent: true, .. }));
             let own = self.is_internal(pending.node);
             self.usage.tool_calls += u64::from(!own && !unsent);
-            self.call_completed(pending.node, pending.slot, outcome, jitter);
+            self.call_completed(pending.node, pending.slot, outcome, Some(jitter));
         }
         self.gate_calls(pending.node);
         self.wake(pending.node);
@@ -125,16 +131,19 @@ impl State {
         };
     }
 
-    pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: u32) {
+    /// `jitter`: that of a failure that may be tried again. `None`: it stands as it is.
+    pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: Option<u32>) {
         let leaf = self.frame(node).and_then(|frame| frame.leaf).unwrap_or(LeafIx(0));
         let retry = self.retry(node, leaf);
         let unknown = self.unknown_write(node, leaf, at, outcome);
         let outcome = unknown.as_ref().unwrap_or(outcome);
-        let again = match (outcome, self.calls(node).and_then(|phase| phase.slots.get(at))) {
-            (Outcome::Failed(failure), Some(slot)) => self.tool_again(failure, slot, retry, jitter).is_some(),
-            _ => false,
+        let again = match (outcome, jitter, self.calls(node).and_then(|phase| phase.slots.get(at))) {
+            (Outcome::Failed(failure), Some(jitter), Some(slot)) => {
+                self.tool_again(failure, slot, retry, jitter).is_some().then_some(jitter)
+            }
+            _ => None,
         };
-        if !again {
+        if again.is_none() {
             self.record_call(node, at, outcome.clone());
         }
         let Some(phase) = self.calls_mut(node) else { return };
@@ -142,12 +151,14 @@ impl State {
         let effects = slot.effects;
         match outcome {
             Outcome::Output(output) => slot.state = SlotState::Done(Ok(Arc::clone(output))),
-            Outcome::Failed(failure) if again => {
-                slot.state = SlotState::Failed(failure.clone(), jitter);
-                phase.unsettled.push_back(at);
-                return;
-            }
-            Outcome::Failed(failure) => slot.state = SlotState::Done(Err(failure.fault.clone())),
+            Outcome::Failed(failure) => match again {
+                Some(jitter) => {
+                    slot.state = SlotState::Failed(failure.clone(), jitter);
+                    phase.unsettled.push_back(at);
+                    return;
+                }
+                None => slot.state = SlotState::Done(Err(failure.fault.clone())),
+            },
             Outcome::Reply(_) => return,
         }
         phase.closed(effects);
@@ -167,7 +178,7 @@ impl State {
             if recovers {
                 let fault = unknown_outcome(&slot.call.name);
                 let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
-                self.call_completed(pending.node, pending.slot, &Outcome::Failed(failure), 0);
+                self.call_completed(pending.node, pending.slot, &Outcome::Failed(failure), None);
             } else {
                 slot.state = SlotState::Lost(false);
                 phase.unsettled.push_back(pending.slot);
@@ -280,22 +291,24 @@ impl State {
 
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let Some((outcome, tries)) = self.take_recorded(from, effect) else { return };
-        match &outcome {
+        let Some((kept, tries)) = self.take_recorded(from, effect) else { return };
+        match &kept.outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
                 self.take_pending(effect);
                 self.count_try(node, leaf, tries);
                 self.record_model(node, effect, reply);
-                self.give_model(node, &outcome, 0);
+                self.give_model(node, &kept.outcome, 0);
             }
-            _ => {
+            outcome => {
                 if let Some((at, _)) = self.begin_slot(node, leaf, effect, args) {
                     if let Some(slot) = self.calls_mut(node).and_then(|phase| phase.slots.get_mut(at)) {
                         slot.attempt = tries;
+                        // A person's no may have left what another tool of the step came to.
+                        slot.call.name = kept.tool.unwrap_or_else(|| slot.call.name.clone());
                     }
                     self.count_try(node, leaf, tries);
-                    self.call_completed(node, at, &outcome, 0);
+                    self.call_completed(node, at, outcome, None);
                 }
             }
         }

@@ -48,6 +48,8 @@ impl Past {
         };
         let rest = self.kept.iter().filter(|(node, kept)| !later(node, kept)).cloned();
         rest.map(|(node, mut kept)| {
+            // What stands beside a failure of the source is judged like anything else in a fork.
+            kept.beside = false;
             if let Some(text) = texts.get(&kept.effect) {
                 kept.outcome = with_text(&kept.outcome, text);
             }

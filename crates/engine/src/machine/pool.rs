@@ -26,6 +26,11 @@ pub(crate) struct Kept {
     pub(crate) attempt: u32,
     /// A call that is not `pure` and stands before this one ran afresh since.
     pub(crate) stale: bool,
+    /// A write of a node that finished with success behind a failed one: it did not depend on that, and is done
+    /// (D-16). So it is with such a node's writes that failed.
+    pub(crate) beside: bool,
+    /// The tool that was called.
+    pub(crate) tool: Option<Arc<str>>,
     /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
     /// it was. A node that failed is asked anew, with both its tries (E-33).
     pub(crate) second: bool,
@@ -70,6 +75,8 @@ pub(crate) struct Pool {
     unplaced_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
     pub(crate) afresh: Option<NodeIx>,
+    /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
+    pub(crate) changed: BTreeSet<NodeIx>,
 }
 
 impl Pool {
@@ -113,15 +120,16 @@ impl Pool {
         Some(entry)
     }
 
-    /// Adds a success; of a failure only that nobody knows about a write.
+    /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
     pub(crate) fn add(&mut self, node: NodeIx, kept: Kept, foreign: bool) {
-        if !kept.is_success() {
-            self.unknown.extend(kept.unknown().map(|write| (node, write)));
+        let unknown = kept.unknown();
+        if unknown.is_some() || !(kept.is_success() || kept.beside) {
+            self.unknown.extend(unknown.map(|write| (node, write)));
             return;
         }
         let effect = kept.effect.clone();
         self.by_key.entry((node, kept.key)).or_default().insert((kept.turn, effect.clone()));
-        if let Some(write) = kept.write {
+        if let Some(write) = kept.write.filter(|_| kept.is_success()) {
             self.writes.entry(write).or_default().insert((node, effect.clone()));
         }
         self.entries.insert(effect, Entry { node, kept, foreign });
@@ -140,9 +148,25 @@ impl Pool {
         self.unknown.contains(&(node, write))
     }
 
-    /// Whether the node's own write succeeded, in whatever version of the tool.
-    pub(crate) fn wrote(&self, node: NodeIx, write: Key) -> bool {
-        self.writes.get(&write).is_some_and(|calls| calls.iter().any(|(of, _)| *of == node))
+    /// The node's own write that succeeded, in whatever version of the tool.
+    pub(crate) fn wrote(&self, node: NodeIx, write: Key) -> Option<&EffectId> {
+        self.writes.get(&write)?.iter().find(|(of, _)| *of == node).map(|(_, effect)| effect)
+    }
+
+    /// The last write by which the node came to its success behind a failed one (D-16).
+    pub(crate) fn done_beside(&self, node: NodeIx) -> Option<&EffectId> {
+        let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
+        let known = own.flat_map(|(_, turns)| turns).filter(|(_, effect)| {
+            self.entries.get(effect).is_some_and(|entry| entry.kept.beside && entry.kept.is_success())
+        });
+        known.max_by_key(|(turn, _)| (Reverse(turn.0), turn.1)).map(|(_, effect)| effect)
+    }
+
+    /// The node's step is done anew, by a person's word: nothing of it stands for itself any more.
+    pub(crate) fn done_anew(&mut self, node: NodeIx) {
+        for entry in self.entries.values_mut().filter(|entry| entry.node == node) {
+            entry.kept.beside = false;
+        }
     }
 
     /// Whether another node of the run that this one was forked from did that write.
@@ -187,7 +211,7 @@ impl Pool {
         let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
         for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
-                self.elsewhere.extend(kept.write);
+                self.elsewhere.extend(kept.write.filter(|_| kept.is_success()));
                 self.unplaced.entry(id(node)).or_default().push((kept, foreign));
             }
         }

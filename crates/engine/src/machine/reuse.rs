@@ -44,8 +44,9 @@ pub(crate) enum Reuse {
     No,
     /// Take this effect's outcome.
     Take(EffectId),
-    /// It is a write that may do harm when it is repeated: a person decides, told why.
-    AskFirst(&'static str),
+    /// It is a write that may do harm when it is repeated: a person decides, told why. A no leaves what it came to
+    /// before, if that is known.
+    AskFirst(&'static str, Option<EffectId>),
 }
 
 impl State {
@@ -105,14 +106,6 @@ impl State {
         }
     }
 
-    /// What a person's no means for a call: nobody knows about a write that was in flight (C-13).
-    pub(crate) fn refused_by_person(&self, node: NodeIx, call: &ToolCall) -> Fault {
-        if self.pool.is_unknown(node, any_version(&call.name, &call.arguments)) {
-            return unknown_outcome(&call.name);
-        }
-        Fault::new(FaultKind::Denied, format!("a person said no to running `{}`", call.name))
-    }
-
     /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn ran_afresh(&mut self, node: NodeIx, at: usize, effects: Effects) {
         if effects >= Effects::Read {
@@ -125,12 +118,20 @@ impl State {
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
         let call = any_version(&slot.call.name, &slot.call.arguments);
+        // What is idempotent and asked for once more leaves the world as it was.
+        let repeated = effects == Effects::Idempotent && self.pool.find(node, key).is_some();
+        if effects >= Effects::Idempotent && !repeated {
+            self.pool.changed.insert(node);
+        }
+        if effects == Effects::Write {
+            self.pool.done_anew(node);
+        }
         self.pool.settle(node, call);
         self.pool.spend(node, key, (effects == Effects::Write).then_some(call));
     }
 
     /// Takes a recorded outcome for the request `by`, and how many tries come with it: none if they count already.
-    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<(Outcome, u32)> {
+    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<(Kept, u32)> {
         let Entry { node, kept, foreign } = self.pool.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
@@ -143,7 +144,7 @@ impl State {
             (false, true) => 0,
             (false, false) => kept.attempt,
         };
-        Some((kept.outcome, tries))
+        Some((kept, tries))
     }
 
     /// The model request that `event`, the next one of the journal, answers with an outcome that the run's source
@@ -179,24 +180,39 @@ impl State {
         if self.pool.is_unknown(node, call) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
+                None,
             );
         }
         let Some(found) = self.pool.find(node, tool_key(&tool.name, &tool.version, args)) else {
-            return match write {
-                Some(write) if self.pool.wrote(node, write) => {
-                    Reuse::AskFirst("ran with success before, and has changed since")
-                }
-                Some(write) if self.pool.wrote_elsewhere(node, write) => {
-                    Reuse::AskFirst("ran with success before, at another node")
-                }
-                _ => Reuse::No,
-            };
+            let Some(write) = write else { return Reuse::No };
+            if let Some(own) = self.pool.wrote(node, write) {
+                return Reuse::AskFirst("ran with success before, and has changed since", Some(own.clone()));
+            }
+            if self.pool.wrote_elsewhere(node, write) {
+                return Reuse::AskFirst("ran with success before, at another node", None);
+            }
+            return self.pool.done_beside(node).map_or(Reuse::No, |own| {
+                Reuse::AskFirst("would do anew what the step has done with success before", Some(own.clone()))
+            });
         };
+        if found.beside && effects == Effects::Write && !self.may_see_change(node) {
+            return Reuse::Take(found.effect.clone());
+        }
+        if !found.is_success() {
+            return match self.pool.done_beside(node) {
+                Some(own) => Reuse::AskFirst(
+                    "would do anew what the step has done with success before",
+                    Some(own.clone()),
+                ),
+                None => Reuse::No,
+            };
+        }
         let late = found.stale || self.pool.afresh.is_some_and(|first| first <= node);
         match (late && effects != Effects::Pure, effects) {
             (false, _) => Reuse::Take(found.effect.clone()),
             (true, Effects::Write) => {
-                Reuse::AskFirst("ran with success before, and what it builds on has changed")
+                let own = Some(found.effect.clone());
+                Reuse::AskFirst("ran with success before, and what it builds on has changed", own)
             }
             (true, _) => Reuse::No,
         }
@@ -236,8 +252,11 @@ impl State {
                 continue;
             }
             self.note_unknown(node);
-            for kept in self.collect(node) {
-                if !kept.is_success() || kept.second {
+            let beside =
+                node > first && self.done(node).is_some_and(|done| done.fault.is_none() && !done.skipped);
+            for mut kept in self.collect(node) {
+                kept.beside = beside && kept.write.is_some() && kept.unknown().is_none();
+                if !(kept.is_success() || kept.beside) || kept.second {
                     self.keep_aside(node, vec![kept.clone()]);
                 }
                 if !kept.second {
@@ -264,15 +283,16 @@ impl State {
         let visit = Reverse(self.nodes[node].visit);
         let kept = records.into_iter().filter_map(
             |Recorded { effect, order, content, outcome, attempt, second }| {
-                let (key, write) = match &content {
+                let (key, write, tool) = match &content {
                     Content::Model(leaf, thread, model) => {
-                        (self.model_key(node, *leaf, thread, model.as_ref())?, None)
+                        (self.model_key(node, *leaf, thread, model.as_ref())?, None, None)
                     }
                     Content::Tool(call, version) => {
                         let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
                         let write =
                             (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
-                        (tool_key(&call.name, version, &call.arguments), write)
+                        let tool = Some(call.name.clone());
+                        (tool_key(&call.name, version, &call.arguments), write, tool)
                     }
                 };
                 Some(Kept {
@@ -283,6 +303,8 @@ impl State {
                     outcome,
                     attempt,
                     stale: false,
+                    beside: false,
+                    tool,
                     second,
                 })
             },
@@ -312,7 +334,7 @@ pub(crate) fn unknown_outcome(tool: &str) -> Fault {
 }
 
 /// A call whatever the tool's version: what was written was written.
-fn any_version(name: &str, args: &Value) -> Key {
+pub(super) fn any_version(name: &str, args: &Value) -> Key {
     tool_key(name, "", args)
 }
 

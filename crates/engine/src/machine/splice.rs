@@ -129,6 +129,7 @@ impl State {
             threads: self.graph.threads.clone(),
             nodes: earlier.cloned().collect(),
             tools: self.graph.tools.clone(),
+            withheld: self.graph.withheld.clone(),
             tails: self.graph.tails.clone(),
         };
         let shared: Table<TailIx, TailIx> =
@@ -168,6 +169,7 @@ impl State {
         let Ok((graph, schedule)) = self.with_nodes(node, output) else { return };
         self.fill_pool(NodeIx(node.0 + 1));
         self.pool.unplace(node, |of| self.graph.nodes[of].id.clone());
+        self.pool.changed.split_off(&NodeIx(node.0 + 1));
         self.note_former(node);
         // What is under way belongs to nodes that are about to go, and so does what they had to say.
         self.forget_in_flight();

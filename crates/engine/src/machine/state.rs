@@ -275,6 +275,8 @@ pub(crate) struct Slot {
     pub(crate) attempt: u32,
     pub(crate) effects: Effects,
     pub(crate) approved: bool,
+    /// A person does not want it to run again: what it came to before stands (E-29).
+    pub(crate) declined: bool,
     /// Its place among the requests of its node.
     pub(crate) order: u32,
     pub(crate) state: SlotState,

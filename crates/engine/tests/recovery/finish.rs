@@ -138,16 +138,6 @@ fn resume_begins_with_the_first_failed_step() {
     run.never_twice();
 }
 
-/// E-29: a write behind the failed step is not done again without asking.
-#[test]
-fn a_write_behind_a_failed_step_asks_when_its_ground_has_changed() {
-    let steps = [step("bad", "read", json!({})), step("w", "write", json!({}))];
-    let mut run = Run::of(&graph(&steps), bad_fails);
-    assert_eq!(ids(&run), [("bad".to_owned(), false), ("w".to_owned(), true)]);
-    run.resume();
-    assert_eq!(run.status(), RunStatus::Waiting);
-}
-
 /// P-20: with the run in sequence the end is the same.
 #[test]
 fn overlap_shows_nowhere() {

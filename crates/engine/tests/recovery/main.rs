@@ -12,6 +12,7 @@ mod ahead;
 mod calls;
 mod finish;
 mod forks;
+mod kept;
 mod ladder;
 mod laws;
 mod questions;

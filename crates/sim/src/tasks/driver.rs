@@ -73,6 +73,8 @@ pub struct Sim<'t> {
     /// Questions of this process to the model, whose answers depend on how often it was asked, and calls that succeeded by
     /// tools that are not pure: they saw or changed the world as it was then.
     pub looked: usize,
+    /// Writes that succeeded in this process: the step, and what was written.
+    pub wrote: Vec<(String, String)>,
 }
 
 impl<'t> Sim<'t> {
@@ -91,6 +93,7 @@ impl<'t> Sim<'t> {
             sent: BTreeSet::new(),
             lost: 0,
             looked: 0,
+            wrote: Vec::new(),
         }
     }
 
@@ -205,8 +208,14 @@ impl<'t> Sim<'t> {
                 let (retired, all) = self.state.progress();
                 return Err(format!("the run is stuck with {retired} of {all} nodes retired"));
             };
-            // A step without recovery whose write was lost: run it again (E-05).
-            return self.input(Input::Answer(ask, json!("yes")));
+            // A step without recovery whose write was lost: run it again (E-05). What is known to have succeeded is not to
+            // be done anew (E-29).
+            let known = self
+                .state
+                .asks()
+                .get(&ask)
+                .is_some_and(|asking| asking.prompt.contains("with success before"));
+            return self.input(Input::Answer(ask, json!(if known { "no" } else { "yes" })));
         };
         let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.not_before);
         self.now = self.now.max(not_before);
@@ -245,6 +254,10 @@ impl<'t> Sim<'t> {
         let attempt: u32 = attempt.parse().map_err(|_| format!("{effect} has no attempt"))?;
         let answer = self.world.call(self.task, known, &request.args, attempt, base);
         self.looked += usize::from(answer.is_ok() && known.effects != Effects::Pure);
+        if answer.is_ok() && known.effects == Effects::Write {
+            let step = effect.0.split(['~', '/']).next().unwrap_or_default();
+            self.wrote.push((step.to_owned(), format!("{} {}", known.name, request.args)));
+        }
         Ok(match answer {
             Ok(output) => Outcome::Output(Arc::new(output)),
             Err(broken) => Outcome::Failed(Failure {

@@ -80,9 +80,12 @@ pub fn resumes(task: &SimTask, seed: u64) -> Result<(), String> {
         let mut sim = Sim::new(task, &graph, rng.bits(), false);
         sim.run()?;
         let failed = sim.journal.len();
+        let before = sim.observed();
+        let done = sim.wrote.clone();
         sim.resume()?;
         expected.same(&sim.observed(), "resumed")?;
         once(&sim)?;
+        stands(&before, &done, &sim)?;
         replay(&graph, &sim.journal)?;
         for _ in 0..4 {
             let at = failed + 1 + rng.below(sim.journal.len() - failed);
@@ -147,6 +150,24 @@ fn crash<'t>(
     second.run()?;
     once(&second)?;
     Ok(second)
+}
+
+/// D-16, E-29: what a step had written with success before the resume is not written again, and its result is not lost: it
+/// stands wherever the step has one.
+fn stands(before: &Observed, done: &[(String, String)], after: &Sim<'_>) -> Result<(), String> {
+    let observed = after.observed();
+    for (id, tool, output, fault, _) in &before.results {
+        let wrote = fault.is_none() && done.iter().any(|(of, _)| of == id);
+        let Some(row) = observed.results.iter().find(|row| row.0 == *id).filter(|_| wrote) else { continue };
+        if row.3.is_some() || row.1 != *tool || row.2 != *output {
+            return Err(format!("E-29: {id} had come to {output} by {tool}, and then to {row:?}"));
+        }
+    }
+    let again = after.wrote.iter().skip(done.len()).find(|(id, _)| done.iter().any(|(of, _)| of == id));
+    match again {
+        Some((id, written)) => Err(format!("E-29: {id} had written with success, and then wrote {written}")),
+        None => Ok(()),
+    }
 }
 
 /// No effect has two successes, and none is requested after it had one.

@@ -6,7 +6,7 @@ mod files;
 
 use crate::http::Http;
 use crate::tools::catalogue::CatalogueConfig;
-use crate::tools::diag::ToolError;
+use crate::tools::diag::{ToolError, shown};
 use crate::tools::failures::{denied, failure, input_error, timed_out, tool_failure};
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::{Permissions, Reach, Refusal};
@@ -16,6 +16,9 @@ use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+
+/// How much of the name of a field that there is not goes into a message.
+const LONGEST_NAME: usize = 100;
 
 /// One of the built-in tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,9 +182,60 @@ impl Bench {
     }
 }
 
+/// The arguments of a call, if they are what the definition asks for; else all that is wrong with them, and what it asks for.
 fn args<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, Failure> {
-    T::deserialize(&request.args)
-        .map_err(|e| input_error(format!("the tool `{}` refuses its input: {e}", request.tool.name)))
+    T::deserialize(&request.args).map_err(|e| {
+        let mut wrong = misfits(&request.tool.input_schema, &request.args);
+        if wrong.is_empty() {
+            wrong.push(e.to_string());
+        }
+        let (tool, wrong) = (&request.tool.name, wrong.join("; "));
+        let takes = takes(&request.tool.input_schema);
+        input_error(format!("the tool `{tool}` refuses its input: {wrong} (it takes {takes})"))
+    })
+}
+
+/// The properties of a built-in's schema: name, schema, and whether they are required.
+fn properties(schema: &Value) -> Vec<(&str, &Value, bool)> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let all = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    all.map(|(name, property)| (name.as_str(), property, is_required(name))).collect()
+}
+
+/// All that keeps arguments from being those of a built-in: what is missing, what is too much, what has another type.
+fn misfits(schema: &Value, args: &Value) -> Vec<String> {
+    let Some(given) = args.as_object() else { return vec!["the input is no object".to_owned()] };
+    let properties = properties(schema);
+    let mut wrong = Vec::new();
+    for (name, property, required) in &properties {
+        match (given.get(*name), property.get("type").and_then(Value::as_str)) {
+            (None, _) if *required => wrong.push(format!("`{name}` is missing")),
+            (Some(value), Some("string")) if !value.is_string() && !(value.is_null() && !required) => {
+                wrong.push(format!("`{name}` is no text"));
+            }
+            _ => {}
+        }
+    }
+    for name in given.keys().filter(|name| !properties.iter().any(|(known, ..)| known == name)) {
+        wrong.push(format!(
+            "it has no field `{}`",
+            shown(name).chars().take(LONGEST_NAME).collect::<String>()
+        ));
+    }
+    wrong
+}
+
+/// What a built-in's schema asks for, in words.
+fn takes(schema: &Value) -> String {
+    let fields: Vec<String> = properties(schema)
+        .into_iter()
+        .map(|(name, property, required)| {
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or("any value");
+            format!("`{name}` ({kind}{})", if required { "" } else { ", optional" })
+        })
+        .collect();
+    fields.join(", ")
 }
 
 fn refused(refusal: Refusal) -> Failure {

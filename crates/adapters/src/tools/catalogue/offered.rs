@@ -3,7 +3,7 @@
 use super::{Catalogue, Kind, PREPARING};
 use crate::tools::diag::ToolError;
 use futures_util::StreamExt;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,15 @@ impl Catalogue {
 
     /// Whether nothing is known that speaks against calls of a tool.
     pub fn is_fit(&self, name: &str) -> bool {
-        !self.unfit().contains(name) && self.refusal(name).is_none()
+        !self.unfit().contains_key(name) && self.refusal(name).is_none()
+    }
+
+    /// The tools that no model is offered ([`Self::offered`]), by name, with why: what is not allowed, and what would
+    /// allow it, or that the tool was found not to load.
+    pub fn withheld(&self) -> Vec<(Arc<str>, ToolError)> {
+        let unfit = self.unfit().clone();
+        let why = |name: &Arc<str>| unfit.get(name).cloned().or_else(|| self.refusal(name));
+        self.names().filter_map(|name| Some((Arc::clone(name), why(name)?))).collect()
     }
 
     /// Makes tools ready to be chosen by a model. Those that can't be are unfit from here on: they are returned with why.
@@ -63,11 +71,11 @@ impl Catalogue {
         let mut failed: Vec<(Arc<str>, ToolError)> =
             done.into_iter().filter_map(|(name, done)| Some((name, done.err()?))).collect();
         failed.sort_by(|(a, _), (b, _)| a.cmp(b));
-        self.unfit().extend(failed.iter().map(|(name, _)| Arc::clone(name)));
+        self.unfit().extend(failed.iter().cloned());
         failed
     }
 
-    fn unfit(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+    fn unfit(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, ToolError>> {
         self.0.unfit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -240,6 +240,14 @@ impl Isolation {
         let next = self.0.users.fetch_add(1, Ordering::Relaxed) % USERS;
         found.users.map(|first| first.saturating_add(next))
     }
+
+    /// The numbers that only tools have: what belongs to one of them was made by a tool. None in a container with few
+    /// numbers, where others may have the same.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn nobodys(&self) -> std::ops::Range<u32> {
+        let first = self.known().and_then(|found| found.users).filter(|first| *first == probe::FIRST_USER);
+        first.map(|first| first..first.saturating_add(USERS)).unwrap_or_default()
+    }
 }
 
 /// A program with its arguments.

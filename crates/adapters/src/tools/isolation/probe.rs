@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// Where the numbers of tools' users begin, if they are there: far from those of people and services.
-const FIRST_USER: u32 = 0x6000_0000;
+pub(super) const FIRST_USER: u32 = 0x6000_0000;
 
 /// What is kept between processes.
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What a tool sees of the file system: one list, from which both the mounts and Landlock's rules are made.
 
+use crate::tools::configuration;
 use crate::tools::isolation::confine::Files;
 use crate::tools::permissions::{OURS, is_ours, is_system, settle};
 use crate::tools::process::Policy;
@@ -97,6 +98,13 @@ impl View {
         }
         view.0.sort_by_key(|place| place.place.components().count());
         view.join();
+        // What configures Selvedge stays as it is, whatever may be written around it.
+        for path in configuration::places(&policy.write, &policy.read) {
+            let Ok(real) = path.canonicalize() else { continue };
+            if real.is_file() && !view.0.iter().any(|place| place.place == real) {
+                view.0.push(Place { source: real.clone(), place: real, seen: Seen::Read });
+            }
+        }
         view
     }
 

@@ -4,6 +4,7 @@ use super::config::McpServer;
 use super::definition::Definition;
 use super::message::{Reader, Unheard};
 use super::trouble::{Trouble, line};
+use crate::tools::diag::shown;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
@@ -82,7 +83,7 @@ impl Listing {
                         Ok(tool) => self.tool(&tool, config, before),
                         Err(error) => {
                             let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
-                            self.wrong.entry(name.into()).or_insert_with(|| {
+                            self.wrong.entry(shown(name).into()).or_insert_with(|| {
                                 format!("its definition is none as MCP has it: {}", line(&error.to_string()))
                             });
                         }
@@ -98,16 +99,18 @@ impl Listing {
         let cleaned = cleaned(tool, config);
         let tool = cleaned.as_ref().unwrap_or(tool);
         let name: Arc<str> = tool.name.as_ref().into();
+        // What is wrong is shown to people, and is called by nobody.
+        let own: Arc<str> = shown(&name).into();
         match Definition::read(tool, before.tools.get(&name)) {
             // Of two tools with one name nobody can say which one is meant.
-            Ok(_) | Err(_) if self.tools.remove(&name).is_some() || self.wrong.contains_key(&name) => {
-                self.wrong.insert(name, "the server has two tools of that name".to_owned());
+            Ok(_) | Err(_) if self.tools.remove(&name).is_some() || self.wrong.contains_key(&own) => {
+                self.wrong.insert(own, "the server has two tools of that name".to_owned());
             }
             Ok(definition) => {
                 self.tools.insert(name, definition);
             }
             Err(why) => {
-                self.wrong.insert(name, line(&why));
+                self.wrong.insert(own, line(&why));
             }
         }
     }

@@ -75,6 +75,7 @@ impl Process {
     /// # Errors
     /// There is no such program, or it can't be run.
     pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), Trouble> {
+        start.warden.ready().await;
         let mut child = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
         let victim = Arc::new(Mutex::new(Some(Victim::of(&child, false))));
         if let Some(group) = child.id() {

@@ -25,6 +25,16 @@ impl Warden {
         Self { launcher: launcher.filter(|_| cfg!(target_os = "linux")), running: Mutex::default() }
     }
 
+    /// Starts it if there is none yet: before a process is started that it is to be told of, since until it has been
+    /// told nobody would end that one.
+    pub(crate) async fn ready(&self) {
+        let Some(launcher) = &self.launcher else { return };
+        let mut running = self.running.lock().await;
+        if running.is_none() {
+            *running = start(launcher).await.ok().flatten();
+        }
+    }
+
     /// A process group has begun.
     pub(crate) async fn watch(&self, group: u32) {
         let Some(launcher) = &self.launcher else { return };

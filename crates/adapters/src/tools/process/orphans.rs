@@ -16,6 +16,13 @@ pub(crate) fn started_as(launcher: &Launcher) {
     WARDEN.get_or_init(|| Warden::new(Some(launcher.clone())));
 }
 
+/// Starts the warden, before a program is started that it is to be told of.
+pub(super) async fn ready() {
+    if let Some(warden) = WARDEN.get() {
+        warden.ready().await;
+    }
+}
+
 /// A process group that the warden knows of, until this is dropped.
 pub(super) struct Watched(u32);
 

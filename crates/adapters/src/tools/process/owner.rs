@@ -1,10 +1,13 @@
 //! What a tool of root's has made where it may write belongs to the user number of its call; once the call is over, it is
-//! given to who runs Selvedge.
+//! given to who runs Selvedge. With it goes what calls have left that ended with a Selvedge that was killed.
 
 use super::Victim;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, openat, statat};
 use rustix::process::{getegid, geteuid};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -33,14 +36,21 @@ pub(crate) struct Owed(Option<Debt>);
 struct Debt {
     paths: Vec<PathBuf>,
     user: u32,
+    tools: Range<u32>,
     until: Until,
 }
 
 impl Owed {
-    /// What `user` comes to own below `paths`; nothing if that is who runs this process.
-    pub(crate) fn new(paths: &[PathBuf], user: Option<u32>, until: impl FnOnce() -> Option<Until>) -> Self {
+    /// What `user` comes to own below `paths`; nothing if that is who runs this process. With it what belongs there to one
+    /// of the numbers that only `tools` have, if nothing lives under it any more.
+    pub(crate) fn new(
+        paths: &[PathBuf],
+        user: Option<u32>,
+        tools: Range<u32>,
+        until: impl FnOnce() -> Option<Until>,
+    ) -> Self {
         let user = user.filter(|_| !paths.is_empty());
-        Self(user.and_then(|user| Some(Debt { paths: paths.to_vec(), user, until: until()? })))
+        Self(user.and_then(|user| Some(Debt { paths: paths.to_vec(), user, tools, until: until()? })))
     }
 
     /// Gives it back, now that the call is over.
@@ -95,27 +105,63 @@ fn wait(ends: &[OwnedFd]) {
 impl Debt {
     fn give_back(&self) {
         let mut left = MOST;
+        let whose = Whose { user: self.user, tools: self.tools.clone(), living: OnceCell::new() };
         for path in self.paths.iter().filter_map(|path| path.canonicalize().ok()) {
-            below(CWD, &path, self.user, DEEPEST, &mut left);
+            below(CWD, &path, &whose, DEEPEST, &mut left);
         }
     }
 }
 
+/// Whose files are given back.
+struct Whose {
+    user: u32,
+    tools: Range<u32>,
+    living: OnceCell<Option<BTreeSet<u32>>>,
+}
+
+impl Whose {
+    /// Whether an owner is the call's number, or one of a call that is over and that nobody has settled.
+    fn has(&self, owner: u32) -> bool {
+        let is_over = || {
+            let living = self.living.get_or_init(living);
+            // Where nobody can say who lives, all may.
+            living.as_ref().is_some_and(|living| !living.contains(&owner))
+        };
+        owner == self.user || self.tools.contains(&owner) && is_over()
+    }
+}
+
+/// The numbers under which processes run.
+fn living() -> Option<BTreeSet<u32>> {
+    let mut all = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc").ok()?.filter_map(Result::ok) {
+        let name = entry.file_name();
+        if !name.as_encoded_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        // One that cannot be read has ended.
+        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        all.extend(numbers.into_iter().flat_map(str::split_whitespace).filter_map(|n| n.parse::<u32>().ok()));
+    }
+    (!all.is_empty()).then_some(all)
+}
+
 /// One entry and all below it, by descriptors: a link or another file that takes its name meanwhile changes nothing.
-fn below(folder: impl AsFd, name: &Path, user: u32, depth: usize, left: &mut usize) {
+fn below(folder: impl AsFd, name: &Path, whose: &Whose, depth: usize, left: &mut usize) {
     let Some(rest) = left.checked_sub(1) else { return };
     *left = rest;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(entry) = openat(&folder, name, flags, Mode::empty()) else { return };
     let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH) else { return };
-    if meta.st_uid == user {
-        let group = (meta.st_gid == user).then(getegid);
+    if whose.has(meta.st_uid) {
+        let group = (meta.st_gid == meta.st_uid).then(getegid);
         // The kernel takes set-user-ID bits off as it does this.
         let _ = chownat(&entry, "", Some(geteuid()), group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW);
     }
     if FileType::from_raw_mode(meta.st_mode) == FileType::Directory && depth > 0 {
         for name in names(&entry, left) {
-            below(&entry, &name, user, depth - 1, left);
+            below(&entry, &name, whose, depth - 1, left);
         }
     }
 }

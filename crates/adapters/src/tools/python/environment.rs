@@ -281,7 +281,7 @@ impl Environments {
         let why = match finished.end {
             End::Exited(0) => return Ok(()),
             End::TimedOut => format!("it took longer than {} s", self.resolving.as_secs_f64()),
-            _ => finished.stderr_end(1500),
+            _ => uv::said(finished, 1500),
         };
         let message = format!("the dependencies {dependencies} cannot be resolved: {why}");
         Err(match finished.end {
@@ -313,7 +313,7 @@ fn installed(finished: &Finished) -> Result<(), ToolError> {
     }
     let why = match finished.end {
         End::TimedOut => "it took too long".to_owned(),
-        _ => finished.stderr_end(1500),
+        _ => uv::said(finished, 1500),
     };
     let message = format!("the environment of a tool cannot be made: {why}");
     Err(ToolError::environment("A-20", message))

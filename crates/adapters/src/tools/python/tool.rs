@@ -1,10 +1,12 @@
 //! One version of a Python tool: its metadata, its copy in the cache and its schema.
 
+mod hints;
 mod schema;
 mod unloaded;
 
 use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
+use crate::tools::configuration::Absent;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::failure;
 use crate::tools::isolation::{Found, Isolation};
@@ -221,7 +223,10 @@ impl PythonTool {
         job.policy.runtime = runtime;
         job.watch = watch;
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
-        work(job, Ask::Call(&request.args)).await
+        let absent = Absent::before(&job.policy.write, &job.policy.read);
+        let done = work(job, Ask::Call(&request.args)).await;
+        absent.after(&self.meta.name)?;
+        done.map_err(|failed| self.hinted(workshop, failed))
     }
 
     /// What was pinned, to the last byte, from the cache or from where it is kept; else what is wrong.

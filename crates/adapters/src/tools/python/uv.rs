@@ -68,6 +68,23 @@ pub(super) async fn helper(
     .await
 }
 
+/// What `uv` or `pip` has said last, as one line without the drawing around it (C-04).
+pub(super) fn said(finished: &Finished, bytes: usize) -> String {
+    let text = finished.stderr_end(bytes);
+    let drawn = |c: char| c.is_whitespace() || c.is_control() || "×╰├│─▶".contains(c);
+    let mut line = String::new();
+    for part in text.lines().map(|part| part.trim_matches(drawn)).filter(|part| !part.is_empty()) {
+        let heading = ["hint:", "cause:", "error:"].iter().any(|head| part.to_lowercase().starts_with(head));
+        line.push_str(match () {
+            () if line.is_empty() => "",
+            () if heading && !line.ends_with(['.', ';']) => "; ",
+            () => " ",
+        });
+        line.push_str(part);
+    }
+    line
+}
+
 /// The `uv` executable: on PATH, else under `folder/uv`, else fetched there.
 ///
 /// # Errors
@@ -133,7 +150,7 @@ async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Resu
     let finished =
         helper(&python.path, args, Vec::new(), place, PATIENCE).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {
-        return Err(finished.stderr_end(500));
+        return Err(said(&finished, 500));
     }
     if is_executable(&place.join("bin").join("uv")) {
         Ok(())

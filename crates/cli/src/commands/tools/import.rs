@@ -4,6 +4,7 @@ use super::args::ImportArgs;
 use super::library::{self, Decided, short};
 use super::manifest::{Manifest, Past};
 use super::record::recorded;
+use super::regular;
 use super::samples::{self, Line};
 use super::test::too_large;
 use crate::args::{Common, Reading};
@@ -22,6 +23,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How much of a tool file is looked through for keys: all that a tool file may have, and more.
+const FILE_BYTES: u64 = 1 << 30;
 
 /// A version that is to be in the library.
 struct Incoming {
@@ -170,7 +174,7 @@ fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
     let keys = check.secrets();
     for version in tools.iter().flat_map(|tool| &tool.versions) {
         let file = version.file.display();
-        let text = std::fs::read(&version.file).unwrap_or_default();
+        let text = regular::read(&version.file, FILE_BYTES).ok().flatten().unwrap_or_default();
         secrets::refuse_text(&keys, &format!("the file {file}"), &String::from_utf8_lossy(&text))?;
         for line in &version.calls {
             secrets::refuse_text(&keys, &format!("a recorded call of {file}"), &line.json)?;

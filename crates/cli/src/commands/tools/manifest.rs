@@ -1,5 +1,6 @@
 //! `library.json`: what a folder of tools says about itself beyond its files (V-12).
 
+use super::regular;
 use crate::failure::Failure;
 use selvedge_engine::library::{Author, Stage};
 use serde::{Deserialize, Serialize};
@@ -105,11 +106,7 @@ impl Manifest {
         let path = folder.join(FILE);
         let shown = path.display().to_string();
         let wrong = |why: &str| Failure::about_file(&shown, "A-17", "bad-manifest", why);
-        let bytes = match std::fs::metadata(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Ok(about) if about.len() > BYTES => return Err(wrong("the file has more than 64 MiB")),
-            _ => std::fs::read(&path).map_err(|error| wrong(&format!("can't be read: {error}")))?,
-        };
+        let Some(bytes) = regular::read(&path, BYTES).map_err(|why| wrong(&why))? else { return Ok(None) };
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
             wrong(&format!("this is no manifest: {error}"))
                 .at(error.line() as u64, error.column() as u64)

@@ -9,6 +9,7 @@ mod list;
 mod manifest;
 mod names;
 pub(crate) mod record;
+mod regular;
 mod replay;
 mod samples;
 mod test;

@@ -10,9 +10,12 @@ use std::io::Write;
 use std::path::Path;
 
 /// Changes when what is kept changes its meaning.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// From so many events on that were not in it, it is written anew.
 const MANY: u64 = 500;
+
+/// The largest file that is read.
+const BYTES: u64 = 1 << 30;
 
 /// What is kept.
 #[derive(Serialize, Deserialize)]
@@ -21,6 +24,26 @@ struct Kept {
     /// The mark of the last event that is in it: another journal has another one there.
     last: String,
     names: Names,
+    /// The mark of all of this: what somebody has edited has another one.
+    own: String,
+}
+
+impl Kept {
+    fn of(last: String, names: Names) -> Self {
+        let mut kept = Self { format: FORMAT, last, names, own: String::new() };
+        kept.own = kept.mark();
+        kept
+    }
+
+    fn mark(&self) -> String {
+        // What can't be written is none of ours.
+        let names = serde_json::to_string(&self.names).unwrap_or_default();
+        BlobHash::of(format!("selvedge names {} {} {names}", self.format, self.last).as_bytes()).to_string()
+    }
+
+    fn is_ours(&self) -> bool {
+        self.format == FORMAT && self.names.events() > 0 && self.own == self.mark()
+    }
 }
 
 /// What names mean in the library of a store, whose state folder this is.
@@ -29,7 +52,7 @@ struct Kept {
 /// Exit 4 if the journal can't be read.
 pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Failure> {
     let file = state.join("cache").join("library.json");
-    let kept = kept(&file).filter(|kept| kept.format == FORMAT && kept.names.events() > 0);
+    let kept = kept(&file).filter(Kept::is_ours);
     let mut names = Names::default();
     let mut entries = Vec::new();
     if let Some(Kept { last, names: known, .. }) = kept {
@@ -49,7 +72,7 @@ pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Failure> {
         names.apply(&event(entry)?);
     }
     if let Some(last) = entries.last().filter(|_| entries.len() as u64 >= MANY) {
-        let kept = Kept { format: FORMAT, last: mark(last), names };
+        let kept = Kept::of(mark(last), names);
         // Where it can't be written, it is folded anew the next time.
         let _ = keep(&file, &kept);
         return Ok(kept.names);
@@ -58,7 +81,7 @@ pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Failure> {
 }
 
 fn kept(file: &Path) -> Option<Kept> {
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    serde_json::from_slice(&super::regular::read(file, BYTES).ok()??).ok()
 }
 
 /// Written whole or not at all: several processes may use one state folder.

@@ -1,5 +1,6 @@
 //! Recorded calls beside tool files: `NAME.calls.jsonl`, one call a line.
 
+use super::regular;
 use crate::failure::{Exit, Failure};
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::library::{CALL_BYTES, Sample};
@@ -29,10 +30,8 @@ pub(super) struct Line {
 pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Failure> {
     let shown = path.display().to_string();
     let unreadable = |why: &str| Failure::about_file(&shown, "A-15", "calls-unreadable", why);
-    let bytes = match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Ok(about) if about.len() > FILE_BYTES => return Err(unreadable("the file has more than 64 MiB")),
-        _ => std::fs::read(path).map_err(|error| unreadable(&format!("can't be read: {error}")))?,
+    let Some(bytes) = regular::read(path, FILE_BYTES).map_err(|why| unreadable(&why))? else {
+        return Ok(Vec::new());
     };
     let text = String::from_utf8(bytes).map_err(|_| unreadable("the file is not UTF-8"))?;
     // As in documents (E-28).

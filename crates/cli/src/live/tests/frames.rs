@@ -92,6 +92,32 @@ fn winding_down_counts_the_seconds_and_the_calls() {
     assert!(made.shown(80, 24).contains("within 1 s"));
 }
 
+/// C-05: what waits for its turn is not said to run, and never begins when the run winds down.
+#[test]
+fn calls_that_wait_for_their_turn_are_told_apart() {
+    let nodes = many(60, 60);
+    let mut made = Made::new(&named(&nodes));
+    let begun: Vec<String> = (30..50).map(|n| format!("n{n}")).collect();
+    made.began(&begun.iter().map(String::as_str).collect::<Vec<_>>());
+    made.later(1_000);
+    let shown = made.shown(100, 24);
+    assert!(shown.contains("0/60 nodes  20 running  40 queued"), "{shown}");
+    assert!(
+        shown.contains("n30 Node 30") && !shown.contains("waits its turn"),
+        "what runs comes first: {shown}"
+    );
+    assert!(shown.contains("… and 42 more threads: 2 running, 40 queued"), "{shown}");
+    made.view.stop(made.now);
+    let shown = made.shown(100, 24);
+    assert!(shown.contains("stopping: 20 calls may end within 5 s"), "{shown}");
+    assert!(!shown.contains("40 queued  "), "{shown}");
+    for id in &begun {
+        made.replies(id);
+    }
+    let shown = made.shown(100, 24);
+    assert!(shown.contains("stopping\n") && !shown.contains("waits its turn"), "{shown}");
+}
+
 #[test]
 fn names_of_any_script_and_length_stay_in_their_columns() {
     let long = "a name ".repeat(200);
@@ -139,12 +165,17 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     made.began(&["b"]);
     made.fails("b", false, "no");
     assert!(made.shown(80, 24).contains("✓✗"), "{}", made.shown(80, 24));
+    let summary = super::super::frame::summary(&made.view);
+    assert!(summary.starts_with("2 of 2 nodes, 1 failed, "), "{summary}");
     made.input(Input::Resume(Vec::new()));
     let shown = made.shown(80, 24);
-    assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 running"), "{shown}");
+    assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 queued"), "{shown}");
     // Who looks on from here only sees the same.
     let fresh = super::View::new("made", &made.state, made.now);
-    assert_eq!((fresh.ended, fresh.active.len(), fresh.in_flight()), (1, 1, 1));
+    assert_eq!(
+        (fresh.ended, fresh.active.len(), fresh.active.values().map(|a| a.flying.len()).sum::<usize>()),
+        (1, 1, 1)
+    );
 }
 
 #[test]
@@ -187,5 +218,5 @@ fn a_call_that_has_to_come_after_others_says_so() {
     made.began(&["a"]);
     made.later(10).returns("a");
     let shown = made.shown(80, 24);
-    assert!(!shown.contains("back until") && shown.contains("1/2 nodes  1 running"), "{shown}");
+    assert!(!shown.contains("back until") && shown.contains("1/2 nodes  1 queued"), "{shown}");
 }

@@ -173,7 +173,10 @@ fn asks(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
     let store = store(state_dir)?;
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let asks = loaded.state.asks().iter();
-    Some(asks.map(|(id, ask)| Candidate::new(id.to_string(), ask.prompt.clone())).collect())
+    Some(
+        asks.map(|(id, ask)| Candidate::new(id.to_string(), crate::asks::prompt(&loaded.state, ask)))
+            .collect(),
+    )
 }
 
 /// What an ask takes, where only certain words do.

@@ -11,7 +11,19 @@ pub(super) fn look(report: &mut Report) {
     for (name, url) in proxies() {
         let whose = if url.username().is_empty() { "" } else { ", with a user and a password" };
         let address = shown(&url);
-        report.add("proxy", Verdict::Ok, format!("{name}: {}{whose}", address.trim_end_matches('/')));
+        let text = format!("{name}: {}{whose}", address.trim_end_matches('/'));
+        if matches!(url.scheme(), "http" | "https") {
+            report.add("proxy", Verdict::Ok, text);
+        } else {
+            report.add(
+                "proxy",
+                Verdict::Warning,
+                format!("{text}, which is no kind of proxy that can be used"),
+            );
+            report.help(format!(
+                "set {name} to an http:// or https:// address; as it is, requests may go past it"
+            ));
+        }
     }
     if let Some(hosts) = variable("NO_PROXY").or_else(|| variable("no_proxy"))
         && !proxies().is_empty()

@@ -36,11 +36,13 @@ pub(super) fn look(common: &Common, report: &mut Report) -> Option<PathBuf> {
         }
         (true, true) => report.add(CHECK, Verdict::Ok, format!("{shown} can be written")),
         (true, false) => {
-            report.add(
-                CHECK,
-                Verdict::Broken,
-                format!("{shown} can only be read: runs can be looked at, not made"),
-            );
+            // Whether its runs can be looked at is another matter: the database may be nobody else's to read.
+            let looked_at = matches!(open(&dir), Ok(Some(_)));
+            let what = match looked_at {
+                true => "can only be read: runs can be looked at, not made",
+                false => "can't be written",
+            };
+            report.add(CHECK, Verdict::Broken, format!("{shown} {what}"));
             report.help("make it writable, or choose another folder with --state-dir");
         }
         (false, true) => report.add(CHECK, Verdict::Ok, format!("{shown} is made by the first run")),

@@ -1,6 +1,7 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
+use crate::asks::prompt;
 use crate::hints::command;
 use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
@@ -119,7 +120,7 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
     let text = if status == RunStatus::Waiting { "waits for a person" } else { "asks a person meanwhile" };
     page.line(&page.paint(MAGENTA, text));
     for (id, ask) in state.asks() {
-        page.labelled("", "", 2, &ask.prompt, FAULT);
+        page.labelled("", "", 2, &prompt(state, ask), FAULT);
         let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
         // In one line, so that it can be copied.
         page.line(&format!("    {}", command(&["answer", report.run, id, value])));

@@ -152,6 +152,16 @@ async fn what_cannot_be_resolved_is_said_and_not_tried_again() {
     assert_eq!(fake.log("tried"), 1);
 }
 
+/// C-04: what `uv` draws over many lines is said in one.
+#[tokio::test]
+async fn what_uv_says_is_said_in_one_line() {
+    let script = "printf '  \\303\\227 No solution found:\\n  \\342\\225\\260\\342\\224\\200\\342\\226\\266 Because x needs y\\n      and y needs z.\\n\\n      hint: use z\\n' >&2; exit 1";
+    let fake = Fake::new(script);
+    let error = fake.environments.python(&listed(&["x"]).unwrap(), &quiet()).await.unwrap_err();
+    let said = "cannot be resolved: No solution found: Because x needs y and y needs z. hint: use z";
+    assert!(error.message.ends_with(said), "{error}");
+}
+
 #[tokio::test]
 async fn a_search_without_end_is_ended_with_its_processes() {
     let mark = format!("78.{}", std::process::id());

@@ -13,6 +13,8 @@ use std::time::Duration;
 const FORMAT: u32 = 1;
 /// How long it holds: much of what a file needs to load lies outside of it.
 const HOLDS: Duration = Duration::from_secs(86_400);
+/// Seconds by which one wait may be longer than another that was the same.
+const MOMENT: f64 = 0.5;
 /// How long a tool file may take to say its schema.
 pub(super) const SCHEMA_TIME: Duration = Duration::from_secs(30);
 
@@ -79,7 +81,8 @@ impl Unloaded {
     pub(super) fn outlasts(&self, patience: Duration) -> bool {
         match self {
             Self::Broken(_) => true,
-            Self::Slow(seconds) => *seconds >= patience.as_secs_f64(),
+            // Who would wait a moment longer than the last one need not try either.
+            Self::Slow(seconds) => *seconds + MOMENT >= patience.as_secs_f64(),
         }
     }
 
@@ -103,7 +106,8 @@ impl Unloaded {
     /// The same where nobody has tried it just now.
     pub(super) fn remembered(&self, tool: &str, source: &Path) -> ToolError {
         let error = self.error(tool, source);
-        let again = format!("as it was found within the last day; `selvedge tools show {tool}` tries it again");
+        let again =
+            format!("as it was found within the last day; `selvedge tools show {tool}` tries it again");
         let help = if error.help.is_empty() { again } else { format!("{}; {again}", error.help) };
         error.help(help)
     }

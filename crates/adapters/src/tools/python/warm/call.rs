@@ -5,6 +5,7 @@ use crate::tools::isolation::Isolation;
 use crate::tools::process::{End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend};
 use serde_json::{Map, Value, json};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -22,6 +23,8 @@ pub(crate) struct Call {
     server: Arc<Server>,
     scratch: Scratch,
     user: Option<u32>,
+    /// The numbers that only tools have.
+    tools: Range<u32>,
 }
 
 impl Call {
@@ -31,7 +34,7 @@ impl Call {
         if user.is_some() {
             chown(scratch.path(), user, user)?;
         }
-        Ok(Self { server, scratch, user })
+        Ok(Self { server, scratch, user, tools: isolation.nobodys() })
     }
 
     pub(crate) fn scratch(&self) -> &Path {
@@ -71,8 +74,8 @@ impl Call {
         });
         let descriptors = [stdin.as_fd(), answer.as_fd(), stderr.as_fd(), told.as_fd()];
         let packet = format!("{version}{packet}");
-        let owed =
-            Owed::new(&self.server.policy().write, self.user, || status.try_clone().ok().map(Until::Told));
+        let told_here = || status.try_clone().ok().map(Until::Told);
+        let owed = Owed::new(&self.server.policy().write, self.user, self.tools.clone(), told_here);
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((stdin, answer, stderr, told));
         status.set_nonblocking(true)?;

@@ -91,11 +91,23 @@ fn names_are_those_of_the_journal_whatever_is_kept() {
     for wrong in [
         &kept[..kept.len() / 2],
         b"{}",
-        String::from_utf8(kept.clone()).unwrap().replace("\"format\":1", "\"format\":0").as_bytes(),
+        String::from_utf8(kept.clone()).unwrap().replace("\"format\":2", "\"format\":0").as_bytes(),
     ] {
         std::fs::write(&file, wrong).unwrap();
         as_the_whole(&store, dir.path());
     }
+    // Edited, with what it was folded from as it should be: an older version, one that nobody has, nothing.
+    let text = String::from_utf8(kept.clone()).unwrap();
+    for (from, to) in [(hash(7), hash(8)), (hash(7), hash(77_777)), ("tool_9".into(), "tool_x".into())] {
+        let edited = text.replace(&*from, &to);
+        assert_ne!(edited, text);
+        std::fs::write(&file, edited).unwrap();
+        as_the_whole(&store, dir.path());
+    }
+    // One that would be waited for.
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    as_the_whole(&store, dir.path());
     names(&foreign, dir.path()).unwrap();
     assert!(String::from_utf8(std::fs::read(&file).unwrap()).unwrap().contains(&*hash(2000)));
     as_the_whole(&store, dir.path());

@@ -1,0 +1,70 @@
+//! What is said beside a tool's own words where the sandbox has refused something (A-20): what the tool declares, and what
+//! would have to be declared and allowed. A tool sees the refusal only as the system words it.
+
+use super::{PythonTool, Workshop};
+use selvedge_engine::{Failure, FaultKind};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What Python and its usual libraries say without a network.
+const NO_NETWORK: [&str; 7] = [
+    "gaierror",
+    "socket.py\"",
+    "socket.socket(",
+    "Network is unreachable",
+    "Name or service not known",
+    "name resolution",
+    "NameResolutionError",
+];
+
+impl PythonTool {
+    /// The failure of a call with a hint, if it looks like a refusal of the sandbox.
+    pub(super) fn hinted(&self, workshop: &Workshop, mut failed: Failure) -> Failure {
+        if failed.fault.kind != FaultKind::ExecutionFailure {
+            return failed;
+        }
+        let Some(hint) = self.hint(workshop, &failed) else { return failed };
+        failed.fault.message = format!("{} ({hint})", failed.fault.message);
+        if let Some(error) = failed.fault.cause.as_mut().and_then(|cause| cause.get_mut("error")) {
+            error["hint"] = hint.into();
+        }
+        failed
+    }
+
+    fn hint(&self, workshop: &Workshop, failed: &Failure) -> Option<String> {
+        let error = failed.fault.cause.as_ref()?.get("error")?;
+        let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+        let message = &failed.fault.message;
+        let says = |sign: &str| message.contains(sign) || text("traceback").contains(sign);
+        if !self.declared(workshop).network && NO_NETWORK.iter().any(|sign| says(sign)) {
+            return Some(match self.meta.network {
+                true => "in a replay, no tool has the network".to_owned(),
+                false => "the tool declares no network: it takes `\"network\": True` in __TOOL_META__, and \
+                          `--allow-network`"
+                    .to_owned(),
+            });
+        }
+        let writes = match declared(&self.meta.write_paths) {
+            None => "the tool declares no `write_paths`, so it writes its scratch folder only".to_owned(),
+            Some(paths) => format!("the tool declares `write_paths: [{paths}]`"),
+        };
+        let wanted = "`write_paths` in __TOOL_META__, and `--allow-write PATH`";
+        if message.contains("[Errno 30]") || message.contains("Read-only file system") {
+            return Some(format!("{writes}: to write elsewhere takes {wanted}"));
+        }
+        if !message.contains("[Errno 13]") {
+            return None;
+        }
+        let reads = match declared(&self.meta.read_paths) {
+            None => "no `read_paths`".to_owned(),
+            Some(paths) => format!("`read_paths: [{paths}]`"),
+        };
+        Some(format!("{writes}, and {reads}: to write elsewhere takes {wanted}; to read, `read_paths`"))
+    }
+}
+
+/// Paths as metadata has them; `None` for none.
+fn declared(paths: &[PathBuf]) -> Option<String> {
+    let shown: Vec<_> = paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
