@@ -145,6 +145,7 @@ pub(crate) fn settings(
     settings.isolation = isolation().kept_in(places::shared_cache(state).join("isolation.json"));
     settings.require_isolation = chosen.require_isolation;
     settings.hidden = vec![state.to_owned()];
+    settings.kept = [places::config_files(&chosen.cwd), chosen.mcp.iter().cloned().collect()].concat();
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).

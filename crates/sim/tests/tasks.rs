@@ -1,5 +1,6 @@
 //! Step tasks over many seeds: agreement with the reference, resumed runs, forks, and crashes at every event.
 
+use selvedge_engine::Event;
 use selvedge_sim::tasks::properties::{agreement, crashes, forks, resumes};
 use selvedge_sim::tasks::{driver, generate, reference};
 use std::collections::BTreeSet;
@@ -62,10 +63,17 @@ fn resumed_tasks_reach_what_is_kept() {
         }
         let (failed, wrote) = (sim.journal.len(), sim.wrote.clone());
         sim.resume().unwrap();
-        for line in sim.journal.lines.iter().skip(failed) {
-            let of = |(step, _): &(String, String)| line.contains(&format!("\"effect\":\"{step}~"));
-            stood += usize::from(line.contains("\"kind\":\"reused\"") && wrote.iter().any(of));
-            declined += usize::from(line.contains("with success before"));
+        for record in sim.journal.records().unwrap().into_iter().skip(failed) {
+            match record.event {
+                Event::Reused { effect, .. } => {
+                    let own = |(step, _): &(String, String)| effect.0.starts_with(&format!("{step}~"));
+                    stood += usize::from(wrote.iter().any(own));
+                }
+                Event::Asked { prompt, .. } => {
+                    declined += usize::from(prompt.contains("with success before"))
+                }
+                _ => {}
+            }
         }
     }
     assert!(

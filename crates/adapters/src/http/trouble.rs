@@ -33,6 +33,11 @@ impl Trouble {
             };
         }
         let host = url.host_str().unwrap_or_default();
+        // Addresses of this machine go past any proxy.
+        let or_proxy = match super::is_loopback(url) {
+            true => String::new(),
+            false => format!("; or the proxy, if {} names one", proxy_variable(url)),
+        };
         let (words, help) = if text.contains("tunnel error") {
             let what = text.rsplit("tunnel error").next().unwrap_or_default().trim_start_matches([':', ' ']);
             (
@@ -40,11 +45,14 @@ impl Trouble {
                 format!("check {}, or name {host} in NO_PROXY", proxy_variable(url)),
             )
         } else if text.contains("dns error") {
-            (format!("the name {host} can't be resolved ({})", last(&text)), "check base_url".to_owned())
+            (
+                format!("the name {host} can't be resolved ({})", last(&text)),
+                format!("check base_url{or_proxy}"),
+            )
         } else if text.contains("Connection refused") {
             (
                 "nothing listens there (connection refused)".to_owned(),
-                "start the server, or check base_url".to_owned(),
+                format!("start the server, or check base_url{or_proxy}"),
             )
         } else if text.contains("tls handshake eof") {
             (
@@ -105,7 +113,8 @@ fn tls(error: &rustls::Error, url: &Url) -> Trouble {
 /// What is wrong with a certificate, and what to do.
 fn certificate(error: &CertificateError, host: &str) -> (String, String) {
     use CertificateError as E;
-    let trust = "put the certificate of its issuer into a PEM file and name that in SSL_CERT_FILE";
+    let trust = "put the certificate of its issuer into a PEM file and name that in SSL_CERT_FILE (`selvedge doctor` \
+                 says what is trusted now)";
     match error {
         E::Expired | E::ExpiredContext { .. } => (
             "it has expired".to_owned(),
@@ -123,7 +132,9 @@ fn certificate(error: &CertificateError, host: &str) -> (String, String) {
             "put a name that the certificate has into base_url".to_owned(),
         ),
         E::NotValidForNameContext { presented, .. } => {
-            let names = presented.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+            // As in `DnsName("localhost")`.
+            let name = |shown: &String| shown.split('"').nth(1).unwrap_or(shown).to_owned();
+            let names = presented.iter().take(5).map(name).collect::<Vec<_>>().join(", ");
             (
                 format!("it is not for the name {host} but for {names}"),
                 "put a name that the certificate has into base_url".to_owned(),

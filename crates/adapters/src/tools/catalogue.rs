@@ -92,8 +92,9 @@ impl Catalogue {
     /// # Errors
     /// Every folder and command tool that is wrong, and every name that two tools of one rank have: exit 2.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
-        let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
-        let reach = Reach::new(&workspace, &config.permissions).without(&config.hidden);
+        let workspace = config.folder();
+        let reach =
+            Reach::new(&workspace, &config.permissions).without(&config.hidden).keeping(&config.own());
         let http = Http::new();
         let launcher = config.isolation.launcher();
         let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);
@@ -112,7 +113,7 @@ impl Catalogue {
         }
         let Gathered { by_name, bare, by_version, broken, mut warnings, .. } = gathered;
         // They quote names of files, of metadata and of servers' tools.
-        warnings.iter_mut().for_each(|warning| warning.message = one_line(&warning.message).into());
+        warnings.iter_mut().for_each(|warning| warning.message = one_line(&warning.message));
         confined::settle_effects(&workshop.isolation, &by_name).await;
         let by_version = Mutex::new(by_version);
         Ok(Self(Arc::new(Inner {

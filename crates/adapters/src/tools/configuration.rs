@@ -1,26 +1,25 @@
-//! `selvedge.toml` is not for tools (A-20): it says which programs Selvedge starts for the user, outside of any sandbox. Where
-//! it lies in what may be written, a sandbox shows it as it is; one that a tool makes is set aside before anybody reads it.
+//! What Selvedge reads for itself is not for tools to write (A-20): `selvedge.toml` says which programs it starts for the user,
+//! outside of any sandbox; a state folder and a cache hold what it believes and runs, and the folders of tools their code.
+//! Where such a thing lies in what may be written, a sandbox shows it as it is. What is made under one of these names is set
+//! aside when the call is over, before anybody is told that it is.
 
-use crate::tools::failures::denied;
-use selvedge_engine::Failure;
-use std::path::{Path, PathBuf};
+use crate::tools::permissions::settle;
+use std::path::{Component, Path, PathBuf};
 
-/// The name under which a project's configuration is found.
-pub(crate) const NAME: &str = "selvedge.toml";
-/// What one that a tool has made is called from there on.
-const ASIDE: &str = "selvedge.toml.set-aside";
+/// The names under which a project's configuration and its state folder are found.
+pub(crate) const NAMES: [&str; 2] = ["selvedge.toml", ".selvedge"];
 
-/// Where a configuration is, or would be found: in the granted folders, and in those between them and what is `read`. One
-/// that was granted by its own name is the user's will.
+/// Where these are, or would be found: in the granted folders, and in those between them and what is `read` or where this
+/// process is. One that was granted by its own name is the user's will.
 pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf]) -> Vec<PathBuf> {
-    let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let (roots, read): (Vec<PathBuf>, Vec<PathBuf>) = (real(granted), real(read));
+    let roots = real(granted);
+    let here = std::env::current_dir().into_iter();
+    let starts: Vec<PathBuf> = real(read).into_iter().chain(here).collect();
     let mut places = Vec::new();
-    for root in roots.iter().filter(|root| root.is_dir()) {
-        let below = read.iter().filter(|path| path.starts_with(root) && path.is_dir());
+    for root in roots.iter().filter(|root| !root.is_file()) {
+        let below = starts.iter().filter(|path| path.starts_with(root) && path.is_dir());
         let between = below.flat_map(|path| path.ancestors().take_while(|folder| folder.starts_with(root)));
-        for folder in std::iter::once(root.as_path()).chain(between) {
-            let place = folder.join(NAME);
+        for place in std::iter::once(root.as_path()).chain(between).flat_map(|f| NAMES.map(|n| f.join(n))) {
             if !places.contains(&place) && !roots.contains(&place) {
                 places.push(place);
             }
@@ -29,45 +28,28 @@ pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf]) -> Vec<PathBuf> {
     places
 }
 
-/// The places of a call where there was no configuration before it.
-pub(crate) struct Absent(Vec<PathBuf>);
-
-impl Absent {
-    /// What a call with these grants is not to make.
-    pub(crate) fn before(granted: &[PathBuf], read: &[PathBuf]) -> Self {
-        let absent = |place: &PathBuf| place.symlink_metadata().is_err();
-        Self(places(granted, read).into_iter().filter(absent).collect())
+/// What is there of these places, and of `own` code, in what was granted for writing: it stays as it is. What was granted by
+/// its own name is the user's will.
+pub(crate) fn kept(granted: &[PathBuf], read: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
+    let roots = real(granted);
+    if roots.is_empty() {
+        return Vec::new();
     }
-
-    /// Sets aside what the call has made there.
-    ///
-    /// # Errors
-    /// It has made one: the call is denied, whatever it answered.
-    pub(crate) fn after(mut self, tool: &str) -> Result<(), Failure> {
-        match self.set_aside().first() {
-            None => Ok(()),
-            Some(place) => Err(denied(format!(
-                "while the tool `{tool}` ran, {} was made, which configures Selvedge and is not for tools to write: it is \
-                 called {ASIDE} now",
-                place.display()
-            ))),
-        }
-    }
-
-    fn set_aside(&mut self) -> Vec<PathBuf> {
-        let made = |place: &PathBuf| std::fs::rename(place, place.with_file_name(ASIDE)).is_ok();
-        std::mem::take(&mut self.0).into_iter().filter(made).collect()
-    }
+    let all = places(granted, read).into_iter().chain(own.iter().cloned());
+    let mut kept: Vec<PathBuf> = all.filter_map(|path| path.canonicalize().ok()).collect();
+    kept.retain(|path| roots.iter().any(|root| path.starts_with(root)) && !roots.contains(path));
+    kept.sort();
+    kept.dedup();
+    kept
 }
 
-impl Drop for Absent {
-    /// Of a call that was cancelled, nobody is told (E-13).
-    fn drop(&mut self) {
-        self.set_aside();
-    }
-}
-
-/// Whether a place is one of a configuration.
+/// Whether a place is a configuration, or a part of a state folder.
 pub(crate) fn is_one(real: &Path) -> bool {
-    real.file_name().is_some_and(|name| name == NAME)
+    let [file, folder] = NAMES;
+    real.file_name().is_some_and(|name| name == file)
+        || real.components().any(|part| matches!(part, Component::Normal(name) if name == folder))
+}
+
+fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().filter_map(|path| settle(path)).collect()
 }

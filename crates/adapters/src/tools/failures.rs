@@ -1,9 +1,11 @@
 //! Failures of tool calls: the fault's kind (E-16) with the finer name in the cause (A-21, E-24).
 
+use crate::tools::diag::one_line;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Finished, MOST_ENTRIES, Policy};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How much of a tool's own words goes into a message.
@@ -37,6 +39,22 @@ pub(crate) fn denied(message: impl Into<String>) -> Failure {
 /// Where the time that a call may take is set (E-12).
 pub(crate) const TIMEOUT_SETTING: &str =
     "`timeout` of the step, the node or the tool, else `tool_timeout_s` in [limits]";
+
+/// The call has made what Selvedge would read as its own configuration or state (A-20).
+pub(crate) fn made_ours(tool: &str, made: &[PathBuf]) -> Failure {
+    let all: Vec<String> = made.iter().take(5).map(|path| path.display().to_string()).collect();
+    denied(one_line(&format!(
+        "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself and tools do not write, whatever is allowed \
+         around it (A-20): it was set aside, its name now ends with `.set-aside`",
+        all.join(", ")
+    )))
+}
+
+/// A sandbox, or a program in it, that could not be started: the tool did not run.
+pub(crate) fn not_started(what: &str, error: &std::io::Error) -> Failure {
+    tool_failure("subprocess_execution_error", one_line(&format!("{what} cannot be started: {error}")))
+        .unsent()
+}
 
 /// The time limit was reached and the process group killed; transient (D-17).
 pub(crate) fn timed_out(tool: &str, timeout: Duration) -> Failure {

@@ -63,7 +63,7 @@ pub async fn examine(
     config: &CatalogueConfig,
     files: Vec<PathBuf>,
 ) -> Result<Vec<Examined>, CatalogueErrors> {
-    let workspace = std::path::absolute(&config.workspace).unwrap_or_else(|_| config.workspace.clone());
+    let workspace = config.folder();
     let workshop = Arc::new(Workshop::new(config, workspace));
     let (tools, errors) = load(&workshop, files).await;
     if !errors.is_empty() {

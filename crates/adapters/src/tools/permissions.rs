@@ -86,6 +86,7 @@ pub struct Reach {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
+    kept: Vec<PathBuf>,
 }
 
 impl Reach {
@@ -94,7 +95,7 @@ impl Reach {
         let mut read = roots(&[workspace.to_owned()], workspace);
         read.extend(roots(&permissions.allow_read, workspace));
         let write = roots(&permissions.allow_write, workspace);
-        Self { base: workspace.to_owned(), read, write, hidden: Vec::new() }
+        Self { base: workspace.to_owned(), read, write, hidden: Vec::new(), kept: Vec::new() }
     }
 
     /// The same without these folders, wherever they lie in what may be reached: the state folder (A-20).
@@ -102,6 +103,13 @@ impl Reach {
     pub fn without(self, hidden: &[PathBuf]) -> Self {
         let hidden = hidden.iter().filter_map(|path| settle(path)).collect();
         Self { hidden, ..self }
+    }
+
+    /// The same without writing these, wherever they lie in what may be written: what Selvedge reads for itself (A-20).
+    #[must_use]
+    pub fn keeping(self, kept: &[PathBuf]) -> Self {
+        let kept = kept.iter().filter_map(|path| settle(path)).collect();
+        Self { kept, ..self }
     }
 
     /// Whether writing is allowed anywhere.
@@ -156,14 +164,22 @@ impl Reach {
             ))
         };
         let real = settle(&self.base.join(path)).ok_or_else(outside)?;
-        if configuration::is_one(&real) && !self.write.contains(&real) {
-            let message = format!("`{path}` configures Selvedge, which tools do not write");
+        if !self.is_granted(&self.write, &real) {
+            return Err(self.kept_back(path, &real).unwrap_or_else(outside));
+        }
+        // What was granted by its own name, or in it, is the user's will.
+        let meant = |own: &Path| self.write.iter().any(|root| root.starts_with(own));
+        let ours = configuration::is_one(&real)
+            && !self.hidden.iter().any(|hidden| real.starts_with(hidden))
+            && !self.write.iter().any(|root| configuration::is_one(root) && real.starts_with(root));
+        if ours || self.kept.iter().any(|own| real.starts_with(own) && !meant(own)) {
+            let message = format!(
+                "`{path}` is what Selvedge reads for itself (its configuration, its state, the code of tools): tools do not write it, \
+                 whatever is allowed around it"
+            );
             return Err(Refusal::Outside(message));
         }
-        if self.is_granted(&self.write, &real) {
-            return Ok(real);
-        }
-        Err(self.kept_back(path, &real).unwrap_or_else(outside))
+        Ok(real)
     }
 
     /// The refusal of a place in the state folder (A-20), wherever that lies in what was granted.

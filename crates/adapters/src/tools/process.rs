@@ -4,6 +4,8 @@
 //! killed as a whole: when the child ends, when its time is up, when it writes too much, and when the future that waits
 //! for it is dropped (E-13). Nothing here blocks.
 
+#[cfg(target_os = "linux")]
+mod aside;
 mod attend;
 mod collect;
 pub(crate) mod orphans;
@@ -12,9 +14,13 @@ mod owner;
 mod room;
 mod scratch;
 mod victim;
+#[cfg(target_os = "linux")]
+mod word;
 
 use crate::tools::isolation::{Isolation, Start};
 use crate::tools::limits::ToolLimits;
+#[cfg(target_os = "linux")]
+pub(crate) use aside::Before;
 pub(crate) use attend::{Pipes, Talk, attend};
 #[cfg(target_os = "linux")]
 pub(crate) use owner::{Owed, Until};
@@ -49,6 +55,8 @@ pub struct Policy {
     pub runtime: Vec<PathBuf>,
     /// What stays hidden although it lies in what may be read: the state folder.
     pub hidden: Vec<PathBuf>,
+    /// What stays as it is although it lies in what may be written: what Selvedge reads for itself.
+    pub kept: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,
     /// Processes and threads; needs isolation.
@@ -173,30 +181,56 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// What it wrote to stderr, or the end of that.
     pub stderr: Vec<u8>,
+    /// What it made that Selvedge would have read as its own, and that was set aside.
+    pub made: Vec<PathBuf>,
 }
 
 impl Finished {
     /// The end of stderr as text, for messages.
     pub fn stderr_end(&self, bytes: usize) -> String {
         let start = self.stderr.len().saturating_sub(bytes);
-        String::from_utf8_lossy(self.stderr.get(start..).unwrap_or_default()).trim().to_owned()
+        let end = self.stderr.get(start..).unwrap_or_default();
+        // Not in the middle of a character, which has three more bytes at most.
+        let cut = end.iter().take(3).take_while(|byte| start > 0 && **byte & 0xc0 == 0x80).count();
+        String::from_utf8_lossy(end.get(cut..).unwrap_or_default()).trim().to_owned()
+    }
+
+    /// What kept a sandbox from starting, in its own words: they are not the tool's.
+    #[cfg(target_os = "linux")]
+    fn refusal(&self) -> io::Error {
+        let said = match self.stderr_end(500) {
+            said if said.is_empty() => format!("it has said nothing ({:?})", self.end),
+            said => said,
+        };
+        io::Error::other(format!("the sandbox could not be started: {said}"))
     }
 }
 
 /// Runs a process to its end and returns how it went.
 ///
 /// # Errors
-/// Only when the program cannot be started.
+/// Only when the program cannot be started, or what is to confine it.
 pub async fn run(launch: Launch) -> io::Result<Finished> {
+    #[cfg(target_os = "linux")]
+    let before = aside::Before::now(&launch.policy);
+    #[cfg(target_os = "linux")]
+    let mut word = match &launch.confined {
+        Some(confined) if confined.isolation.is_possible() => Some(word::Word::new()?),
+        _ => None,
+    };
+    #[cfg(target_os = "linux")]
+    let told = word.as_ref().and_then(word::Word::number);
+    #[cfg(not(target_os = "linux"))]
+    let told = None;
     if launch.bound {
         orphans::ready().await;
     }
-    let (mut child, victim, start) = spawn(&launch).await?;
+    let (mut child, victim, start) = spawn(&launch, told).await?;
     let mut guard = Guard(Some(victim));
     #[cfg(target_os = "linux")]
     let tools = launch.confined.as_ref().map(|confined| confined.isolation.nobodys()).unwrap_or_default();
     #[cfg(target_os = "linux")]
-    let owed = Owed::new(&launch.policy.write, start.user, tools, || Some(Until::Gone(victim)));
+    let owed = Owed::new(before, start.user, tools, || Some(Until::Gone(victim)));
     let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
@@ -212,10 +246,16 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     };
     let waiting = async { child.wait().await.map_or(End::Exited(-1), ended) };
     let room = launch.confined.as_ref().and_then(|confined| Room::of(&launch.policy, &confined.scratch));
-    let finished = attend(talk, pipes, room, waiting, || start.kill(victim)).await;
     #[cfg(target_os = "linux")]
-    if let Some(Confined { isolation, .. }) = &launch.confined {
-        isolation.heed(&finished);
+    word.iter_mut().for_each(word::Word::given);
+    #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is set aside there"))]
+    let mut finished = attend(talk, pipes, room, waiting, || start.kill(victim)).await;
+    #[cfg(target_os = "linux")]
+    let refused = word.is_some_and(|mut word| !word.came())
+        && matches!(finished.end, End::Exited(_) | End::Signalled(_) | End::Dismissed);
+    #[cfg(target_os = "linux")]
+    if let (true, Some(Confined { isolation, .. })) = (refused, &launch.confined) {
+        isolation.forget();
     }
     // Reap a process that was killed just now, so that it, and the sandbox with all in it, is gone when the caller
     // goes on. A reaped leader's number may be given to another process: from here on nobody is to be killed by it.
@@ -227,12 +267,17 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     }
     guard.0 = None;
     #[cfg(target_os = "linux")]
-    owed.settle().await;
+    {
+        finished.made = owed.settle().await;
+        if refused {
+            return Err(finished.refusal());
+        }
+    }
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch) -> io::Result<(Child, Victim, Start)> {
-    let start = start(launch).await?;
+async fn spawn(launch: &Launch, told: Option<i32>) -> io::Result<(Child, Victim, Start)> {
+    let start = start(launch, told).await?;
     let mut command = Command::new(&start.program);
     command.args(&start.args);
     // A sandbox changes to it inside.
@@ -269,7 +314,7 @@ impl Start {
 
 /// The program as it is, or with what confines it around it.
 #[cfg(target_os = "linux")]
-async fn start(launch: &Launch) -> io::Result<Start> {
+async fn start(launch: &Launch, told: Option<i32>) -> io::Result<Start> {
     use crate::tools::isolation::{bubblewrap::Inside, view::make_writable};
     let Some(Confined { isolation, scratch }) = &launch.confined else {
         return Ok(plain(launch));
@@ -288,12 +333,13 @@ async fn start(launch: &Launch) -> io::Result<Start> {
             // Nobody works longer than all cores do until the time limit.
             cpu_seconds: Some((launch.timeout.as_secs() + 2).saturating_mul(cores)),
             server: false,
+            told,
         },
     )
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn start(launch: &Launch) -> io::Result<Start> {
+async fn start(launch: &Launch, _told: Option<i32>) -> io::Result<Start> {
     Ok(plain(launch))
 }
 
@@ -359,4 +405,28 @@ pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> E
         ("SELVEDGE_EFFECT_ID", effect.into()),
     ];
     Environment::Clean(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-04: what is cut is cut between characters.
+    #[test]
+    fn the_end_of_stderr_begins_with_a_character() {
+        let said = |stderr: &[u8], bytes| {
+            let finished = Finished {
+                end: End::Exited(1),
+                stdout: Vec::new(),
+                stderr: stderr.to_vec(),
+                made: Vec::new(),
+            };
+            finished.stderr_end(bytes)
+        };
+        for bytes in 0..=9 {
+            assert!(!said("größe ⇒".as_bytes(), bytes).contains('\u{fffd}'), "{bytes}");
+        }
+        assert_eq!(said("größe ⇒".as_bytes(), 4), "⇒");
+        assert_eq!(said(b"\x80a", 9), "\u{fffd}a", "what is no text stays visible");
+    }
 }

@@ -184,3 +184,50 @@ async fn refusals_of_the_sandbox_are_told_with_what_would_be_needed() {
         ("ValueError: no", &Value::Null)
     );
 }
+
+/// A document's folder may be named by a way through others (`../plans`), which no sandbox has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_documents_folder_may_be_named_through_others() {
+    let world = world();
+    world.tool("reads", "", "def run(i): return open('data.txt').read()");
+    let mut config = world.config();
+    config.workspace = world.path("tools/../document");
+    // By a warm interpreter, and by one of its own.
+    for off in [&[][..], &[Landlock]] {
+        config.isolation = crate::tools_common::isolation().without(off);
+        let tools = Catalogue::load(config.clone()).await.unwrap();
+        crate::tools_common::prepare_all(&tools).await.unwrap();
+        assert_eq!(call(&tools, "reads", json!({})).await.unwrap(), "data", "{off:?}");
+        let code = json!({"code": "print(open('data.txt').read(), end='')"});
+        assert_eq!(call(&tools, "python", code).await.unwrap()["stdout"], "data", "{off:?}");
+    }
+}
+
+/// what kept a sandbox from starting is told as that, and is no output of a tool; a tool that says the same is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sandbox_that_does_not_start_is_no_answer_of_the_tool() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    world.tool("fine", "", "def run(i): return 1");
+    let mut config = world.config();
+    // Each call has a sandbox of its own.
+    config.isolation = crate::tools_common::isolation().without(&[Landlock]);
+    let tools = Catalogue::load(config).await.unwrap();
+    crate::tools_common::prepare_all(&tools).await.unwrap();
+    let code = "import sys; sys.stderr.write('bwrap: no\\n'); sys.exit(1)";
+    let said = call(&tools, "python", json!({"code": code})).await.unwrap();
+    assert_eq!(said, json!({"stdout": "", "stderr": "bwrap: no\n", "exit_code": 1}));
+    // The folder in which calls run is gone.
+    std::fs::rename(world.path("document"), world.path("elsewhere")).unwrap();
+    for (tool, args) in
+        [("python", json!({"code": ""})), ("shell", json!({"command": "true"})), ("fine", json!({}))]
+    {
+        let failed = call(&tools, tool, args).await.unwrap_err();
+        assert!(failed.unsent, "{tool}: nothing has run");
+        let fault = fault(Err(failed), ExecutionFailure, "subprocess_execution_error");
+        let all = ["the sandbox could not be started: bwrap: ", "chdir"];
+        assert!(all.iter().all(|words| fault.message.contains(words)), "{tool}: {}", fault.message);
+    }
+}

@@ -156,7 +156,9 @@ fn unchecked(
     source: &Source,
     limits: &DocumentLimits,
 ) -> Vec<Finding> {
-    let unknown = names.iter().filter(|name| catalogue.is_fit(name) && catalogue.def(name).is_none());
+    let unknown = names
+        .iter()
+        .filter(|name| catalogue.contains(name) && catalogue.is_fit(name) && catalogue.def(name).is_none());
     let finding = |name: &Arc<str>| {
         let span = naming(source, limits, &TOOL_FIELDS, name).first().copied()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");

@@ -1,8 +1,8 @@
 //! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
 
 use super::{Bench, Builtin, args};
-use crate::tools::configuration::Absent;
-use crate::tools::failures::{crashed, over_limit, overfull, tool_failure};
+use crate::tools::configuration::kept;
+use crate::tools::failures::{crashed, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::tools::process::{
     Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
 };
@@ -95,7 +95,7 @@ async fn execute(
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
     policy.network = bench.permissions.allow_network;
-    let absent = Absent::before(&policy.write, &policy.read);
+    policy.kept = kept(&policy.write, &policy.read, &workshop.own);
     let finished = run(Launch {
         program,
         args: arguments,
@@ -115,10 +115,10 @@ async fn execute(
         watch: None,
     })
     .await;
-    absent.after(name)?;
-    let finished = finished.map_err(|e| {
-        tool_failure("subprocess_execution_error", format!("`{name}` cannot be started: {e}"))
-    })?;
+    let finished = finished.map_err(|e| not_started(&format!("`{name}`"), &e))?;
+    if !finished.made.is_empty() {
+        return Err(made_ours(name, &finished.made));
+    }
     match finished.end {
         End::Exited(code) => Ok(json!({
             "stdout": String::from_utf8_lossy(&finished.stdout),

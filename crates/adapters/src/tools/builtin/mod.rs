@@ -211,7 +211,7 @@ fn misfits(schema: &Value, args: &Value) -> Vec<String> {
     for (name, property, required) in &properties {
         match (given.get(*name), property.get("type").and_then(Value::as_str)) {
             (None, _) if *required => wrong.push(format!("`{name}` is missing")),
-            (Some(value), Some("string")) if !value.is_string() && !(value.is_null() && !required) => {
+            (Some(value), Some("string")) if !value.is_string() && (*required || !value.is_null()) => {
                 wrong.push(format!("`{name}` is no text"));
             }
             _ => {}

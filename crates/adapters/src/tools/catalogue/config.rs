@@ -6,10 +6,10 @@ use crate::tools::command::CommandTool;
 use crate::tools::isolation::Isolation;
 use crate::tools::library::Shelf;
 use crate::tools::limits::ToolLimits;
-use crate::tools::mcp::{McpServer, Wanted};
+use crate::tools::mcp::{McpServer, Reached, Wanted};
 use crate::tools::permissions::Permissions;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Where tools come from and what they may do.
@@ -52,6 +52,8 @@ pub struct CatalogueConfig {
     pub require_isolation: bool,
     /// What stays hidden from tools although it lies in what they may read: the state folder.
     pub hidden: Vec<PathBuf>,
+    /// What no tool changes, besides the folders of tools and caches: files of the configuration.
+    pub kept: Vec<PathBuf>,
     /// Where lines about slow preparations go.
     pub progress: Progress,
     /// Answers calls of tools that only the engine makes: their names begin with
@@ -89,8 +91,44 @@ impl CatalogueConfig {
             isolation: Isolation::none(),
             require_isolation: false,
             hidden: Vec::new(),
+            kept: Vec::new(),
             progress: Arc::new(|_| {}),
             internal: None,
+        }
+    }
+
+    /// What Selvedge reads and runs for itself: the code of tools, also where a link in a folder of tools leads to it,
+    /// the caches, and what else is kept.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let folders = self.tool_dirs.iter().chain(&self.config_dirs);
+        let entries = folders.clone().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let own = links.map(|entry| entry.path()).chain(folders.cloned()).chain(self.kept.iter().cloned());
+        let commands = self.commands.iter().flat_map(|tool| {
+            let dir = if tool.dir.as_os_str().is_empty() { &self.workspace } else { &tool.dir };
+            tool.command.iter().map(move |word| dir.join(word))
+        });
+        let servers = self.mcp.iter().flat_map(|server| match &server.reached {
+            Reached::Command { program, args, dir, .. } => {
+                let words = args.iter().map(|word| word.0.as_str()).chain([program.as_str()]);
+                words.map(|word| dir.join(word)).collect()
+            }
+            _ => Vec::new(),
+        });
+        // Of the words of a command, those that are files.
+        let code = commands.chain(servers).filter(|path| path.is_file());
+        own.chain(code).chain([self.shared_cache.clone(), self.tool_cache.clone()]).collect()
+    }
+}
+
+impl CatalogueConfig {
+    /// The document's folder as a sandbox has it: absolute, and without `..`, which leads through folders that are not there.
+    pub(crate) fn folder(&self) -> PathBuf {
+        let folder = std::path::absolute(&self.workspace).unwrap_or_else(|_| self.workspace.clone());
+        let winds = folder.components().any(|part| part == Component::ParentDir);
+        match folder.canonicalize() {
+            Ok(real) if winds => real,
+            _ => folder,
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Inside<'a> {
     pub(crate) cpu_seconds: Option<u64>,
     /// Whether it starts calls of its own.
     pub(crate) server: bool,
+    /// The descriptor on which it tells that it runs.
+    pub(crate) told: Option<i32>,
 }
 
 impl Isolation {
@@ -75,6 +77,7 @@ impl Isolation {
             policy: &policy,
             cpu_seconds: None,
             server: bubblewrap.is_some(),
+            told: None,
         };
         let view = View::new(&policy, &[]);
         let everything = Found { held: Layer::ALL.into(), ..Found::default() };
@@ -106,6 +109,7 @@ fn order(launcher: &Launcher, found: &Found, inside: &Inside<'_>, user: Option<u
         become_user: user,
         writes: !policy.write.is_empty(),
         server: inside.server,
+        told: inside.told,
         limits: found.holds(Layer::Limits).then_some(limits),
         // A server restricts each of its calls to the call's own scratch folder, and has mounts to make before.
         files: (found.holds(Layer::Landlock) && !inside.server)

@@ -1,9 +1,9 @@
 //! Which layers work here: tried by starting a launcher that sets all of them and says how it went.
 
-use crate::tools::isolation::confine::{COMPLAINT, Tried};
+use crate::tools::isolation::confine::Tried;
 use crate::tools::isolation::groups::Groups;
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Missing, Start, USERS};
-use crate::tools::process::{End, Environment, Finished, Launch, run};
+use crate::tools::process::{End, Environment, Launch, run};
 use crate::tools::store::write_whole;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -82,10 +82,9 @@ impl Isolation {
     }
 
     /// Forgets what was kept when it did not come true, so that the next process asks the kernel again.
-    pub(crate) fn heed(&self, finished: &Finished) {
-        let refused = matches!(finished.end, End::Exited(1 | 126))
-            && [COMPLAINT, "bwrap: "].iter().any(|words| finished.stderr.starts_with(words.as_bytes()));
-        if let (true, Some(file)) = (refused, &self.0.kept) {
+    pub(crate) fn forget(&self) {
+        if let Some(file) = &self.0.kept {
+            // Without a file, there is nothing to forget.
             let _ = std::fs::remove_file(file);
         }
     }

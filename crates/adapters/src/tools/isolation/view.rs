@@ -1,6 +1,5 @@
 //! What a tool sees of the file system: one list, from which both the mounts and Landlock's rules are made.
 
-use crate::tools::configuration;
 use crate::tools::isolation::confine::Files;
 use crate::tools::permissions::{OURS, is_ours, is_system, settle};
 use crate::tools::process::Policy;
@@ -98,13 +97,7 @@ impl View {
         }
         view.0.sort_by_key(|place| place.place.components().count());
         view.join();
-        // What configures Selvedge stays as it is, whatever may be written around it.
-        for path in configuration::places(&policy.write, &policy.read) {
-            let Ok(real) = path.canonicalize() else { continue };
-            if real.is_file() && !view.0.iter().any(|place| place.place == real) {
-                view.0.push(Place { source: real.clone(), place: real, seen: Seen::Read });
-            }
-        }
+        view.keep(policy, writable);
         view
     }
 
@@ -156,6 +149,43 @@ impl View {
             Some(_) => {}
             None => self.0.push(new),
         }
+    }
+
+    /// What Selvedge reads for itself stays as it is, whatever may be written around it; what was granted in that may be
+    /// written all the same. The folders between have places of their own: so they, and what is hidden, keep their names.
+    fn keep(&mut self, policy: &Policy, writable: &[&Path]) {
+        let around = |path: &Path, places: &[Place]| -> Vec<Place> {
+            let outer = places
+                .iter()
+                .rfind(|p| p.seen != Seen::Hidden && path.starts_with(&p.place) && path != p.place);
+            let Some(outer) = outer.filter(|p| p.seen == Seen::Write && p.place == p.source) else {
+                return Vec::new();
+            };
+            let between = path.ancestors().skip(1).take_while(|folder| *folder != outer.place);
+            let pin =
+                |folder: &Path| Place { source: folder.into(), place: folder.into(), seen: Seen::Write };
+            between.map(pin).collect()
+        };
+        let kept: Vec<PathBuf> = policy.kept.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let hidden: Vec<PathBuf> = self
+            .0
+            .iter()
+            .filter(|place| place.seen == Seen::Hidden)
+            .map(|place| place.place.clone())
+            .collect();
+        let pins: Vec<Place> = kept.iter().chain(&hidden).flat_map(|path| around(path, &self.0)).collect();
+        let as_it_is =
+            kept.iter().map(|path| Place { source: path.clone(), place: path.clone(), seen: Seen::Read });
+        let granted = policy.write.iter().map(PathBuf::as_path).chain(writable.iter().copied());
+        let inner = granted.filter_map(|path| path.canonicalize().ok());
+        let inner = inner.filter(|path| kept.iter().any(|own| path.starts_with(own) && path != own));
+        let inner = inner.map(|path| Place { source: path.clone(), place: path, seen: Seen::Write });
+        for new in as_it_is.chain(inner).chain(pins) {
+            if !self.0.iter().any(|place| place.place == new.place) {
+                self.0.push(new);
+            }
+        }
+        self.0.sort_by_key(|place| place.place.components().count());
     }
 
     /// The same as rules of Landlock. Its rules only ever add to what is allowed below a folder, so that where no mount

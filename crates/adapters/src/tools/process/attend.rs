@@ -93,5 +93,6 @@ where
         end: if over { End::TooMuchOutput } else { end },
         stdout: output.take(),
         stderr: errors.take(),
+        made: Vec::new(),
     }
 }

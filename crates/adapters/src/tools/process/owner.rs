@@ -2,6 +2,7 @@
 //! given to who runs Selvedge. With it goes what calls have left that ended with a Selvedge that was killed.
 
 use super::Victim;
+use super::aside::{Before, set_aside};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, openat, statat};
 use rustix::process::{getegid, geteuid};
@@ -34,30 +35,33 @@ pub(crate) enum Until {
 pub(crate) struct Owed(Option<Debt>);
 
 struct Debt {
-    paths: Vec<PathBuf>,
-    user: u32,
+    before: Before,
+    user: Option<u32>,
     tools: Range<u32>,
     until: Until,
 }
 
 impl Owed {
-    /// What `user` comes to own below `paths`; nothing if that is who runs this process. With it what belongs there to one
-    /// of the numbers that only `tools` have, if nothing lives under it any more.
+    /// What `user` comes to own in the places that may be written; nothing if that is who runs this process. With it what
+    /// belongs there to one of the numbers that only `tools` have, if nothing lives under it any more. And what is made there
+    /// that Selvedge would read as its own.
     pub(crate) fn new(
-        paths: &[PathBuf],
+        before: Before,
         user: Option<u32>,
         tools: Range<u32>,
         until: impl FnOnce() -> Option<Until>,
     ) -> Self {
-        let user = user.filter(|_| !paths.is_empty());
-        Self(user.and_then(|user| Some(Debt { paths: paths.to_vec(), user, tools, until: until()? })))
+        if before.roots.is_empty() {
+            return Self(None);
+        }
+        Self(until().map(|until| Debt { before, user, tools, until }))
     }
 
-    /// Gives it back, now that the call is over.
-    pub(crate) async fn settle(mut self) {
-        let Some(debt) = self.0.take() else { return };
+    /// Gives it back, now that the call is over, and says what was set aside.
+    pub(crate) async fn settle(mut self) -> Vec<PathBuf> {
+        let Some(debt) = self.0.take() else { return Vec::new() };
         // What cannot be given back stays as it is; the call is over all the same.
-        let _ = tokio::task::spawn_blocking(move || debt.give_back()).await;
+        tokio::task::spawn_blocking(move || debt.give_back()).await.unwrap_or_default()
     }
 }
 
@@ -103,18 +107,29 @@ fn wait(ends: &[OwnedFd]) {
 }
 
 impl Debt {
-    fn give_back(&self) {
-        let mut left = MOST;
+    fn give_back(&self) -> Vec<PathBuf> {
+        // The places that are looked at first do not depend on how much else there is.
+        let made = self.before.set_aside();
         let whose = Whose { user: self.user, tools: self.tools.clone(), living: OnceCell::new() };
-        for path in self.paths.iter().filter_map(|path| path.canonicalize().ok()) {
-            below(CWD, &path, &whose, DEEPEST, &mut left);
+        let mut walk = Walk { whose, before: &self.before, left: MOST, made };
+        for path in self.before.roots.iter().filter_map(|path| path.canonicalize().ok()) {
+            walk.below(CWD, &path, &path, DEEPEST);
         }
+        walk.made
     }
+}
+
+/// What is looked at after a call, and what was found.
+struct Walk<'a> {
+    whose: Whose,
+    before: &'a Before,
+    left: usize,
+    made: Vec<PathBuf>,
 }
 
 /// Whose files are given back.
 struct Whose {
-    user: u32,
+    user: Option<u32>,
     tools: Range<u32>,
     living: OnceCell<Option<BTreeSet<u32>>>,
 }
@@ -127,7 +142,7 @@ impl Whose {
             // Where nobody can say who lives, all may.
             living.as_ref().is_some_and(|living| !living.contains(&owner))
         };
-        owner == self.user || self.tools.contains(&owner) && is_over()
+        Some(owner) == self.user || self.tools.contains(&owner) && is_over()
     }
 }
 
@@ -147,21 +162,36 @@ fn living() -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// One entry and all below it, by descriptors: a link or another file that takes its name meanwhile changes nothing.
-fn below(folder: impl AsFd, name: &Path, whose: &Whose, depth: usize, left: &mut usize) {
-    let Some(rest) = left.checked_sub(1) else { return };
-    *left = rest;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(entry) = openat(&folder, name, flags, Mode::empty()) else { return };
-    let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH) else { return };
-    if whose.has(meta.st_uid) {
-        let group = (meta.st_gid == meta.st_uid).then(getegid);
-        // The kernel takes set-user-ID bits off as it does this.
-        let _ = chownat(&entry, "", Some(geteuid()), group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW);
-    }
-    if FileType::from_raw_mode(meta.st_mode) == FileType::Directory && depth > 0 {
-        for name in names(&entry, left) {
-            below(&entry, &name, whose, depth - 1, left);
+impl Walk<'_> {
+    /// One entry and all below it, by descriptors: a link or another file that takes its name meanwhile changes nothing.
+    /// `at` is its path, for people.
+    fn below(&mut self, folder: impl AsFd, name: &Path, at: &Path, depth: usize) {
+        let Some(rest) = self.left.checked_sub(1) else { return };
+        self.left = rest;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(entry) = openat(&folder, name, flags, Mode::empty()) else { return };
+        let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH) else { return };
+        if self.whose.has(meta.st_uid) {
+            let group = (meta.st_gid == meta.st_uid).then(getegid);
+            // The kernel takes set-user-ID bits off as it does this.
+            let _ =
+                chownat(&entry, "", Some(geteuid()), group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW);
+        }
+        if FileType::from_raw_mode(meta.st_mode) == FileType::Directory && depth > 0 {
+            for name in names(&entry, &self.left) {
+                let at = at.join(&name);
+                if self.before.kept.contains(&at) {
+                    continue;
+                }
+                if self.before.is_made(&entry, &name, self.whose.user) {
+                    // What it is called now is looked at no more: it is given to its owner here.
+                    self.below(&entry, &name, &at, 0);
+                    set_aside(&entry, &name);
+                    self.made.push(at);
+                    continue;
+                }
+                self.below(&entry, &name, &at, depth - 1);
+            }
         }
     }
 }

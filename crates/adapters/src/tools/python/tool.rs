@@ -6,7 +6,7 @@ mod unloaded;
 
 use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
-use crate::tools::configuration::Absent;
+use crate::tools::configuration::kept;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::failure;
 use crate::tools::isolation::{Found, Isolation};
@@ -39,6 +39,8 @@ pub(crate) struct Workshop {
     pub(crate) scratch_root: Option<PathBuf>,
     pub(crate) isolation: Isolation,
     pub(crate) hidden: Vec<PathBuf>,
+    /// What Selvedge reads and runs for itself: no tool changes it.
+    pub(crate) own: Vec<PathBuf>,
     pub(crate) shelf: Option<Arc<dyn Shelf>>,
     pub(crate) replay: bool,
     #[cfg(target_os = "linux")]
@@ -61,6 +63,7 @@ impl Workshop {
             scratch_root: config.scratch_root.clone(),
             isolation: config.isolation.clone(),
             hidden: config.hidden.clone(),
+            own: config.own(),
             shelf: config.shelf.clone(),
             replay: config.replay,
             #[cfg(target_os = "linux")]
@@ -223,9 +226,7 @@ impl PythonTool {
         job.policy.runtime = runtime;
         job.watch = watch;
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
-        let absent = Absent::before(&job.policy.write, &job.policy.read);
         let done = work(job, Ask::Call(&request.args)).await;
-        absent.after(&self.meta.name)?;
         done.map_err(|failed| self.hinted(workshop, failed))
     }
 
@@ -266,6 +267,7 @@ impl PythonTool {
         policy.read.extend(rooted(&self.meta.read_paths));
         policy.write = rooted(&self.meta.write_paths);
         policy.hidden.clone_from(&workshop.hidden);
+        policy.kept = kept(&policy.write, &policy.read, &workshop.own);
         policy.network = self.meta.network && !workshop.replay;
         Job {
             name: &self.meta.name,

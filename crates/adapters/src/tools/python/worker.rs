@@ -1,6 +1,6 @@
 //! The process that runs a tool file: interpreter, environment, policy, file and input come together here only.
 
-use crate::tools::failures::{crashed, failure, over_limit, overfull, tool_failure};
+use crate::tools::failures::{crashed, failure, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
@@ -106,9 +106,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         watch,
     })
     .await
-    .map_err(|e| {
-        tool_failure("subprocess_execution_error", format!("{} cannot be started: {e}", job.python.display()))
-    })?;
+    .map_err(|e| not_started(&job.python.display().to_string(), &e))?;
     // A sandbox ends as a shell does: a signal that ended its program comes out as an exit code.
     if let End::Exited(code @ 129..=192) = finished.end {
         finished.end = End::Signalled(code - 128);
@@ -170,6 +168,9 @@ fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {
 }
 
 fn outcome(job: &Job<'_>, ask: &Ask<'_>, finished: Finished) -> Result<Value, Failure> {
+    if !finished.made.is_empty() {
+        return Err(made_ours(job.name, &finished.made));
+    }
     match finished.end {
         End::TooMuchOutput => Err(over_limit(job.name, job.limits)),
         End::TooMuchScratch => Err(overfull(job.name, &job.policy)),

@@ -14,7 +14,9 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -52,6 +54,9 @@ pub(crate) struct Order {
     pub(crate) keep_rights: bool,
     /// Whether the program starts calls of its own, each in a namespace.
     pub(crate) server: bool,
+    /// The descriptor on which to tell that the program starts, with everything set around it.
+    #[serde(default)]
+    pub(crate) told: Option<i32>,
     /// Limits, unless that layer is off.
     pub(crate) limits: Option<Limits>,
     /// Landlock, unless that layer is off.
@@ -131,7 +136,11 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
         _ => return Err(wrong()),
     };
     let layer = |name: &str, done: io::Result<()>| done.map_err(|e| io::Error::other(format!("{name}: {e}")));
-    close_inherited();
+    // Opened anew, it is not handed on.
+    let told = order.told.map(|number| File::options().write(true).open(format!("/proc/self/fd/{number}")));
+    let told =
+        told.transpose().map_err(|e| io::Error::new(e.kind(), format!("the word that it runs: {e}")))?;
+    let told = close_inherited(told)?;
     if order.limits.is_some() {
         // Where memory runs out, the kernel ends tools before anything else. Who has become another user can't say so.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
@@ -154,9 +163,13 @@ fn confine(args: Vec<OsString>) -> io::Result<u8> {
     // Bubblewrap sets it.
     command.args(arguments).env_remove("PWD");
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
+    let tell = |word: Option<File>| word.map_or(Ok(()), |mut word| io::Write::write_all(&mut word, b"1"));
     if std::process::id() == 1 {
-        return first_process(command.spawn().map_err(failed)?.id());
+        let tool = command.spawn().map_err(failed)?.id();
+        tell(told)?;
+        return first_process(tool);
     }
+    tell(told)?;
     Err(failed(command.exec()))
 }
 
@@ -195,12 +208,14 @@ fn probe(order: &Order) -> Tried {
 }
 
 /// Closes every descriptor but the three standard ones: those that this process's ancestors forgot to close are no
-/// business of a tool.
-fn close_inherited() {
+/// business of a tool. But for one, which this process has opened itself.
+fn close_inherited(own: Option<File>) -> io::Result<Option<File>> {
+    let kept = own.as_ref().map(AsRawFd::as_raw_fd);
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().filter_map(Result::ok);
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2 && Some(*descriptor) != kept) {
         // The one of the listing itself is closed already.
         let _ = nix::unistd::close(descriptor);
     }
+    Ok(own)
 }

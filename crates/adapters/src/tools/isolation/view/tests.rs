@@ -69,7 +69,13 @@ fn a_grant_for_writing_holds_for_all_that_is_in_it() {
         ..Policy::default()
     };
     // The document's folder is written as a part of it; the state folder stays hidden, the interpreter as it is.
-    let all = [(root.clone(), Seen::Write), (env.clone(), Seen::Read), (state.clone(), Seen::Hidden)];
+    // The folder between has a place of its own, so that it can't be moved away from what is hidden in it.
+    let all = [
+        (root.clone(), Seen::Write),
+        (env.clone(), Seen::Read),
+        (document.clone(), Seen::Write),
+        (state.clone(), Seen::Hidden),
+    ];
     assert_eq!(seen(&policy), all);
     // What is granted inside of something narrower has a place of its own; what is ours in a state folder has none.
     create_dir(state.join("out")).unwrap();

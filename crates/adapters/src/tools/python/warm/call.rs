@@ -2,7 +2,9 @@
 
 use super::server::Server;
 use crate::tools::isolation::Isolation;
-use crate::tools::process::{End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend};
+use crate::tools::process::{
+    Before, End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend,
+};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::ops::Range;
@@ -75,7 +77,7 @@ impl Call {
         let descriptors = [stdin.as_fd(), answer.as_fd(), stderr.as_fd(), told.as_fd()];
         let packet = format!("{version}{packet}");
         let told_here = || status.try_clone().ok().map(Until::Told);
-        let owed = Owed::new(&self.server.policy().write, self.user, self.tools.clone(), told_here);
+        let owed = Owed::new(Before::now(self.server.policy()), self.user, self.tools.clone(), told_here);
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((stdin, answer, stderr, told));
         status.set_nonblocking(true)?;
@@ -105,7 +107,7 @@ impl Call {
             finished.end = End::Signalled(9);
         }
         drop(group);
-        owed.settle().await;
+        finished.made = owed.settle().await;
         Ok(finished)
     }
 }

@@ -128,6 +128,7 @@ impl Server {
             policy: &key.policy,
             cpu_seconds: None,
             server: true,
+            told: None,
         };
         let Start { program, args, sandbox, group, .. } = isolation.start(found, &inside)?;
         let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
