@@ -214,10 +214,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     #[cfg(target_os = "linux")]
     let before = aside::Before::now(&launch.policy);
     #[cfg(target_os = "linux")]
-    let mut word = match &launch.confined {
-        Some(confined) if confined.isolation.is_possible() => Some(word::Word::new()?),
-        _ => None,
-    };
+    let mut word = word::Word::of(&launch)?;
     #[cfg(target_os = "linux")]
     let told = word.as_ref().and_then(word::Word::number);
     #[cfg(not(target_os = "linux"))]

@@ -149,7 +149,7 @@ impl State {
                     "`{}` may or may not have run before the process ended, and running it twice may do harm. \
                      Run it again? Arguments: {}",
                     slot.call.name,
-                    shorten(&slot.call.arguments.to_string())
+                    asked(&slot.call.arguments)
                 ),
             },
         }
@@ -175,7 +175,7 @@ impl State {
             ask_kind: AskKind::Approve,
             prompt,
         };
-        let shown = shorten(&slot.call.arguments.to_string());
+        let shown = asked(&slot.call.arguments);
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
             Reuse::AskFirst(_, Some(from)) if slot.declined => {
@@ -248,10 +248,42 @@ fn unknown_tool(name: &str) -> Fault {
 }
 
 /// At most the first 300 characters, for questions and messages to people.
+/// Arguments as who is asked about a call sees them (E-21): whole, but for the middle of those that nobody reads to the
+/// end.
+fn asked(arguments: &Value) -> String {
+    const WHOLE: usize = 4_000;
+    const KEPT: usize = 1_500;
+    let text = arguments.to_string();
+    let count = text.chars().count();
+    if count <= WHOLE {
+        return text;
+    }
+    let begin: String = text.chars().take(KEPT).collect();
+    let end: String = text.chars().skip(count - KEPT).collect();
+    format!("{begin}… {} characters …{end}", count - 2 * KEPT)
+}
+
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 300;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked;
+    use serde_json::json;
+
+    /// E-21: what a person approves is seen to its end.
+    #[test]
+    fn the_ends_of_long_arguments_are_seen() {
+        let usual = json!({"command": format!("begin {} end", "x".repeat(3_000))});
+        assert_eq!(asked(&usual), usual.to_string());
+        let long = json!({"command": format!("begin {} end", "ä".repeat(90_000))});
+        let text = asked(&long);
+        assert!(text.starts_with(r#"{"command":"begin"#) && text.ends_with(r#" end"}"#), "{text}");
+        assert!(text.contains(" characters …") && text.chars().count() < 4_000);
     }
 }

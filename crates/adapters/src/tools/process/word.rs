@@ -1,5 +1,6 @@
 //! The word of a sandbox that it runs: without it, what was written is not the tool's.
 
+use super::Launch;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -12,7 +13,13 @@ pub(super) struct Word {
 }
 
 impl Word {
-    pub(super) fn new() -> io::Result<Self> {
+    /// One for a program that is started by a launcher.
+    pub(super) fn of(launch: &Launch) -> io::Result<Option<Self>> {
+        let confined = launch.confined.as_ref().filter(|confined| confined.isolation.is_possible());
+        confined.map(|_| Self::new()).transpose()
+    }
+
+    fn new() -> io::Result<Self> {
         let (told, tells) = io::pipe()?;
         // A program that is started at this moment by others gets it too: it is of no use there, and a launcher closes it.
         fcntl_setfd(&tells, FdFlags::empty())?;
