@@ -150,11 +150,12 @@ fn lost_write(place: &Place) -> String {
     place.write(
         "selvedge.toml",
         "[tools.command.send]\ndescription = \"Sends\"\ninput_schema = { type = \"object\" }\n\
-         command = [\"sh\", \"-c\", \"echo x >> sent; test -e again || sleep 30; echo sent\"]\n",
+         command = [\"sh\", \"-c\", \"echo x >> sent; echo > began; test -e again || sleep 30; echo sent\"]\n",
     );
     place.plan("plan.json", json!([calls("a", "send", json!({}))]));
     let mut child = place.start(&["run", "plan.json", "--run-id", "r", "--allow-write", "."]);
-    wait_for(&place.work().join("sent"));
+    // Not for the file itself, which is there before anything is in it.
+    wait_for(&place.work().join("began"));
     child.kill().unwrap();
     child.wait().unwrap();
     place.write("again", "");
