@@ -1,6 +1,6 @@
 //! Step tasks.
 
-use crate::world::{Done, Example, examples, finish};
+use crate::world::{Done, Example, examples, findings, finish};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -9,8 +9,7 @@ fn the_tasks_lack_nothing_but_permission_to_write() {
     for (name, writers) in [("squares", 0), ("load-forecast", 6)] {
         let done = Example::new(name).with_tools("check", "task.json", &[]);
         assert_eq!(done.code, Some(0), "{done:#?}");
-        let checked = done.json();
-        let found = checked["diagnostics"].as_array().unwrap();
+        let found = findings(&done);
         let lacks = |found: &Value| found["help"].as_str().is_some_and(|help| help.contains("--allow-write"));
         assert!(found.iter().all(lacks), "{found:#?}");
         assert_eq!(found.len(), writers, "{name}");
