@@ -3,7 +3,7 @@
 //! | workload | what |
 //! |---|---|
 //! | `W1` | nodes on threads of 200, model without delay: journal in memory, and durable |
-//! | `W2` | 50 threads × 4 nodes and a summary over HTTP (`BENCH_BASE_URL`), durable, from the sequential plan |
+//! | `W2` | 50 threads × 4 nodes and a summary over HTTP (`BENCH_BASE_URL`), durable, from the sequential plan; and by plain sockets |
 //! | `W4` | tool steps, durable |
 //! | `W5` | 500 runs × 5 tool rounds over HTTP, journal in memory and durable |
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
@@ -16,6 +16,7 @@
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
+//! | `W1-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
 //! | `serve` | the model that `all` talks to |
 //! | `mcp-server` | the MCP server that `mcp` calls |

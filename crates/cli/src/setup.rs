@@ -316,12 +316,10 @@ impl Tools for Idle {
     }
 }
 
-/// The document's folder, where relative paths of tools start: by its real name, since in a sandbox there is nothing
-/// that `..` or a link could lead through.
+/// The document's folder, where relative paths of tools start.
 pub(crate) fn workspace(document: &Path) -> PathBuf {
     let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = crate::environment::absolute(folder.unwrap_or(Path::new(".")));
-    folder.canonicalize().unwrap_or(folder)
+    crate::environment::absolute(folder.unwrap_or(Path::new(".")))
 }
 
 /// The exit of an interrupt before anything was recorded.

@@ -2,6 +2,7 @@
 
 use crate::args::{CheckArgs, Common, Reading};
 use crate::chosen::Chosen;
+use crate::commands::naming::Naming;
 use crate::config::Config;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
 use crate::models;
@@ -13,9 +14,7 @@ use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer, ToolError};
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{
-    Diagnostic, Diagnostics, Dialect, DocumentLimits, Finding, Node, Severity, Source, Span,
-};
+use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Severity, Source};
 use selvedge_engine::{Graph, Warning};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
@@ -110,19 +109,20 @@ impl<'c> Check<'c> {
             let graph = document.compile(&tools, &initial, &means, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
-                for span in naming(&source, &limits, &["model"], &role) {
-                    let finding = Finding::warning("C-08", "no-model-for-role", span, message.clone());
+                for span in Naming::of_models(&source, limits).of(&role) {
+                    let finding = Finding::warning("C-08", "no-model-for-role", *span, message.clone());
                     diagnostics.push(finding.help(help.clone()));
                 }
             }
+            let places = Naming::of_tools(&source, limits);
             // A run may be given permissions that a check is not: only a warning.
-            for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &source, &limits).0) {
+            for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0) {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            for finding in unchecked(&names, &catalogue, &source, &limits) {
+            for finding in unchecked(&names, &catalogue, &places) {
                 diagnostics.push(finding);
             }
-            let (placed, unplaced) = overdeclared(&names, &catalogue, &source, &limits);
+            let (placed, unplaced) = overdeclared(&names, &catalogue, &places);
             for finding in placed {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
@@ -150,17 +150,12 @@ async fn ready(catalogue: &Catalogue, names: &[Arc<str>]) -> Vec<ToolError> {
 
 /// Named tools whose schema is not known without building their environment first: what they are given is not checked,
 /// which must not look as if it were right (D-15).
-fn unchecked(
-    names: &[Arc<str>],
-    catalogue: &Catalogue,
-    source: &Source,
-    limits: &DocumentLimits,
-) -> Vec<Finding> {
+fn unchecked(names: &[Arc<str>], catalogue: &Catalogue, places: &Naming<'_>) -> Vec<Finding> {
     let unknown = names
         .iter()
         .filter(|name| catalogue.contains(name) && catalogue.is_fit(name) && catalogue.def(name).is_none());
     let finding = |name: &Arc<str>| {
-        let span = naming(source, limits, &TOOL_FIELDS, name).first().copied()?;
+        let span = *places.of(name).first()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");
         let help = format!(
             "build its environment, which takes moments: `selvedge tools show {name}`; a run checks it first"
@@ -191,21 +186,17 @@ fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Ca
     findings
 }
 
-/// Where documents name tools.
-const TOOL_FIELDS: [&str; 6] = ["alternatives", "initial_tool_name", "tool", "tool_id", "tool_name", "tools"];
-
 /// Named tools that declare more than is allowed here: a run refuses them with exit 2, a check warns. Where the
 /// document names them first, and those that it names in no place that is known.
 pub(super) fn overdeclared(
     names: &[Arc<str>],
     catalogue: &Catalogue,
-    source: &Source,
-    limits: &DocumentLimits,
+    places: &Naming<'_>,
 ) -> (Vec<Finding>, Vec<ToolError>) {
     let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
     for name in names.iter().filter(|name| !setup::is_builtin(catalogue, name)) {
         let Some(error) = catalogue.refusal(name) else { continue };
-        let Some(span) = naming(source, limits, &TOOL_FIELDS, name).first().copied() else {
+        let Some(span) = places.of(name).first().copied() else {
             unplaced.push(error);
             continue;
         };
@@ -221,8 +212,7 @@ pub(super) fn overdeclared(
 pub(super) fn not_allowed(
     graph: &Graph,
     catalogue: &Catalogue,
-    source: &Source,
-    limits: &DocumentLimits,
+    places: &Naming<'_>,
 ) -> (Vec<Finding>, Vec<ToolError>) {
     let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
     for (tool, error) in setup::denied_calls(graph, catalogue) {
@@ -230,8 +220,8 @@ pub(super) fn not_allowed(
         if error.file.is_some() {
             continue;
         }
-        let spans = naming(source, limits, &TOOL_FIELDS, &tool);
-        for span in &spans {
+        let spans = places.of(&tool);
+        for span in spans {
             let finding = Finding::error(error.rule, "tool-not-allowed", *span, error.message.as_str());
             placed.push(finding.help(error.help.as_str()));
         }
@@ -240,26 +230,6 @@ pub(super) fn not_allowed(
         }
     }
     (placed, unplaced)
-}
-
-/// Where a document names something under one of these keys, or in a list there: a model or a role of one (P-26), a tool.
-pub(super) fn naming(source: &Source, limits: &DocumentLimits, keys: &[&str], name: &str) -> Vec<Span> {
-    fn look(node: &Node<'_>, keys: &[&str], name: &str, found: &mut Vec<Span>) {
-        node.as_array().unwrap_or_default().iter().for_each(|element| look(element, keys, name, found));
-        for member in node.as_object().unwrap_or_default() {
-            let listed = member.value.as_array().unwrap_or(std::slice::from_ref(&member.value));
-            let named = listed.iter().filter(|value| value.as_str() == Some(name));
-            if keys.contains(&&*member.key) {
-                found.extend(named.map(|value| value.span));
-            }
-            look(&member.value, keys, name, found);
-        }
-    }
-    let mut found = Vec::new();
-    if let Some(root) = selvedge_dialects::json::parse(source, limits, &mut Diagnostics::new()) {
-        look(&root, keys, name, &mut found);
-    }
-    found
 }
 
 fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {

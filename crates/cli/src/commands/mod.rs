@@ -5,6 +5,7 @@ mod cancel;
 pub(crate) mod check;
 mod fork;
 mod ids;
+mod naming;
 mod resume;
 pub(crate) mod run;
 pub(crate) mod tools;

@@ -7,6 +7,7 @@ use crate::args::{Common, RunArgs};
 use crate::chosen::{self, Chosen};
 use crate::commands::check;
 use crate::commands::ids::{checked_id, fresh_id};
+use crate::commands::naming::Naming;
 use crate::commands::tools;
 use crate::config::Config;
 use crate::drive::Drive;
@@ -140,12 +141,8 @@ pub(super) async fn prepare(
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     whole(&catalogue, &names)?;
-    let mut refused = read.refused(check::overdeclared(
-        &read.document.tools(),
-        &catalogue,
-        &read.source,
-        &config.limits.document(),
-    ));
+    let places = Naming::of_tools(&read.source, config.limits.document());
+    let mut refused = read.refused(check::overdeclared(&read.document.tools(), &catalogue, &places));
     // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
@@ -246,7 +243,11 @@ impl Read {
 
     /// What is said of fixed calls of built-ins that can only be denied.
     fn denied(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Vec<Diagnostic> {
-        self.refused(check::not_allowed(graph, catalogue, &self.source, &config.limits.document()))
+        self.refused(check::not_allowed(
+            graph,
+            catalogue,
+            &Naming::of_tools(&self.source, config.limits.document()),
+        ))
     }
 
     /// Findings about tools that are not allowed, with their places in the document as far as they are known.
@@ -262,7 +263,7 @@ impl Read {
     fn placed(&self, failure: Failure, chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Failure {
         let of_role = failure.diagnostics.first().is_some_and(|first| first.code == "no-model-for-role");
         let Some(role) = models::unplayed(chosen, config, roles).filter(|_| of_role) else { return failure };
-        match check::naming(&self.source, &config.limits.document(), &["model"], &role).first() {
+        match Naming::of_models(&self.source, config.limits.document()).of(&role).first() {
             Some(span) => {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 let mut found = Diagnostics::new();

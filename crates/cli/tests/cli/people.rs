@@ -2,6 +2,7 @@
 
 use crate::support::{Done, Place, calls, says, wait_for};
 use serde_json::json;
+use std::process::Child;
 
 /// A run that waits at its second node, and the ask's id.
 fn waiting() -> (Place, String) {
@@ -76,18 +77,24 @@ fn a_cancelled_run_is_ended_and_cancel_itself_succeeds() {
     answer(&place, &ask, &["yes"]).exits(2);
 }
 
-/// C-12: nothing of a run that was killed runs again, and nothing says so.
-#[test]
-fn a_killed_run_that_is_cancelled_runs_nothing_again() {
-    let place = Place::new();
+/// The run `r`, whose only call is under way.
+fn driven(place: &Place) -> Child {
     place.write(
         "selvedge.toml",
         "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"echo . >> began; sleep 20\"]\n\
          input_schema = {type = \"object\"}\neffects = \"read\"\n",
     );
     place.plan("plan.json", json!([calls("a", "slow", json!({}))]));
-    let mut run = place.start(&["run", "plan.json", "--run-id", "r"]);
+    let run = place.start(&["run", "plan.json", "--run-id", "r"]);
     wait_for(&place.work().join("began"));
+    run
+}
+
+/// C-12: nothing of a run that was killed runs again, and nothing says so.
+#[test]
+fn a_killed_run_that_is_cancelled_runs_nothing_again() {
+    let place = Place::new();
+    let mut run = driven(&place);
     run.kill().unwrap();
     run.wait().unwrap();
     let done = place.run(&["cancel", "r"]).exits(0);
@@ -138,14 +145,7 @@ fn an_approval_says_which_tool_with_which_arguments() {
 #[test]
 fn cancelling_a_driven_run_says_who_can_stop_it() {
     let place = Place::new();
-    place.write(
-        "selvedge.toml",
-        "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"echo . >> began; sleep 20\"]\n\
-         input_schema = {type = \"object\"}\neffects = \"read\"\n",
-    );
-    place.plan("plan.json", json!([calls("a", "slow", json!({}))]));
-    let mut run = place.start(&["run", "plan.json", "--run-id", "r"]);
-    wait_for(&place.work().join("began"));
+    let mut run = driven(&place);
     let error = place.run(&["cancel", "r", "--json"]).exits(2).error();
     let help = error["help"].as_str().unwrap();
     assert_eq!(error["code"], "run-driven");
