@@ -3,17 +3,19 @@
 
 use crate::Result;
 use crate::measure::median;
+use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Barrier;
 use std::time::Instant;
 
 /// The median time of `threads` threads that each send `requests` requests one after the other, and of one request
-/// after all of them, in seconds.
-pub(crate) fn waves(threads: usize, requests: usize) -> Result<f64> {
+/// after all of them, in seconds. With `stream` the answers are asked for as streams, as ours are.
+pub(crate) fn waves(threads: usize, requests: usize, stream: bool) -> Result<f64> {
     let base = std::env::var("BENCH_BASE_URL")?;
     let address = base.trim_start_matches("http://").trim_end_matches("/v1");
-    let body = r#"{"model":"mock?latency=50","messages":[{"role":"user","content":"node 0"}]}"#;
+    let messages = [json!({"role": "user", "content": "node 0"})];
+    let body = json!({"model": "mock?latency=50", "messages": messages, "stream": stream}).to_string();
     let request = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n{body}",
@@ -59,8 +61,11 @@ fn exchange(stream: &mut TcpStream, request: &str) -> std::io::Result<()> {
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let head = head.to_ascii_lowercase();
             let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
-            let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
-            if body.len() >= length {
+            let whole = match length.and_then(|length| length.trim().parse::<usize>().ok()) {
+                Some(length) => body.len() >= length,
+                None => body.ends_with("0\r\n\r\n"),
+            };
+            if whole {
                 return Ok(());
             }
         }

@@ -174,8 +174,8 @@ pub(crate) fn w2() -> Result<()> {
     emit(
         "W2",
         json!({"variant": "sequential plan, durable", "wall_s": wall.median, "first_s": wall.first, "critical_path_s": 0.25,
-        "by_hand_s": floor::waves(50, 4)?, "cpu_s": cpu, "commits": store.commits() as f64 / runs,
-        "fsync_us": fsync_us(syncs, folder.path())?}),
+        "by_hand_s": floor::waves(50, 4, false)?, "by_hand_streamed_s": floor::waves(50, 4, true)?,
+        "cpu_s": cpu, "commits": store.commits() as f64 / runs, "fsync_us": fsync_us(syncs, folder.path())?}),
     );
     Ok(())
 }

@@ -2,16 +2,19 @@
 //!
 //! Clients are built when first needed: a run against a server on this machine never loads root certificates.
 
+mod proxy;
 mod roots;
+mod secret;
 mod trouble;
 
-pub use roots::roots;
+pub use proxy::{PROXY_VARIABLES, Proxies, ProxyInUse, proxy_passwords};
+pub use roots::{Roots, roots};
+pub use secret::{REDACTED, Secret};
 pub use trouble::Trouble;
 
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,53 +22,38 @@ use std::time::Duration;
 /// What every request says it comes from.
 pub const USER_AGENT: &str = concat!("selvedge/", env!("CARGO_PKG_VERSION"));
 
-/// What stands where a secret stood (C-06).
-pub const REDACTED: &str = "[redacted]";
-
 /// How long a connection to another machine may take to come about: one that answers takes far less, and one that
 /// does not would take minutes to give up.
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// Secrets shorter than this are placeholders such as `none` or `EMPTY`; replacing them would mangle plain text.
-const SHORTEST_SECRET: usize = 8;
-
-/// A key or token. It prints as [`REDACTED`] and knows how to remove itself from text (C-06).
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<str>);
-
-impl Secret {
-    /// Wraps a secret; surrounding white space, as files have it, is dropped.
-    pub fn new(value: &str) -> Self {
-        Self(value.trim().into())
-    }
-    /// The secret itself, for the request that needs it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-    /// `text` without the secret. Secrets of fewer than 8 bytes are left alone.
-    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.0.len() >= SHORTEST_SECRET && text.contains(&*self.0) {
-            Cow::Owned(text.replace(&*self.0, REDACTED))
-        } else {
-            Cow::Borrowed(text)
-        }
-    }
+/// What the environment says about requests to other machines and what can't be used: no such request can be made, and
+/// none is made past it (C-06).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misconfigured {
+    /// A stable name: `bad-proxy` or `bad-certificates`.
+    pub code: &'static str,
+    /// Which variable is wrong, and what is wrong with it. Holds no password.
+    pub message: String,
+    /// What to do.
+    pub help: String,
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Display for Misconfigured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
+        write!(f, "{}: {}", self.message, self.help)
     }
 }
 
-/// Whether a URL names this machine: `localhost`, `*.localhost`, `127.0.0.0/8` or `::1` (C-01).
+/// Whether a URL names this machine: `localhost`, `*.localhost`, `127.0.0.0/8`, `::1`, or `0.0.0.0` and `::`, which a
+/// connection takes for it (C-01).
 pub fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let near = |ip: std::net::Ipv4Addr| ip.is_loopback() || ip.is_unspecified();
     match bare.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(ip)) => ip.is_loopback(),
+        Ok(std::net::IpAddr::V4(ip)) => near(ip),
         Ok(std::net::IpAddr::V6(ip)) => {
-            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
+            ip.is_loopback() || ip.is_unspecified() || ip.to_ipv4_mapped().is_some_and(near)
         }
         Err(_) => {
             let name = bare.trim_end_matches('.').to_ascii_lowercase();
@@ -99,6 +87,7 @@ struct Clients {
     local: OnceLock<Result<Client, String>>,
     local_tls: OnceLock<Result<Client, String>>,
     outside: OnceLock<Result<Client, String>>,
+    proxies: OnceLock<Proxies>,
 }
 
 impl fmt::Debug for Http {
@@ -118,18 +107,41 @@ impl Http {
     /// are trusted, or those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     ///
     /// # Errors
-    /// A sentence for the user, when the system's root certificates can't be loaded.
+    /// A sentence for the user, when the system's root certificates can't be loaded, or the proxy that a variable names
+    /// can't be used.
     pub fn client(&self, url: &Url) -> Result<Client, String> {
+        self.proxied(url).map_err(|wrong| wrong.to_string())?;
         match (is_loopback(url), url.scheme()) {
             (true, "http") => self.clients.local.get_or_init(local_client).clone(),
             (true, _) => {
                 self.clients.local_tls.get_or_init(|| tls_client(Client::builder().no_proxy())).clone()
             }
             (false, _) => {
-                let outside = || tls_client(Client::builder().connect_timeout(CONNECT));
+                let outside = || {
+                    let builder = self.proxies().of_client(Client::builder().connect_timeout(CONNECT));
+                    tls_client(builder.map_err(|error| unbuilt(&error))?)
+                };
                 self.clients.outside.get_or_init(outside).clone()
             }
         }
+    }
+
+    /// Looks, before anything is begun, at what the environment says about requests to `url`: the proxy that they go
+    /// through, and the certificates that are trusted. Nothing is connected, nor are the system's certificates loaded.
+    ///
+    /// # Errors
+    /// Variables that can't be used, and of which [`Http::client`] would say so.
+    pub fn check(&self, url: &Url) -> Result<(), Misconfigured> {
+        self.proxied(url)?;
+        roots::check(url)
+    }
+
+    fn proxied(&self, url: &Url) -> Result<(), Misconfigured> {
+        if is_loopback(url) { Ok(()) } else { self.proxies().check(url) }
+    }
+
+    fn proxies(&self) -> &Proxies {
+        self.clients.proxies.get_or_init(Proxies::from_env)
     }
 }
 
@@ -146,7 +158,11 @@ fn build(builder: reqwest::ClientBuilder, tls: ClientConfig) -> Result<Client, S
         .user_agent(USER_AGENT)
         .redirect(reqwest::redirect::Policy::none())
         .build()
-        .map_err(|error| format!("the HTTP client can't be set up: {}", chain(&error)))
+        .map_err(|error| unbuilt(&error))
+}
+
+fn unbuilt(error: &reqwest::Error) -> String {
+    format!("the HTTP client can't be set up: {}", chain(error))
 }
 
 fn local_client() -> Result<Client, String> {
@@ -156,11 +172,9 @@ fn local_client() -> Result<Client, String> {
 }
 
 fn tls_client(builder: reqwest::ClientBuilder) -> Result<Client, String> {
-    let tls = tls_builder()?.with_platform_verifier().map_err(|error| {
-        format!(
-            "the system's root certificates can't be loaded ({error}): install them (package ca-certificates) \
-             or set SSL_CERT_FILE"
-        )
+    let tls = tls_builder()?.with_platform_verifier().map_err(|error| match roots() {
+        Err(wrong) => wrong.to_string(),
+        Ok(_) => format!("the root certificates can't be loaded ({error})"),
     })?;
     build(builder, tls.with_no_client_auth())
 }
@@ -190,20 +204,19 @@ mod tests {
 
     #[test]
     fn loopback_is_told_from_the_rest() {
-        for local in ["http://localhost:1/v1", "http://127.9.0.1", "http://[::1]:8/", "http://a.localhost"] {
+        for local in ["http://localhost:1/v1", "http://127.9.0.1", "http://[::1]:8/", "http://a.localhost"]
+            .into_iter()
+            .chain(["http://0.0.0.0:8000/v1", "http://0/", "http://[::]:1", "http://[::ffff:0.0.0.0]"])
+        {
             assert!(is_loopback(&url(local)), "{local}");
         }
-        for outside in ["http://localhost.example.com", "http://10.0.0.1", "https://[2001:db8::1]/"] {
+        for outside in ["http://localhost.example.com", "http://10.0.0.1", "https://[2001:db8::1]/", "http://0.0.0.1"] {
             assert!(!is_loopback(&url(outside)), "{outside}");
         }
     }
 
     #[test]
-    fn secrets_do_not_print_and_are_removed() {
-        let secret = Secret::new(" sk-1234567890\n");
-        assert_eq!(format!("{secret:?}"), "[redacted]");
-        assert_eq!(secret.redact("bad key sk-1234567890!"), "bad key [redacted]!");
-        assert_eq!(Secret::new("none").redact("none of it"), "none of it");
+    fn urls_are_shown_without_what_may_be_secret() {
         assert_eq!(shown(&url("http://u:p@h/v1?key=k#f")), "http://h/v1");
     }
 }

@@ -81,9 +81,10 @@ pub(crate) fn cut_by(stop: &str) -> Option<Cut> {
         | "max_tokens"
         | "max_output_tokens"
         | "model_context_window_exceeded"
+        | "model_length"
         | "MAX_TOKENS"
         | "incomplete" => Some(Cut::Limit),
-        "content_filter" => Some(Cut::Withheld),
+        "content_filter" | "refusal" => Some(Cut::Withheld),
         stop if gemini::is_withheld(stop) => Some(Cut::Withheld),
         _ => None,
     }

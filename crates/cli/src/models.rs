@@ -149,6 +149,7 @@ async fn endpoint(
     let key = keys::of_endpoint(base_url);
     if needed {
         key.sendable()?;
+        way_there(base_url, http)?;
     }
     if needed && !chosen.models.contains_key(EVERY_ROLE) {
         let (secret, place) = (key.secret.clone(), Some(base_url));
@@ -176,6 +177,14 @@ async fn endpoint(
         router.assign(role, model);
     }
     Ok(Models { endpoints, ..Models::of(router) })
+}
+
+/// Refuses proxies and certificates of the environment that a model's requests need and can't use: what is wrong is the
+/// configuration, and no run (C-03, C-06).
+fn way_there(base_url: &str, http: &Http) -> Result<(), Failure> {
+    let Ok(url) = Url::parse(base_url) else { return Ok(()) };
+    http.check(&url)
+        .map_err(|wrong| Failure::environment("C-06", wrong.code, &wrong.message).help(&wrong.help))
 }
 
 fn reachable(config: ProviderConfig, http: &Http) -> Result<Endpoint, Failure> {
@@ -213,6 +222,7 @@ fn configured(
         }
         if wanted.contains_key(name.as_str()) {
             key.sendable()?;
+            way_there(&spec.base_url, http)?;
         }
         let model = ProviderConfig {
             key: key.secret,

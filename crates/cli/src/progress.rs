@@ -157,7 +157,7 @@ impl Progress {
                 }
             }
             Event::NodeFinished { node, fault, .. } => {
-                self.finished(seen, at, node, fault.as_ref());
+                self.finished(seen, at, node, fault.as_deref());
                 if more && fault.is_none() && state.graph().nodes.len() <= MANY_NODES {
                     self.synced(seen, state, at, node);
                 }

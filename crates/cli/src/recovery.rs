@@ -7,7 +7,7 @@ pub(crate) use words::{chooser, digest, done};
 
 use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};
-use selvedge_engine::{Action, Body, Chooser, EffectId, Event, Fault, Outcome, Tokens};
+use selvedge_engine::{Action, Body, Chooser, EffectId, Event, Fault, Outcome, Recovered, Tokens};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -203,9 +203,11 @@ impl Ladder {
                     Last::Called(tool) => Some(tool.clone()),
                     Last::Asked => None,
                 };
-                Some((node.clone(), What::Fault { tool, fault: fault.clone() }))
+                Some((node.clone(), What::Fault { tool, fault: Fault::clone(fault) }))
             }
-            Event::Recovered { node, action, by, reason, tool, parameters, step, strategy, .. } => {
+            Event::Recovered(recovered) => {
+                let Recovered { node, action, by, reason, tool, parameters, step, strategy, .. } =
+                    &**recovered;
                 let climber = self.climber(node);
                 climber.chosen = tool.clone().or(climber.chosen.take());
                 climber.last = tool.clone().map_or(Last::Asked, Last::Called);
@@ -232,7 +234,7 @@ impl Ladder {
                 // Also a step about whose fault nothing could be done.
                 let step = || nodes.get(node).is_some_and(|known| known.recovery.is_some());
                 let told = self.open.contains(node) || (fault.is_some() && step());
-                told.then(|| (node.clone(), What::Ended { fault: fault.clone() }))
+                told.then(|| (node.clone(), What::Ended { fault: fault.as_deref().cloned() }))
             }
             _ => None,
         }

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::environment::variable;
 use crate::places;
 use crate::ui::Ui;
-use selvedge_adapters::http::Secret;
+use selvedge_adapters::http::{PROXY_VARIABLES, Secret, proxy_passwords};
 use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
 use selvedge_runtime::{CallContext, Model, Pending, Tools};
@@ -18,7 +18,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use url::Url;
 
 /// A key that this process can see, and where from.
 #[derive(Clone, Debug)]
@@ -43,9 +42,10 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
     let names: BTreeSet<&str> = ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).collect();
     let keys = names.into_iter().filter_map(|name| Some((format!("the value of ${name}"), variable(name)?)));
-    let passwords = proxies()
-        .into_iter()
-        .filter_map(|(name, url)| Some((format!("the password in ${name}"), url.password()?.to_owned())));
+    let proxies = PROXY_VARIABLES.iter().filter_map(|name| Some((*name, variable(name)?)));
+    let passwords = proxies.flat_map(|(name, value)| {
+        proxy_passwords(&value).into_iter().map(move |password| (format!("the password in ${name}"), password))
+    });
     let servers = config.mcp.values().flat_map(|server| {
         let origin = format!("a key of the MCP server `{}`", server.name);
         server.secrets.iter().map(move |secret| (origin.clone(), secret.expose().to_owned()))
@@ -79,14 +79,6 @@ pub(crate) fn guarded(ui: &Ui) -> Ui {
         }
     }
     ui
-}
-
-/// The proxies that requests to other machines go through: the variable and the address, credentials included.
-pub(crate) fn proxies() -> Vec<(&'static str, Url)> {
-    const NAMES: [&str; 6] =
-        ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    let address = |text: &str| Url::parse(text).or_else(|_| Url::parse(&format!("http://{text}"))).ok();
-    NAMES.iter().filter_map(|name| Some((*name, address(&variable(name)?)?))).collect()
 }
 
 /// A port behind which no key comes back.

@@ -216,6 +216,10 @@ impl ModelReply {
     pub fn cut_words(&self) -> Option<String> {
         let stop = self.stop.as_deref().unwrap_or("unknown");
         Some(match self.cut? {
+            Cut::Limit if stop == "model_context_window_exceeded" => format!(
+                "the reply ended where the model's context was full (stop reason `{stop}`): send less of the thread, \
+                 or use a model with more context"
+            ),
             Cut::Limit => format!(
                 "the reply ended at the limit of tokens (stop reason `{stop}`): raise max_tokens, or let the model \
                  say less"
@@ -277,7 +281,16 @@ pub enum Outcome {
     /// A tool's output: its JSON value (E-25).
     Output(Arc<Value>),
     /// Neither.
-    Failed(Failure),
+    Failed(Box<Failure>),
+}
+
+/// It stands in events and in what each call of a model leaves for a run that begins anew (E-29).
+const _: () = assert!(size_of::<Outcome>() <= 16);
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub enum End {
 }
 
 /// What one line of the journal says.
+///
+/// A run in memory keeps all of them, several for each node: what is rare or large is behind a pointer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
@@ -62,7 +64,7 @@ pub enum Event {
         /// Which ask.
         ask: Arc<str>,
         /// The answer.
-        value: Value,
+        value: Box<Value>,
     },
     /// Input: the run was cancelled.
     CancelRequested,
@@ -108,9 +110,9 @@ pub enum Event {
         /// The source.
         from: Arc<str>,
         /// First message taken, from 0.
-        start: usize,
+        start: u32,
         /// First message not taken.
-        end: usize,
+        end: u32,
     },
     /// Thread edit: a message was appended.
     Appended {
@@ -127,7 +129,7 @@ pub enum Event {
         effect: EffectId,
         /// For a tool whose arguments stand in no message: the arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        args: Option<Value>,
+        args: Option<Box<Value>>,
         /// What the request could not say as it stands in the thread (E-23).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<Warning>,
@@ -149,17 +151,17 @@ pub enum Event {
         from: EffectId,
         /// For a tool whose arguments stand in no message: the arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        args: Option<Value>,
+        args: Option<Box<Value>>,
     },
     /// A call of a reply was answered without running anything (P-14, P-15, E-10).
     Refused {
         /// Which call, in the form of an effect id.
         effect: EffectId,
         /// Why.
-        fault: Fault,
+        fault: Box<Fault>,
         /// For a tool whose arguments stand in no message: the arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        args: Option<Value>,
+        args: Option<Box<Value>>,
     },
     /// A person is asked.
     Asked {
@@ -187,7 +189,7 @@ pub enum Event {
         node: Arc<str>,
         /// Why it failed, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        fault: Option<Fault>,
+        fault: Option<Box<Fault>>,
         /// What the user should know.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<Warning>,
@@ -197,34 +199,10 @@ pub enum Event {
         /// Which node.
         node: Arc<str>,
         /// The fault.
-        fault: Fault,
+        fault: Box<Fault>,
     },
     /// What is done about the node's last fault (D-17, D-22).
-    Recovered {
-        /// Which node.
-        node: Arc<str>,
-        /// The action.
-        action: Action,
-        /// Who chose it.
-        by: Chooser,
-        /// Why, for people.
-        reason: String,
-        /// The tool to call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool: Option<Arc<str>>,
-        /// Its parameters, as a template; absent: as the node has them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parameters: Option<Value>,
-        /// The repaired definition.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        step: Option<Value>,
-        /// What a replan is meant to do, for people (D-20).
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        strategy: Option<Arc<str>>,
-        /// The steps of a replan, if they came along.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        steps: Option<Value>,
-    },
+    Recovered(Box<Recovered>),
     /// The compiled nodes of an effect's output take the place of a node and all later ones (D-20).
     Spliced {
         /// The node that is replaced.
@@ -248,8 +226,36 @@ pub enum Event {
         status: End,
         /// Why, if it did not complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        fault: Option<Fault>,
+        fault: Option<Box<Fault>>,
     },
+}
+
+/// What is done about a node's last fault ([`Event::Recovered`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// Which node.
+    pub node: Arc<str>,
+    /// The action.
+    pub action: Action,
+    /// Who chose it.
+    pub by: Chooser,
+    /// Why, for people.
+    pub reason: String,
+    /// The tool to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<str>>,
+    /// Its parameters, as a template; absent: as the node has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// The repaired definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Value>,
+    /// What a replan is meant to do, for people (D-20).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Arc<str>>,
+    /// The steps of a replan, if they came along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Value>,
 }
 
 /// Who chose what to do about a fault (D-22).
@@ -277,6 +283,9 @@ pub enum Body {
     /// The result, fault or refusal of a tool call.
     Output(EffectId),
 }
+
+/// Five or six records a node are most of what a long run costs.
+const _: () = assert!(size_of::<Event>() <= 64);
 
 impl Event {
     /// Whether the outside did it, so that a replay has to be fed with it (E-18).

@@ -131,6 +131,9 @@ pub struct Leaf {
     pub next: Vec<Edge>,
 }
 
+/// Each node has some, of which one at most asks a model.
+const _: () = assert!(size_of::<Leaf>() <= 128);
+
 /// A way on from a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
@@ -166,7 +169,6 @@ pub enum Guard {
 /// What a leaf does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(clippy::large_enum_variant, reason = "made once a graph; most leaves are calls and requests")]
 pub enum Act {
     /// Creates the flow's thread from a slice of another (P-03, P-06).
     Open {
@@ -180,7 +182,7 @@ pub enum Act {
     /// Asks a person before going on (E-21, E-33).
     Ask(AskKind, Template),
     /// Asks a model for the next message of the flow's thread (E-23).
-    Infer(Infer),
+    Infer(Box<Infer>),
     /// Runs one tool; with a thread, call and result are appended to it (P-13).
     Call(Call),
     /// Answers the tool calls of the last reply (P-11): runs what may run, in order where effects need it.

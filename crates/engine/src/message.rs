@@ -3,7 +3,10 @@
 //! A [`Message`] is stored once in a run and never changed; a [`Thread`] is a persistent list of
 //! message indices, so that forking, slicing and snapshotting cost O(log n) whatever its length (E-08).
 
-use crate::ids::MessageIx;
+mod thread;
+
+pub use thread::Thread;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -65,56 +68,6 @@ impl Message {
             tool_call_id: Some(call.id.clone()),
             name: Some(call.name.clone()),
         }
-    }
-}
-
-/// The value of a conversation at one moment: which messages, in which order.
-///
-/// Cloning shares everything. `cut` remembers that some slice may have parted a call from its result,
-/// so that only then a request has to look for orphans (E-23).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Thread {
-    messages: imbl::Vector<MessageIx>,
-    cut: bool,
-}
-
-impl Thread {
-    /// The number of messages.
-    pub fn len(&self) -> usize {
-        self.messages.len()
-    }
-    /// Whether there is no message.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-    /// Whether a slice may have parted a call from its result.
-    pub fn is_cut(&self) -> bool {
-        self.cut
-    }
-    /// The messages, in order.
-    pub fn iter(&self) -> impl Iterator<Item = MessageIx> + '_ {
-        self.messages.iter().copied()
-    }
-    /// The last message.
-    pub fn last(&self) -> Option<MessageIx> {
-        self.messages.last().copied()
-    }
-    /// Adds a message at the end.
-    pub fn push(&mut self, message: MessageIx) {
-        self.messages.push_back(message);
-    }
-    /// This thread followed by `other`.
-    pub fn extend(&mut self, other: &Thread) {
-        self.cut |= other.cut;
-        self.messages.append(other.messages.clone());
-    }
-    /// The part that `slice` names (P-05), in O(log n).
-    pub fn slice(&self, slice: Slice) -> Thread {
-        let (start, end) = slice.bounds(self.len());
-        let whole = start == 0 && end == self.len();
-        let (_, tail) = self.messages.clone().split_at(start);
-        let (messages, _) = tail.split_at(end - start);
-        Thread { messages, cut: self.cut || !whole }
     }
 }
 

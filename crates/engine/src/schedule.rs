@@ -110,6 +110,8 @@ impl Schedule {
 struct Builder<'a> {
     graph: &'a Graph,
     schedule: Schedule,
+    /// Why nodes of a thread wait, said once for all of them.
+    continues: Table<ThreadIx, Arc<str>>,
     /// Guaranteed number of messages of each thread after each of its writers so far.
     least: Table<ThreadIx, Vec<usize>>,
     /// The last node that declares a name.
@@ -122,8 +124,23 @@ impl<'a> Builder<'a> {
         let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
         let thread_by_name = graph.threads.iter().map(|(ix, def)| (def.name.clone(), ix)).collect();
         let least = graph.threads.values().map(|def| vec![usize::from(def.first.is_some())]).collect();
-        let schedule = Schedule { orders, by_id, thread_by_name, ..Schedule::default() };
-        Self { graph, schedule, least, supplier: HashMap::new() }
+        let continues =
+            graph.threads.values().map(|def| format!("continues thread {}", def.name).into()).collect();
+        let nodes = graph.nodes.len();
+        let schedule = Schedule {
+            waits: Table::with_capacity(nodes),
+            open_at: Table::with_capacity(nodes),
+            orders,
+            member: Table::with_capacity(nodes),
+            world: Table::with_capacity(nodes),
+            world_before: Table::with_capacity(nodes),
+            last_supplier: Table::with_capacity(nodes),
+            reads: Table::with_capacity(nodes),
+            open_ended: None,
+            by_id,
+            thread_by_name,
+        };
+        Self { graph, schedule, continues, least, supplier: HashMap::new() }
     }
 
     fn node(&mut self, ix: NodeIx, sequential: bool) {
@@ -134,8 +151,11 @@ impl<'a> Builder<'a> {
         }
         self.after(ix, node, &mut waits);
         let opened = self.threads(node, &mut waits);
-        let last_supplier = self.scope(ix, node, &mut waits);
+        let mut last_supplier = self.scope(ix, node, &mut waits);
         waits.dedup_by(|a, b| a.until == b.until);
+        // There are as many of these lists as nodes, and they stay as they are.
+        waits.shrink_to_fit();
+        last_supplier.shrink_to_fit();
         let threads = self.graph.threads.len();
         let counts = |o: OrderIx| u32::try_from(self.schedule.orders[o].writers.len()).unwrap_or(u32::MAX);
         if node.recovery.as_ref().is_some_and(|recovery| recovery.model) {
@@ -151,6 +171,7 @@ impl<'a> Builder<'a> {
         self.schedule.reads.push(!reads(self.graph, node).is_empty());
         self.schedule.member.push(Vec::new());
         self.writes(ix, node, world, opened.map_or(0, |(_, least)| least));
+        self.schedule.member[ix].shrink_to_fit();
     }
 
     /// Waits for what is said to come first (D-14).
@@ -169,15 +190,14 @@ impl<'a> Builder<'a> {
     /// Waits for threads; for a node that opens its thread, how many writers of the source it observes
     /// and how many messages it takes at least.
     fn threads(&self, node: &Node, waits: &mut Vec<Wait>) -> Option<(u32, usize)> {
-        let mut first = |thread: ThreadIx, count: usize, why: String| {
+        let mut first = |thread: ThreadIx, count: usize, why: Arc<str>| {
             if count > 0 {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                waits.push(Wait { until: Until::First(OrderIx(thread.0), count), why: why.into() });
+                waits.push(Wait { until: Until::First(OrderIx(thread.0), count), why });
             }
         };
         if let Some(thread) = node.body.thread {
-            let name = &self.graph.threads[thread].name;
-            first(thread, self.least[thread].len() - 1, format!("continues thread {name}"));
+            first(thread, self.least[thread].len() - 1, self.continues[thread].clone());
         }
         let (from, slice) = self.graph.leaves(node).find_map(|leaf| match leaf.act {
             Act::Open { from, slice } => Some((from, slice)),
@@ -190,7 +210,7 @@ impl<'a> Builder<'a> {
         let Slice(a, b) = slice;
         let name = &self.graph.threads[from].name;
         let show = |end: Option<i64>| end.map_or_else(|| "null".into(), |n| n.to_string());
-        first(from, count, format!("takes [{}, {}] of thread {name}", show(a), show(b)));
+        first(from, count, format!("takes [{}, {}] of thread {name}", show(a), show(b)).into());
         let sum = least.get(count).copied().unwrap_or(0);
         Some((u32::try_from(count).unwrap_or(u32::MAX), slice_least(slice, sum)))
     }

@@ -1,6 +1,6 @@
 //! Forks and reuse (E-19, E-29), event by event, on graphs made by hand.
 
-use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
     Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, ModelReply, Outcome, Past, Place,
@@ -41,7 +41,7 @@ mod support {
     /// A node that says something and asks a model.
     pub(super) fn model(id: &str, says: &str) -> Node {
         let say = Act::Say(Template::parse(says).unwrap());
-        node(id, vec![("say", say), ("model", Act::Infer(Infer::default()))])
+        node(id, vec![("say", say), ("model", Act::Infer(Box::default()))])
     }
 
     /// A node that calls a tool named after its effects.
@@ -158,7 +158,7 @@ mod support {
     }
 
     pub(super) fn fails() -> Outcome {
-        Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, "broken"))
+        Outcome::from(Failure::permanent(FaultKind::ExecutionFailure, "broken"))
     }
 }
 
@@ -317,7 +317,7 @@ fn calls_that_were_not_made_are_not_counted() {
     let failure = Failure::permanent(FaultKind::DefinitionChanged, "it was not called");
     for (failure, calls) in [(failure.clone(), 1), (failure.unsent(), 0)] {
         let mut run = Run::new(&graph(vec![tool("r", "read", json!({}))]));
-        run.answer(|_| Outcome::Failed(failure.clone()));
+        run.answer(|_| Outcome::from(failure.clone()));
         assert_eq!(run.state.status(), RunStatus::Failed);
         assert_eq!(run.state.usage().tool_calls, calls);
     }

@@ -25,7 +25,7 @@ mod support {
     /// A node that asks a model once and answers its calls.
     pub(super) fn asks(id: &str, thread: u32, opens: bool, tools: &[&str], schema: Option<Value>) -> Node {
         let schema = schema.map(|schema| ReplySchema { name: id.into(), schema });
-        let infer = Act::Infer(Infer { offer_tools: true, schema, ..Infer::default() });
+        let infer = Act::Infer(Box::new(Infer { offer_tools: true, schema, ..Infer::default() }));
         let answer = Act::Answer { run: true, retry: Retry::default(), timeout_s: None };
         let open = Act::Open { from: ThreadIx(0), slice: Slice::ALL };
         let (entry, at) =

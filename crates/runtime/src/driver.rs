@@ -3,21 +3,20 @@
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::journal::Journal;
 use crate::load::losses;
-use crate::ports::{CallContext, Delta, Model, Pending, Tools};
+use crate::ports::{Delta, Model, Tools};
 use crate::stop::Stop;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use selvedge_engine::{
-    EffectId, Event, Failure, FaultKind, Input, ModelRequest, Outcome, Record, Request, RunStatus, State,
-};
+use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, RunStatus, State};
 use selvedge_store::StoreError;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
+
+mod dispatch;
 
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
@@ -228,6 +227,14 @@ impl Drive<'_> {
         complete.collect()
     }
 
+    /// A random number below a million, for the back-off (E-14).
+    fn jitter(&mut self) -> u32 {
+        self.drawn += 1;
+        let mut hasher = self.random.build_hasher();
+        hasher.write_u64(self.drawn);
+        u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
+    }
+
     /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
     async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
         let at = now_ms();
@@ -300,84 +307,6 @@ impl Drive<'_> {
             self.turn(inputs, false).await?;
         }
         Ok(Halt::Interrupted)
-    }
-
-    fn dispatch_pending(&mut self) {
-        let waiting: Vec<EffectId> = self.state.pending().keys().cloned().collect();
-        for effect in waiting {
-            self.dispatch(effect);
-        }
-    }
-
-    fn dispatch(&mut self, effect: EffectId) {
-        if self.known.contains(&effect) {
-            return;
-        }
-        let (Some(pending), Some(request)) = (self.state.pending().get(&effect), self.state.request(&effect))
-        else {
-            return;
-        };
-        let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
-        let begun = Arc::new(AtomicBool::new(false));
-        let call = self.call(request, &effect, Arc::clone(&begun));
-        let call = Box::pin(async move {
-            if wait > 0 {
-                tokio::time::sleep(Duration::from_millis(wait)).await;
-            }
-            AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
-                let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
-                Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
-            })
-        });
-        self.flying.push(Flight { effect: effect.clone(), begun, call });
-        self.known.insert(effect);
-    }
-
-    /// The call behind its semaphore. Ports are entered here, in the order of requests.
-    fn call(
-        &self,
-        request: Request,
-        effect: &EffectId,
-        begun: Arc<AtomicBool>,
-    ) -> impl Future<Output = Outcome> + Send + use<> {
-        let watcher = self.driver.watcher.clone();
-        let started = watcher.clone().map(|watcher| (watcher, effect.clone()));
-        let effect = effect.clone();
-        let watch = watcher.map(|watcher| {
-            let watch: crate::ports::Watch = Arc::new(move |delta| watcher.delta(&effect, delta));
-            watch
-        });
-        let context = CallContext { run: Arc::clone(&self.run), watch };
-        let (gate, call): (_, Pending<Outcome>) = match request {
-            Request::Model(request) => {
-                let reply = self.driver.model.call(request, context);
-                let outcome = async move { reply.await.map(|reply| Outcome::Reply(Arc::new(reply))) };
-                (Arc::clone(&self.driver.models), Box::pin(outcome))
-            }
-            Request::Tool(request) => {
-                let output = self.driver.tools.call(request, context);
-                let outcome = async move { output.await.map(|output| Outcome::Output(Arc::new(output))) };
-                (Arc::clone(&self.driver.calls), Box::pin(outcome))
-            }
-        };
-        async move {
-            let permit = gate.acquire_owned().await;
-            begun.store(true, Ordering::Relaxed);
-            if let Some((watcher, effect)) = started {
-                watcher.began(&effect);
-            }
-            let outcome = call.await.unwrap_or_else(Outcome::Failed);
-            drop(permit);
-            outcome
-        }
-    }
-
-    /// A random number below a million, for the back-off (E-14).
-    fn jitter(&mut self) -> u32 {
-        self.drawn += 1;
-        let mut hasher = self.random.build_hasher();
-        hasher.write_u64(self.drawn);
-        u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The driver against real stores and misbehaving ports.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
     Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, RunStatus, State,
@@ -69,7 +69,7 @@ fn node(id: &str, leaves: Vec<Leaf>) -> Node {
 
 fn asks(id: &str) -> Node {
     let prompt = Act::Say(Template::parse(id).unwrap());
-    node(id, vec![leaf("prompt", prompt, Some(1)), leaf("model", Act::Infer(Infer::default()), None)])
+    node(id, vec![leaf("prompt", prompt, Some(1)), leaf("model", Act::Infer(Box::default()), None)])
 }
 
 fn calls(id: &str, tool: &str, retry: Option<u32>) -> Node {
@@ -451,7 +451,7 @@ async fn a_splice_drops_calls_in_flight() {
     let mut first = free(node(
         "s",
         vec![
-            leaf("ask", Act::Infer(Infer::default()), Some(1)),
+            leaf("ask", Act::Infer(Box::default()), Some(1)),
             leaf("compile", Act::Compile { context: serde_json::Map::new(), tries: 1 }, Some(2)),
             leaf("splice", Act::Splice, None),
         ],

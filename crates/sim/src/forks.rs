@@ -158,7 +158,7 @@ fn asked(plan: &SimPlan, sim: &Sim<'_>, shared: usize) -> Result<Asked, String> 
             // A person's no keeps what a call came to (C-13).
             Event::Reused { effect, .. } if declined.contains(&*effect.0) => continue,
             Event::Reused { effect, .. } => (effect, false),
-            Event::Answered { ask, value } if value != "yes" && value != &serde_json::json!(true) => {
+            Event::Answered { ask, value } if **value != "yes" && **value != serde_json::json!(true) => {
                 declined.insert(ask.to_string());
                 continue;
             }

@@ -55,7 +55,9 @@ impl Protocol for Messages {
     fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form> {
         let text = refusal_words(status, body)?;
         let names = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        if let Some(most) = maximum_in(&text, max_tokens(request, form)) {
+        // The document's own figure is not lowered: the refusal is the call's fault.
+        let unset = request.settings.max_tokens.is_none();
+        if let Some(most) = maximum_in(&text, max_tokens(request, form)).filter(|_| unset) {
             return Some(form.capped(most));
         }
         if !form.has(NO_PREFILL) && names(&["prefill", "must end with a user message"]) {
@@ -107,10 +109,10 @@ impl Protocol for Messages {
     }
 }
 
-/// The most tokens that a request asks for.
+/// The most tokens that a request asks for: what the document says, else what the endpoint lets it ask for.
 fn max_tokens(request: &ModelRequest, form: Form) -> u64 {
-    let wanted = request.settings.max_tokens.unwrap_or(MAX_TOKENS);
-    form.max_tokens.map_or(wanted, |most| wanted.min(most))
+    let usual = || form.max_tokens.map_or(MAX_TOKENS, |most| MAX_TOKENS.min(most));
+    request.settings.max_tokens.unwrap_or_else(usual)
 }
 
 /// The smaller maximum that a refusal of `sent` tokens names: "max_tokens: 32000 > 8192, which is the maximum …".

@@ -19,7 +19,9 @@ use super::provider::ProviderConfig;
 use super::{CallLimits, Price};
 use crate::http::{Http, shown};
 use names::Names;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use reqwest::{Client, Response, Url};
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings};
 use selvedge_runtime::ports::{CallContext, Model, Pending};
@@ -33,6 +35,8 @@ const ERROR_BODY: usize = 64 << 10;
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 /// The longest idempotency key that is sent.
 const KEY_LENGTH: usize = 255;
+/// The content coding of bodies that are as they are.
+const PLAIN: &str = "identity";
 /// How many forms of a request are tried, whatever a protocol says.
 const FORMS: usize = 8;
 
@@ -46,11 +50,10 @@ pub struct Endpoint {
 struct Inner {
     base: Url,
     protocol: Box<dyn Protocol>,
-    /// Where the first form of a call goes.
-    place: Place,
+    /// The form of a call, as far as it was learnt, and where calls of that form go.
+    known: Mutex<(Form, Arc<Place>)>,
     price: Option<Price>,
     limits: CallLimits,
-    form: Mutex<Form>,
     http: Http,
 }
 
@@ -62,16 +65,17 @@ impl Endpoint {
     pub fn new(config: ProviderConfig, http: &Http) -> Result<Self, String> {
         let base = base_url(config.base_url.as_deref().unwrap_or(config.provider.default_base_url()))?;
         let protocol = config.provider.protocol(&base, config.extras);
+        let form = Form::default();
         let place = Place {
-            url: protocol.url(&base, &config.model, Form::default()),
+            url: protocol.url(&base, &config.model, form),
             base: base.clone(),
             model: config.model,
             key: config.key,
             key_variable: config.key_variable,
         };
         let (price, limits, http) = (config.price, config.limits, http.clone());
-        let form = Mutex::new(Form::default());
-        Ok(Self { inner: Arc::new(Inner { base, protocol, place, price, limits, form, http }) })
+        let known = Mutex::new((form, Arc::new(place)));
+        Ok(Self { inner: Arc::new(Inner { base, protocol, known, price, limits, http }) })
     }
 
     /// Those of `settings` that are not sent, since the provider has no word for them, by their names in documents:
@@ -88,54 +92,73 @@ impl Model for Endpoint {
             let own = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let whole = own.unwrap_or(inner.limits.model_timeout);
             let key = if own.is_some() { "the node's timeout" } else { "limits.model_timeout_s" };
-            match timeout(whole, inner.exchange(&request, &context)).await {
+            match timeout(whole, inner.exchange(&request, &context, Instant::now() + whole)).await {
                 Ok(result) => result,
-                Err(_) => Err(inner.place.late("did not finish its reply", whole, key)),
+                Err(_) => Err(inner.known().1.late("did not finish its reply", whole, key)),
             }
         })
     }
 }
 
 impl Inner {
-    async fn exchange(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelReply, Failure> {
-        let client = self.http.client(&self.base).map_err(|error| self.place.hopeless(error))?;
-        let mut form = *self.form.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn exchange(
+        &self,
+        request: &ModelRequest,
+        context: &CallContext,
+        deadline: Instant,
+    ) -> Result<ModelReply, Failure> {
+        let (mut form, mut place) = self.known();
+        let client = self.http.client(&self.base).map_err(|error| place.hopeless(error))?;
         let mut tried = 1;
         loop {
             let names = Names::of(request, self.protocol.names(form));
             let sent = names.sent(request);
             let request = &*sent;
-            let place = self.place.at(self.protocol.url(&self.base, &self.place.model, form));
             let wait = self.limits.first_token_timeout;
             let first = (Instant::now() + wait, wait);
             let response = self.send(&client, &place, request, context, form, first).await?;
             let status = response.status();
             if status.is_success() {
-                self.remember(form);
+                self.remember(form, &place);
                 let reading = stream::Reading {
                     place: &place,
                     limit: self.limits.message_bytes,
                     first,
+                    deadline,
                     watch: context.watch.as_ref(),
                 };
                 let empty = self.protocol.assembler(request, self.limits.message_bytes);
                 let reply = reading.read(response, empty).await?;
-                return Ok(self.settle(names.received(reply)));
+                return Ok(self.settle(names.received(reply), &place));
             }
             let headers = response.headers().clone();
             let body = error_body(response).await;
+            // Nobody can read it, and it would say nothing.
+            let body = if compressed(&headers).is_some() { Vec::new() } else { body };
             let next = self.protocol.after(form, status, &body, request);
             match next.filter(|next| *next != form && tried < FORMS) {
-                Some(next) => form = next,
+                Some(next) => (form, place) = (next, self.place_of(next, &place)),
                 None => return Err(place.refused(status, &headers, &body)),
             }
             tried += 1;
         }
     }
 
-    fn remember(&self, form: Form) {
-        let mut known = self.form.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = known.merge(form);
+    fn known(&self) -> (Form, Arc<Place>) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where calls of a form go.
+    fn place_of(&self, form: Form, place: &Place) -> Arc<Place> {
+        Arc::new(place.at(self.protocol.url(&self.base, &place.model, form)))
+    }
+
+    fn remember(&self, form: Form, place: &Place) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let merged = known.0.merge(form);
+        if merged != known.0 {
+            *known = (merged, self.place_of(merged, place));
+        }
     }
 
     async fn send(
@@ -153,6 +176,7 @@ impl Inner {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(PLAIN));
         if let Some(key) = idempotency_key(&format!("{}/{}", context.run, request.effect)) {
             headers.insert(HeaderName::from_static("idempotency-key"), key);
         }
@@ -172,14 +196,17 @@ impl Inner {
     }
 
     /// The reply with its cost, and without the key should the provider have echoed it (C-06).
-    fn settle(&self, mut reply: ModelReply) -> ModelReply {
+    fn settle(&self, mut reply: ModelReply, place: &Place) -> ModelReply {
         if let Some(price) = self.price {
             reply.tokens = price.charge(reply.tokens);
         }
-        reply.cut = reply.stop.as_deref().and_then(super::cut_by);
-        reply.text = self.place.clean(reply.text);
+        reply.text = place.clean(reply.text);
+        reply.stop = reply.stop.map(|stop| place.clean(stop));
         for call in &mut reply.calls {
-            self.place.clean_value(&mut call.arguments);
+            for text in [&mut call.id, &mut call.name] {
+                place.clean_shared(text);
+            }
+            place.clean_value(&mut call.arguments);
         }
         reply
     }
@@ -200,6 +227,12 @@ fn idempotency_key(text: &str) -> Option<HeaderValue> {
         return None;
     }
     HeaderValue::from_str(&key).ok()
+}
+
+/// The content coding of a body that is not plain.
+fn compressed(headers: &HeaderMap) -> Option<String> {
+    let coding = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
+    (!coding.is_empty() && !coding.eq_ignore_ascii_case(PLAIN)).then(|| super::bounded(coding, 20))
 }
 
 async fn error_body(mut response: Response) -> Vec<u8> {

@@ -3,10 +3,13 @@
 //! [`super::endpoint`] does everything else: it sends, watches limits, reads event streams and bodies, and makes
 //! faults. A protocol does no I/O.
 
+mod surrogates;
+
+use super::cut_by;
 use super::endpoint::Place;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings};
+use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -210,15 +213,50 @@ pub(crate) fn below(base: &Url, path: &str) -> Url {
     url
 }
 
-/// A chunk, event or body of `T`, or why it is none.
+/// A chunk, event or body of `T`, or why it is none. Half a character, as streams that are cut anywhere have it, is
+/// no reason.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Flaw> {
-    serde_json::from_slice(body).map_err(|error| Flaw::Unparsable(error.to_string()))
+    let unparsable = |error: serde_json::Error| Flaw::Unparsable(error.to_string());
+    let error = match serde_json::from_slice(body) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    match surrogates::mended(body) {
+        Some(mended) => serde_json::from_slice(&mended).map_err(unparsable),
+        None => Err(unparsable(error)),
+    }
 }
 
-/// E-10: arguments that are no JSON object stay the string they came as; none at all are an empty object.
+/// The finished reply, without its cost.
+///
+/// Only now it is known what a call without arguments is. In a whole reply they are an empty object. In one that was
+/// cut (E-27) they did not come, or not all of them: such a call has an empty text for arguments, which the engine
+/// does not run (E-10). Nor does it run a call of a reply that was held back, whose arguments stay text.
+pub(crate) fn finished(
+    text: String,
+    mut calls: Vec<ToolCall>,
+    tokens: Tokens,
+    stop: Option<String>,
+) -> ModelReply {
+    let cut = stop.as_deref().and_then(cut_by);
+    for call in &mut calls {
+        match (&call.arguments, cut) {
+            (Value::Null, None) => call.arguments = Value::Object(Map::new()),
+            (Value::Null, Some(_)) => call.arguments = Value::String(String::new()),
+            (Value::Object(_), Some(Cut::Withheld)) => {
+                call.arguments = Value::String(call.arguments.to_string());
+            }
+            _ => {}
+        }
+    }
+    ModelReply { text, calls, tokens, stop, cut }
+}
+
+/// E-10: arguments that are no JSON object stay the string they came as. None at all are `null` until the reply is
+/// [`finished`].
 pub(crate) fn arguments_of(text: String) -> Value {
     if text.trim().is_empty() {
-        return Value::Object(Map::new());
+        return Value::Null;
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Value::Object(object),
@@ -226,14 +264,32 @@ pub(crate) fn arguments_of(text: String) -> Value {
     }
 }
 
-/// E-10 for arguments that came as JSON: an object as it is, nothing as an empty object, the rest as its text.
+/// E-10 for arguments that came as JSON: an object as it is, nothing as `null`, the rest as its text.
 pub(crate) fn arguments_in(value: Value) -> Value {
     match value {
-        Value::Object(object) => Value::Object(object),
-        Value::Null => Value::Object(Map::new()),
+        Value::Object(_) | Value::Null => value,
         Value::String(text) => arguments_of(text),
         other => Value::String(other.to_string()),
     }
+}
+
+/// A tool's schema as providers take it, which refuse one that does not say that it is of an object, or has no
+/// properties. What arguments are checked against stays the tool's own (D-15).
+pub(crate) fn tool_schema(schema: &Value) -> Cow<'_, Value> {
+    let typed = schema.get("type");
+    let is_object = typed.is_none_or(|name| name == "object");
+    if typed.is_some() && (!is_object || schema.get("properties").is_some()) {
+        return Cow::Borrowed(schema);
+    }
+    let mut fields = schema.as_object().cloned().unwrap_or_default();
+    fields.entry("type").or_insert_with(|| "object".into());
+    fields.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    Cow::Owned(Value::Object(fields))
+}
+
+/// Whether a call's arguments never came. It goes back with an empty object: servers read the text as JSON.
+pub(crate) fn never_came(arguments: &Value) -> bool {
+    arguments.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 /// The first of `names` that holds a count in `usage`. Some servers write counts as floats.

@@ -10,10 +10,11 @@ mod rules;
 pub use rules::ScriptError;
 
 use super::bounded;
+use super::protocol::{arguments_in, finished};
 use rules::{Call, Reply, Rule};
 use selvedge_engine::{Failure, Fault, FaultKind, ModelReply, ModelRequest, ToolCall};
 use selvedge_runtime::ports::{CallContext, Delta, Model, Pending, Watch};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,13 +100,8 @@ impl Scripted {
             Reply::Says { text, calls, tokens, stop } => {
                 let usual = if calls.is_empty() { "stop" } else { "tool_calls" };
                 let stop = stop.as_deref().unwrap_or(usual);
-                Ok(ModelReply {
-                    text: text.clone(),
-                    calls: calls.iter().map(call).collect(),
-                    tokens: *tokens,
-                    stop: Some(stop.to_owned()),
-                    cut: super::cut_by(stop),
-                })
+                let calls = calls.iter().map(call).collect();
+                Ok(finished(text.clone(), calls, *tokens, Some(stop.to_owned())))
             }
             Reply::Status { status, message } => {
                 let words = format!("{} answered {status}: {message}", self.file);
@@ -127,15 +123,7 @@ impl Scripted {
 
 /// A call as a provider's would come: text as arguments is parsed, and kept where it is no object (E-10).
 fn call(call: &Call) -> ToolCall {
-    let arguments = match &call.arguments {
-        Value::Null => Value::Object(Map::new()),
-        Value::Object(object) => Value::Object(object.clone()),
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(Value::Object(object)) => Value::Object(object),
-            _ => Value::String(text.clone()),
-        },
-        other => Value::String(other.to_string()),
-    };
+    let arguments = arguments_in(call.arguments.clone());
     ToolCall { id: call.id.as_deref().unwrap_or_default().into(), name: call.name.as_str().into(), arguments }
 }
 

@@ -9,6 +9,21 @@ pub(super) fn is_secret(name: &str) -> bool {
     !name.ends_with("_env") && WORDS.iter().any(|word| name.ends_with(word))
 }
 
+/// Whether a text may be shown as the name of a variable: letters, digits and `_`, no digit first. A key that was written in
+/// its place may look like one; no variable that is set is taken for it, but a long word of capitals, small letters and
+/// digits is.
+pub(super) fn names_variable(text: &str) -> bool {
+    /// Keys are longer than this.
+    const LONG: usize = 20;
+    let signs = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let has = |kind: fn(&char) -> bool| text.chars().any(|c| kind(&c));
+    let small = has(char::is_ascii_lowercase);
+    let mixed = small && has(char::is_ascii_digit) && (has(char::is_ascii_uppercase) || !text.contains('_'));
+    signs
+        && text.chars().next().is_some_and(|first| !first.is_ascii_digit())
+        && (text.len() < LONG || !mixed || std::env::var_os(text).is_some())
+}
+
 /// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
 pub(super) fn may_be_secret(name: &str) -> bool {
     const PARTS: [&str; 11] = [
@@ -105,13 +120,16 @@ pub(super) fn masked_json(text: &str) -> String {
     shown
 }
 
-/// The same text, byte for byte as long, with `*` in place of values behind such names, and of keys in addresses. By its signs and not by its
-/// tree, so that a file that is no TOML is shown without them as well.
+/// The same text, byte for byte as long, with `*` in place of values behind such names, and of keys in addresses; and of what
+/// stands for the name of a variable and is none, as that may be the key. By its signs and not by its tree, so that a file
+/// that is no TOML is shown without them as well.
 pub(super) fn masked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('=') {
-        let end = if is_secret(name_before(before)) { value_end(behind) } else { 0 };
+        let name = name_before(before);
+        let unnamed = || name.ends_with("_env") && !names_variable(quoted(behind));
+        let end = if is_secret(name) || unnamed() { value_end(behind) } else { 0 };
         let (value, after) = behind.split_at(behind.floor_char_boundary(end));
         shown.push_str(before);
         shown.push('=');
@@ -155,8 +173,28 @@ fn value_end(text: &str) -> usize {
             closing.map_or(line, |(end, _)| (start + end).min(line))
         }
         Some('{' | '[') => start,
-        _ => line,
+        _ => start + number_end(value).unwrap_or(line - start),
     }
+}
+
+/// What of a value that is a number or a truth value is masked: nothing, as that is no key, but digits as long as a key all
+/// the same. `None` for any other value.
+fn number_end(value: &str) -> Option<usize> {
+    /// What is shorter is no key (C-06).
+    const SHORTEST_KEY: usize = 8;
+    let end = value.find(|c: char| c.is_whitespace() || ",]}#".contains(c)).unwrap_or(value.len());
+    let word = value.get(..end).unwrap_or_default();
+    let digits = word.replace('_', "");
+    let plain = matches!(word, "true" | "false")
+        || digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && digits.parse::<f64>().is_ok();
+    plain.then_some(if digits.len() < SHORTEST_KEY { 0 } else { end })
+}
+
+/// The text in the quotes behind a `=`, or the word there.
+fn quoted(text: &str) -> &str {
+    let end = value_end(text);
+    let value = text.get(..end).unwrap_or(text).trim();
+    value.trim_matches(['"', '\'']).trim()
 }
 
 /// As many bytes of `*`; white space and quotes stay, so that the rest of the line is where it was.
@@ -177,6 +215,20 @@ mod tests {
         for name in ["api_key_env", "context_tokens", "tokens", "input_per_mtok", "model"] {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    /// C-06: what may be a key is no name of a variable.
+    #[test]
+    fn names_of_variables() {
+        for name in ["OPENAI_API_KEY", "_x1", "k", "my_company_openai_api_key_2", "PATH"] {
+            assert!(names_variable(name), "{name}");
+        }
+        for key in
+            ["", "sk-proj-1", "1KEY", "A B", "$KEY", "KEÝ", "AIzaSyD0123456789abcdefghijklmnopqrstu", "0a1b2c3d"]
+        {
+            assert!(!names_variable(key), "{key}");
+        }
+        assert!(!names_variable("gsk_abcDEF0123456789abcdef"));
     }
 
     #[test]
@@ -233,7 +285,19 @@ mod tests {
             ),
             ("api_key = sk-1, more", "api_key = ***** ****"),
             ("api_key = \"sk 1", "api_key = \"** *"),
-            ("a.b.secret=1", "a.b.secret=*"),
+            ("a.b.secret=s", "a.b.secret=*"),
+            // Numbers are no keys, unless they are as long.
+            (
+                "price = { input_per_mtoken = 3, output_per_mtok = 1 }",
+                "price = { input_per_mtoken = 3, output_per_mtok = 1 }",
+            ),
+            ("max_token = 1_000 # x", "max_token = 1_000 # x"),
+            ("{ token = -0.5}", "{ token = -0.5}"),
+            ("{ use_token = true, token = \"s\" }", "{ use_token = true, token = \"*\" }"),
+            ("{ token = 0123456789, a = 1 }", "{ token = **********, a = 1 }"),
+            ("token = 1s2", "token = ***"),
+            ("api_key_env = \"sk-proj-1\" # x", "api_key_env = \"*********\" # x"),
+            ("api_key_env = sk-proj-1", "api_key_env = *********"),
             (r#"token = "a\"b" # c"#, r#"token = "**"*" # c"#),
             ("token = \"\"\"a\nb\"\"\"\nx = 1", "token = \"\"\"*\n*\"\"\"\nx = 1"),
             ("api_key_env = \"NAME\"", "api_key_env = \"NAME\""),

@@ -156,10 +156,26 @@ impl Reader<'_> {
             provider: provider.unwrap_or_default(),
             model: model.value.to_string(),
             base_url: text("base_url", self),
-            api_key_env: text("api_key_env", self),
+            api_key_env: self.variable(&fields, "api_key_env"),
             context_tokens: self.count(&fields, "context_tokens", "C-14"),
             price,
         })
+    }
+
+    /// The name of a variable. What is none may be the key itself: it is not shown (C-06).
+    fn variable(&mut self, fields: &Fields<'_, '_>, field: &'static str) -> Option<String> {
+        let name = fields.name(field, "C-14", self.diagnostics)?;
+        if hidden::names_variable(&name.value) {
+            return Some(name.value.to_string());
+        }
+        let message =
+            format!("`{field}` must be the name of a variable, which what stands there does not look like");
+        let help = format!(
+            "write {field} = \"NAME\" (letters, digits and _), and set the variable NAME to the key; if a key stands \
+             there, take it out of the file"
+        );
+        self.diagnostics.push(Finding::error("C-06", "bad-variable-name", name.span, message).help(help));
+        None
     }
 
     /// A model without the keys that stand in it: each is an error, as a file is no place for them (C-06).

@@ -109,7 +109,7 @@ impl Made {
         let fault = Fault::new(FaultKind::ProviderError, message);
         let failure =
             selvedge_engine::Failure { fault, transient, retry_after_ms: Some(3_000), unsent: false };
-        self.input(Input::Complete(self.effect(node), Outcome::Failed(failure), 0));
+        self.input(Input::Complete(self.effect(node), failure.into(), 0));
     }
 
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<Line> {

@@ -9,7 +9,7 @@ pub(super) use flights::Flying;
 use super::track::{Phase, Track};
 use crate::asks;
 use crate::recovery::done;
-use selvedge_engine::{EffectId, Event, NodeIx, Record, State, Tokens, Usage};
+use selvedge_engine::{EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -159,9 +159,7 @@ impl View {
     /// Whether nodes may stand elsewhere after an event, or be others: what ran ahead of a recovery may begin again.
     fn moves(&self, event: &Event) -> bool {
         match event {
-            Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered { .. } => {
-                true
-            }
+            Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered(_) => true,
             Event::NodeStarted { node } | Event::NodeFinished { node, .. } => {
                 let Some(node) = self.track.node(node) else { return true };
                 let mends = |active: &Active| !active.recovery.is_empty();
@@ -184,7 +182,7 @@ impl View {
             match &record.event {
                 Event::Completed { effect, outcome, .. } => drop(self.land(effect, Some(outcome))),
                 Event::Retried { .. } => self.retries += 1,
-                Event::Caught { .. } | Event::Recovered { .. } => drop(self.mend(&record.event)),
+                Event::Caught { .. } | Event::Recovered(_) => drop(self.mend(&record.event)),
                 _ => {}
             }
         }
@@ -206,7 +204,8 @@ impl View {
     fn mend(&mut self, event: &Event) -> Option<NodeIx> {
         let (node, text) = match event {
             Event::Caught { node, fault } => (node, format!("{}: {}", fault.kind.name(), fault.message)),
-            Event::Recovered { node, action, tool, parameters, strategy, reason, .. } => {
+            Event::Recovered(recovered) => {
+                let Recovered { node, action, tool, parameters, strategy, reason, .. } = &**recovered;
                 self.recoveries += 1;
                 let done = done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref());
                 (node, format!("{done}: {reason}"))

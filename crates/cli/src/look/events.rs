@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::progress::seconds;
 use crate::recovery::chooser;
 use crate::ui::Ui;
-use selvedge_engine::{Body, EffectId, End, Event, Outcome, Role};
+use selvedge_engine::{Body, EffectId, End, Event, Outcome, Recovered, Role};
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
 
@@ -147,10 +147,9 @@ fn style(event: &Event) -> &'static str {
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
         Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
-        Event::Caught { .. }
-        | Event::Recovered { .. }
-        | Event::Spliced { .. }
-        | Event::NodeSkipped { .. } => YELLOW,
+        Event::Caught { .. } | Event::Recovered(_) | Event::Spliced { .. } | Event::NodeSkipped { .. } => {
+            YELLOW
+        }
         _ if event.is_input() => CYAN,
         _ => "",
     }
@@ -199,9 +198,10 @@ fn told(n: u64, event: &Event) -> (String, String) {
         }
         Event::Asked { ask, node, prompt, .. } => (node.to_string(), format!("{ask}: {prompt}")),
         Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
-        Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_ref())),
+        Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_deref())),
         Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
-        Event::Recovered { node, action, by, reason, tool, .. } => {
+        Event::Recovered(recovered) => {
+            let Recovered { node, action, by, reason, tool, .. } = &**recovered;
             let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
             (node.to_string(), format!("{}{tool}, by {}: {reason}", action.name(), chooser(*by)))
         }
@@ -216,7 +216,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
         }
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
-            let fault = fault_text(fault.as_ref());
+            let fault = fault_text(fault.as_deref());
             (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
         }
     }

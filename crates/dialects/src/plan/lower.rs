@@ -146,14 +146,14 @@ impl NodeLowering<'_> {
         let offers = !self.node.tools.is_empty();
         let answer = |run: bool| Act::Answer { run, retry, timeout_s };
         let calls = |to: &'static str| vec![(Guard::Calls, to), (Guard::Always, OUT)];
-        drafts.push(("model", Act::Infer(self.infer(offers)), calls("tools")));
+        drafts.push(("model", Act::Infer(Box::new(self.infer(offers))), calls("tools")));
         let after_tools = match self.node.enable_tool_loop {
             true => self.to_model(),
             false => vec![(Guard::Always, OUT)],
         };
         drafts.push(("tools", answer(true), after_tools));
         if self.node.enable_tool_loop {
-            drafts.push(("conclude", Act::Infer(self.infer(false)), calls("refuse")));
+            drafts.push(("conclude", Act::Infer(Box::new(self.infer(false))), calls("refuse")));
             drafts.push(("refuse", answer(false), vec![(Guard::Always, OUT)]));
         }
     }

@@ -273,13 +273,13 @@ fn both_to(fault: &'static str, success: &'static str) -> Vec<(Guard, &'static s
 }
 
 fn infer(role: &str, name: &str, schema: Value) -> Act {
-    Act::Infer(Infer {
+    Act::Infer(Box::new(Infer {
         model: Some(role.into()),
         // D-20, D-21: a list of steps that is none goes back like one that can't be used, with the same limit.
         judged: name == STEPS,
         schema: Some(ReplySchema { name: name.into(), schema }),
         ..Infer::default()
-    })
+    }))
 }
 
 /// The schema `reflection` (D-17). What an action needs is checked when it is taken.

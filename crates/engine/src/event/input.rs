@@ -136,7 +136,7 @@ impl Input {
             Event::Started(start) => Input::Start(start),
             Event::Completed { effect, outcome, jitter } => Input::Complete(effect, outcome, jitter),
             Event::Lost { effect } => Input::Lose(effect),
-            Event::Answered { ask, value } => Input::Answer(ask, value),
+            Event::Answered { ask, value } => Input::Answer(ask, *value),
             Event::CancelRequested => Input::Cancel,
             Event::Expired { seconds } => Input::Expire(seconds),
             Event::BudgetSet { budget } => Input::Budget(budget),
@@ -155,7 +155,7 @@ impl Input {
             | Event::Published { .. }
             | Event::NodeFinished { .. }
             | Event::Caught { .. }
-            | Event::Recovered { .. }
+            | Event::Recovered(_)
             | Event::Spliced { .. }
             | Event::NodeSkipped { .. }
             | Event::Ended { .. } => return None,

@@ -14,13 +14,13 @@ fn events() -> Vec<Event> {
         tokens: Tokens { input: 1, ..Tokens::default() },
         ..ModelReply::default()
     };
-    let failed = Outcome::Failed(Failure::transient(FaultKind::Timeout, "late"));
+    let failed = Outcome::from(Failure::transient(FaultKind::Timeout, "late"));
     vec![
         Event::Started(Box::new(Start { sequential: true, ..Start::default() })),
         Event::Completed { effect: effect(), outcome: Outcome::Reply(Arc::new(reply)), jitter: 0 },
         Event::Completed { effect: effect(), outcome: failed, jitter: 7 },
         Event::Lost { effect: effect() },
-        Event::Answered { ask: "n1/approve".into(), value: json!("yes") },
+        Event::Answered { ask: "n1/approve".into(), value: Box::new(json!("yes")) },
         Event::CancelRequested,
         Event::Expired { seconds: 3 },
         Event::Resumed { tools: Vec::new() },

@@ -25,13 +25,14 @@ impl State {
             Event::Answered { ask, value } => self.answered(ask, value),
             Event::CancelRequested => {
                 let fault = Fault::new(FaultKind::Cancelled, "the run was cancelled");
-                self.status = Status::Ending(End::Cancelled, Some(fault));
+                self.status = Status::Ending(End::Cancelled, Some(Box::new(fault)));
             }
             Event::Expired { seconds } => {
                 let message = format!(
                     "the run took longer than its limit of {seconds} s (`run_timeout_s` in [limits], or --timeout)"
                 );
-                self.status = Status::Ending(End::Failed, Some(Fault::new(FaultKind::Timeout, message)));
+                self.status =
+                    Status::Ending(End::Failed, Some(Box::new(Fault::new(FaultKind::Timeout, message))));
             }
             Event::BudgetSet { budget } => {
                 let caps = &mut self.start.budget;
@@ -46,7 +47,7 @@ impl State {
             Event::Forked(fork) => self.forked(fork),
             Event::Poisoned { message } => {
                 let message = format!("internal error, only this run is affected: {message}");
-                self.end(End::Failed, Some(Fault::new(FaultKind::ExecutionFailure, message)));
+                self.end(End::Failed, Some(Box::new(Fault::new(FaultKind::ExecutionFailure, message))));
             }
             Event::NodeStarted { node } => self.at_node(node, Self::node_started),
             Event::Opened { node, thread, from, start, end } => {
@@ -56,11 +57,11 @@ impl State {
             Event::Appended { node, body, .. } => self.at_node(node, |state, ix| state.appended(ix, body)),
             Event::Requested { effect, args, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
-                self.requested(effect, args.as_ref());
+                self.requested(effect, args.as_deref());
             }
             Event::Retried { effect, after_ms, .. } => self.retried(effect, *after_ms),
-            Event::Reused { effect, from, args } => self.reused(effect, from, args.as_ref()),
-            Event::Refused { effect, fault, args } => self.refused(effect, fault, args.as_ref()),
+            Event::Reused { effect, from, args } => self.reused(effect, from, args.as_deref()),
+            Event::Refused { effect, fault, args } => self.refused(effect, fault, args.as_deref()),
             Event::Asked { ask, node, ask_kind, prompt } => {
                 self.at_node(node, |state, ix| state.asked(ix, ask, *ask_kind, prompt));
             }
@@ -72,7 +73,9 @@ impl State {
                 self.at_node(node, |state, ix| state.apply_finished(ix, fault.clone()));
             }
             Event::Caught { node, fault } => self.at_node(node, |state, ix| state.caught(ix, fault)),
-            Event::Recovered { node, .. } => self.at_node(node, |state, ix| state.recovered(ix, event)),
+            Event::Recovered(recovered) => {
+                self.at_node(&recovered.node, |state, ix| state.recovered(ix, recovered));
+            }
             Event::Spliced { node, effect, warnings } => {
                 if let Some(&node) = self.schedule.by_id.get(node) {
                     self.spliced(node, effect);
@@ -85,7 +88,9 @@ impl State {
     }
 
     fn at_node(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Self, NodeIx)) {
-        if let Some(&node) = self.schedule.by_id.get(id) {
+        // What follows from an input is mostly of the node that stands first on the agenda.
+        let front = self.agenda.front().filter(|node| Arc::ptr_eq(&self.graph.nodes[**node].id, id));
+        if let Some(&node) = front.or_else(|| self.schedule.by_id.get(id)) {
             change(self, node);
             self.gate_calls(node);
             self.settle_agenda(node);
@@ -119,7 +124,7 @@ impl State {
         self.skip_unseeded();
     }
 
-    pub(super) fn end(&mut self, status: End, fault: Option<Fault>) {
+    pub(super) fn end(&mut self, status: End, fault: Option<Box<Fault>>) {
         self.status = Status::Ended(status, fault);
         self.forget_in_flight();
     }
@@ -147,10 +152,10 @@ impl State {
         state.phase = NodePhase::Running(Box::new(Frame::new(entry, thread.unwrap_or_default())));
     }
 
-    fn opened(&mut self, node: NodeIx, thread: &Arc<str>, from: &Arc<str>, start: usize, end: usize) {
+    fn opened(&mut self, node: NodeIx, thread: &Arc<str>, from: &Arc<str>, start: u32, end: u32) {
         let names = &self.schedule.thread_by_name;
         let (Some(&thread), Some(&from)) = (names.get(thread), names.get(from)) else { return };
-        let bound = |at: usize| Some(i64::try_from(at).unwrap_or(i64::MAX));
+        let bound = |at: u32| Some(i64::from(at));
         let source = self.thread_after(from, self.schedule.open_at[node]);
         let taken = source.slice(Slice(bound(start), bound(end)));
         self.threads[thread].exists = true;
@@ -299,7 +304,7 @@ impl State {
             }
             frame.reply_calls = calls;
             if reply.cut.is_some() {
-                frame.cut.get_or_insert(reply);
+                frame.cut = Some(reply);
             }
         }
         self.move_on(node);
@@ -350,7 +355,7 @@ impl State {
             // It is the next event's.
             Err(_) if fixed && catches => return,
             Err(fault) if fixed => {
-                frame.fault = Some(fault);
+                frame.fault = Some(*fault);
                 frame.leaf = None;
                 return;
             }

@@ -3,7 +3,7 @@
 use super::model::again_after;
 use super::reuse::Reuse;
 use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
-use crate::effect::{Effects, Failure};
+use crate::effect::{Cut, Effects, Failure};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind, Retry};
@@ -96,19 +96,34 @@ impl State {
         })
     }
 
+    /// Why a call is not to run that did not come whole, since its reply was cut (E-10, E-27).
+    fn cut_off(&self, node: NodeIx, call: &ToolCall) -> Option<Fault> {
+        let text = call.arguments.as_str()?;
+        let reply = self.frame(node)?.cut.as_ref()?;
+        reply.calls.iter().find(|cut| cut.name == call.name && cut.arguments == call.arguments)?;
+        let why = match reply.cut? {
+            Cut::Limit => "the reply was cut off before this call was whole",
+            Cut::Withheld => "the provider held back the rest of the reply that this call is part of",
+        };
+        let stop = reply.stop.as_deref().unwrap_or("unknown");
+        let came = if text.is_empty() { "no arguments came".to_owned() } else { shorten(text) };
+        Some(not_run(call, &format!("{why} (stop reason `{stop}`): {came}")))
+    }
+
     /// What the tool's schema says against the arguments (D-15).
     pub(crate) fn input_error(&self, call: &ToolCall) -> Option<Fault> {
         let tool = self.graph.tools.get(&call.name)?;
         let error = match &call.arguments {
-            Value::String(text) => format!("the arguments are not a JSON object: {}", shorten(text)),
+            Value::String(text) => match serde_json::from_str::<Value>(text) {
+                Ok(_) => format!("the arguments are not a JSON object: {}", shorten(text)),
+                Err(why) => format!("the arguments can't be read as JSON ({why}): {}", shorten(text)),
+            },
             arguments => {
                 let owner = Owner::Tool(tool.version.clone());
                 self.checks.refusal(owner, &tool.input_schema, arguments)?
             }
         };
-        let message = format!("`{}` was not run: {error}", call.name);
-        let cause = serde_json::json!({"error": {"type": "input_error", "message": error}});
-        Some(Fault::new(FaultKind::InputError, message).because(cause))
+        Some(not_run(call, &error))
     }
 
     /// The next event of a leaf whose calls exist.
@@ -156,15 +171,16 @@ impl State {
     }
 
     fn begin(&self, node: NodeIx, slot: &Slot) -> Event {
-        let fault = self.refusal(node, &slot.call).or_else(|| self.input_error(&slot.call));
+        let fault = self.refusal(node, &slot.call).or_else(|| self.cut_off(node, &slot.call));
+        let fault = fault.or_else(|| self.input_error(&slot.call));
         if let Some(fault) = fault {
-            return Event::Refused { effect: slot.effect.clone(), fault, args: None };
+            return Event::Refused { effect: slot.effect.clone(), fault: Box::new(fault), args: None };
         }
         self.request_call(node, slot, None)
     }
 
     /// Requests a call, takes a recorded outcome for it, or asks a person first.
-    pub(crate) fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Value>) -> Event {
+    pub(crate) fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Box<Value>>) -> Event {
         let Some(tool) = self.graph.tools.get(&slot.call.name) else {
             return self.failed(node, unknown_tool(&slot.call.name));
         };
@@ -261,6 +277,13 @@ fn asked(arguments: &Value) -> String {
     let begin: String = text.chars().take(KEPT).collect();
     let end: String = text.chars().skip(count - KEPT).collect();
     format!("{begin}… {} characters …{end}", count - 2 * KEPT)
+}
+
+/// The fault of a call whose arguments are no use.
+fn not_run(call: &ToolCall, error: &str) -> Fault {
+    let message = format!("`{}` was not run: {error}", call.name);
+    let cause = serde_json::json!({"error": {"type": "input_error", "message": error}});
+    Fault::new(FaultKind::InputError, message).because(cause)
 }
 
 fn shorten(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::recovery::Mending;
 use super::state::{Frame, State};
-use crate::event::{Chooser, Event};
+use crate::event::{Chooser, Event, Recovered};
 use crate::fault::FaultKind;
 use crate::graph::{Action, Alternative, Recovery};
 use crate::ids::NodeIx;
@@ -76,7 +76,8 @@ impl State {
         let decision = chosen.unwrap_or_else(|why| self.ladder(node, frame, why));
         let Decision { action, by, reason, tool, parameters, step, strategy, steps } = decision;
         let node = self.graph.nodes[node].id.clone();
-        Event::Recovered { node, action, by, reason, tool, parameters, step, strategy, steps }
+        let recovered = Recovered { node, action, by, reason, tool, parameters, step, strategy, steps };
+        Event::Recovered(Box::new(recovered))
     }
 
     /// What the model chose, or what counts as its choice; else why the ladder decides.

@@ -8,6 +8,8 @@ use crate::graph::{Act, Leaf};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::Role;
 use crate::template::{OnMissing, Template};
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::sync::Arc;
 
 impl State {
@@ -60,13 +62,14 @@ impl State {
             Act::Open { from, slice } => {
                 let source = self.thread_after(*from, self.schedule.open_at[node]);
                 let (start, end) = slice.bounds(source.len());
+                let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
                 let thread = def.body.thread?;
                 Some(Event::Opened {
                     node: def.id.clone(),
                     thread: self.graph.threads[thread].name.clone(),
                     from: self.graph.threads[*from].name.clone(),
-                    start,
-                    end,
+                    start: place(start),
+                    end: place(end),
                 })
             }
             Act::Say(text) => Some(self.say(node, text)),
@@ -172,11 +175,15 @@ impl State {
     }
 
     /// The node's place in effect ids: its id, and its visit from the second on (E-06).
-    pub(crate) fn path(&self, node: NodeIx) -> String {
-        let id = self.graph.nodes[node].id.replace('%', "%25").replace('/', "%2F").replace('~', "%7E");
+    pub(crate) fn path(&self, node: NodeIx) -> Cow<'_, str> {
+        let id = &self.graph.nodes[node].id;
+        let id = match id.contains(['%', '/', '~']) {
+            true => Cow::Owned(id.replace('%', "%25").replace('/', "%2F").replace('~', "%7E")),
+            false => Cow::Borrowed(&**id),
+        };
         match self.nodes[node].visit {
             0 | 1 => id,
-            visit => format!("{id}~{visit}"),
+            visit => Cow::Owned(format!("{id}~{visit}")),
         }
     }
 
@@ -185,6 +192,10 @@ impl State {
         let path = effect.0.split('/').next()?;
         let id = path.split('~').next()?;
         // Ids are escaped in effect ids, always: another node's id may look like this one's escaped form.
+        if !id.contains('%') {
+            let front = self.agenda.front().filter(|node| *self.graph.nodes[**node].id == *id);
+            return front.or_else(|| self.schedule.by_id.get(id)).copied();
+        }
         let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
         self.schedule.by_id.get(id.as_str()).copied()
     }
@@ -201,9 +212,13 @@ impl State {
         let name = &self.graph.leaf(node, leaf).name;
         let visit = frame.visits.get(&leaf).copied().unwrap_or(1);
         let path = self.path(node);
-        crate::EffectId(match slot {
-            None => format!("{path}/{name}/{visit}/{attempt}").into(),
-            Some(slot) => format!("{path}/{name}.{slot}/{visit}/{attempt}").into(),
-        })
+        // Room for three numbers: each request has an id.
+        let mut id = String::with_capacity(path.len() + name.len() + 32);
+        let written = match slot {
+            None => write!(id, "{path}/{name}/{visit}/{attempt}"),
+            Some(slot) => write!(id, "{path}/{name}.{slot}/{visit}/{attempt}"),
+        };
+        debug_assert!(written.is_ok(), "a text takes what is written to it");
+        crate::EffectId(id.into())
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
-use super::state::{Done, Frame, NodePhase, State};
+use super::done::{Done, More};
+use super::state::{Frame, NodePhase, State};
 use crate::effect::Outputs;
 use crate::event::Event;
 use crate::fault::{Fault, Warning};
@@ -35,7 +36,7 @@ impl State {
             && let Some(leaf) = frame.leaf
         {
             if self.catches(node, leaf) {
-                return Event::Caught { node: id.clone(), fault: fault.at(id) };
+                return Event::Caught { node: id.clone(), fault: Box::new(fault.at(id)) };
             }
             // What the recovery ran into is not what the node failed of.
             fault = frame.fault.clone().unwrap_or(fault);
@@ -44,7 +45,7 @@ impl State {
             let message = format!("the node failed and the run goes on: {}", fault.message);
             warnings.push(Warning::at("node-failed", id, message));
         }
-        Event::NodeFinished { node: id.clone(), fault: Some(fault.at(id)), warnings }
+        Event::NodeFinished { node: id.clone(), fault: Some(Box::new(fault.at(id))), warnings }
     }
 
     /// The event that ends a flow that has nothing left to do.
@@ -54,17 +55,26 @@ impl State {
             return self.failed(node, fault.clone());
         }
         let id = &self.graph.nodes[node].id;
-        let result = self.result(node, frame);
         let cut = frame.cut.as_ref().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
-        if let (Sync::Declared(outputs), Value::Object(object)) = (&result.sync, &result.value) {
+        // A result of which nothing is declared is not put together only to be looked at.
+        let declared = self.may_declare(node, frame).then(|| self.result(node, frame));
+        if let Some(NodeResult { sync: Sync::Declared(outputs), value: Value::Object(object), .. }) =
+            &declared
+        {
             for name in outputs.names().iter().filter(|name| !object.contains_key(name.as_ref())) {
                 let message = format!("the output has no field `{name}`, which it declares");
                 warnings.push(Warning::at("missing-output-field", id, message));
             }
         }
         Event::NodeFinished { node: id.clone(), fault: None, warnings }
+    }
+
+    /// Whether a schema or a tool may name fields of the node's result.
+    fn may_declare(&self, node: NodeIx, frame: &Frame) -> bool {
+        let schema = |act: &Act| matches!(act, Act::Infer(infer) if infer.schema.is_some());
+        !frame.outputs.is_empty() || self.graph.leaves(&self.graph.nodes[node]).any(|leaf| schema(&leaf.act))
     }
 
     /// A node's result by P-17.
@@ -107,7 +117,7 @@ impl State {
     }
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.
-    pub(crate) fn apply_finished(&mut self, node: NodeIx, fault: Option<Fault>) {
+    pub(crate) fn apply_finished(&mut self, node: NodeIx, fault: Option<Box<Fault>>) {
         if fault.is_some() {
             self.count_unsent(node);
         }
@@ -132,17 +142,16 @@ impl State {
         };
         let synced = self.sync(node, &value, &sync);
         let unforeseen = tool.as_ref().is_some_and(|_| self.brings_more(node, &synced));
+        let more = More { publication: frame.published, partial: fatal.then(|| own.clone()), tool };
         self.nodes[node].phase = NodePhase::Done(Box::new(Done {
             output: value,
             fault,
             fatal,
-            attempts,
-            publication: frame.published,
-            partial: fatal.then(|| own.clone()),
-            records: frame.records,
-            finished_at: self.at,
             skipped: false,
-            tool,
+            attempts,
+            records: frame.records.into_boxed_slice(),
+            finished_at: self.at,
+            more: more.kept(),
         }));
         if unforeseen {
             self.squash_behind(node);

@@ -56,12 +56,12 @@ impl State {
         let call = ToolCall { id: call_id(&effect).into(), name: tool, arguments };
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = frame.approved;
-        let args = Some(slot.call.arguments.clone());
+        let args = Some(Box::new(slot.call.arguments.clone()));
         slot.declined = matches!(frame.phase, LeafPhase::Ask(Some(_)));
         let denied = slot.declined.then(|| self.refused_by_person(node, &slot)).flatten();
         let over = self.over_limit(node, &slot.call.name);
         match denied.or(over).or_else(|| self.input_error(&slot.call)) {
-            Some(fault) => Event::Refused { effect, fault, args },
+            Some(fault) => Event::Refused { effect, fault: Box::new(fault), args },
             None => self.request_call(node, &slot, args),
         }
     }
@@ -168,7 +168,7 @@ impl State {
             return None;
         }
         match &phase.slots.first()?.state {
-            SlotState::Done(Err(fault)) => Some(fault.clone()),
+            SlotState::Done(Err(fault)) => Some(Fault::clone(fault)),
             SlotState::Done(Ok(output)) => self.compiled_fault(node, output),
             _ => None,
         }
@@ -212,9 +212,8 @@ impl State {
         slot: usize,
         outcome: &Outcome,
     ) -> Option<Outcome> {
-        let Outcome::Failed(Failure { fault, transient: true, unsent: false, .. }) = outcome else {
-            return None;
-        };
+        let Outcome::Failed(failure) = outcome else { return None };
+        let Failure { fault, transient: true, unsent: false, .. } = &**failure else { return None };
         let slot = self.calls(node)?.slots.get(slot)?;
         let once = self.retry(node, leaf).max.unwrap_or(0) == 0;
         (once && self.is_silent(node, leaf) && slot.effects == Effects::Write).then(|| {
@@ -224,7 +223,7 @@ impl State {
             );
             let cause = serde_json::json!({"error": {"type": fault.kind.name(), "message": fault.message}});
             let fault = Fault::new(FaultKind::UnknownOutcome, message).because(cause);
-            Outcome::Failed(Failure { fault, transient: false, retry_after_ms: None, unsent: false })
+            Failure { fault, transient: false, retry_after_ms: None, unsent: false }.into()
         })
     }
 }

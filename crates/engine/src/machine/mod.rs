@@ -11,6 +11,7 @@ mod brief;
 mod calls;
 mod decide;
 mod derive;
+mod done;
 mod finish;
 mod fixed;
 mod fork;
@@ -80,7 +81,7 @@ impl State {
             }
             Input::Answer(ask, value) => {
                 self.asks.get(&ask)?;
-                Event::Answered { ask, value }
+                Event::Answered { ask, value: Box::new(value) }
             }
             Input::Cancel => Event::CancelRequested,
             Input::Expire(seconds) => Event::Expired { seconds },
@@ -124,7 +125,7 @@ impl State {
         self.at
     }
 
-    pub(crate) fn head_of_retirement(&self) -> Option<&state::Done> {
+    pub(crate) fn head_of_retirement(&self) -> Option<&done::Done> {
         (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
         self.done(crate::ids::NodeIx(self.retired))
     }
@@ -139,5 +140,5 @@ impl State {
 }
 
 fn ended(status: End, fault: Option<Fault>) -> Event {
-    Event::Ended { status, fault }
+    Event::Ended { status, fault: fault.map(Box::new) }
 }

@@ -5,6 +5,7 @@ use crate::effect::Effects;
 use crate::ids::{Ix, NodeIx, OrderIx, ThreadIx};
 use crate::message::Thread;
 use crate::schedule::{Until, impure_order, writers_order};
+use std::collections::BTreeMap;
 
 impl State {
     /// Registers the waits of the nodes from `first` on, and one more if there is one, and queues those that have none
@@ -107,18 +108,26 @@ impl State {
 
     /// A node finished in a way that later nodes may build on: its places move on.
     pub(crate) fn announce(&mut self, node: NodeIx, own: Thread, published: Option<crate::ids::MessageIx>) {
-        let member = self.schedule.member[node].clone();
-        for (order, position) in member {
-            if order.get() < self.threads.len() {
-                let thread = ThreadIx::new(order.get());
-                let contribution = if self.graph.nodes[node].body.thread == Some(thread) {
-                    Contribution::Whole(own.clone())
-                } else {
-                    Contribution::Append(published)
-                };
-                self.threads[thread].ahead.insert(position, contribution);
+        for at in 0..self.schedule.member[node].len() {
+            let Some(&(order, position)) = self.schedule.member[node].get(at) else { continue };
+            let thread = (order.get() < self.threads.len()).then(|| ThreadIx::new(order.get()));
+            let contribution =
+                thread.map(|thread| match self.graph.nodes[node].body.thread == Some(thread) {
+                    true => Contribution::Whole(own.clone()),
+                    false => Contribution::Append(published),
+                });
+            if self.orders[order].prefix == position {
+                // Most are not ahead of their turn.
+                self.orders[order].prefix += 1;
+                if let (Some(thread), Some(contribution)) = (thread, contribution) {
+                    self.threads[thread].take(contribution);
+                }
+            } else {
+                self.orders[order].ahead.insert(position);
+                if let (Some(thread), Some(contribution)) = (thread, contribution) {
+                    self.threads[thread].ahead.insert(position, contribution);
+                }
             }
-            self.orders[order].ahead.insert(position);
             self.advance(order);
         }
         for waiter in std::mem::take(&mut self.nodes[node].waiters) {
@@ -135,10 +144,11 @@ impl State {
             }
             state.prefix += 1;
         }
-        let later = state.waiters.split_off(&(state.prefix + 1));
-        let ready = std::mem::replace(&mut state.waiters, later);
-        for waiter in ready.into_values().flatten() {
-            self.fulfil(waiter);
+        let prefix = state.prefix;
+        while let Some(waiters) = due(&mut self.orders[order].waiters, prefix) {
+            for waiter in waiters {
+                self.fulfil(waiter);
+            }
         }
     }
 
@@ -153,17 +163,17 @@ impl State {
                 NodePhase::Done(done) if !done.fatal => {
                     // Behind a failed node, a resumed run begins everything anew.
                     if self.recorder.is_none() && self.broken.nodes.is_empty() {
-                        done.records = Vec::new();
+                        done.records = Box::default();
                     }
                 }
                 _ => break,
             }
             self.retired += 1;
         }
-        let later = self.on_retired.split_off(&(self.retired + 1));
-        let ready = std::mem::replace(&mut self.on_retired, later);
-        for waiter in ready.into_values().flatten() {
-            self.fulfil(waiter);
+        while let Some(waiters) = due(&mut self.on_retired, self.retired) {
+            for waiter in waiters {
+                self.fulfil(waiter);
+            }
         }
     }
 
@@ -177,17 +187,28 @@ impl State {
     }
 }
 
+/// The next of those who wait for `count`, or for less.
+fn due(waiters: &mut BTreeMap<u32, Vec<NodeIx>>, count: u32) -> Option<Vec<NodeIx>> {
+    let first = waiters.first_entry()?;
+    (*first.key() <= count).then(|| first.remove())
+}
+
 impl super::state::ThreadState {
     fn advance(&mut self, position: u32) {
+        let contribution = self.ahead.remove(&position).unwrap_or(Contribution::Append(None));
+        self.take(contribution);
+    }
+
+    /// The next writer's turn.
+    fn take(&mut self, contribution: Contribution) {
         let before = self.after.last().unwrap_or(&self.base);
-        let value = match self.ahead.remove(&position) {
-            Some(Contribution::Whole(thread)) => thread,
-            Some(Contribution::Append(Some(message))) => {
+        let value = match contribution {
+            Contribution::Whole(thread) => thread,
+            Contribution::Append(message) => {
                 let mut thread = before.clone();
-                thread.push(message);
+                message.into_iter().for_each(|message| thread.push(message));
                 thread
             }
-            Some(Contribution::Append(None)) | None => before.clone(),
         };
         self.after.push(value);
     }

@@ -67,12 +67,12 @@ impl State {
             (SlotState::Lost(_), true) => phase.unsettled.push_back(at),
             (SlotState::Lost(_), false) => {
                 let fault = unknown_outcome(&slot.call.name);
-                slot.state = SlotState::Done(Err(fault.clone()));
+                slot.state = SlotState::Done(Err(Box::new(fault.clone())));
                 let effects = slot.effects;
                 phase.closed(effects);
                 // Nobody knows about it in a later visit or a fork either.
                 let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
-                self.record_call(node, at, Outcome::Failed(failure));
+                self.record_call(node, at, failure.into());
             }
             (_, true) => {
                 slot.approved = true;
@@ -80,7 +80,7 @@ impl State {
             }
             (_, false) => match no {
                 Some(no) => {
-                    slot.state = SlotState::Done(Err(no));
+                    slot.state = SlotState::Done(Err(Box::new(no)));
                     phase.next += 1;
                 }
                 None => {
@@ -97,7 +97,7 @@ impl State {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
             // C-02: tools that really ran.
-            let unsent = matches!(outcome, Outcome::Failed(Failure { unsent: true, .. }));
+            let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
             let own = self.is_internal(pending.node);
             self.usage.tool_calls += u64::from(!own && !unsent);
             self.call_completed(pending.node, pending.slot, outcome, Some(jitter));
@@ -157,7 +157,7 @@ impl State {
                     phase.unsettled.push_back(at);
                     return;
                 }
-                None => slot.state = SlotState::Done(Err(failure.fault.clone())),
+                None => slot.state = SlotState::Done(Err(Box::new(failure.fault.clone()))),
             },
             Outcome::Reply(_) => return,
         }
@@ -178,7 +178,7 @@ impl State {
             if recovers {
                 let fault = unknown_outcome(&slot.call.name);
                 let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
-                self.call_completed(pending.node, pending.slot, &Outcome::Failed(failure), None);
+                self.call_completed(pending.node, pending.slot, &failure.into(), None);
             } else {
                 slot.state = SlotState::Lost(false);
                 phase.unsettled.push_back(pending.slot);
@@ -275,7 +275,7 @@ impl State {
         if let Some(phase) = self.calls_mut(node)
             && let Some(slot) = phase.slots.get_mut(phase.next)
         {
-            slot.state = SlotState::Done(Err(fault.clone()));
+            slot.state = SlotState::Done(Err(Box::new(fault.clone())));
             let name = slot.call.name.clone();
             phase.next += 1;
             // A call with unfit arguments is a failed call, and those count (P-14).

@@ -5,7 +5,7 @@
 
 use super::state::{Frame, State};
 use crate::effect::{EffectId, Outcome};
-use crate::event::{Chooser, Event};
+use crate::event::{Chooser, Recovered};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Action, Call, Guard};
 use crate::ids::{LeafIx, MessageIx, NodeIx};
@@ -179,10 +179,8 @@ impl State {
     }
 
     /// It is decided what is done (D-22).
-    pub(super) fn recovered(&mut self, node: NodeIx, event: &Event) {
-        let Event::Recovered { action, by, tool, parameters, step, strategy, steps, .. } = event else {
-            return;
-        };
+    pub(super) fn recovered(&mut self, node: NodeIx, recovered: &Recovered) {
+        let Recovered { action, by, tool, parameters, step, strategy, steps, .. } = recovered;
         let Some(frame) = self.frame_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
             let mending = frame.mend();

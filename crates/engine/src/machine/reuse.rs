@@ -29,8 +29,12 @@ pub(crate) struct Recorded {
 enum Content {
     /// The request, built when it is needed: at most once, when a run begins anew. With the model that answered.
     Model(LeafIx, crate::message::Thread, Option<Arc<str>>),
-    Tool(ToolCall, Arc<str>),
+    /// With the tool's version.
+    Tool(Box<(ToolCall, Arc<str>)>),
 }
+
+/// Each call of a model or a tool leaves one until its node retires, and a state of [`State::recording`] keeps them all.
+const _: () = assert!(size_of::<Recorded>() <= 88);
 
 impl Recorded {
     fn is_reply(&self) -> bool {
@@ -80,7 +84,7 @@ impl State {
         let last = self.frame(node).and_then(|frame| frame.records.iter().rposition(Recorded::is_reply));
         let leaf = last.and_then(|at| match self.frame(node)?.records.get(at)?.content {
             Content::Model(leaf, ..) => Some((at, leaf)),
-            Content::Tool(..) => None,
+            Content::Tool(_) => None,
         });
         let Some((at, leaf)) = leaf else { return };
         let judged = matches!(&self.graph.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
@@ -98,7 +102,7 @@ impl State {
     pub(crate) fn record_call(&mut self, node: NodeIx, slot: usize, outcome: Outcome) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
         let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
-        let content = Content::Tool(slot.call.clone(), tool.version.clone());
+        let content = Content::Tool(Box::new((slot.call.clone(), tool.version.clone())));
         let (effect, order, attempt) = (slot.effect.clone(), slot.order, slot.attempt);
         let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
         if let Some(frame) = self.frame_mut(node) {
@@ -277,7 +281,7 @@ impl State {
     pub(crate) fn collect(&mut self, node: NodeIx) -> Vec<Kept> {
         let records = match &mut self.nodes[node].phase {
             NodePhase::Running(frame) => std::mem::take(&mut frame.records),
-            NodePhase::Done(done) => std::mem::take(&mut done.records),
+            NodePhase::Done(done) => std::mem::take(&mut done.records).into_vec(),
             NodePhase::Waiting(_) => return Vec::new(),
         };
         let visit = Reverse(self.nodes[node].visit);
@@ -287,7 +291,8 @@ impl State {
                     Content::Model(leaf, thread, model) => {
                         (self.model_key(node, *leaf, thread, model.as_ref())?, None, None)
                     }
-                    Content::Tool(call, version) => {
+                    Content::Tool(called) => {
+                        let (call, version) = &**called;
                         let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
                         let write =
                             (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));

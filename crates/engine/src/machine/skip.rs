@@ -1,6 +1,7 @@
 //! What still runs behind a node that failed (D-16): nodes that can't depend on it.
 
-use super::state::{Done, NodePhase, State};
+use super::done::Done;
+use super::state::{NodePhase, State};
 use crate::event::End;
 use crate::fault::Fault;
 use crate::graph::OnError;
@@ -104,7 +105,7 @@ impl State {
     pub(crate) fn ending(&self) -> (End, Option<Fault>) {
         let head = self.head_of_retirement().filter(|done| done.fatal);
         let first = self.broken.nodes.first().and_then(|node| self.done(*node)).or(head);
-        let Some(mut fault) = first.and_then(|done| done.fault.clone()) else {
+        let Some(mut fault) = first.and_then(|done| done.fault.as_deref().cloned()) else {
             return (End::Completed, None);
         };
         let limit = head.and_then(|_| {

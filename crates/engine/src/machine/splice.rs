@@ -1,6 +1,7 @@
 //! New nodes in the place of others: replans, planned tasks (D-20, D-21), and running again what ran ahead of a
 //! recovery that nobody could foresee.
 
+use super::done::Done;
 use super::state::{Frame, NodePhase, NodeState, OrderState, State};
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
@@ -67,7 +68,7 @@ impl State {
         args.extend(strategy.map(|strategy| ("strategy".to_owned(), strategy)));
         let earlier = self.graph.nodes.iter().take_while(|(ix, _)| *ix < node).map(|(ix, def)| {
             let done = self.done(ix);
-            let tool = done.and_then(|done| done.tool.as_ref()).or(def.tool.as_ref());
+            let tool = done.and_then(Done::tool).or(def.tool.as_ref());
             let success = done.is_some_and(|done| done.fault.is_none() && !done.skipped);
             json!({"id": def.id, "tool": tool, "success": success})
         });

@@ -1,5 +1,6 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
+use super::done::Done;
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
@@ -71,8 +72,8 @@ pub(crate) enum Status {
     New,
     Running,
     /// To end as soon as the next event can be derived.
-    Ending(End, Option<Fault>),
-    Ended(End, Option<Fault>),
+    Ending(End, Option<Box<Fault>>),
+    Ended(End, Option<Box<Fault>>),
 }
 
 /// What a run has used (C-02).
@@ -179,7 +180,7 @@ pub(crate) struct Frame {
     /// The calls of the last reply, with the ids they have on the thread.
     pub(crate) reply_calls: Vec<ToolCall>,
     pub(crate) last_text: Option<MessageIx>,
-    /// The first reply that was not whole (E-27).
+    /// The last reply that was not whole (E-27).
     pub(crate) cut: Option<Arc<ModelReply>>,
     /// Outputs of tools, with the tool (P-17).
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
@@ -248,7 +249,7 @@ pub(crate) struct ModelPhase {
 #[derive(Debug)]
 pub(crate) enum Got {
     Reply(Arc<ModelReply>),
-    Failed(Failure, u32),
+    Failed(Box<Failure>, u32),
 }
 
 /// The calls of one leaf. They begin in order; their results are appended in order.
@@ -288,30 +289,10 @@ pub(crate) enum SlotState {
     Asked,
     Running,
     /// To be tried again or given up.
-    Failed(Failure, u32),
+    Failed(Box<Failure>, u32),
     /// Nobody knows whether it happened (E-05); `true` once a person is asked.
     Lost(bool),
-    Done(Result<Arc<Value>, Fault>),
-}
-
-/// What a finished node left.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    pub(crate) output: Value,
-    pub(crate) fault: Option<Fault>,
-    /// Whether the fault ends the run.
-    pub(crate) fatal: bool,
-    pub(crate) attempts: u32,
-    pub(crate) publication: Option<Publication>,
-    /// For a fatal fault: its own messages.
-    pub(crate) partial: Option<Thread>,
-    /// Dropped when the node retires.
-    pub(crate) records: Vec<super::reuse::Recorded>,
-    pub(crate) finished_at: i64,
-    /// It did not run (D-16).
-    pub(crate) skipped: bool,
-    /// The tool that gave its result, or failed last, where it need not be the node's own.
-    pub(crate) tool: Option<Arc<str>>,
+    Done(Result<Arc<Value>, Box<Fault>>),
 }
 
 impl State {
@@ -387,7 +368,7 @@ impl NodeState {
     pub(crate) fn forget_records(&mut self) {
         match &mut self.phase {
             NodePhase::Running(frame) => frame.records = Vec::new(),
-            NodePhase::Done(done) => done.records = Vec::new(),
+            NodePhase::Done(done) => done.records = Box::default(),
             NodePhase::Waiting(_) => {}
         }
     }

@@ -1,6 +1,7 @@
 //! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
 
-use super::state::{Done, NodePhase, Publication, State, Status, Usage};
+use super::done::Done;
+use super::state::{NodePhase, Publication, State, Status, Usage};
 use crate::effect::EffectId;
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
@@ -119,7 +120,7 @@ impl State {
     /// How the run ended, if it did, and why.
     pub fn ended(&self) -> Option<(End, Option<&Fault>)> {
         match &self.status {
-            Status::Ended(status, fault) => Some((*status, fault.as_ref())),
+            Status::Ended(status, fault) => Some((*status, fault.as_deref())),
             _ => None,
         }
     }
@@ -202,7 +203,7 @@ impl State {
         let live = next.filter(|node| node.0 < horizon && self.graph.nodes[**node].body.thread == Some(ix));
         let own = live.and_then(|node| match &self.nodes[*node].phase {
             NodePhase::Running(frame) => Some(frame.thread.clone()),
-            NodePhase::Done(done) => done.partial.clone(),
+            NodePhase::Done(done) => done.partial().cloned(),
             NodePhase::Waiting(_) => None,
         });
         let exists = prefix > 0 || !state.base.is_empty() || (state.exists && own.is_some());
@@ -213,7 +214,7 @@ impl State {
         let mut values: Vec<(Arc<str>, Arc<str>, Publication)> = Vec::new();
         let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
         for (node, done) in finished {
-            let Some(publication) = &done.publication else { continue };
+            let Some(publication) = done.publication() else { continue };
             let key = self.graph.threads[publication.key].name.clone();
             let row = (key, self.graph.nodes[*node].id.clone(), publication.clone());
             let place = *at.entry(publication.key).or_insert(values.len());
@@ -230,10 +231,10 @@ impl State {
         StepResult {
             step_id: def.id.clone(),
             step_name: def.name.clone(),
-            tool_id: done.tool.as_ref().or(def.tool.as_ref()).cloned(),
+            tool_id: done.tool().or(def.tool.as_ref()).cloned(),
             output: done.output.clone(),
             is_success: done.fault.is_none(),
-            error: done.fault.clone(),
+            error: done.fault.as_deref().cloned(),
             attempts: done.attempts,
         }
     }

@@ -35,7 +35,8 @@ const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Splits `text` into literal text (escapes taken out) and placeholders. No two text parts are adjacent and none is
 /// empty.
 pub(super) fn parse(text: &str) -> Result<Vec<Part>, TemplateError> {
-    let mut parts = Vec::new();
+    // Most texts are one part.
+    let mut parts = Vec::with_capacity(1);
     let mut literal = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '{', '$']) {

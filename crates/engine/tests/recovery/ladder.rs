@@ -53,7 +53,7 @@ fn the_ladder_climbs_alternatives_in_order() {
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::Requested { args, .. } => args.as_ref(),
+            Event::Requested { args, .. } => args.as_deref(),
             _ => None,
         })
         .collect();
@@ -244,12 +244,12 @@ fn limits_send_down_the_ladder() {
         (6, vec![("s".to_owned(), false, 6)]),
         "five rounds of reflection"
     );
-    let Some(Event::Recovered { reason, .. }) =
-        run.events.iter().rfind(|event| matches!(event, Event::Recovered { .. }))
+    let Some(Event::Recovered(last)) =
+        run.events.iter().rfind(|event| matches!(event, Event::Recovered(_)))
     else {
         panic!("no decision")
     };
-    assert!(reason.contains("`reflections`"), "E-12: it names the setting: {reason}");
+    assert!(last.reason.contains("`reflections`"), "E-12: it names the setting: {}", last.reason);
 }
 
 /// D-17: an answer that does not parse is asked for once more, then counts as `retry` or `replan`; one that makes no
@@ -289,7 +289,7 @@ fn answers_that_do_not_parse() {
 fn a_model_that_is_away_leaves_the_ladder() {
     let run = Run::of(&graph(&[step("s", "pure", json!({})).model()]), |asked| match asked.what.as_str() {
         "reflection" => {
-            Outcome::Failed(selvedge_engine::Failure::permanent(FaultKind::ProviderError, "no key"))
+            Outcome::from(selvedge_engine::Failure::permanent(FaultKind::ProviderError, "no key"))
         }
         _ => fails("broken"),
     });

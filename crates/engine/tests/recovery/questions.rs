@@ -107,7 +107,7 @@ fn models_that_could_not_be_asked_are_known() {
     let refused = |asked: &Asked| match asked.what.as_str() {
         "reflection" => {
             let fault = Fault::new(FaultKind::ProviderError, "no such key").because(json!({"status": 401}));
-            Outcome::Failed(Failure { fault, transient: false, retry_after_ms: None, unsent: false })
+            Outcome::from(Failure { fault, transient: false, retry_after_ms: None, unsent: false })
         }
         "read" => gives(json!(1)),
         _ => fails("broken"),
@@ -118,7 +118,7 @@ fn models_that_could_not_be_asked_are_known() {
     let unasked: Vec<(Option<&str>, &str)> =
         run.state.unasked().iter().map(|fault| (fault.node.as_deref(), fault.message.as_str())).collect();
     assert_eq!(unasked, [(Some("s"), "no such key")]);
-    assert!(run.events.iter().any(|event| matches!(event, Event::Recovered { .. })));
+    assert!(run.events.iter().any(|event| matches!(event, Event::Recovered(_))));
     run.world = |_| gives(json!(2));
     run.resume();
     assert_eq!((run.status(), run.state.unasked().len()), (RunStatus::Completed, 0));

@@ -1,7 +1,7 @@
 //! A world that answers what steps ask of it, and runs in it.
 
 use selvedge_engine::{
-    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Request, RunStatus, State,
+    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Recovered, Request, RunStatus, State,
     StepResult, ToolCall,
 };
 use serde_json::{Value, json};
@@ -42,10 +42,10 @@ pub(crate) fn calls(tool: &str) -> Outcome {
     Outcome::Reply(Arc::new(ModelReply { calls: vec![call], ..ModelReply::default() }))
 }
 pub(crate) fn fails(message: &str) -> Outcome {
-    Outcome::Failed(Failure::permanent(FaultKind::ExecutionFailure, message))
+    Outcome::from(Failure::permanent(FaultKind::ExecutionFailure, message))
 }
 pub(crate) fn times_out() -> Outcome {
-    Outcome::Failed(Failure::transient(FaultKind::Timeout, "too slow"))
+    Outcome::from(Failure::transient(FaultKind::Timeout, "too slow"))
 }
 
 /// A run, with its journal.
@@ -169,7 +169,8 @@ impl Run {
     /// Actions, who chose them, and tools.
     pub(crate) fn ladder(&self) -> Vec<(String, &'static str, String)> {
         let rows = self.events.iter().filter_map(|event| match event {
-            Event::Recovered { node, action, by, tool, .. } => {
+            Event::Recovered(recovered) => {
+                let Recovered { node, action, by, tool, .. } = &**recovered;
                 let by = serde_json::to_value(by).unwrap().as_str().unwrap().to_owned();
                 let tool = tool.as_deref().unwrap_or_default();
                 Some((node.to_string(), action.name(), format!("{by} {tool}").trim_end().to_owned()))

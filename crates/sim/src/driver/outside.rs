@@ -104,7 +104,7 @@ impl Sim<'_> {
                 Outcome::Reply(Arc::new(ModelReply { text, calls: calls.collect(), ..ModelReply::default() }))
             }
             Answer::Output(output) => Outcome::Output(Arc::new(output)),
-            Answer::Failed(broken) => Outcome::Failed(Failure {
+            Answer::Failed(broken) => Outcome::from(Failure {
                 fault: Fault::new(kind(broken.kind), broken.message),
                 transient: broken.transient,
                 retry_after_ms: broken.retry_after_ms,

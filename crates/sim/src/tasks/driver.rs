@@ -260,7 +260,7 @@ impl<'t> Sim<'t> {
         }
         Ok(match answer {
             Ok(output) => Outcome::Output(Arc::new(output)),
-            Err(broken) => Outcome::Failed(Failure {
+            Err(broken) => Outcome::from(Failure {
                 fault: Fault::new(broken.kind, "simulated"),
                 transient: broken.transient,
                 retry_after_ms: None,
@@ -302,8 +302,8 @@ impl<'t> Sim<'t> {
                     }
                 }
             }
-            Event::Recovered { node, action, .. } => {
-                self.ladder.push((node.to_string(), action.name().to_owned()));
+            Event::Recovered(recovered) => {
+                self.ladder.push((recovered.node.to_string(), recovered.action.name().to_owned()));
             }
             _ => {}
         }

@@ -1,12 +1,13 @@
 //! Putting a reply together, from the events of a stream or from one body. No I/O here.
 
 use super::schema::ReplyTool;
+use crate::models::cut_by;
 use crate::models::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, parse,
+    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
 };
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One event of a stream. Events of kinds that are not known have none of these fields.
 #[derive(Deserialize)]
@@ -254,19 +255,28 @@ impl Assembler for Reply {
         let calls = self.calls.into_iter().map(Open::close);
         let is_reply = |call: &ToolCall| self.tool.as_ref().is_some_and(|tool| *tool.name == *call.name);
         let (replies, calls): (Vec<ToolCall>, Vec<ToolCall>) = calls.partition(is_reply);
+        let whole = self.stop.as_deref().is_none_or(|stop| cut_by(stop).is_none());
         let mut text = self.text;
         if let (true, Some(tool), Some(reply)) = (calls.is_empty(), &self.tool, replies.into_iter().next()) {
-            text = tool.reply(reply.arguments);
+            match reply.arguments {
+                Value::Null if !whole => {}
+                Value::Null => text = tool.reply(Value::Object(Map::new())),
+                input => text = tool.reply(input),
+            }
         }
-        ModelReply { text, calls, tokens, stop: self.stop, cut: None }
+        finished(text, calls, tokens, self.stop)
     }
 }
 
 impl Open {
-    /// Arguments come in pieces of text, or whole where a server does not stream them (E-10).
+    /// Arguments come in pieces of text, or whole where a server does not stream them (E-10). An empty `input` is
+    /// also what a block begins with before any of them came.
     fn close(self) -> ToolCall {
-        let arguments =
-            if self.arguments.is_empty() { arguments_in(self.input) } else { arguments_of(self.arguments) };
+        let arguments = match arguments_in(self.input) {
+            _ if !self.arguments.is_empty() => arguments_of(self.arguments),
+            Value::Object(fields) if fields.is_empty() => Value::Null,
+            input => input,
+        };
         ToolCall { id: self.id.into(), name: self.name.into(), arguments }
     }
 }

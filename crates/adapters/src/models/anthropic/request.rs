@@ -2,7 +2,7 @@
 
 use super::schema::{ReplyTool, native};
 use super::{NO_FORCED_TOOL, NO_PREFILL, SCHEMA_AS_TOOL, max_tokens};
-use crate::models::protocol::{Form, wire_id};
+use crate::models::protocol::{Form, never_came, tool_schema, wire_id};
 use selvedge_engine::{Message, ModelRequest, Role, ToolDef};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -72,6 +72,7 @@ impl Serialize for Input<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(fields) => fields.serialize(serializer),
+            nothing if never_came(nothing) => Map::new().serialize(serializer),
             // What never parsed goes back as the model wrote it, under a name.
             other => serializer.collect_map([("arguments", other)]),
         }
@@ -185,7 +186,7 @@ fn tools<'r>(request: &'r ModelRequest, form: Form, schema_as_tool: bool) -> (Ve
         for call in request.messages.iter().flat_map(|message| &message.tool_calls) {
             if !tools.iter().any(|tool| *tool.name == *call.name) {
                 let known = request.known.iter().find(|tool| tool.name == call.name);
-                let input_schema = Cow::Owned(json!({"type": "object"}));
+                let input_schema = Cow::Owned(json!({"type": "object", "properties": {}}));
                 let stub = || Tool { name: Cow::Borrowed(&call.name), description: "", input_schema };
                 tools.push(known.map(|tool| defined(tool)).unwrap_or_else(stub));
             }
@@ -208,16 +209,6 @@ fn defined(tool: &ToolDef) -> Tool<'_> {
     Tool {
         name: Cow::Borrowed(&tool.name),
         description: &tool.description,
-        input_schema: object_schema(&tool.input_schema),
+        input_schema: tool_schema(&tool.input_schema),
     }
-}
-
-/// A tool's schema, which has to say that it is one of an object.
-fn object_schema(schema: &Value) -> Cow<'_, Value> {
-    if schema.get("type").is_some() {
-        return Cow::Borrowed(schema);
-    }
-    let mut fields = schema.as_object().cloned().unwrap_or_else(Map::new);
-    fields.insert("type".to_owned(), "object".into());
-    Cow::Owned(Value::Object(fields))
 }

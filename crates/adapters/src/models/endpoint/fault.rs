@@ -10,6 +10,7 @@ use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use words::{page, plain, sentence, told};
 
@@ -65,12 +66,26 @@ impl Place {
         }
     }
 
-    /// The same for the strings of a value.
+    /// The same for a name that is shared.
+    pub(crate) fn clean_shared(&self, text: &mut Arc<str>) {
+        if let Some(Cow::Owned(clean)) = self.key.as_ref().map(|key| key.redact(text)) {
+            *text = clean.into();
+        }
+    }
+
+    /// The same for the strings of a value, names of fields among them.
     pub(crate) fn clean_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.clean(std::mem::take(text)),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.clean_value(field)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.clean_value(field));
+                let found = |name: &String| matches!(self.key.as_ref().map(|key| key.redact(name)), Some(Cow::Owned(_)));
+                if fields.keys().any(found) {
+                    let all = std::mem::take(fields);
+                    *fields = all.into_iter().map(|(name, field)| (self.clean(name), field)).collect();
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -349,9 +364,9 @@ fn status_in(error: &Value) -> Option<u16> {
 fn wait_in(error: &Value) -> Option<Duration> {
     let seconds = |value: &Value| match value {
         Value::String(text) => wait_of(text, SystemTime::now()),
-        value => value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        value => value.as_f64().and_then(lasting),
     };
-    let millis = |value: &Value| Some(Duration::from_millis(value.as_u64()?));
+    let millis = |value: &Value| lasting(value.as_f64()? / 1000.0);
     // Google's `RetryInfo`, as `17s` or `1.5s`.
     let delay =
         |detail: &Value| wait_of(detail.get("retryDelay")?.as_str()?.strip_suffix('s')?, SystemTime::now());
@@ -374,16 +389,21 @@ fn wait_in(error: &Value) -> Option<Duration> {
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
-        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+        return lasting(millis / 1000.0);
     }
     wait_of(text(RETRY_AFTER.as_str())?, now)
+}
+
+/// So many seconds. More than a duration holds are still a wait, and one that is too long; less than none are no wait.
+fn lasting(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().or((seconds > 0.0).then_some(Duration::MAX))
 }
 
 /// Seconds, or an HTTP date; a date in the past is no wait.
 fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Ok(seconds) => lasting(seconds),
         Err(_) => Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()),
     }
 }

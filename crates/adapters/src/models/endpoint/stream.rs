@@ -17,7 +17,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a stream may stay open after the provider said why it stopped, before the reply is taken as it is.
-const LINGER: Duration = Duration::from_secs(10);
+const LINGER: Duration = Duration::from_secs(2);
+/// How long before the end of the call's time such a reply is taken: it is whole, and must not be lost.
+const SPARE: Duration = Duration::from_millis(20);
 /// How long the rest of a finished stream may take to arrive, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(1);
 /// JSON around and escapes within a text of `message_bytes`: what one event or body may have beyond it.
@@ -31,6 +33,8 @@ pub(super) struct Reading<'c> {
     pub(super) limit: usize,
     /// When the reply must have begun, and how long that was.
     pub(super) first: (Instant, Duration),
+    /// When the call's time is over.
+    pub(super) deadline: Instant,
     /// Who hears the text.
     pub(super) watch: Option<&'c Watch>,
 }
@@ -65,10 +69,16 @@ impl Reading<'_> {
         match kind(&head) {
             Kind::Events => self.events(status, &headers, head, chunks, reply).await,
             Kind::Json => self.json(status, &headers, head, chunks, reply).await,
-            Kind::Other => {
-                let body = String::from_utf8_lossy(&head).into_owned();
-                Err(self.place.unparsable(status, "neither JSON nor an event stream", &body))
-            }
+            Kind::Other => match super::compressed(&headers) {
+                Some(coding) => {
+                    let why = format!("it is compressed with {coding}, which was not asked for");
+                    Err(self.place.unparsable(status, &why, ""))
+                }
+                None => {
+                    let body = String::from_utf8_lossy(&head);
+                    Err(self.place.unparsable(status, "neither JSON nor an event stream", &body))
+                }
+            },
         }
     }
 
@@ -163,10 +173,12 @@ impl Reading<'_> {
     ) -> Result<ModelReply, Failure> {
         let (mut events, pending) = decode(head, chunks, self.widest());
         let mut begun = false;
+        let mut stopped: Option<Instant> = None;
         loop {
             let next = if reply.phase() == Phase::Stopped {
                 // Usage may still follow. A server that neither ends nor goes on has said all there is.
-                match timeout(LINGER, events.next()).await {
+                let until = *stopped.get_or_insert_with(|| self.patience());
+                match timeout_at(until, events.next()).await {
                     Ok(Some(Ok(event))) => event,
                     Ok(Some(Err(_)) | None) | Err(_) => return Ok(reply.finish()),
                 }
@@ -196,6 +208,12 @@ impl Reading<'_> {
                 return Ok(reply.finish());
             }
         }
+    }
+
+    /// Until when the rest of a stream is waited for whose provider has said why it stopped.
+    fn patience(&self) -> Instant {
+        let linger = Instant::now() + LINGER;
+        self.deadline.checked_sub(SPARE).map_or(linger, |last| linger.min(last))
     }
 
     fn undecoded(&self, error: SseError, status: StatusCode) -> Failure {

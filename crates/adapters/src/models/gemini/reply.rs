@@ -1,6 +1,6 @@
 //! Putting a reply together from the chunks of `streamGenerateContent`. No I/O here.
 
-use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, parse};
+use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, finished, parse};
 use selvedge_engine::{ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -250,13 +250,7 @@ impl Assembler for Reply {
     }
 
     fn finish(self: Box<Self>) -> ModelReply {
-        ModelReply {
-            text: self.text,
-            calls: self.calls,
-            tokens: self.counts.tokens(),
-            stop: self.stop,
-            cut: None,
-        }
+        finished(self.text, self.calls, self.counts.tokens(), self.stop)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The body of `generateContent`, made of the shared messages (E-23).
 
 use super::{ALTERNATE, NO_SCHEMA_WITH_TOOLS, OTHER_SIGNATURES, USER_LAST};
-use crate::models::protocol::Form;
+use crate::models::protocol::{Form, never_came};
 use selvedge_engine::{Message, ModelRequest, Role, ToolCall, ToolDef};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -65,6 +65,7 @@ struct Call<'r> {
 #[serde(untagged)]
 enum Args<'r> {
     Object(&'r Map<String, Value>),
+    Nothing {},
     /// What never parsed goes back as the model wrote it (E-10), under a key since only an object is allowed.
     Text {
         arguments: &'r Value,
@@ -270,6 +271,7 @@ fn spoken(message: &Message, signed: bool) -> Vec<Part<'_>> {
 fn called(call: &ToolCall) -> Call<'_> {
     let args = match &call.arguments {
         Value::Object(object) => Args::Object(object),
+        nothing if never_came(nothing) => Args::Nothing {},
         other => Args::Text { arguments: other },
     };
     Call { id: &call.id, name: &call.name, args }

@@ -1,9 +1,10 @@
 //! Putting a reply together, from the chunks of a stream or from one body. No I/O here.
 
+use crate::models::cut_by;
 use crate::models::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, parse,
+    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
 };
-use selvedge_engine::{ModelReply, Tokens, ToolCall};
+use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -160,7 +161,7 @@ impl Reply {
         }
         if let Some(stop) = choice.finish_reason.filter(|stop| !stop.is_empty()) {
             let silent = self.text.is_empty() && self.refusal.is_empty() && self.calls.is_empty();
-            if silent && stop == "content_filter" {
+            if silent && cut_by(&stop) == Some(Cut::Withheld) {
                 return Err(Refusal::withheld("stop reason", &stop, ""));
             }
             self.stop = Some(stop);
@@ -286,7 +287,7 @@ impl Assembler for Reply {
         }
         let text = if self.text.is_empty() { self.refusal } else { self.text };
         let calls = self.calls.into_iter().filter(|open| !open.is_nothing()).map(Open::close).collect();
-        ModelReply { text, calls, tokens: self.tokens, stop: self.stop, cut: None }
+        finished(text, calls, self.tokens, self.stop)
     }
 }
 

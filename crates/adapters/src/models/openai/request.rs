@@ -1,7 +1,7 @@
 //! The body of a chat completion request, written straight from the shared messages (E-23).
 
 use super::{COMPLETION_TOKENS, NO_STREAM, NO_STREAM_OPTIONS, OBJECT_ARGUMENTS, SHORT_IDS, no_extra};
-use crate::models::protocol::{Form, schema_name, short_id};
+use crate::models::protocol::{Form, never_came, schema_name, short_id, tool_schema};
 use selvedge_engine::{Message, ModelRequest, ReplySchema, Role, ToolCall, ToolDef};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -144,6 +144,7 @@ impl Serialize for Function<'_> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("name", &*self.0.name)?;
         match &self.0.arguments {
+            nothing if never_came(nothing) => map.serialize_entry("arguments", "{}")?,
             // What never parsed goes back as the model wrote it (E-10), or under a name where it must be an object.
             text @ Value::String(_) if self.1.has(OBJECT_ARGUMENTS) => {
                 map.serialize_entry("arguments", &AsText(&json!({"arguments": text})))?
@@ -183,7 +184,7 @@ impl Serialize for Tool<'_> {
             parameters: &'d Value,
         }
         let ToolDef { name, description, input_schema, .. } = self.0;
-        let definition = Definition { name, description, parameters: input_schema };
+        let definition = Definition { name, description, parameters: &tool_schema(input_schema) };
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("type", "function")?;
         map.serialize_entry("function", &definition)?;

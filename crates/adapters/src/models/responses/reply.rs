@@ -6,10 +6,14 @@
 
 mod items;
 
-use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, parse};
+use crate::models::cut_by;
+use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, finished, parse};
 use items::{Items, Kind};
 use selvedge_engine::{ModelReply, Tokens};
 use serde_json::{Value, json};
+
+/// The status of a response or an item that is not whole, and why where nothing else is said.
+const INCOMPLETE: &str = "incomplete";
 
 /// The reply as far as it has come.
 pub(super) struct Reply {
@@ -78,8 +82,8 @@ impl Reply {
         if reason == Some("content_filter") && self.items.is_empty() {
             return Err(Refusal::withheld("stop reason", "content_filter", ""));
         }
-        let incomplete = kind == "response.incomplete" || ending == Some("incomplete");
-        let word = reason.unwrap_or(if incomplete { "incomplete" } else { "completed" });
+        let incomplete = kind == "response.incomplete" || ending == Some(INCOMPLETE);
+        let word = reason.unwrap_or(if incomplete { INCOMPLETE } else { "completed" });
         self.stop = Some(word.to_owned());
         Ok(added)
     }
@@ -136,8 +140,11 @@ impl Assembler for Reply {
     }
 
     fn finish(self: Box<Self>) -> ModelReply {
+        // Some servers say that a call is not whole, and that the response is.
+        let whole = self.stop.as_deref().is_none_or(|stop| cut_by(stop).is_none());
+        let stop = if whole && self.items.has_cut_call() { Some(INCOMPLETE.to_owned()) } else { self.stop };
         let (text, calls) = self.items.finish();
-        ModelReply { text, calls, tokens: self.tokens, stop: self.stop, cut: None }
+        finished(text, calls, self.tokens, stop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The body of a request for a response, made of the shared messages (E-23).
 
-use crate::models::protocol::schema_name;
+use crate::models::protocol::{never_came, schema_name, tool_schema};
 use selvedge_engine::{Message, ModelRequest, Role, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
@@ -46,7 +46,7 @@ struct Tool<'r> {
     kind: &'static str,
     name: &'r str,
     description: &'r str,
-    parameters: &'r Value,
+    parameters: Cow<'r, Value>,
     /// By default the provider rewrites schemas, or refuses those that can't be.
     strict: bool,
 }
@@ -74,7 +74,7 @@ impl<'r> Body<'r> {
             kind: "function",
             name: &tool.name,
             description: &tool.description,
-            parameters: &tool.input_schema,
+            parameters: tool_schema(&tool.input_schema),
             strict: false,
         });
         let format = request.schema.as_ref().map(|schema| Format {
@@ -121,6 +121,7 @@ fn items(message: &Message) -> Vec<Item<'_>> {
 
 fn called(call: &ToolCall) -> Item<'_> {
     let arguments = match &call.arguments {
+        nothing if never_came(nothing) => Cow::Borrowed("{}"),
         // What never parsed goes back as the model wrote it (E-10).
         Value::String(text) => Cow::Borrowed(text.as_str()),
         value => Cow::Owned(value.to_string()),

@@ -1,57 +1,57 @@
 //! What requests to other machines go through: proxies, and the certificates that are trusted.
 
 use super::{Report, Verdict};
-use crate::environment::variable;
-use crate::secrets::proxies;
-use selvedge_adapters::http::{roots, shown};
-use std::path::Path;
+use selvedge_adapters::http::{Proxies, Roots, roots};
 
 /// Looks at the variables; nobody is asked.
 pub(super) fn look(report: &mut Report) {
-    for (name, url) in proxies() {
-        let whose = if url.username().is_empty() { "" } else { ", with a user and a password" };
-        let address = shown(&url);
-        let text = format!("{name}: {}{whose}", address.trim_end_matches('/'));
-        if matches!(url.scheme(), "http" | "https") {
-            report.add("proxy", Verdict::Ok, text);
-        } else {
-            report.add(
-                "proxy",
-                Verdict::Warning,
-                format!("{text}, which is no kind of proxy that can be used"),
-            );
-            report.help(format!(
-                "set {name} to an http:// or https:// address; as it is, requests may go past it"
-            ));
+    let proxies = Proxies::from_env();
+    let used = proxies.in_use();
+    for proxy in &used {
+        let name = proxy.variable;
+        match &proxy.address {
+            Ok((address, user)) => {
+                let whose = if *user { ", with a user and a password" } else { "" };
+                let what = match proxy.schemes {
+                    "all" => String::new(),
+                    scheme => format!(", for {scheme} addresses"),
+                };
+                let address = address.trim_end_matches('/');
+                report.add("proxy", Verdict::Ok, format!("{name}: {address}{whose}{what}"));
+            }
+            Err(wrong) => {
+                report.add("proxy", Verdict::Broken, wrong.message.as_str());
+                report.help(wrong.help.as_str());
+            }
         }
     }
-    if let Some(hosts) = variable("NO_PROXY").or_else(|| variable("no_proxy"))
-        && !proxies().is_empty()
-    {
+    if proxies.is_http_proxy_foreign() {
+        let why = "HTTP_PROXY is not used: with REQUEST_METHOD set, it may be a header of a request from the web";
+        report.add("proxy", Verdict::Warning, why);
+        report.help("name the proxy in http_proxy");
+    }
+    if let Some(hosts) = proxies.spared().filter(|_| !used.is_empty()) {
         report.add("proxy", Verdict::Ok, format!("not for {hosts}, nor for this machine"));
     }
     certificates(report);
 }
 
 fn certificates(report: &mut Report) {
-    let file = variable("SSL_CERT_FILE");
-    if let Some(file) = file.as_deref().filter(|file| !Path::new(file).is_file()) {
-        report.add("tls", Verdict::Broken, format!("SSL_CERT_FILE names {file}, which is not there"));
-        return report.help("correct it, or leave it out for the system's certificates");
-    }
-    let place = file.map_or_else(|| "the system's".to_owned(), |file| format!("of SSL_CERT_FILE, {file}"));
     match roots() {
         Ok(None) => report.add("tls", Verdict::Ok, "the system decides which certificates are trusted"),
-        Ok(Some((count, wrong))) => {
+        Ok(Some(Roots { count, origin, wrong })) => {
             let verdict = if wrong.is_empty() { Verdict::Ok } else { Verdict::Warning };
-            report.add("tls", verdict, format!("{count} root certificates are trusted, {place}"));
+            report.add("tls", verdict, format!("{count} root certificates are trusted, {origin}"));
             if !wrong.is_empty() {
                 report.help(format!("some can't be read: {}", wrong.join("; ")));
             }
         }
-        Err(why) => {
-            report.add("tls", Verdict::Warning, format!("no root certificate is trusted, {place}: {why}"));
-            report.help("install the package ca-certificates, or name a PEM file in SSL_CERT_FILE");
+        Err(wrong) => {
+            let named = wrong.message.contains("SSL_CERT_");
+            // Without any, endpoints of this machine can be asked all the same.
+            let verdict = if named { Verdict::Broken } else { Verdict::Warning };
+            report.add("tls", verdict, format!("no root certificate is trusted: {}", wrong.message));
+            report.help(wrong.help);
         }
     }
 }

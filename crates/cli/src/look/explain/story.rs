@@ -141,7 +141,7 @@ impl Reader {
             Event::Opened { node, from, start, end, .. } => {
                 let from = self.threads.get(from).copied();
                 if let Some(told) = self.told(node) {
-                    told.opened = from.map(|from| (from, *start, *end));
+                    told.opened = from.map(|from| (from, *start as usize, *end as usize));
                 }
             }
             Event::Appended { node, .. } => {

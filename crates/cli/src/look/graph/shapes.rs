@@ -141,7 +141,7 @@ pub(super) fn shape(ix: NodeIx, node: &Node) -> Shape {
     });
     // What a model says to the fault of a step is drawn as a way of its own.
     let infer = acts().filter(|_| call.is_none() || node.recovery.is_none()).find_map(|act| match act {
-        Act::Infer(infer) => Some(infer),
+        Act::Infer(infer) => Some(infer.as_ref()),
         _ => None,
     });
     let mut lines = vec![cut(&node.id, LABEL)];

@@ -120,7 +120,7 @@ fn leaf(name: &str, act: Act, next: Vec<(Guard, u32)>) -> Leaf {
 fn asks(schema: &str) -> Act {
     let judged = schema == "steps";
     let schema = ReplySchema { name: schema.into(), schema: json!({"type": "object"}) };
-    Act::Infer(Infer { schema: Some(schema), judged, ..Infer::default() })
+    Act::Infer(Box::new(Infer { schema: Some(schema), judged, ..Infer::default() }))
 }
 
 fn brief(text: &str, facts: Vec<Fact>) -> Act {

@@ -1,7 +1,7 @@
 //! The items of a response: messages and calls of functions. Others (reasoning, the provider's own tools) are not the
 //! reply's.
 
-use super::field;
+use super::{INCOMPLETE, field};
 use crate::models::protocol::{Flaw, Room, arguments_in, arguments_of};
 use selvedge_engine::ToolCall;
 use serde_json::Value;
@@ -54,6 +54,8 @@ struct Call {
     arguments: String,
     /// Arguments that came as JSON instead of as text of JSON.
     ready: Option<Value>,
+    /// It was cut before it was whole.
+    cut: bool,
 }
 
 enum Body {
@@ -226,6 +228,11 @@ impl Items {
         !called && self.words(Kind::Text).is_empty() && self.words(Kind::Refusal).is_empty()
     }
 
+    /// Whether a call was cut before it was whole.
+    pub(super) fn has_cut_call(&self) -> bool {
+        self.0.iter().any(|item| matches!(&item.body, Body::Call(call) if call.cut))
+    }
+
     /// Text and calls. A refusal is text like any other: the run shows it instead of an empty reply.
     pub(super) fn finish(mut self) -> (String, Vec<ToolCall>) {
         self.sort();
@@ -252,6 +259,7 @@ impl Item {
             id.clone_into(&mut self.id);
         }
         if let Body::Call(call) = &mut self.body {
+            call.cut = field(item, "status") == INCOMPLETE;
             let read = |name: &str| field(item, name).as_str().filter(|text| !text.is_empty());
             for (mine, theirs) in [(&mut call.id, read("call_id")), (&mut call.name, read("name"))] {
                 if let Some(text) = theirs {
@@ -337,6 +345,11 @@ impl Call {
         let arguments = match self.ready {
             Some(value) => arguments_in(value),
             None => arguments_of(self.arguments),
+        };
+        // What looks whole is not: it stays text, and is not run.
+        let arguments = match arguments {
+            Value::Object(_) if self.cut => Value::String(arguments.to_string()),
+            arguments => arguments,
         };
         (!nothing).then(|| ToolCall { id: self.id.into(), name: self.name.into(), arguments })
     }

@@ -1,0 +1,58 @@
+//! What a finished node leaves: kept as long as its run is known, so what is rare is apart.
+
+use super::reuse::Recorded;
+use super::state::Publication;
+use crate::fault::Fault;
+use crate::message::Thread;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What a finished node left.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) output: Value,
+    pub(crate) fault: Option<Box<Fault>>,
+    /// Whether the fault ends the run.
+    pub(crate) fatal: bool,
+    /// It did not run (D-16).
+    pub(crate) skipped: bool,
+    pub(crate) attempts: u32,
+    /// Dropped when the node retires.
+    pub(crate) records: Box<[Recorded]>,
+    pub(crate) finished_at: i64,
+    /// What most nodes do not leave.
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// What some finished nodes left.
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) publication: Option<Publication>,
+    /// For a fatal fault: its own messages.
+    pub(crate) partial: Option<Thread>,
+    /// The tool that gave its result, or failed last, where it need not be the node's own.
+    pub(crate) tool: Option<Arc<str>>,
+}
+
+/// Each node leaves one, for as long as its run is known.
+const _: () = assert!(size_of::<Done>() <= 120);
+
+impl More {
+    /// `None` if there is nothing.
+    pub(crate) fn kept(self) -> Option<Box<Self>> {
+        let any = self.publication.is_some() || self.partial.is_some() || self.tool.is_some();
+        any.then(|| Box::new(self))
+    }
+}
+
+impl Done {
+    pub(crate) fn publication(&self) -> Option<&Publication> {
+        self.more.as_ref()?.publication.as_ref()
+    }
+    pub(crate) fn partial(&self) -> Option<&Thread> {
+        self.more.as_ref()?.partial.as_ref()
+    }
+    pub(crate) fn tool(&self) -> Option<&Arc<str>> {
+        self.more.as_ref()?.tool.as_ref()
+    }
+}
