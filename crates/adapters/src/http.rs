@@ -210,7 +210,9 @@ mod tests {
         {
             assert!(is_loopback(&url(local)), "{local}");
         }
-        for outside in ["http://localhost.example.com", "http://10.0.0.1", "https://[2001:db8::1]/", "http://0.0.0.1"] {
+        for outside in
+            ["http://localhost.example.com", "http://10.0.0.1", "https://[2001:db8::1]/", "http://0.0.0.1"]
+        {
             assert!(!is_loopback(&url(outside)), "{outside}");
         }
     }

@@ -1,4 +1,5 @@
-//! What providers say in different ways is told alike, and what one has no word for too (E-16, E-23, E-28, P-26).
+//! What providers say in different ways is told alike, and what one has no word for too (E-10, E-16, E-23, E-27, E-28, P-26,
+//! C-06).
 
 // Helpers outside of test functions may fail loudly too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -6,12 +7,13 @@
 mod support;
 
 use selvedge_adapters::models::{Endpoint, ProviderConfig};
-use selvedge_engine::{Message, ModelSettings, Role};
+use selvedge_engine::{Cut, Message, ModelSettings, Role, ToolDef};
 use selvedge_runtime::ports::Model;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use support::wires::{Wire, wires};
+use std::time::{Duration, Instant};
+use support::wires::{RawCall, Wire, wires};
 use support::*;
 
 fn model_of(wire: &Wire, server: &Server) -> Endpoint {
@@ -133,6 +135,134 @@ async fn a_reply_that_ends_before_the_model_does_says_so() {
         }
         assert_eq!(asked(format!("{}{}", wire.begun, wire.rest)).await.cut, None, "{name}");
     }
+}
+
+/// A stream of calls that stopped for another reason.
+fn stopped(wire: &Wire, calls: &[RawCall<'_>], reason: &str) -> String {
+    let details = format!("\"incomplete_details\":{{\"reason\":\"{reason}\"}}");
+    (wire.calls)(calls)
+        .replace("\"finish_reason\":\"tool_calls\"", &format!("\"finish_reason\":\"{reason}\""))
+        .replace("\"stop_reason\":\"tool_use\"", &format!("\"stop_reason\":\"{reason}\""))
+        .replace("\"finishReason\":\"STOP\"", &format!("\"finishReason\":\"{reason}\""))
+        .replace("\"incomplete_details\":null", &details)
+        .replace("response.completed", "response.incomplete")
+}
+
+/// E-10, E-27: arguments that did not come are not an empty object, and what was held back is not acted on.
+#[tokio::test]
+async fn calls_of_a_reply_that_was_cut_do_not_become_whole() {
+    for wire in wires() {
+        let name = wire.provider.name();
+        let nothing = if wire.raw_arguments { "" } else { "null" };
+        let mut calls = vec![(Some("c1"), "search", r#"{"q":1}"#), (Some("c2"), "wipe", nothing)];
+        if wire.raw_arguments {
+            calls.push((Some("c3"), "wipe", r#"{"path": "/t"#));
+        }
+        for (reason, cut) in [
+            ("length", Cut::Limit),
+            ("max_tokens", Cut::Limit),
+            ("MAX_TOKENS", Cut::Limit),
+            ("max_output_tokens", Cut::Limit),
+            ("content_filter", Cut::Withheld),
+            ("refusal", Cut::Withheld),
+            ("SAFETY", Cut::Withheld),
+        ] {
+            let server = Server::start(vec![stream(&stopped(&wire, &calls, reason), 100)]).await;
+            let reply = model_of(&wire, &server).call(request(vec![user("x")]), context()).await.unwrap();
+            assert_eq!((reply.stop.as_deref(), reply.cut), (Some(reason), Some(cut)), "{name}");
+            let whole = if cut == Cut::Limit { json!({"q": 1}) } else { json!(r#"{"q":1}"#) };
+            let arguments: Vec<&Value> = reply.calls.iter().map(|call| &call.arguments).collect();
+            let expected = [whole, json!(""), json!(r#"{"path": "/t"#)];
+            assert_eq!(arguments, expected.iter().take(calls.len()).collect::<Vec<_>>(), "{name} {reason}");
+        }
+    }
+}
+
+/// Servers read the text of arguments as JSON.
+#[tokio::test]
+async fn arguments_that_never_came_go_back_as_an_empty_object() {
+    let called = call("c1", "wipe", json!(""));
+    let message = Message { tool_calls: vec![called.clone()], ..Message::text(Role::Assistant, "") };
+    let asked = request(vec![user("x"), Arc::new(message), Arc::new(Message::tool(&called, "not run"))]);
+    for wire in wires() {
+        let server = Server::start(vec![stream(&format!("{}{}", wire.begun, wire.rest), 4096)]).await;
+        model_of(&wire, &server).call(asked.clone(), context()).await.unwrap();
+        let sent = server.requests()[0].json().to_string();
+        let forms = ["\"arguments\":\"{}\"", "\"input\":{}", "\"args\":{}"];
+        assert!(forms.iter().any(|form| sent.contains(form)), "{}: {sent}", wire.provider.name());
+    }
+}
+
+/// D-15: the shape of a tool's schema is its author's; providers refuse some.
+#[tokio::test]
+async fn schemas_of_tools_say_that_they_are_of_objects() {
+    let schemas = [json!({"type": "object"}), json!({}), json!({"additionalProperties": false}), json!(true)];
+    let mut asked = request(vec![user("x")]);
+    asked.tools = schemas
+        .iter()
+        .enumerate()
+        .map(|(at, schema)| {
+            Arc::new(ToolDef { input_schema: schema.clone(), ..ToolDef::clone(&tool(&format!("t{at}"))) })
+        })
+        .collect();
+    let places = ["/tools/N/function/parameters", "/tools/N/parameters", "/tools/N/input_schema"];
+    for wire in wires() {
+        let server = Server::start(vec![stream(&format!("{}{}", wire.begun, wire.rest), 4096)]).await;
+        model_of(&wire, &server).call(asked.clone(), context()).await.unwrap();
+        let sent = server.requests()[0].json();
+        for (at, schema) in schemas.iter().enumerate() {
+            let at = |place: &&str| sent.pointer(&place.replace('N', &at.to_string())).cloned();
+            // Gemini takes JSON Schema as it is.
+            let Some(found) = places.iter().find_map(at) else { continue };
+            let mut expected = json!({"type": "object", "properties": {}});
+            for (key, value) in schema.as_object().into_iter().flatten() {
+                expected[key] = value.clone();
+            }
+            assert_eq!(found, expected, "{}", wire.provider.name());
+        }
+    }
+}
+
+/// C-06: every text of a reply may have the key.
+#[tokio::test]
+async fn a_key_in_a_stop_reason_or_a_name_is_redacted() {
+    for wire in wires() {
+        let arguments = format!(r#"{{"{KEY}":1}}"#);
+        let calls = [(Some(KEY), KEY, &*arguments)];
+        let server = Server::start(vec![stream(&stopped(&wire, &calls, KEY), 4096)]).await;
+        let reply = model_of(&wire, &server).call(request(vec![user("x")]), context()).await.unwrap();
+        let name = wire.provider.name();
+        assert_eq!(reply.stop.as_deref(), Some("[redacted]"), "{name}");
+        let whole = serde_json::to_string(&reply).unwrap();
+        assert!(!whole.contains(KEY) && !format!("{reply:?}").contains(KEY), "{name}: {whole}");
+    }
+}
+
+/// E-28: a reply that is whole is not lost to the limit of time, and not kept waiting for what need not come.
+#[tokio::test]
+async fn a_stream_that_stays_open_after_its_stop_does_not_lose_the_reply() {
+    let waits = [(300, 1000), (20_000, 5000)]
+        .into_iter()
+        .flat_map(|limit| wires().into_iter().map(move |wire| (limit, wire)));
+    let all = waits.filter(|(_, wire)| wire.stop != "completed").map(|((limit, most), wire)| async move {
+        let rest = wire.rest.split("data: [DONE]").next().unwrap();
+        let rest = rest.split("event: message_stop").next().unwrap();
+        let comments = (0..90).flat_map(|_| [chunk(b": still here\n\n"), Step::Pause(100)]);
+        let begun = [stream_head(), chunk(format!("{}{rest}", wire.begun).as_bytes())];
+        let server = Server::start(vec![begun.into_iter().chain(comments).collect()]).await;
+        let model = model_with(&server, |config| {
+            let own = ProviderConfig::new(wire.provider, "test-model").at(server.url.clone());
+            *config = ProviderConfig { limits: config.limits, ..own };
+            config.limits.model_timeout = Duration::from_millis(limit);
+        });
+        let started = Instant::now();
+        let reply = model.call(request(vec![user("x")]), context()).await.unwrap();
+        let name = wire.provider.name();
+        assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("half", Some(wire.stop)), "{name}");
+        assert_eq!(reply.tokens, wire.tokens, "{name}");
+        assert!(started.elapsed() < Duration::from_millis(most), "{name} {:?}", started.elapsed());
+    });
+    futures_util::future::join_all(all).await;
 }
 
 /// P-26: what a provider has no word for is not sent, and can be told before.

@@ -6,7 +6,7 @@
 mod support;
 
 use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig};
-use selvedge_engine::{Message, ModelRequest, ReplySchema, Role};
+use selvedge_engine::{Cut, Message, ModelRequest, ReplySchema, Role};
 use selvedge_runtime::ports::Model;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -174,8 +174,8 @@ async fn without_tools_the_historys_are_defined_and_forbidden() {
         result(&two, "2"),
         result(&call("c3", "search", json!({})), "3"),
     ]);
-    let stubs = json!([{"name": "search", "input_schema": {"type": "object"}},
-        {"name": "now", "input_schema": {"type": "object"}}]);
+    let any = json!({"type": "object", "properties": {}});
+    let stubs = json!([{"name": "search", "input_schema": any}, {"name": "now", "input_schema": any}]);
     let sent = body(&asked).await;
     assert_eq!((&sent["tools"], &sent["tool_choice"]), (&stubs, &json!({"type": "none"})));
     // What the graph knows of them is told.
@@ -266,6 +266,17 @@ async fn what_a_model_refuses_is_left_out_and_remembered() {
     let failed = anthropic(&server).call(warm, context()).await.unwrap_err();
     assert!(!failed.transient && failed.fault.message.contains("`temperature` is deprecated"), "{failed:?}");
     assert_eq!(server.requests().len(), 1);
+    // The document's own maximum neither: not after a refusal, and not for what an earlier call was refused.
+    let over = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for x";
+    let mut large = request(vec![user("x")]);
+    large.settings.max_tokens = Some(32_000);
+    let server = Server::start(vec![refusal(over), ok(), refusal(over)]).await;
+    let model = anthropic(&server);
+    model.call(request(vec![user("x")]), context()).await.unwrap();
+    let failed = model.call(large, context()).await.unwrap_err();
+    assert!(!failed.transient && failed.fault.message.contains("32000 > 8192"), "{failed:?}");
+    let sent: Vec<Value> = server.requests().iter().map(|sent| sent.json()["max_tokens"].clone()).collect();
+    assert_eq!(sent, [json!(32_000), json!(8192), json!(32_000)]);
     // A maximum that is not smaller is no reason to ask again.
     let context_full =
         "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input";
@@ -284,6 +295,12 @@ async fn stops_and_refusals() {
         let text = block(0, &json!({"type": "text", "text": "so far"}));
         let reply = ask(format!("{}{text}{}", start(), end(stop))).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("so far", Some(stop)));
+        let cut = match stop {
+            "max_tokens" | "model_context_window_exceeded" => Some(Cut::Limit),
+            "refusal" => Some(Cut::Withheld),
+            _ => None,
+        };
+        assert_eq!(reply.cut, cut, "{stop}");
     }
     let silent = ask(format!("{}{}", start(), end("refusal"))).await.unwrap_err();
     assert_eq!(silent.fault.message, "the model refused to answer (stop reason `refusal`)");

@@ -6,7 +6,7 @@
 mod support;
 
 use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig};
-use selvedge_engine::{Failure, Message, ModelReply, ModelSettings, ReplySchema, Role, ToolCall};
+use selvedge_engine::{Cut, Failure, Message, ModelReply, ModelSettings, ReplySchema, Role, ToolCall};
 use selvedge_runtime::ports::Model;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -172,4 +172,18 @@ async fn refusals_cuts_and_blocks_say_what_they_are() {
             && failed.fault.message.contains("withheld the reply (stop reason `content_filter`)"),
         "{failed:?}"
     );
+}
+
+/// E-10: a server may say that a call was cut, and of the response that it is whole.
+#[tokio::test]
+async fn a_call_that_is_incomplete_is_not_whole() {
+    for (arguments, kept) in [("", ""), (r#"{"path":"/"}"#, r#"{"path":"/"}"#)] {
+        let mut item = function(0, &(Some("c1"), "wipe", arguments));
+        item["status"] = json!("incomplete");
+        let other = function(1, &(Some("c2"), "now", ""));
+        let whole = response("completed", &json!([item, other]));
+        let reply = asked(json(&whole.to_string())).await.unwrap();
+        assert_eq!((reply.stop.as_deref(), reply.cut), (Some("incomplete"), Some(Cut::Limit)));
+        assert_eq!(reply.calls, [call("c1", "wipe", json!(kept)), call("c2", "now", json!(""))]);
+    }
 }

@@ -176,6 +176,28 @@ pub(crate) struct Exec {
     pub(crate) run_id: Option<String>,
 }
 
+impl Exec {
+    /// The options that are given of those that may be given again for a run that is there.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--model", !self.model.is_empty()),
+            ("--base-url", self.base_url.is_some()),
+            ("--script", self.script.is_some()),
+            ("--tools", !self.tools.is_empty()),
+            ("--mcp", self.mcp.is_some()),
+            ("--allow-read", !self.allow_read.is_empty()),
+            ("--allow-write", !self.allow_write.is_empty()),
+            ("--allow-network", self.allow_network),
+            ("--require-isolation", self.require_isolation),
+            ("--sequential", self.sequential),
+            ("--max-parallel", self.max_parallel.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--timeout", self.timeout.is_some()),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
+    }
+}
+
 const CHECK_HELP: &str = "\
 Examples:
   selvedge check plan.json

@@ -1,15 +1,19 @@
 //! What was chosen for a run by options and variables: kept with the run, so that `resume`, `answer` and `fork`
 //! default to it (C-10). No secrets: keys are named by their variables only.
 
+mod values;
+
+pub(crate) use values::{base_url, budget, seconds};
+
 use crate::args::Exec;
 use crate::environment::{self, absolute};
 use crate::failure::Failure;
-use selvedge_dialects::diagnostic::shown;
+use crate::ui::one_line;
 use selvedge_engine::{Budget, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The role that stands for all roles without a model of their own.
 pub(crate) const EVERY_ROLE: &str = "*";
@@ -34,6 +38,9 @@ pub(crate) struct Chosen {
     pub(crate) base_url: Option<String>,
     /// `--model`, by role; [`EVERY_ROLE`] for one without.
     pub(crate) models: BTreeMap<String, String>,
+    /// Whether it is `SELVEDGE_MODEL` alone that names them: a wrong name is no wrong call then (C-03).
+    #[serde(skip)]
+    pub(crate) models_of_environment: bool,
     /// `--script`.
     pub(crate) script: Option<PathBuf>,
     /// SHA-256 of the script as it was.
@@ -75,7 +82,7 @@ impl Chosen {
             dialect: exec.dialect.clone(),
             tools: all(&exec.tools),
             mcp: exec.mcp.as_deref().map(absolute),
-            base_url: exec.base_url.clone(),
+            base_url: exec.base_url.as_deref().map(|url| base_url(url, "--base-url")).transpose()?,
             script: exec.script.as_deref().map(absolute),
             allow_read: all(&exec.allow_read),
             allow_write: all(&exec.allow_write),
@@ -102,8 +109,9 @@ impl Chosen {
     /// Options over variables, for a new run (C-06).
     pub(crate) fn for_run(exec: &Exec) -> Result<Self, Failure> {
         let mut chosen = environment::chosen()?.under(Self::from_options(exec)?);
+        environment::there(&chosen, exec)?;
         chosen.cwd = absolute(std::path::Path::new("."));
-        Ok(chosen)
+        chosen.recordable()
     }
 
     /// Options over what the run was started with (C-10).
@@ -121,7 +129,7 @@ impl Chosen {
                     .help("start a new run with it (`selvedge run`, or `selvedge fork` of this one), or leave it out"));
             }
         }
-        Ok(Self::stored(stored).under(Self::from_options(exec)?))
+        Self::read(stored)?.under(Self::from_options(exec)?).recordable()
     }
 
     /// Options over what the source was started with (C-10, C-13). Which plan and dialect belongs to a document.
@@ -133,7 +141,29 @@ impl Chosen {
                     .help("name the document, or leave the option out"));
             }
         }
-        Ok(Self::stored(stored).under(Self::from_options(exec)?))
+        Self::read(stored)?.under(Self::from_options(exec)?).recordable()
+    }
+
+    /// These choices, if all paths among them can be recorded: JSON has Unicode only.
+    ///
+    /// # Errors
+    /// Exit 2 with the path that has other bytes, before anything runs (C-12).
+    pub(crate) fn recordable(self) -> Result<Self, Failure> {
+        let named = [("the current folder", &self.cwd), ("the document", &self.document)].into_iter();
+        let single = [("--mcp", &self.mcp), ("--script", &self.script)].into_iter();
+        let lists = [
+            ("--tools", &self.tools),
+            ("--allow-read", &self.allow_read),
+            ("--allow-write", &self.allow_write),
+        ];
+        let lists = lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)));
+        let single = single.filter_map(|(what, path)| Some((what, path.as_ref()?)));
+        let mut all = named.chain(single).chain(lists);
+        if let Some((what, path)) = all.find(|(_, path)| path.to_str().is_none()) {
+            return Err(unrecordable(what, path));
+        }
+        drop(all);
+        Ok(self)
     }
 
     /// The JSON that is kept with a run: without what an address may say of users and keys (C-06, C-10).
@@ -152,7 +182,19 @@ impl Chosen {
         serde_json::to_string(&kept)
     }
 
-    /// What a run was started with. One that an older or newer version wrote may lack parts.
+    /// What a run was started with, to go on with it.
+    ///
+    /// # Errors
+    /// Exit 4 if what is recorded is damaged: without it, the run would go on with other tools and permissions.
+    fn read(json: &str) -> Result<Self, Failure> {
+        serde_json::from_str(json).map_err(|error| {
+            let message = format!("the options that the run was started with can't be read: {error}");
+            Failure::environment("C-10", "run-unreadable", &message)
+                .help("restore the state folder from a backup, or use the selvedge that wrote it or a later one")
+        })
+    }
+
+    /// What a run was started with, to look at it. One that an older or newer version wrote may lack parts.
     pub(crate) fn stored(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -165,7 +207,8 @@ impl Chosen {
         let (role, name) = by_role.unwrap_or((EVERY_ROLE, text));
         if role.trim().is_empty() || name.trim().is_empty() {
             let message = format!("`{option}` takes NAME or ROLE=NAME, not {text:?}");
-            return Err(Failure::usage("C-01", "bad-model", &message));
+            return Err(Failure::usage("C-01", "bad-model", &message)
+                .help(&format!("write {option} NAME for every role, or {option} ROLE=NAME for one")));
         }
         self.models.insert(role.trim().to_owned(), name.trim().to_owned());
         Ok(())
@@ -183,6 +226,7 @@ impl Chosen {
         } else if !over.models.is_empty() {
             (self.script, self.script_hash) = (None, None);
         }
+        self.models_of_environment &= over.models.is_empty();
         self.models.extend(over.models);
         let paths = |below: Vec<PathBuf>, over: Vec<PathBuf>| if over.is_empty() { below } else { over };
         let budget = Budget {
@@ -211,6 +255,23 @@ impl Chosen {
     }
 }
 
+/// A path that a record can't have (C-12).
+pub(crate) fn unrecordable(what: &str, path: &Path) -> Failure {
+    let message = format!("{what} can't be {}: the path is not UTF-8, so it can't be recorded", bytes(path));
+    Failure::usage("C-12", "path-not-unicode", &message).help("rename it, or go there by another path, as a link")
+}
+
+/// A path with its bytes that are no Unicode as `\xNN`.
+fn bytes(path: &Path) -> String {
+    let mut text = String::from("\"");
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        text.push_str(&one_line(chunk.valid(), usize::MAX));
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text.push('"');
+    text
+}
+
 /// What was allowed stays allowed: an option adds to it.
 fn joined(mut below: Vec<PathBuf>, over: Vec<PathBuf>) -> Vec<PathBuf> {
     for path in over {
@@ -219,47 +280,6 @@ fn joined(mut below: Vec<PathBuf>, over: Vec<PathBuf>) -> Vec<PathBuf> {
         }
     }
     below
-}
-
-/// Caps as `calls=100,tokens=1e6,cost=2.5` (C-01).
-pub(crate) fn budget(text: &str, option: &str) -> Result<Budget, Failure> {
-    let mut budget = Budget::default();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let wrong = || {
-            let message = format!("`{option}`: {part:?} is no cap");
-            Failure::usage("C-01", "bad-budget", &message)
-                .help("write caps as calls=100,tokens=1e6,cost=2.5; each is a number from 0 on")
-        };
-        let (name, number) = part.split_once('=').ok_or_else(wrong)?;
-        let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-        if !(number.is_finite() && number >= 0.0) {
-            return Err(wrong());
-        }
-        // Counts beyond 2^53 mean "no cap"; the cast saturates.
-        let count = number.floor() as u64;
-        match name.trim() {
-            "calls" => budget.calls = Some(count),
-            "tokens" => budget.tokens = Some(count),
-            "cost" => budget.cost = Some(number),
-            _ => return Err(wrong()),
-        }
-    }
-    Ok(budget)
-}
-
-/// The longest time limit, in seconds: thirty years.
-const LONGEST: f64 = 1e9;
-
-/// Whole seconds from 1 on; parts of a second count as one.
-pub(crate) fn seconds(given: Option<f64>, text: &str, option: &str) -> Result<u64, Failure> {
-    match given {
-        Some(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(seconds.ceil() as u64),
-        _ => {
-            let message =
-                format!("`{option}` must be a number of seconds above 0 and up to 1e9, not {}", shown(text));
-            Err(Failure::usage("C-01", "bad-timeout", &message).help("leave it out for no limit"))
-        }
-    }
 }
 
 /// `--input KEY=VALUE`: JSON if it parses, else text; the last of equal keys counts (C-01).

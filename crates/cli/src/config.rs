@@ -7,6 +7,7 @@ mod recovery;
 mod toml;
 
 use crate::failure::{Exit, Failure, text};
+use read::Promise;
 use crate::ui::Ui;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
 use selvedge_adapters::tools::mcp::McpServer;
@@ -53,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) places: BTreeMap<String, Diagnostic>,
     /// `[tools] dirs`.
     pub(crate) tool_dirs: Vec<PathBuf>,
+    /// Where each of them is named: an error that is none as long as the folder is there.
+    pub(crate) dir_places: BTreeMap<PathBuf, Diagnostic>,
     /// `[tools] allow_read`.
     pub(crate) allow_read: Vec<PathBuf>,
     /// `[tools] allow_write`.
@@ -138,6 +141,21 @@ impl Config {
         told.collect()
     }
 
+    /// Checks that the folders of tools are there (C-14).
+    ///
+    /// # Errors
+    /// Exit 4 with the places of those that are not.
+    pub(crate) fn dirs_there(&self) -> Result<(), Failure> {
+        let lost = self.tool_dirs.iter().filter(|dir| !dir.is_dir());
+        let told = lost.filter_map(|dir| {
+            let message = format!("there is no folder {}", dir.display());
+            let help = "correct `dirs`; its paths start at the folder of this file".to_owned();
+            Some(Diagnostic { message, help, ..self.dir_places.get(dir)?.clone() })
+        });
+        let told: Vec<Diagnostic> = told.collect();
+        if told.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Environment, told)) }
+    }
+
     /// Puts one file over what there is, and returns its warnings.
     ///
     /// # Errors
@@ -153,19 +171,26 @@ impl Config {
         };
         let mut diagnostics = Diagnostics::new();
         let folder = file.parent().unwrap_or(Path::new("."));
-        let mut roles = Vec::new();
+        let mut promises = Vec::new();
         if let Some(root) = toml::parse(&source, &mut diagnostics) {
-            roles = read::read(&root, folder, self, &mut diagnostics);
+            promises = read::read(&root, folder, self, &mut diagnostics);
             mcp::place_off(&root, &source, &mut self.mcp);
         }
         // Places are the same in it; a key that stands in the file is shown in no line of it.
         let shown = Source::new(source.name(), &hidden::masked(source.text()));
-        for (role, span) in roles {
+        for (promise, span) in promises {
+            let code = match promise {
+                Promise::Role(_) => "no-such-model",
+                Promise::Dir(_) => "no-such-folder",
+            };
             let mut place = Diagnostics::new();
-            place.push(Finding::error("C-14", "no-such-model", span, String::new()));
-            let placed =
-                place.report(&shown).into_iter().map(|place| Diagnostic { pointer: String::new(), ..place });
-            self.places.extend(placed.map(|place| (role.clone(), place)));
+            place.push(Finding::error("C-14", code, span, String::new()));
+            let Some(place) = place.report(&shown).pop() else { continue };
+            let place = Diagnostic { pointer: String::new(), ..place };
+            match promise {
+                Promise::Role(role) => drop(self.places.insert(role, place)),
+                Promise::Dir(dir) => drop(self.dir_places.insert(dir, place)),
+            }
         }
         let mut findings = diagnostics.report(&shown);
         // Pointers are JSON's; the line says where it is.

@@ -1,11 +1,12 @@
 //! The variables of the environment that configure Selvedge (C-06); this table is what `help environment` shows.
 
-use crate::chosen::Chosen;
+use crate::args::Exec;
+use crate::chosen::{Chosen, base_url, budget, seconds};
 use crate::failure::Failure;
 use std::path::PathBuf;
 
 /// Every variable with what it means.
-pub(crate) const VARIABLES: [(&str, &str); 23] = [
+pub(crate) const VARIABLES: [(&str, &str); 24] = [
     ("SELVEDGE_API_KEY", "key for --base-url and for models without a key variable of their own"),
     (
         "OPENAI_API_KEY",
@@ -32,6 +33,7 @@ pub(crate) const VARIABLES: [(&str, &str); 23] = [
     ("ALL_PROXY", "the proxy for both"),
     ("NO_PROXY", "hosts that are asked without a proxy, separated by commas"),
     ("SSL_CERT_FILE", "certificates to trust instead of the system's, as a PEM file"),
+    ("SSL_CERT_DIR", "the same as folders of PEM files, several separated as in PATH"),
 ];
 
 /// A variable's value; an empty one counts as not set.
@@ -52,10 +54,21 @@ pub(crate) fn path(name: &str) -> Option<PathBuf> {
 }
 
 /// What the variables choose.
+///
+/// # Errors
+/// Exit 4 with the variable's name: what is wrong there is no matter of the command line (C-03).
 pub(crate) fn chosen() -> Result<Chosen, Failure> {
-    let mut chosen = Chosen { base_url: variable("SELVEDGE_BASE_URL"), ..Chosen::default() };
+    read().map_err(Failure::of_environment)
+}
+
+fn read() -> Result<Chosen, Failure> {
+    let mut chosen = Chosen::default();
+    if let Some(url) = variable("SELVEDGE_BASE_URL") {
+        chosen.base_url = Some(base_url(&url, "SELVEDGE_BASE_URL")?);
+    }
     for model in variable("SELVEDGE_MODEL").iter().flat_map(|list| list.split(',')) {
         chosen.add_model(model.trim(), "SELVEDGE_MODEL")?;
+        chosen.models_of_environment = true;
     }
     chosen.script = path("SELVEDGE_SCRIPT").as_deref().map(absolute);
     if let Some(folders) = path("SELVEDGE_TOOLS") {
@@ -64,22 +77,58 @@ pub(crate) fn chosen() -> Result<Chosen, Failure> {
             .map(|folder| absolute(&folder))
             .collect();
     }
-    chosen.allow_network = variable("SELVEDGE_ALLOW_NETWORK").is_some_and(|value| value != "0");
+    chosen.allow_network = match variable("SELVEDGE_ALLOW_NETWORK").as_deref() {
+        Some("1" | "true") => true,
+        Some("0" | "false") | None => false,
+        Some(other) => {
+            let message = format!("`SELVEDGE_ALLOW_NETWORK` must be 1 or 0, not {other:?}");
+            let help = "set it to 1 to let tools that declare it use the network";
+            return Err(Failure::environment("C-06", "bad-variable", &message).help(help));
+        }
+    };
     if let Some(text) = variable("SELVEDGE_MAX_PARALLEL") {
         let number = text.parse().ok().filter(|number| *number > 0);
         chosen.max_parallel = Some(number.ok_or_else(|| {
-            let message = format!("SELVEDGE_MAX_PARALLEL must be a whole number from 1 on, not {text:?}");
-            Failure::environment("C-06", "bad-variable", &message)
+            let message = format!("`SELVEDGE_MAX_PARALLEL` must be a whole number from 1 on, not {text:?}");
+            Failure::environment("C-06", "bad-variable", &message).help("unset it for the default")
         })?);
     }
     if let Some(text) = variable("SELVEDGE_BUDGET") {
-        chosen.budget = crate::chosen::budget(&text, "SELVEDGE_BUDGET")?;
+        chosen.budget = budget(&text, "SELVEDGE_BUDGET")?;
     }
     if let Some(text) = variable("SELVEDGE_TIMEOUT") {
-        let seconds = text.parse().ok();
-        chosen.timeout_s = Some(crate::chosen::seconds(seconds, &text, "SELVEDGE_TIMEOUT")?);
+        let given = text.parse().ok();
+        chosen.timeout_s = Some(seconds(given, &text, "SELVEDGE_TIMEOUT")?);
     }
     Ok(chosen)
+}
+
+/// Checks that files and folders that variables name, and no option in their place, are there (C-03).
+///
+/// # Errors
+/// Exit 4 with the variable's name.
+pub(crate) fn there(chosen: &Chosen, exec: &Exec) -> Result<(), Failure> {
+    let script = chosen.script.as_ref().filter(|_| exec.script.is_none());
+    let lost = |path: &&PathBuf| !path.exists();
+    let (name, path) = match script.filter(lost) {
+        Some(path) => ("SELVEDGE_SCRIPT", path),
+        None => return tools_there(chosen, &exec.tools),
+    };
+    Err(not_there(name, path))
+}
+
+/// The same of folders of tools; `given` are those of an option.
+pub(crate) fn tools_there(chosen: &Chosen, given: &[PathBuf]) -> Result<(), Failure> {
+    match chosen.tools.iter().find(|folder| given.is_empty() && !folder.is_dir()) {
+        Some(folder) => Err(not_there("SELVEDGE_TOOLS", folder)),
+        None => Ok(()),
+    }
+}
+
+fn not_there(name: &str, path: &std::path::Path) -> Failure {
+    let what = if name == "SELVEDGE_TOOLS" { "folder" } else { "file" };
+    let message = format!("`{name}`: there is no {what} {}", path.display());
+    Failure::environment("C-06", "file-not-found", &message).help(&format!("correct {name}, or unset it"))
 }
 
 /// A path that means the same from everywhere.

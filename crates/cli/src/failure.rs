@@ -64,7 +64,15 @@ impl Failure {
     /// A result that could not be written, whichever command made it (exit 4).
     pub(crate) fn lost(error: &std::io::Error) -> Self {
         let message = format!("the result can't be written to stdout: {error}");
-        Self::environment("C-02", "output", &message).help("check where the output goes")
+        let lost = Self::environment("C-02", "output", &message);
+        match crate::ui::result_run() {
+            // The run itself is not lost with what it printed.
+            Some(run) => lost.help(&format!(
+                "check where the output goes; run {run} is recorded: {}",
+                command(&["show", run])
+            )),
+            None => lost.help("check where the output goes"),
+        }
     }
 
     /// Findings about files.
@@ -96,6 +104,12 @@ impl Failure {
         self
     }
 
+    /// The same where what is wrong is in the environment and not on the command line (exit 4, C-03).
+    #[must_use]
+    pub(crate) fn of_environment(self) -> Self {
+        Self { exit: Exit::Environment, ..self }
+    }
+
     /// The same at a place of its file; 0 stands for an unknown one.
     #[must_use]
     pub(crate) fn at(mut self, line: u64, column: u64) -> Self {
@@ -121,7 +135,7 @@ impl Failure {
 
     /// Prints the first error as one line of JSON on stderr.
     pub(crate) fn print_json(&self, ui: &Ui) {
-        ui.error_text(&format!("{}\n", self.json()));
+        ui.error_json(&self.json());
     }
 
     fn json(&self) -> Value {

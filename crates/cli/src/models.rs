@@ -29,6 +29,7 @@ use selvedge_dialects::fields::misspelt;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Graph, Warning};
 use selvedge_runtime::{Driver, Model, Tools};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,6 +110,7 @@ pub(crate) async fn prepare(
 ) -> Result<Models, Failure> {
     let limits = config.limits.calls();
     let mut models = if let Some(script) = chosen.script.clone() {
+        names::check(chosen, config)?;
         script::scripted(&script, chosen)?
     } else if let Some(base_url) = chosen.base_url.clone() {
         endpoint(&base_url, chosen, !roles.is_empty(), limits, http).await?
@@ -117,7 +119,15 @@ pub(crate) async fn prepare(
         configured(&Table::new(chosen, config), roles, limits, http)?
     };
     models.secrets = crate::secrets::known(config);
-    models.names = roles.iter().map(|role| (Arc::clone(role), identity(role, chosen, config))).collect();
+    let clean = |name: Arc<str>| {
+        // They are recorded, and an address that is configured may have a key in its path (C-06).
+        models.secrets.iter().fold(name, |name, secret| match secret.redact(&name) {
+            Cow::Owned(clean) => clean.into(),
+            Cow::Borrowed(_) => name,
+        })
+    };
+    let names = roles.iter().map(|role| (Arc::clone(role), clean(identity(role, chosen, config))));
+    models.names = names.collect();
     Ok(models)
 }
 

@@ -154,6 +154,7 @@ impl Report<'_> {
 
     /// Prints the run: the object, or the result on stdout and the rest on stderr.
     pub(crate) fn print(&self, ui: &Ui) {
+        crate::ui::result_of(self.run);
         if ui.json {
             ui.result(&format!("{}\n", self.json()));
             return;

@@ -3,7 +3,7 @@
 
 mod handed;
 
-pub(crate) use handed::{in_document, refuse_document, refuse_inputs, refuse_text};
+pub(crate) use handed::{in_document, refuse_choices, refuse_document, refuse_inputs, refuse_text};
 
 use crate::config::Config;
 use crate::environment::variable;
@@ -13,7 +13,7 @@ use selvedge_adapters::http::{PROXY_VARIABLES, Secret, proxy_passwords};
 use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
 use selvedge_runtime::{CallContext, Model, Pending, Tools};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,9 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
     let keys = names.into_iter().filter_map(|name| Some((format!("the value of ${name}"), variable(name)?)));
     let proxies = PROXY_VARIABLES.iter().filter_map(|name| Some((*name, variable(name)?)));
     let passwords = proxies.flat_map(|(name, value)| {
-        proxy_passwords(&value).into_iter().map(move |password| (format!("the password in ${name}"), password))
+        proxy_passwords(&value)
+            .into_iter()
+            .map(move |password| (format!("the password in ${name}"), password))
     });
     let servers = config.mcp.values().flat_map(|server| {
         let origin = format!("a key of the MCP server `{}`", server.name);
@@ -158,17 +160,57 @@ fn value(json: &mut Value, secrets: &[Secret]) {
         Value::Array(items) => items.iter_mut().for_each(|item| value(item, secrets)),
         Value::Object(fields) => {
             fields.values_mut().for_each(|field| value(field, secrets));
-            let told =
-                |key: &String| secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
-            if fields.keys().any(told) {
-                let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
-                    text(&mut key, secrets);
-                    (key, field)
-                });
-                *fields = clean.collect();
-            }
+            clean_names(fields, secrets, |_| true);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Fields of printed objects that hold words of our own.
+const WORDS: [&str; 17] = [
+    "action", "by", "code", "dialect", "effects", "key", "kind", "node_type", "origin", "provider", "result", "role",
+    "severity", "source", "state", "status", "what",
+];
+
+/// Words of our own that tables and notes have.
+const OWN: [&str; 7] = ["completed", "cancelled", "interrupted", "assistant", "workflow", "llm-first", "tool-first"];
+
+/// Whether a key is nothing but a word that is printed all the time: a dummy, then.
+pub(crate) fn is_own_word(key: &str) -> bool {
+    OWN.contains(&key)
+}
+
+/// What is about to be printed as JSON, without keys (C-06): in texts that are data, and in names that are. Numbers stay, and
+/// so do names of fields and the words of a status, a role or a kind.
+pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
+    match json {
+        Value::String(said) => text(said, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_printed(item, secrets)),
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                if !(WORDS.contains(&name.as_str()) && field.as_str().is_some_and(is_word)) {
+                    clean_printed(field, secrets);
+                }
+            }
+            clean_names(fields, secrets, |name| !is_word(name));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn clean_names(fields: &mut Map<String, Value>, secrets: &[Secret], may: impl Fn(&str) -> bool) {
+    let told = |key: &String| {
+        may(key) && secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)))
+    };
+    if fields.keys().any(told) {
+        let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
+            if may(&key) {
+                text(&mut key, secrets);
+            }
+            (key, field)
+        });
+        *fields = clean.collect();
     }
 }
 
@@ -176,6 +218,21 @@ fn value(json: &mut Value, secrets: &[Secret]) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// C-06: what is printed stays what it is, whatever word or number somebody took for a key.
+    #[test]
+    fn only_data_is_redacted_in_what_is_printed() {
+        let keys = ["12345678", "completed", "input_tokens", "sk-0123456789"].map(Secret::new);
+        let mut said = json!({
+            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed sk-0123456789",
+            "threads": {"sk-0123456789": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "sk-0123456789",
+        });
+        clean_printed(&mut said, &keys);
+        assert_eq!(said, json!({
+            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "[redacted] [redacted]",
+            "threads": {"[redacted]": [{"role": "assistant", "content": "n [redacted]"}]}, "kind": "[redacted]",
+        }));
+    }
 
     /// C-06: wherever in an output a key stands, names of fields included; what else there is stays in its order.
     #[test]

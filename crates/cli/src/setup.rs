@@ -127,6 +127,7 @@ pub(crate) fn settings(
     workspace: &Path,
     ui: &Ui,
 ) -> Result<CatalogueConfig, Failure> {
+    config.dirs_there()?;
     let mut settings =
         CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
     settings.tool_dirs = chosen.tools.clone();
@@ -330,4 +331,5 @@ pub(crate) fn interrupted() -> Failure {
         "interrupted",
         "interrupted before the run began; nothing was recorded",
     )
+    .help("give the command again")
 }

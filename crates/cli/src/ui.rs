@@ -1,10 +1,12 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
+use crate::secrets::{clean_printed, is_own_word};
 use selvedge_adapters::http::Secret;
 use selvedge_dialects::diagnostic::is_hidden;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Why a result could not be written, a full disk for example.
 static RESULT_LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
@@ -12,6 +14,19 @@ static RESULT_LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
 /// Why a result was lost on its way out, if one was: then a command has not done what it was asked to.
 pub(crate) fn result_lost() -> Option<std::io::Error> {
     RESULT_LOST.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// The run whose result this process prints.
+static RESULT_OF: OnceLock<String> = OnceLock::new();
+
+/// Takes note of the run whose result is printed: should the result be lost, it can be shown again.
+pub(crate) fn result_of(run: &str) {
+    RESULT_OF.get_or_init(|| run.to_owned());
+}
+
+/// The run whose result was printed, if it was one.
+pub(crate) fn result_run() -> Option<&'static str> {
+    RESULT_OF.get().map(String::as_str)
 }
 
 /// How a command talks.
@@ -42,12 +57,23 @@ impl Ui {
         Self { json, quiet, verbose, colour, live: terminal && !quiet, secrets: Vec::new() }
     }
 
-    /// Text without the secrets in use (C-06).
+    /// Text without the secrets in use (C-06). A key that is a word of our own, as a status is, hides none of them.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(clean) => Cow::Owned(clean),
-        })
+        redacted(text, self.secrets.iter().filter(|secret| !is_own_word(secret.expose())))
+    }
+
+    /// JSON without the secrets in use (C-06): only texts in it that are data are changed, so that it stays JSON and what
+    /// it was.
+    pub(crate) fn redacted_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let Cow::Owned(clean) = redacted(json, self.secrets.iter()) else { return Cow::Borrowed(json) };
+        match selvedge_runtime::recorded::<Value>(json.as_bytes()) {
+            Ok(mut value) => {
+                clean_printed(&mut value, &self.secrets);
+                let end = json.get(json.trim_end().len()..).unwrap_or_default();
+                Cow::Owned(format!("{value}{end}"))
+            }
+            Err(_) => Cow::Owned(clean),
+        }
     }
 
     /// A note on stderr that `--quiet` leaves out.
@@ -67,10 +93,16 @@ impl Ui {
         stderr(&self.redacted(text));
     }
 
+    /// A line of JSON on stderr.
+    pub(crate) fn error_json(&self, json: &Value) {
+        stderr(&self.redacted_json(&format!("{json}\n")));
+    }
+
     /// A result on stdout; one that is lost is reported when the command ends. A reader that went away is no error: whoever closed the pipe has what it wanted.
     pub(crate) fn result(&self, text: &str) {
+        let text = if self.json { self.redacted_json(text) } else { self.redacted(text) };
         let mut out = std::io::stdout().lock();
-        let written = out.write_all(self.redacted(text).as_bytes()).and_then(|()| out.flush());
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         if let Err(error) = written
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
@@ -88,6 +120,13 @@ impl Ui {
     pub(crate) fn paint(&self, code: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s Secret>) -> Cow<'t, str> {
+    secrets.fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => Cow::Owned(clean),
+    })
 }
 
 /// Writes to stderr in one piece, above a live view if there is one; there is nowhere left to report a failure to.

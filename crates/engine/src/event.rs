@@ -78,6 +78,11 @@ pub enum Event {
         /// The new caps; an absent one stays as it was.
         budget: Budget,
     },
+    /// Input: other limits hold from here on (E-12).
+    LimitsSet {
+        /// All of them.
+        limits: Box<Limits>,
+    },
     /// Input: other models answer from here on.
     ModelsSet {
         /// By role; a role that is absent stays as it was.
@@ -299,6 +304,7 @@ impl Event {
                 | Event::CancelRequested
                 | Event::Expired { .. }
                 | Event::BudgetSet { .. }
+                | Event::LimitsSet { .. }
                 | Event::ModelsSet { .. }
                 | Event::Resumed { .. }
                 | Event::Forked(_)

@@ -79,7 +79,7 @@ pub struct NewRun {
     pub started_ms: i64,
     /// Its compiled graph, stored before with [`crate::Store::put_blob`] (E-05).
     pub graph: Option<BlobHash>,
-    /// True if a scripted model answers (C-07).
+    /// True if a scripted model answers (C-07), or answered before it was forked.
     pub scripted: bool,
     /// What it was started with, as JSON (C-10). No secrets.
     pub options: String,
@@ -98,6 +98,8 @@ pub struct RunUpdate {
     pub graph: Option<BlobHash>,
     /// New options, as JSON.
     pub options: Option<String>,
+    /// A scripted model answers from here on (C-07); what a row says of it is never taken back.
+    pub scripted: bool,
 }
 
 /// A run as the index has it.
@@ -119,7 +121,7 @@ pub struct RunInfo {
     pub usage: String,
     /// Its compiled graph.
     pub graph: Option<BlobHash>,
-    /// True if a scripted model answers.
+    /// True if a scripted model answers, or has answered since it began.
     pub scripted: bool,
     /// What it was started with, as JSON.
     pub options: String,
@@ -183,7 +185,8 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
 pub(crate) fn update(conn: &Connection, key: i64, change: &RunUpdate) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "UPDATE runs SET status = coalesce(?2, status), ended_ms = iif(?2 IS NULL, ended_ms, ?3), \
-         usage = coalesce(?4, usage), graph = coalesce(?5, graph), options = coalesce(?6, options) WHERE key = ?1",
+         usage = coalesce(?4, usage), graph = coalesce(?5, graph), options = coalesce(?6, options), \
+         scripted = max(scripted, ?7) WHERE key = ?1",
     )?
     .execute((
         key,
@@ -192,6 +195,7 @@ pub(crate) fn update(conn: &Connection, key: i64, change: &RunUpdate) -> rusqlit
         &change.usage,
         change.graph.as_ref().map(BlobHash::as_bytes),
         &change.options,
+        change.scripted,
     ))?;
     Ok(())
 }

@@ -60,7 +60,13 @@ fn is_there(db: &Path) -> Result<bool, StoreError> {
             Ok(false)
         }
         Err(error) => Err(StoreError::from_io(db, &error)),
-        Ok(meta) if meta.is_file() && meta.len() < SMALLEST => Err(cut_off(db, meta.len())),
+        // A pipe would be waited for without an end.
+        Ok(meta) if !meta.is_file() => {
+            let what = if meta.is_dir() { "a folder" } else { "a pipe, a socket or a device" };
+            let why = format!("it is {what}, and no database");
+            Err(StoreError::Damaged { path: db.to_owned(), why })
+        }
+        Ok(meta) if meta.len() < SMALLEST => Err(cut_off(db, meta.len())),
         Ok(_) => Ok(true),
     }
 }

@@ -96,7 +96,8 @@ impl Proxies {
         routes.extend(self.http.as_ref().filter(|_| !same).map(|route| (route, "http")));
         let told = |(route, schemes): (&Route, _)| {
             let address = route.address.as_ref().map_err(|why| route.wrong(why));
-            let address = address.map(|url| (shown(url), !url.username().is_empty() || url.password().is_some()));
+            let address =
+                address.map(|url| (shown(url), !url.username().is_empty() || url.password().is_some()));
             ProxyInUse { variable: route.variable, address, schemes }
         };
         routes.into_iter().map(told).collect()
@@ -124,7 +125,9 @@ impl Route {
         Misconfigured {
             code: "bad-proxy",
             message: format!("{name} names no proxy that can be used: {why}"),
-            help: format!("set {name} to http://[USER:PASSWORD@]HOST:PORT, or unset it for requests without a proxy"),
+            help: format!(
+                "set {name} to http://[USER:PASSWORD@]HOST:PORT, or unset it for requests without a proxy"
+            ),
         }
     }
 }
@@ -156,9 +159,11 @@ fn address(text: &str) -> Result<Url, String> {
         return Err("there is no port 0".into());
     }
     if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-        return Err("something stands behind the host and the port (in a password write %2F for /, %3F for ?, \
+        return Err(
+            "something stands behind the host and the port (in a password write %2F for /, %3F for ?, \
                     %23 for #)"
-            .into());
+                .into(),
+        );
     }
     Ok(url)
 }

@@ -92,7 +92,8 @@ mod variables {
         }
         if count > 0 {
             let of = |(variable, path): &(&str, PathBuf)| format!("of {variable}, {}", path.display());
-            let origin = named.iter().map(of).collect::<Vec<_>>().join(" and ");
+            let origin =
+                named.iter().filter(|(_, path)| path.exists()).map(of).collect::<Vec<_>>().join(" and ");
             let origin = if origin.is_empty() { "the system's".to_owned() } else { origin };
             return Ok(Some(Roots { count, origin, wrong }));
         }

@@ -12,7 +12,7 @@ use crate::places;
 use crate::secrets;
 use crate::setup;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Input, Record, State};
+use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State};
 use selvedge_runtime::load;
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
@@ -60,7 +60,17 @@ fn no_such_ask(args: &AnswerArgs, state: &State) -> Failure {
         None => state.asks().iter().map(|(id, ask)| format!("{id} ({})", ask_kind(ask.kind))).collect(),
     };
     let help = match open.is_empty() {
-        true => "the run waits for nobody".to_owned(),
+        true => match state.status() {
+            RunState::Completed | RunState::Cancelled => {
+                format!("the run has ended: {}", command(&["show", &args.run]))
+            }
+            RunState::Failed => format!(
+                "the run has failed, and waits for nobody: {} goes on with it",
+                command(&["resume", &args.run])
+            ),
+            // Its process has ended before it asked, or before it went on with the answer.
+            _ => format!("it waits for nobody now: {} goes on with it", command(&["resume", &args.run])),
+        },
         false => format!("its open asks are: {}", open.join(", ")),
     };
     Failure::usage("C-13", "unknown-ask", &message).help(&help)
@@ -78,7 +88,7 @@ fn record(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> 
     let entry = Entry { n: state.events(), at_ms: at, json };
     // Other asks may still be open: the run waits for them, unless this answer lets it go on.
     let status = match state.status() {
-        selvedge_engine::RunStatus::Waiting => RunStatus::Waiting,
+        RunState::Waiting => RunStatus::Waiting,
         _ => RunStatus::Running,
     };
     let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };

@@ -55,6 +55,7 @@ impl<'c> Check<'c> {
         if !reading.tools.is_empty() {
             chosen.tools = reading.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
         }
+        crate::environment::tools_there(&chosen, &reading.tools)?;
         let state_dir = places::state_dir(common.state_dir.as_deref())?;
         Ok(Self { choice, chosen, config, state_dir, ui })
     }

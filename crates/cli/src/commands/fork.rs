@@ -22,7 +22,7 @@ use crate::ui::Ui;
 use edits::Edits;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::Catalogue;
-use selvedge_engine::{Budget, Fork, Graph, Input, State, Warning};
+use selvedge_engine::{Budget, Event, Fork, Graph, Input, Limits, Outcome, State, Warning};
 use selvedge_runtime::load;
 use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value};
@@ -48,6 +48,7 @@ struct Prepared {
     anew: Option<Arc<Graph>>,
     initial: Option<Map<String, Value>>,
     budget: Budget,
+    limits: Limits,
     warnings: Vec<Warning>,
     name: String,
     dialect: String,
@@ -64,6 +65,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let mut chosen = Chosen::for_fork(&source.info.options, &args.exec, args.document.is_some())?;
     if let Some(document) = &args.document {
         chosen.document = crate::environment::absolute(document);
+        chosen = chosen.recordable()?;
     }
     let given = chosen::inputs(&args.exec.input)?;
     chosen.inputs.extend(given.clone());
@@ -79,6 +81,8 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
     let known = secrets::named(&config);
+    let file = args.document.clone().unwrap_or_default();
+    secrets::refuse_choices(&known, Some(&id), &Chosen { document: file, ..Chosen::from_options(&args.exec)? })?;
     secrets::refuse_inputs(&known, &given)?;
     for text in &args.set_message {
         secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
@@ -107,12 +111,12 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         chosen.warnings.clone_from(&prepared.warnings);
         // Who resumes the fork is told again, unless the folder is back.
         chosen.tools = folders;
-        let (state, graph, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
+        let (state, graph, scripted, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
         let driver = models
             .driver(Arc::new(catalogue.clone()), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
-        let (store, scripted) = (Arc::clone(&source.store), source.info.scripted || models.scripted);
+        let store = Arc::clone(&source.store);
         let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
         let exit = drive.go(driver, Vec::new(), &signals).await;
         catalogue.close().await;
@@ -182,8 +186,9 @@ impl Source {
             run::prepare(read, &pins, chosen, config, &self.dir, ui).await?;
         warnings.extend(gone);
         let budget = run::budget(budget, chosen, config);
-        let (anew, initial) = (Some(graph), Some(initial));
-        Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect: dialect.to_owned() })
+        let (anew, initial, limits) = (Some(graph), Some(initial), config.limits.machine());
+        let dialect = dialect.to_owned();
+        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect })
     }
 
     /// The run's tools whose texts are kept: they stand in for files that are there no more.
@@ -239,7 +244,8 @@ impl Source {
         if over.cost.is_some() {
             warnings.extend(models::unpriced(chosen, config, &roles(self.state.graph())));
         }
-        Ok(Prepared { catalogue, models, anew, initial, budget, warnings, name, dialect })
+        let limits = config.limits.machine();
+        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect })
     }
 
     fn no_place(&self, n: u64) -> Failure {
@@ -257,7 +263,7 @@ impl Source {
         chosen: &Chosen,
         prepared: &Prepared,
         ui: &Ui,
-    ) -> Result<(State, Arc<Graph>, DriverLock), Failure> {
+    ) -> Result<(State, Arc<Graph>, bool, DriverLock), Failure> {
         let lock = self.store.drive(id)?;
         let here = load(&self.store, self.run(), Some(at), None)?.state;
         // A fork that has left its source's document or inputs behind is one of the document that it came to.
@@ -284,6 +290,7 @@ impl Source {
             graph: hash.clone(),
             initial,
             budget: (prepared.budget != then.budget).then_some(prepared.budget),
+            limits: (prepared.limits != then.limits).then_some(prepared.limits),
             sequential: (chosen.sequential || now.sequential) && !then.sequential,
             models: models.map(|(role, name)| (role.clone(), name.clone())).collect(),
             tools: changed,
@@ -297,6 +304,7 @@ impl Source {
             .ok_or_else(|| Failure::internal("a run that has begun can't be forked"))?;
         let json = serde_json::to_string(&event).map_err(unwritable)?;
         let named = hash.unwrap_or_else(|| then_graph(&state));
+        let scripted = prepared.models.scripted || self.script_answered(anew.as_deref(), shared)?;
         let run = NewRun {
             id: id.to_owned(),
             name: prepared.name.clone(),
@@ -304,7 +312,7 @@ impl Source {
             status: RunStatus::Running,
             started_ms: time,
             graph: Some(named.parse()?),
-            scripted: self.info.scripted || prepared.models.scripted,
+            scripted,
             options: chosen.to_stored().map_err(unwritable)?,
             fork: Some(ForkPoint { run: self.run().to_owned(), events: shared }),
         };
@@ -313,7 +321,28 @@ impl Source {
         ui.note(&format!("run {id}: a fork of {words}"));
         // Folded from its own journal, as every later command will.
         let state = load(&self.store, id, None, Some(prepared.models.model.as_ref()))?.state;
-        Ok((state, graph, lock))
+        Ok((state, graph, scripted, lock))
+    }
+
+    /// Whether a script may have answered in what a fork goes on with (C-07): its source was scripted, and the events that
+    /// they share have an answer that is not a tool's. Behind them nothing of a script is taken over but by a fork that a
+    /// script drives, as the models must be the same (E-29); nor is anything at all where the fork begins anew.
+    fn script_answered(&self, anew: Option<&Graph>, shared: u64) -> Result<bool, Failure> {
+        if !self.info.scripted || anew.is_some() {
+            return Ok(false);
+        }
+        for entry in self.store.journal(self.run(), 1)? {
+            let entry = entry?;
+            if entry.n > shared {
+                break;
+            }
+            let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
+            let tool = matches!(&event, Some(Event::Completed { outcome: Outcome::Output(_), .. }));
+            if !tool && matches!(&event, None | Some(Event::Completed { .. } | Event::Reused { .. })) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Stores the graph of a fork that begins anew.

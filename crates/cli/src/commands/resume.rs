@@ -6,9 +6,11 @@ use crate::commands::tools::record;
 use crate::config::Config;
 use crate::drive::Drive;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::models::{self, Models};
 use crate::output::{Report, tool_changed};
 use crate::places;
+use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -18,7 +20,7 @@ use selvedge_adapters::tools::{Catalogue, Offer};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef, Warning};
 use selvedge_runtime::{Loaded, graph_of, load};
-use selvedge_store::{DriverLock, RunInfo, Store};
+use selvedge_store::{DriverLock, RunInfo, RunUpdate, Store};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,6 +114,8 @@ impl Held {
                 record::pin(&self.store, &catalogue, tools.iter()).await?;
             }
         }
+        // Limits come first, or the old ones would end the run once more (E-12).
+        inputs.insert(0, Input::Limits(config.limits.machine()));
         // After a resume, which compares with what the old models said (E-29).
         inputs.push(Input::Models(models.names.clone()));
         Ok((catalogue, models, inputs))
@@ -131,6 +135,7 @@ pub(crate) fn go_on(
     let state = load(&held.store, &held.run, None, None)?.state;
     let inputs = first(&state)?;
     if matches!(state.status(), RunStatus::Completed | RunStatus::Cancelled) {
+        tell_unused(exec, &held.run, &ui);
         return held.print(&state, true, &ui);
     }
     let Some(lock) = held.lock.take() else {
@@ -142,6 +147,8 @@ pub(crate) fn go_on(
     let inputs = [changes(exec, &ui)?, inputs].concat();
     let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    // Which models answer from here on is recorded (C-06).
+    secrets::refuse_choices(&secrets::named(&config), None, &Chosen::from_options(exec)?)?;
     if exec.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
@@ -169,6 +176,11 @@ pub(crate) fn go_on(
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let driver = models.driver(Arc::new(catalogue.clone()), limits);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
+        if models.scripted && !info.scripted {
+            // Before it answers: a run that dies with its first reply was scripted, too (C-07).
+            let update = RunUpdate { scripted: true, ..RunUpdate::default() };
+            held.store.update_run(&held.run, update).await?;
+        }
         let drive = Drive {
             ui: &ui,
             store: Arc::clone(&held.store),
@@ -215,6 +227,18 @@ fn changes(exec: &Exec, ui: &Ui) -> Result<Vec<Input>, Failure> {
         Some(text) => Ok(vec![Input::Budget(crate::chosen::budget(text, "--budget")?)]),
         None => Ok(Vec::new()),
     }
+}
+
+/// Says that options change nothing where nothing is left to run (C-10, C-12).
+fn tell_unused(exec: &Exec, run: &str, ui: &Ui) {
+    let given = exec.given();
+    if given.is_empty() {
+        return;
+    }
+    let fork = command(&["fork", run]);
+    let (has, them) = if given.len() == 1 { ("has", "it") } else { ("have", "them") };
+    let given = given.join(", ");
+    ui.notice(&format!("note: the run has ended: {given} {has} no effect; {fork} takes {them}"));
 }
 
 pub(super) fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripted: bool, ui: &Ui) {

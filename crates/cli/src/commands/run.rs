@@ -65,6 +65,7 @@ pub(super) fn budget(document: Budget, chosen: &Chosen, config: &Config) -> Budg
 pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
     let mut chosen = Chosen::for_run(&args.exec)?;
     chosen.document = crate::environment::absolute(&args.file);
+    chosen = chosen.recordable()?;
     chosen.inputs = chosen::inputs(&args.exec.input)?;
     let id = match &args.exec.run_id {
         Some(id) => checked_id(id)?,
@@ -72,7 +73,9 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
     };
     let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
-    secrets::refuse_inputs(&secrets::named(&config), &chosen.inputs)?;
+    let known = secrets::named(&config);
+    secrets::refuse_choices(&known, Some(&id), &chosen)?;
+    secrets::refuse_inputs(&known, &chosen.inputs)?;
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;
     block_on(read.source.text().len(), async {

@@ -186,7 +186,8 @@ fn number_end(value: &str) -> Option<usize> {
     let word = value.get(..end).unwrap_or_default();
     let digits = word.replace('_', "");
     let plain = matches!(word, "true" | "false")
-        || digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && digits.parse::<f64>().is_ok();
+        || digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+            && digits.parse::<f64>().is_ok();
     plain.then_some(if digits.len() < SHORTEST_KEY { 0 } else { end })
 }
 
@@ -223,9 +224,16 @@ mod tests {
         for name in ["OPENAI_API_KEY", "_x1", "k", "my_company_openai_api_key_2", "PATH"] {
             assert!(names_variable(name), "{name}");
         }
-        for key in
-            ["", "sk-proj-1", "1KEY", "A B", "$KEY", "KEÝ", "AIzaSyD0123456789abcdefghijklmnopqrstu", "0a1b2c3d"]
-        {
+        for key in [
+            "",
+            "sk-proj-1",
+            "1KEY",
+            "A B",
+            "$KEY",
+            "KEÝ",
+            "AIzaSyD0123456789abcdefghijklmnopqrstu",
+            "0a1b2c3d",
+        ] {
             assert!(!names_variable(key), "{key}");
         }
         assert!(!names_variable("gsk_abcDEF0123456789abcdef"));

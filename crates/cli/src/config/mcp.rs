@@ -289,7 +289,9 @@ impl Words {
                     expanded.push_str(&value);
                 }
                 (None, Some((_, default))) => expanded.push_str(default),
-                (None, None) => self.unset.push(name.to_owned()),
+                (None, None) if hidden::names_variable(name) => self.unset.push(name.to_owned()),
+                // It may be the key itself.
+                (None, None) => self.unset.push("${…} (what stands there is no name of one)".to_owned()),
             }
             rest = after;
         }

@@ -8,7 +8,7 @@ use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node, to_map};
 use selvedge_dialects::{Diagnostics, Finding};
 use selvedge_engine::{Effects, Outputs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const ROOT: Shape = Shape {
@@ -71,17 +71,25 @@ pub(super) struct Reader<'a> {
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
-/// Puts what a file says over what `config` has; relative paths start at `folder`. Returns the roles that it gives
-/// away, each with the place of the model's name.
+/// What a file says that may be found to be wrong later: told with its place then.
+pub(super) enum Promise {
+    /// There is a model for this role.
+    Role(String),
+    /// There is this folder of tools.
+    Dir(PathBuf),
+}
+
+/// Puts what a file says over what `config` has; relative paths start at `folder`. Returns what it promises, with the
+/// places.
 pub(super) fn read(
     root: &Node<'_>,
     folder: &Path,
     config: &mut Config,
     diagnostics: &mut Diagnostics,
-) -> Vec<(String, Span)> {
-    let mut roles = Vec::new();
+) -> Vec<(Promise, Span)> {
+    let mut promises = Vec::new();
     let mut reader = Reader { folder, diagnostics };
-    let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return roles };
+    let Some(fields) = Fields::open(root, &ROOT, "C-14", reader.diagnostics) else { return promises };
     for model in reader.members(&fields, "models") {
         if let Some(value) = reader.model(&model.value) {
             config.models.insert(model.key.to_string(), value);
@@ -91,13 +99,16 @@ pub(super) fn read(
         match role.value.as_str() {
             Some(name) => {
                 config.roles.insert(role.key.to_string(), name.to_owned());
-                roles.push((role.key.to_string(), role.value.span));
+                promises.push((Promise::Role(role.key.to_string()), role.value.span));
             }
             None => reader.wrong(&role.value, "roles", "the name of a model", "write role = \"NAME\""),
         }
     }
     if let Some(tools) = fields.given("tools") {
         reader.tools(tools, config);
+        let dirs = tools.get("dirs").and_then(Node::as_array).unwrap_or_default();
+        let dir = |node: &Node<'_>| Some((Promise::Dir(folder.join(node.as_str()?)), node.span));
+        promises.extend(dirs.iter().filter_map(dir));
     }
     if let Some(limits) = fields.given("limits") {
         reader.limits(limits, config);
@@ -111,7 +122,7 @@ pub(super) fn read(
     if let Some(mcp) = fields.given("mcp") {
         reader.mcp(mcp, &mut config.mcp);
     }
-    roles
+    promises
 }
 
 /// Puts the servers of a file of `mcpServers` over what `config` has; relative paths start at `folder`.
@@ -257,9 +268,16 @@ impl Reader<'_> {
             );
         }
         let fields = Fields::open(&member.value, &COMMAND, "A-27", self.diagnostics)?;
-        let help = "write command = [\"program\", \"argument\"]";
-        let command = fields.required("command", "A-27", help, self.diagnostics);
-        let command = command.and_then(|node| self.texts(node, "command"));
+        let program = "write command = [\"program\", \"argument\"]";
+        let line = fields.required("command", "A-27", program, self.diagnostics);
+        let command = line.and_then(|node| self.texts(node, "command"));
+        if let (Some(line), Some(words)) = (line, &command)
+            && words.first().is_none_or(|program| program.trim().is_empty())
+        {
+            let message = "`command` must begin with a program";
+            self.diagnostics
+                .push(Finding::error("A-27", "no-program", line.span, message).help(program));
+        }
         let help = "write input_schema = { type = \"object\", properties = { … } }";
         let schema = fields.required("input_schema", "A-27", help, self.diagnostics);
         // D-24: a list of names, or an object whose keys are the names.

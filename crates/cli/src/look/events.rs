@@ -20,7 +20,7 @@ pub(super) fn with_head(entry: &Entry) -> String {
     match entry.json.trim_start().strip_prefix('{').map(str::trim_start) {
         Some("}") => format!("{head}}}"),
         Some(fields) => format!("{head},{fields}"),
-        // Not an event of this version: kept as it is.
+        // No event: [`super::export`] has looked before.
         None => format!("{head},\"event\":{}}}", entry.json),
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failu
         for entry in entries {
             let entry = entry?;
             let separator = if entry.n > 1 { "," } else { "" };
-            if !out.write(&format!("{separator}{}", object(found, &entry)?))? {
+            if !out.json(separator, &object(found, &entry)?.to_string(), "")? {
                 break;
             }
         }
@@ -168,6 +168,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::CancelRequested => (String::new(), String::new()),
         Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
         Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
+        Event::LimitsSet { limits } => (String::new(), json!(limits).to_string()),
         Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
         Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
         Event::Forked(fork) => {

@@ -113,7 +113,7 @@ impl Explained {
         for node in self.graph.nodes.indices() {
             let from = seen.next(node);
             if only.is_none_or(|only| only == node) {
-                if !out.write(&format!("{separator}{}", self.object(node, &from)))? {
+                if !out.json(separator, &self.object(node, &from).to_string(), "")? {
                     break;
                 }
                 separator = ",";
@@ -125,7 +125,7 @@ impl Explained {
         let rungs = self.story.rungs.iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
         let rungs: Vec<Value> = rungs.map(Rung::json).collect();
         if !rungs.is_empty() {
-            out.write(&format!(",\"recovery\":{}", Value::from(rungs)))?;
+            out.json(",\"recovery\":", &Value::from(rungs).to_string(), "")?;
         }
         out.write("}\n")?;
         out.finish()

@@ -7,16 +7,19 @@ use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
+use selvedge_runtime::Reading;
 
-/// Prints a run's journal, one event a line, as it is read.
+/// Prints a run's journal, one event a line, as it is read. One that is damaged is told of before anything is printed.
 pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let found = Found::new(common, &args.run)?;
     let ui = guarded(ui);
+    let mut events = Reading::open(&found.store, found.run())?;
+    for entry in found.store.journal(found.run(), 1)? {
+        events.event(&entry?)?;
+    }
     let mut out = Out::new(&ui);
     for entry in found.store.journal(found.run(), 1)? {
-        let mut line = with_head(&entry?);
-        line.push('\n');
-        if !out.write(&line)? {
+        if !out.json("", &with_head(&entry?), "\n")? {
             break;
         }
     }

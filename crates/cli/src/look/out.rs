@@ -26,6 +26,18 @@ impl<'a> Out<'a> {
         self.settle(written)
     }
 
+    /// Writes a value of JSON between other pieces: only texts in it are without secrets.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`].
+    pub(super) fn json(&mut self, before: &str, json: &str, behind: &str) -> Result<bool, Failure> {
+        let json = self.ui.redacted_json(json);
+        let parts = [before, &json, behind];
+        let mut write = || parts.iter().try_for_each(|part| self.to.write_all(part.as_bytes()));
+        let written = if self.open { write() } else { Ok(()) };
+        self.settle(written)
+    }
+
     /// Writes what is left.
     ///
     /// # Errors

@@ -11,10 +11,10 @@ use selvedge_dialects::fields::misspelt;
 /// looks like it.
 const FAMILIES: [&str; 8] = ["chatgpt", "claude-", "codex", "ft:", "gemini-", "gpt-", "o1", "o3"];
 
-/// Checks the names of `--model` that no configuration has.
+/// Checks the names of `--model` that no configuration has, also where a script answers in their place.
 ///
 /// # Errors
-/// Exit 2: the call is wrong (C-12).
+/// Exit 2: the call is wrong (C-12); exit 4 for names in the environment (C-03).
 pub(super) fn check(chosen: &Chosen, config: &Config) -> Result<(), Failure> {
     let configured: Vec<&str> = config.models.keys().map(String::as_str).collect();
     for name in chosen.models.values().filter(|name| !config.models.contains_key(*name)) {
@@ -23,7 +23,9 @@ pub(super) fn check(chosen: &Chosen, config: &Config) -> Result<(), Failure> {
             None => bare(name, &configured),
         };
         if let Some((message, help)) = wrong {
-            return Err(Failure::usage("C-01", "bad-model", &message).help(&help));
+            let option = if chosen.models_of_environment { "SELVEDGE_MODEL" } else { "--model" };
+            let failure = Failure::usage("C-01", "bad-model", &format!("`{option}`: {message}")).help(&help);
+            return Err(if chosen.models_of_environment { failure.of_environment() } else { failure });
         }
     }
     Ok(())
@@ -35,7 +37,7 @@ fn prefixed(name: &str, provider: &str, model: &str) -> Option<(String, String)>
     match Provider::parse(provider) {
         Some(_) if !model.trim().is_empty() => None,
         Some(_) => Some((
-            format!("`--model`: {name:?} names no model"),
+            format!("{name:?} names no model"),
             format!("write {provider}/NAME; selvedge models --available lists the names"),
         )),
         None => {
@@ -48,7 +50,7 @@ fn prefixed(name: &str, provider: &str, model: &str) -> Option<(String, String)>
                 }
             };
             Some((
-                format!("`--model`: no provider is called {provider:?} in {name:?}; the providers are {all}"),
+                format!("no provider is called {provider:?} in {name:?}; the providers are {all}"),
                 known,
             ))
         }
@@ -59,7 +61,7 @@ fn prefixed(name: &str, provider: &str, model: &str) -> Option<(String, String)>
 fn bare(name: &str, configured: &[&str]) -> Option<(String, String)> {
     if Provider::parse(name).is_some() {
         return Some((
-            format!("`--model`: {name:?} is a provider, and no model is configured by that name"),
+            format!("{name:?} is a provider, and no model is configured by that name"),
             format!("write {name}/NAME; selvedge models --available lists the names"),
         ));
     }
@@ -68,7 +70,7 @@ fn bare(name: &str, configured: &[&str]) -> Option<(String, String)> {
     }
     let meant = misspelt(name, configured)?;
     Some((
-        format!("`--model`: no model is called {name:?}; configured: {}", configured.join(", ")),
+        format!("no model is called {name:?}; configured: {}", configured.join(", ")),
         format!("did you mean \"{meant}\"? OpenAI's model of this name is openai/{name}"),
     ))
 }

@@ -24,7 +24,8 @@ pub(super) fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failu
             Failure::about_file(&name, "C-12", "file-not-found", "there is no such script")
                 .help("check --script; relative paths start at the current folder")
         }
-        _ => wrong(&format!("the script can't be read: {error}")),
+        _ => wrong(&format!("the script can't be read: {error}"))
+            .help("check --script, and who may read the file"),
     };
     // Opening a pipe that nobody writes to would wait for ever.
     let facts = std::fs::metadata(path).map_err(unreadable)?;
@@ -35,10 +36,14 @@ pub(super) fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failu
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > BYTES {
-        return Err(wrong("the script is larger than 64 MiB"));
+        return Err(wrong("the script is larger than 64 MiB").help("leave out what no request fits"));
     }
     chosen.script_hash = Some(BlobHash::of(&bytes).to_string());
-    let yaml = String::from_utf8(bytes).map_err(|_| wrong("the script is not UTF-8 text"))?;
+    let yaml = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        wrong(&format!("the script is not UTF-8 text: byte {} is none of it", at + 1))
+            .help("save the file as UTF-8")
+    })?;
     let scripted = Scripted::parse(&name, &yaml).map_err(|error| {
         wrong(&error.message)
             .at(error.line, error.column)

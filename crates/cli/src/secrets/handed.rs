@@ -1,6 +1,7 @@
 //! Keys in what a person hands in: a run keeps its inputs, so it is refused before anything is recorded (C-06).
 
 use super::Known;
+use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
 use selvedge_dialects::diagnostic::Excerpt;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source, Span};
@@ -12,6 +13,9 @@ const PLACES: usize = 10;
 
 const HELP: &str = "leave it out: a run keeps what it is given. Models take their keys from the environment; a tool \
                     can read one from a file that --allow-read names";
+
+const CHOICE_HELP: &str = "choose another word or path: a run keeps what it was started with. Models take their keys \
+                           from the environment";
 
 /// Refuses a text of an option or an argument that holds a key; `what` names it: "the answer".
 ///
@@ -33,6 +37,39 @@ pub(crate) fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Resu
         refuse_text(known, "the name of an `--input`", name)?;
         if let Some(key) = known.iter().find(|key| holds(value, key)) {
             return Err(refused(&format!("the input {name:?}"), key));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses choices that hold a key: a run's id, address, models and paths are recorded with it.
+///
+/// # Errors
+/// Exit 2, without the key.
+pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen) -> Result<(), Failure> {
+    let texts = [
+        ("the run's id", id),
+        ("the endpoint's address", chosen.base_url.as_deref()),
+        ("the plan's name", chosen.plan.as_deref()),
+        ("the dialect's name", chosen.dialect.as_deref()),
+    ];
+    let texts = texts.into_iter().filter_map(|(what, text)| Some((what, text?.to_owned())));
+    let models = chosen.models.iter().flat_map(|(role, name)| [role.clone(), name.clone()]);
+    let models = models.map(|name| ("a model's name", name));
+    let single = [("the configuration of MCP servers", &chosen.mcp), ("the script", &chosen.script)];
+    let single = single.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
+    let named = [("the current folder", &chosen.cwd), ("the document", &chosen.document)].into_iter();
+    let lists = [
+        ("a folder of tools", &chosen.tools),
+        ("a path of --allow-read", &chosen.allow_read),
+        ("a path of --allow-write", &chosen.allow_write),
+    ];
+    let lists = lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)));
+    let paths = named.chain(single).chain(lists);
+    let paths = paths.map(|(what, path)| (what, path.to_string_lossy().into_owned()));
+    for (what, text) in texts.chain(models).chain(paths) {
+        if let Some(key) = known.iter().find(|key| key.is_in(&text)) {
+            return Err(refused(what, key).help(CHOICE_HELP));
         }
     }
     Ok(())
@@ -129,6 +166,7 @@ fn masked(known: &[Known], source: &Source, span: Span) -> Excerpt {
 mod tests {
     use super::*;
     use selvedge_adapters::http::Secret;
+    use std::path::Path;
 
     fn known() -> Vec<Known> {
         [("$A_KEY", "sk-0123456789"), ("$B_KEY", "90909090"), ("$DUMMY", "none")]
@@ -153,6 +191,32 @@ mod tests {
             assert!(!message.contains("0123456789") && message.contains("_KEY"), "{message}");
         }
         assert_eq!(refused(r#"{"a": "none", "b": "sk-012345678", "c": 9090909}"#), None);
+    }
+
+    /// C-06: wherever it stands in what is recorded of the choices.
+    #[test]
+    fn choices_with_keys_are_refused() {
+        let key = || "x-sk-0123456789".to_owned();
+        let path = || Path::new("/a").join(key());
+        let all: Vec<Chosen> = vec![
+            Chosen { base_url: Some(format!("http://h/{}/v1", key())), ..Chosen::default() },
+            Chosen { models: [("basic".to_owned(), key())].into(), ..Chosen::default() },
+            Chosen { plan: Some(key()), ..Chosen::default() },
+            Chosen { cwd: path(), ..Chosen::default() },
+            Chosen { document: path(), ..Chosen::default() },
+            Chosen { mcp: Some(path()), ..Chosen::default() },
+            Chosen { script: Some(path()), ..Chosen::default() },
+            Chosen { tools: vec![path()], ..Chosen::default() },
+            Chosen { allow_read: vec![path()], ..Chosen::default() },
+            Chosen { allow_write: vec![path()], ..Chosen::default() },
+        ];
+        for chosen in &all {
+            let failure = refuse_choices(&known(), Some("r"), chosen).unwrap_err();
+            let message = &failure.diagnostics[0].message;
+            assert!(!message.contains("0123456789") && message.contains("$A_KEY"), "{message}");
+        }
+        assert!(refuse_choices(&known(), Some("sk-0123456789"), &Chosen::default()).is_err());
+        assert!(refuse_choices(&known(), Some("none"), &Chosen::default()).is_ok());
     }
 
     /// C-06: the place is told, the key is not, in no part and however the line is cut.

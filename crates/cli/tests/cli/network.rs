@@ -136,6 +136,49 @@ fn a_proxy_is_for_other_machines_only() {
     assert!(!holds(&place.state(), PASSWORD));
 }
 
+/// However a proxy is written, requests go through it or are not made (C-06).
+#[test]
+fn a_proxy_is_used_however_it_is_written() {
+    let place = place();
+    let (port, heads) = proxy(Ok(9));
+    for (name, value, sent) in [
+        ("http_proxy", format!("127.0.0.1:{port}/"), None),
+        ("HTTP_PROXY", format!("  http://127.0.0.1:{port} "), None),
+        // An `@` in a password: base64 of `me:p@ss`.
+        ("ALL_PROXY", format!("http://me:p@ss@127.0.0.1:{port}"), Some("basic bwu6cebzcw==")),
+    ] {
+        run(&place, "http://model.invalid/v1", &[(name, &value)]).exits(0);
+        let seen = std::mem::take(&mut *heads.lock().unwrap());
+        assert!(seen[0].starts_with("POST http://model.invalid/v1/chat/completions "), "{value}: {seen:?}");
+        let head = seen[0].to_ascii_lowercase();
+        assert!(sent.is_none_or(|sent| head.contains(&format!("proxy-authorization: {sent}"))), "{head}");
+    }
+    // One that can't be used does not matter to who needs none.
+    let (near, _) = serve(endpoint);
+    let wrong = [("HTTP_PROXY", "::not a url::"), ("SSL_CERT_FILE", "/nowhere.pem")];
+    run(&place, &format!("http://127.0.0.1:{near}/v1"), &wrong).exits(0);
+    let refused = run(&place, "http://model.invalid/v1", &wrong).exits(4);
+    assert_eq!(refused.error()["code"], "bad-proxy", "{refused:#?}");
+    let refused = run(&place, "https://model.invalid/v1", &wrong).exits(4);
+    assert_eq!(refused.error()["code"], "bad-certificates", "{refused:#?}");
+    assert!(heads.lock().unwrap().is_empty());
+}
+
+/// `0.0.0.0` leads to this machine: no proxy and no key of OpenAI's gets there (C-01).
+#[test]
+fn the_address_of_no_host_is_this_machine() {
+    let place = place();
+    let (near, seen) = serve(endpoint);
+    let (port, heads) = proxy(Ok(9));
+    let proxy = format!("http://127.0.0.1:{port}");
+    let variables = [("OPENAI_API_KEY", "sk-secret-4711"), ("HTTP_PROXY", proxy.as_str())];
+    run(&place, &format!("http://0.0.0.0:{near}/v1"), &variables).exits(0);
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    assert!(seen[0].starts_with("POST /v1/chat/completions "), "{seen:?}");
+    assert!(!seen[0].to_ascii_lowercase().contains("authorization"), "{seen:?}");
+    assert!(heads.lock().unwrap().is_empty());
+}
+
 #[test]
 fn tls_goes_through_a_proxy() {
     let place = place();

@@ -156,11 +156,27 @@ fn a_damaged_or_foreign_state_is_broken() {
     assert_eq!(examined(&place, &[], &[]).0.code, 4);
 }
 
-/// What requests would go past is not said to be all right.
+/// What requests can't go through is not said to be all right; they don't go past it, either.
 #[test]
-fn an_address_that_is_no_proxy_is_warned_of() {
-    let (_, checks) = examined(&Place::new(), &[], &[("HTTP_PROXY", "foo://proxy:1")]);
-    assert!(says(&checks, "proxy", "warning", "no kind of proxy that can be used"), "{checks:#?}");
+fn an_address_that_is_no_proxy_is_broken() {
+    for value in ["foo://proxy:1", "::not a url::", "http://me:pass-4711/x@proxy:1"] {
+        let (done, checks) = examined(&Place::new(), &[], &[("HTTP_PROXY", value)]);
+        assert_eq!(done.code, 4);
+        assert!(
+            says(&checks, "proxy", "broken", "HTTP_PROXY names no proxy that can be used"),
+            "{checks:#?}"
+        );
+        assert!(!done.stdout.contains("4711"), "{}", done.stdout);
+    }
+    let (_, checks) = examined(&Place::new(), &[], &[("HTTPS_PROXY", " 127.0.0.1:3128/ ")]);
+    assert!(
+        says(&checks, "proxy", "ok", "HTTPS_PROXY: http://127.0.0.1:3128, for https addresses"),
+        "{checks:#?}"
+    );
+    let variables = [("REQUEST_METHOD", "GET"), ("HTTP_PROXY", "http://evil:1"), ("ALL_PROXY", "good:1")];
+    let (_, checks) = examined(&Place::new(), &[], &variables);
+    assert!(says(&checks, "proxy", "ok", "ALL_PROXY: http://good:1"), "{checks:#?}");
+    assert!(says(&checks, "proxy", "warning", "HTTP_PROXY is not used"), "{checks:#?}");
 }
 
 /// Keys that are found, the proxies and certificates that requests go through, the terminal (C-06).

@@ -26,6 +26,8 @@ pub enum Input {
     Expire(u64),
     /// The run's caps are replaced where these are given (E-20), before it goes on.
     Budget(Budget),
+    /// Other limits hold from here on (E-12), before it goes on.
+    Limits(Limits),
     /// Other models answer from here on, by role (E-29).
     Models(BTreeMap<Arc<str>, Arc<str>>),
     /// A failed run is to go on, or any run with tools that have changed: `tools` are the definitions that differ
@@ -76,6 +78,9 @@ pub struct Fork {
     /// Caps in place of the source's. What was used counts from the fork on (E-20).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Limits in place of the source's (E-12).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Turns overlap off from here on (P-20).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
@@ -140,6 +145,7 @@ impl Input {
             Event::CancelRequested => Input::Cancel,
             Event::Expired { seconds } => Input::Expire(seconds),
             Event::BudgetSet { budget } => Input::Budget(budget),
+            Event::LimitsSet { limits } => Input::Limits(*limits),
             Event::ModelsSet { models } => Input::Models(models),
             Event::Resumed { tools } => Input::Resume(tools),
             Event::Forked(fork) => Input::Fork(fork),

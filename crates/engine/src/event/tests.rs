@@ -23,6 +23,7 @@ fn events() -> Vec<Event> {
         Event::Answered { ask: "n1/approve".into(), value: Box::new(json!("yes")) },
         Event::CancelRequested,
         Event::Expired { seconds: 3 },
+        Event::LimitsSet { limits: Box::new(Limits { events: 3, ..Limits::default() }) },
         Event::Resumed { tools: Vec::new() },
         Event::Poisoned { message: "bug".into() },
         Event::NodeStarted { node: node() },
@@ -56,5 +57,25 @@ fn accepting_the_input_again_gives_the_same_event() {
         if matches!(again, Event::Started(_)) {
             state.apply(&again);
         }
+    }
+}
+
+/// E-18: what is behind a pointer in memory is where it always was in a journal.
+#[test]
+fn boxes_do_not_show_in_a_journal() {
+    let lines = [
+        r#"{"kind":"completed","effect":"n1/ask/1/1","outcome":{"failed":{"fault":{"kind":"timeout","message":"late","node":null,"cause":null},"transient":true}},"jitter":7}"#,
+        r#"{"kind":"answered","ask":"n1/approve","value":{"k":[1]}}"#,
+        r#"{"kind":"opened","node":"n1","thread":"a","from":"b","start":0,"end":3}"#,
+        r#"{"kind":"requested","effect":"n1/call/1/1","args":{"k":1}}"#,
+        r#"{"kind":"refused","effect":"n1/call/1/1","fault":{"kind":"denied","message":"no","node":"n1","cause":{"k":1}},"args":{}}"#,
+        r#"{"kind":"recovered","node":"n1","action":"retry_with_tool","by":"ladder","reason":"why","tool":"t","parameters":{"k":1}}"#,
+        r#"{"kind":"recovered","node":"n1","action":"replan","by":"model","reason":"why","strategy":"s","steps":[]}"#,
+        r#"{"kind":"node_finished","node":"n1","fault":{"kind":"denied","message":"no","node":"n1","cause":null}}"#,
+        r#"{"kind":"ended","status":"completed"}"#,
+    ];
+    for line in lines {
+        let event: Event = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&event).unwrap(), line);
     }
 }

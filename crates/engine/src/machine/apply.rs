@@ -40,6 +40,7 @@ impl State {
                 caps.tokens = budget.tokens.or(caps.tokens);
                 caps.cost = budget.cost.or(caps.cost);
             }
+            Event::LimitsSet { limits } => self.start.limits = **limits,
             Event::ModelsSet { models } => {
                 self.start.models.extend(models.iter().map(|(role, name)| (role.clone(), name.clone())));
             }

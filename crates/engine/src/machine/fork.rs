@@ -97,6 +97,7 @@ impl State {
         self.unasked = Vec::new();
         self.start.sequential |= fork.sequential;
         self.start.budget = fork.budget.unwrap_or(self.start.budget);
+        self.start.limits = fork.limits.unwrap_or(self.start.limits);
         self.start.models.extend(fork.models.iter().map(|(role, name)| (role.clone(), name.clone())));
     }
 

@@ -64,6 +64,11 @@ impl State {
                 let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
                 return (!over).then_some(Event::BudgetSet { budget });
             }
+            Input::Limits(limits) => {
+                let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));
+                let other = !over && self.start.limits != limits;
+                return other.then(|| Event::LimitsSet { limits: Box::new(limits) });
+            }
             Input::Models(models) => {
                 let known = |(role, name): (&_, &_)| self.start.models.get(role) == Some(name);
                 let over = matches!(self.status, Status::Ended(End::Completed | End::Cancelled, _));

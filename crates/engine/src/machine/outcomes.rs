@@ -2,8 +2,8 @@
 
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
-use crate::effect::{EffectId, Effects, Failure, Outcome};
-use crate::fault::{Fault, FaultKind};
+use crate::effect::{EffectId, Effects, Failure, Outcome, Tokens};
+use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
 use serde_json::Value;
@@ -116,9 +116,22 @@ impl State {
         if let Outcome::Reply(reply) = outcome {
             self.usage.model_calls += 1;
             self.usage.tokens.add(&reply.tokens);
+            self.note_uncounted(&reply.tokens);
             self.record_model(node, effect, reply);
         }
         self.give_model(node, outcome, jitter);
+    }
+
+    /// E-20: a reply without figures counts for nothing against the cap on tokens, which is told once.
+    fn note_uncounted(&mut self, tokens: &Tokens) {
+        const CODE: &str = "no-usage";
+        let counted = tokens.input > 0 || tokens.output > 0 || self.start.budget.tokens.is_none();
+        if counted || self.warnings.iter().any(|warning| &*warning.code == CODE) {
+            return;
+        }
+        let message = "the server does not say how many tokens its replies took, or some of them: the budget's \
+                       tokens are not counted for these; cap the calls, too (`calls` of the budget, or --budget)";
+        self.warnings.push(Warning { code: CODE.into(), message: message.to_owned(), node: None });
     }
 
     /// Hands the outcome to the waiting leaf.

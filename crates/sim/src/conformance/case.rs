@@ -214,6 +214,9 @@ pub struct Resume {
     /// Another script.
     #[serde(default)]
     pub script: Option<Vec<Value>>,
+    /// Other limits (E-12).
+    #[serde(default)]
+    pub limits: Option<selvedge_engine::Limits>,
 }
 
 /// After which event the process died.

@@ -238,7 +238,8 @@ impl Session {
         let now = self.tools.iter().map(|(name, tool)| tool.def(name));
         let changed: Vec<ToolDef> =
             now.filter(|def| pinned.get(&def.name).is_some_and(|pinned| **pinned != *def)).collect();
-        self.drive(vec![Input::Resume(changed)])
+        let limits = resume.limits.map(Input::Limits);
+        self.drive(limits.into_iter().chain([Input::Resume(changed)]).collect())
     }
 
     fn place(&self, at: &CrashAt) -> Result<usize, String> {

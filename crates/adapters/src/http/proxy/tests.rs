@@ -53,7 +53,10 @@ fn what_can_not_be_used_is_refused_without_a_word_of_it() {
         let all = proxies(&[("HTTPS_PROXY", text)]);
         let wrong = all.check(&url("https://example.com")).unwrap_err();
         let said = format!("{wrong}");
-        assert!(said.contains("HTTPS_PROXY") && said.contains("http://[USER:PASSWORD@]HOST:PORT"), "{text}: {said}");
+        assert!(
+            said.contains("HTTPS_PROXY") && said.contains("http://[USER:PASSWORD@]HOST:PORT"),
+            "{text}: {said}"
+        );
         assert!(!said.contains("secret"), "{said}");
         assert!(all.check(&url("http://example.com")).is_ok(), "nothing is said about http");
     }
@@ -66,7 +69,10 @@ fn the_first_variable_that_is_set_counts() {
     };
     assert_eq!(of(&[("HTTPS_PROXY", "a"), ("https_proxy", "b")]), [("HTTPS_PROXY", "https")]);
     assert_eq!(of(&[("HTTPS_PROXY", ""), ("https_proxy", "b")]), [("https_proxy", "https")]);
-    assert_eq!(of(&[("ALL_PROXY", "a"), ("HTTP_PROXY", "b")]), [("ALL_PROXY", "https"), ("HTTP_PROXY", "http")]);
+    assert_eq!(
+        of(&[("ALL_PROXY", "a"), ("HTTP_PROXY", "b")]),
+        [("ALL_PROXY", "https"), ("HTTP_PROXY", "http")]
+    );
     assert_eq!(of(&[("all_proxy", "a")]), [("all_proxy", "all")]);
     // A header of a request that this process answers is nobody's proxy; the others can't be headers.
     let cgi = [("REQUEST_METHOD", "GET"), ("HTTP_PROXY", "evil"), ("HTTPS_PROXY", "good")];

@@ -80,7 +80,9 @@ impl Place {
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
             Value::Object(fields) => {
                 fields.values_mut().for_each(|field| self.clean_value(field));
-                let found = |name: &String| matches!(self.key.as_ref().map(|key| key.redact(name)), Some(Cow::Owned(_)));
+                let found = |name: &String| {
+                    matches!(self.key.as_ref().map(|key| key.redact(name)), Some(Cow::Owned(_)))
+                };
                 if fields.keys().any(found) {
                     let all = std::mem::take(fields);
                     *fields = all.into_iter().map(|(name, field)| (self.clean(name), field)).collect();

@@ -193,7 +193,7 @@ pub(super) fn parse(file: &str, yaml: &str) -> Result<Vec<Rule>, ScriptError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let raw: Vec<RawRule> = serde_saphyr::from_str_with_options(yaml, options).map_err(|problem| {
         let at = problem.location();
-        error(at, first_line(&problem.without_snippet().to_string()))
+        error(at, worded(&first_line(&problem.without_snippet().to_string())))
     })?;
     let built = raw.into_iter().map(|rule| build(rule).map_err(|(at, message)| error(Some(at), message)));
     built.collect()
@@ -203,6 +203,24 @@ pub(super) fn parse(file: &str, yaml: &str) -> Result<Vec<Rule>, ScriptError> {
 fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("not readable as YAML");
     line.split(" at line ").next().unwrap_or(line).trim_end_matches(':').to_owned()
+}
+
+/// What is wrong in words of a script, where the library's are about its own options and types.
+fn worded(message: &str) -> String {
+    const EXPECTED: [(&str, &str); 7] = [
+        ("invalid u", "a whole number from 0 on"),
+        ("invalid f", "a number"),
+        ("invalid boolean", "true or false"),
+        ("expected sequence start", "a list"),
+        ("expected mapping start", "a field with its value, as in `when: {…}`,"),
+        ("expected string scalar", "a text"),
+        ("expected scalar", "a text or a number"),
+    ];
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        return format!("`{}` is given twice", rest.split(',').next().unwrap_or(rest));
+    }
+    let expected = EXPECTED.iter().find(|(said, _)| message.starts_with(said));
+    expected.map_or_else(|| message.to_owned(), |(_, what)| format!("{what} is expected here"))
 }
 
 type Misplaced = (Location, String);
@@ -233,7 +251,7 @@ fn reply(raw: Spanned<RawReply>) -> Result<Reply, Misplaced> {
     let says = raw.text.is_some() || raw.tool_calls.is_some();
     let given = [says, raw.json.is_some(), empty, raw.error.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        let message = "a reply is exactly one of `text`, `tool_calls`, `json`, `empty: true` and `error`";
+        let message = "a reply is exactly one of `text` or `tool_calls` (or both), `json`, `empty: true` and `error`";
         return Err((at, message.to_owned()));
     }
     if let Some(error) = raw.error {

@@ -26,7 +26,8 @@ pub(super) fn look(report: &mut Report) {
         }
     }
     if proxies.is_http_proxy_foreign() {
-        let why = "HTTP_PROXY is not used: with REQUEST_METHOD set, it may be a header of a request from the web";
+        let why =
+            "HTTP_PROXY is not used: with REQUEST_METHOD set, it may be a header of a request from the web";
         report.add("proxy", Verdict::Warning, why);
         report.help("name the proxy in http_proxy");
     }

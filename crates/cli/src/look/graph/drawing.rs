@@ -56,7 +56,7 @@ impl Pen<'_> {
             if thread.first.is_some() {
                 shapes.push(Shape { id: start_id(ix), kind: Kind::Start, lines: vec!["task".to_owned()] });
             }
-            self.drawing.lanes.push(Lane { name: thread.name.to_string(), shapes });
+            self.drawing.lanes.push(Lane { name: cut(&thread.name, LABEL), shapes });
         }
         for (ix, node) in self.graph.nodes.iter() {
             let shape = shape(ix, node);

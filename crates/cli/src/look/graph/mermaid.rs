@@ -18,7 +18,7 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     }
     let _ = writeln!(text, "flowchart TB");
     for (at, lane) in drawing.lanes.iter().enumerate() {
-        let _ = writeln!(text, "  subgraph t{at}[\"{}\"]", escaped(&lane.name));
+        let _ = writeln!(text, "  subgraph t{at}[\"{}\"]", filled(escaped(&lane.name)));
         for shape in &lane.shapes {
             let _ = writeln!(text, "    {}", boxed(shape));
         }
@@ -43,11 +43,12 @@ fn boxed(shape: &Shape) -> String {
         Kind::Recovery => ("{{", "}}"),
         Kind::Dot => ("((", "))"),
     };
-    format!(
-        "{}{open}\"{}\"{close}",
-        shape.id,
-        if lines.is_empty() { " ".to_owned() } else { lines.join("<br/>") }
-    )
+    format!("{}{open}\"{}\"{close}", shape.id, filled(lines.join("<br/>")))
+}
+
+/// A label that Mermaid can read: an empty one is none.
+fn filled(label: String) -> String {
+    if label.is_empty() { " ".to_owned() } else { label }
 }
 
 fn line(arrow: &Arrow) -> String {

@@ -71,7 +71,7 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
     }
     page.labelled("  usage", DIM, INDENT, &usage, 3);
     if report.scripted {
-        page.labelled("  model", DIM, INDENT, "scripted: the replies come from a file of rules", 2);
+        page.labelled("  model", DIM, INDENT, "scripted: replies come from a file of rules", 2);
     }
     if let Some(fork) = &info.fork {
         // Its own first event knows how long the source was.
