@@ -231,6 +231,22 @@ async fn a_schema_that_can_not_be_said_natively_is_a_tool_whose_input_is_the_rep
     assert_eq!(model.call(asked, context()).await.unwrap().text, r#"{"reply":[1"#);
 }
 
+/// E-27: a reply that was cut before its tool had an input is no empty object.
+#[tokio::test]
+async fn a_reply_as_a_tool_that_was_cut_is_not_whole() {
+    let mut asked = request(vec![user("hi")]);
+    asked.schema = shaped("n", json!({"type": "object", "additionalProperties": true}));
+    let text = block(0, &json!({"type": "text", "text": "so"}));
+    let tool = block(1, &json!({"type": "tool_use", "id": "toolu_1", "name": "n", "input": {}}));
+    let said = |stop: &str| stream(&format!("{}{text}{tool}{}", start(), end(stop)), 4096);
+    let server = Server::start(vec![said("max_tokens"), said("tool_use")]).await;
+    let model = anthropic(&server);
+    for expected in ["so", "{}"] {
+        let reply = model.call(asked.clone(), context()).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.calls.len()), (expected, 0));
+    }
+}
+
 #[tokio::test]
 async fn what_a_model_refuses_is_left_out_and_remembered() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});

@@ -121,6 +121,30 @@ impl Failure {
         self
     }
 
+    /// The same with the line of `text` that it is about.
+    #[must_use]
+    pub(crate) fn showing(mut self, text: &str) -> Self {
+        let Some(first) = self.diagnostics.first_mut() else { return self };
+        let (Some(line), Some(column)) = (first.line, first.column) else { return self };
+        if let Some(line) = text.lines().nth(line.saturating_sub(1) as usize) {
+            let at = line.char_indices().nth(column.saturating_sub(1) as usize).map_or(line.len(), |(at, _)| at);
+            first.excerpt = Some(Excerpt::around(&Source::new("", line), Span::new(at, at)));
+        }
+        self
+    }
+
+    /// The same advice where no run is there yet that could be resumed.
+    pub(crate) fn before_run(error: StoreError) -> Self {
+        let full = matches!(error, StoreError::Full { .. });
+        let failure = Self::from(error);
+        match full {
+            true => failure.help(
+                "free some space (or raise the quota or file-size limit), then start the run anew: none was recorded",
+            ),
+            false => failure,
+        }
+    }
+
     /// Prints it: text for people, and with `--json` the first error as stderr's last line (C-04).
     pub(crate) fn print(&self, ui: &Ui) {
         // A message may repeat what was handed in (C-06).
@@ -155,7 +179,7 @@ impl Failure {
 
 /// A diagnostic as text; one that is about no file begins with the word "error".
 pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
-    let text = render(diagnostic, RenderOptions { colour });
+    let text = render(diagnostic, RenderOptions { colour, columns: crate::ui::columns() });
     if diagnostic.file.is_empty() { text.trim_start_matches(": ").to_owned() } else { text }
 }
 

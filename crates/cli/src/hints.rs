@@ -1,6 +1,7 @@
 //! Commands that people are told to go on with: they work when they are pasted (C-04).
 
 use crate::ui::{harmless, one_line};
+use selvedge_dialects::diagnostic::is_hidden;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -26,10 +27,30 @@ fn command_in(words: &[&str], state_dir: Option<&Path>) -> String {
         line.push_str(&quoted(word));
     }
     if let Some(dir) = state_dir {
-        line.push_str(" --state-dir ");
-        line.push_str(&quoted(&dir.to_string_lossy()));
+        let begins = dir.as_os_str().as_encoded_bytes().starts_with(b"-");
+        let dir = quoted_path(dir);
+        // What begins like an option is a value only behind `=`.
+        line.push_str(if begins { " --state-dir=" } else { " --state-dir " });
+        line.push_str(&dir);
     }
     line
+}
+
+/// A path as a shell reads it, whatever bytes it has.
+fn quoted_path(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    match path.to_str() {
+        Some(text) if !text.chars().any(is_hidden) => quoted(text),
+        // `$'…'` has escapes.
+        _ => {
+            let escaped = bytes.iter().map(|byte| match byte {
+                b'\\' | b'\'' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                byte => format!("\\x{byte:02x}"),
+            });
+            format!("$'{}'", escaped.collect::<String>())
+        }
+    }
 }
 
 /// A word as a shell reads it. A choice like `yes|no` is none to be pasted, and stays as it is.
@@ -54,6 +75,10 @@ mod tests {
         let dir = Path::new("my runs/st");
         assert_eq!(command_in(&["resume", "1kq3"], None), "selvedge resume 1kq3");
         assert_eq!(command_in(&["resume", "r"], Some(dir)), "selvedge resume r --state-dir 'my runs/st'");
+        let odd = |dir: &str| command_in(&["runs"], Some(Path::new(dir)));
+        assert_eq!(odd("-sd"), "selvedge runs --state-dir=-sd");
+        assert_eq!(odd("-s d"), "selvedge runs --state-dir='-s d'");
+        assert_eq!(odd("a\nb'c"), r"selvedge runs --state-dir $'a\x0ab\'c'");
         assert_eq!(
             command_in(&["answer", "r", "n2~1/ap", "yes|no"], None),
             "selvedge answer r n2~1/ap yes|no"

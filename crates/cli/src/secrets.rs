@@ -222,10 +222,10 @@ mod tests {
     /// C-06: what is printed stays what it is, whatever word or number somebody took for a key.
     #[test]
     fn only_data_is_redacted_in_what_is_printed() {
-        let keys = ["12345678", "completed", "input_tokens", "sk-0123456789"].map(Secret::new);
+        let keys = ["12345678", "completed", "input_tokens", "sk-abcdefghij"].map(Secret::new);
         let mut said = json!({
-            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed sk-0123456789",
-            "threads": {"sk-0123456789": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "sk-0123456789",
+            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed sk-abcdefghij",
+            "threads": {"sk-abcdefghij": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "sk-abcdefghij",
         });
         clean_printed(&mut said, &keys);
         assert_eq!(said, json!({

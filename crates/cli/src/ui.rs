@@ -112,8 +112,7 @@ impl Ui {
 
     /// The columns of the terminal that stderr is; `None` for a pipe or a file.
     pub(crate) fn columns(&self) -> Option<usize> {
-        let size = terminal_size::terminal_size_of(std::io::stderr());
-        size.map(|(columns, _)| columns.0.into()).filter(|columns| *columns > 0)
+        columns()
     }
 
     /// A piece of text in a colour, if colours are on: an SGR code such as `1;31`.
@@ -127,6 +126,12 @@ fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s Secret>) ->
         Cow::Borrowed(_) => text,
         Cow::Owned(clean) => Cow::Owned(clean),
     })
+}
+
+/// The columns of the terminal that stderr is; `None` for a pipe or a file.
+pub(crate) fn columns() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map(|(columns, _)| columns.0.into()).filter(|columns| *columns > 0)
 }
 
 /// Writes to stderr in one piece, above a live view if there is one; there is nowhere left to report a failure to.

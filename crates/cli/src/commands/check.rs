@@ -14,7 +14,7 @@ use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer, ToolError};
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Severity, Source};
+use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Severity};
 use selvedge_engine::{Graph, Warning};
 use serde_json::Map;
 use std::path::{Path, PathBuf};

@@ -2,18 +2,20 @@
 
 use super::run::now_ms;
 use crate::failure::Failure;
-use selvedge_dialects::diagnostic::shown;
+use selvedge_dialects::diagnostic::{is_hidden, shown};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// An id that the user chose.
 pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
     const LONGEST: usize = 200;
-    let plain = id.chars().all(|c| !c.is_whitespace() && !c.is_control());
+    // What can't be seen can't be typed again; joiners are for pictures and scripts, not for ids.
+    let hidden = |c: char| is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}');
+    let plain = id.chars().all(|c| !c.is_whitespace() && !hidden(c));
     if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with('-') {
         let message = format!("`--run-id` can't be {}", shown(id));
         return Err(Failure::usage("C-12", "bad-run-id", &message).help(&format!(
-            "an id has 1 to {LONGEST} bytes of any characters but spaces and control characters, and does not \
-             begin with `-`"
+            "an id has 1 to {LONGEST} bytes of any characters but spaces, control characters and \
+             invisible ones, and does not begin with `-`"
         )));
     }
     Ok(id.to_owned())
@@ -49,7 +51,7 @@ mod tests {
     #[test]
     fn a_chosen_id_is_one_word() {
         assert!(checked_id("my-run.1").is_ok());
-        for wrong in ["", "a b", "-x", "a\n"] {
+        for wrong in ["", "a b", "-x", "a\n", "a\u{200b}b", "a\u{202e}b", "a\u{200d}b", "\u{feff}a"] {
             assert!(checked_id(wrong).is_err(), "{wrong:?}");
         }
     }

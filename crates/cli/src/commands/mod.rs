@@ -30,7 +30,7 @@ pub(crate) fn main() -> Exit {
             let json = std::env::args_os().any(|arg| arg == "--json");
             // An argument that is repeated may hold a key (C-06).
             let ui = crate::secrets::guarded(&Ui::new(json, false, 0));
-            (refused(&error, &ui), ui)
+            (refused(&worded(error), &ui), ui)
         }
     };
     let Some(error) = crate::ui::result_lost() else { return exit };
@@ -66,6 +66,34 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         failure.print(ui);
         failure.exit
     })
+}
+
+/// The error without what clap would say on its own: that a value may stand behind `--`, where no option takes one there;
+/// what only completion scripts ask for; and a command that has not even its first letter from the word that is no command.
+fn worded(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let mut error = error;
+    error.remove(ContextKind::Suggested);
+    if let Some(ContextValue::Strings(commands)) = error.remove(ContextKind::ValidSubcommand) {
+        let shown = commands.into_iter().filter(|command| !command.starts_with("__")).collect();
+        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
+    }
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.chars().next(),
+        _ => None,
+    };
+    let near = |command: &String| command.chars().next() == word;
+    match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(commands)) if commands.iter().any(near) => {
+            let commands = commands.into_iter().filter(near).collect();
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(commands));
+        }
+        Some(ContextValue::String(command)) if near(&command) => {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(command));
+        }
+        _ => {}
+    }
+    error
 }
 
 /// A command line that can't be read (C-12), or one that asks for help.

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
             ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
         }
         chosen.warnings = prepared.warnings.clone();
-        let store = Arc::new(Store::open(&state_dir, Mode::ReadWrite)?);
+        let store = Arc::new(Store::open(&state_dir, Mode::ReadWrite).map_err(Failure::before_run)?);
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
@@ -348,7 +348,8 @@ async fn record(
         options: chosen.to_stored().map_err(unwritable)?,
         fork: None,
     };
-    store.create_run_with_graph(run, compiled, vec![Entry { n: 1, at_ms: at, json }]).await?;
+    let created = store.create_run_with_graph(run, compiled, vec![Entry { n: 1, at_ms: at, json }]).await;
+    created.map_err(Failure::before_run)?;
     Ok((state, lock))
 }
 

@@ -275,8 +275,7 @@ impl Reader<'_> {
             && words.first().is_none_or(|program| program.trim().is_empty())
         {
             let message = "`command` must begin with a program";
-            self.diagnostics
-                .push(Finding::error("A-27", "no-program", line.span, message).help(program));
+            self.diagnostics.push(Finding::error("A-27", "no-program", line.span, message).help(program));
         }
         let help = "write input_schema = { type = \"object\", properties = { … } }";
         let schema = fields.required("input_schema", "A-27", help, self.diagnostics);

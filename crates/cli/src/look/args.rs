@@ -135,5 +135,5 @@ Examples:
 #[command(after_help = HELP_HELP)]
 pub(crate) struct HelpArgs {
     /// A command, or `environment` for the variables that configure Selvedge
-    pub(crate) topic: Option<String>,
+    pub(crate) topic: Vec<String>,
 }

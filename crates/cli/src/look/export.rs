@@ -7,19 +7,21 @@ use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
-use selvedge_runtime::Reading;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 
-/// Prints a run's journal, one event a line, as it is read. One that is damaged is told of before anything is printed.
+/// Prints a run's journal, one event a line, as it is read. What is no event ends it (C-03); events of later versions are printed as they are.
 pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let found = Found::new(common, &args.run)?;
     let ui = guarded(ui);
-    let mut events = Reading::open(&found.store, found.run())?;
-    for entry in found.store.journal(found.run(), 1)? {
-        events.event(&entry?)?;
-    }
     let mut out = Out::new(&ui);
     for entry in found.store.journal(found.run(), 1)? {
-        if !out.json("", &with_head(&entry?), "\n")? {
+        let entry = entry?;
+        if let Err(error) = selvedge_runtime::recorded::<BTreeMap<&str, IgnoredAny>>(entry.json.as_bytes()) {
+            out.finish()?;
+            return Err(found.unreadable(format!("event {}", entry.n), error.to_string()));
+        }
+        if !out.json("", &with_head(&entry), "\n")? {
             break;
         }
     }

@@ -16,21 +16,42 @@ const ENVIRONMENT: &str = "environment";
 pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut cli = Cli::command();
     cli.build();
-    match args.topic.as_deref() {
-        None => print(&cli.render_help().to_string(), ui),
-        Some(ENVIRONMENT) => environment(ui),
-        Some(topic) => match cli.find_subcommand_mut(topic) {
-            Some(command) => print(&command.render_help().to_string(), ui),
-            None => {
-                let message = format!("there is no command or topic `{topic}`");
-                let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
-                let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
-                return Err(Failure::usage("C-12", "usage", &message)
-                    .help(&format!("there are {}, and the topic {ENVIRONMENT}", names.join(", "))));
-            }
-        },
+    if let [topic] = &args.topic[..]
+        && topic == ENVIRONMENT
+    {
+        environment(ui);
+        return Ok(Exit::Completed);
     }
+    let mut command = cli;
+    for (at, word) in args.topic.iter().enumerate() {
+        command = match command.find_subcommand(word) {
+            Some(next) => next.clone(),
+            None => return Err(unknown(&command, word, at == 0)),
+        };
+    }
+    print(&command.render_help().to_string(), ui);
     Ok(Exit::Completed)
+}
+
+/// A word that is no command there.
+fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
+    let (message, help) = match (first, names.is_empty()) {
+        (true, _) => (
+            format!("there is no command or topic `{word}`"),
+            format!("there are {}, and the topic {ENVIRONMENT}", names.join(", ")),
+        ),
+        (false, true) => (
+            format!("`{}` has no command `{word}`", command.get_name()),
+            "it has no commands of its own: leave the word out".to_owned(),
+        ),
+        (false, false) => (
+            format!("`{}` has no command `{word}`", command.get_name()),
+            format!("there are {}", names.join(", ")),
+        ),
+    };
+    Failure::usage("C-12", "usage", &message).help(&help)
 }
 
 fn print(text: &str, ui: &Ui) {

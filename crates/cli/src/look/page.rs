@@ -8,9 +8,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Columns where the output is no terminal.
 const WIDTH: usize = 100;
 /// The narrowest and the widest that text is set.
-const BOUNDS: (usize, usize) = (40, 160);
+const BOUNDS: (usize, usize) = (20, 160);
 /// The least columns that a table's flexible column is useful with.
 const FLEXIBLE: usize = 12;
+/// The least columns of any column of a table.
+const LEAST: usize = 3;
 
 /// Styles, as SGR codes.
 pub(crate) const BOLD: &str = "1";
@@ -26,6 +28,8 @@ pub(crate) struct Page {
     /// Columns.
     pub(crate) width: usize,
     colour: bool,
+    /// Whether a terminal shows it, which would wrap what is wider.
+    fits: bool,
     text: String,
 }
 
@@ -37,7 +41,7 @@ impl Page {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let colour = !plain && !dumb && std::io::stdout().is_terminal();
-        Self { width: width.clamp(BOUNDS.0, BOUNDS.1), colour, text: String::new() }
+        Self { width: width.clamp(BOUNDS.0, BOUNDS.1), colour, fits: terminal.is_some(), text: String::new() }
     }
 
     /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
@@ -74,7 +78,7 @@ impl Page {
 
     /// Adds a table.
     pub(crate) fn table(&mut self, table: &Table) {
-        let lines = table.lines(self.width, |style, text| self.paint(style, text));
+        let lines = table.lines(self.width, self.fits, |style, text| self.paint(style, text));
         lines.iter().for_each(|line| self.line(line));
     }
 
@@ -120,7 +124,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
     }
 
-    fn lines(&self, width: usize, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
+    fn lines(&self, width: usize, fits: bool, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
         const GAP: usize = 2;
         let mut widths: Vec<usize> = self.header.iter().map(|name| name.width()).collect();
         for row in &self.rows {
@@ -141,6 +145,19 @@ impl Table {
         let most = natural.min(rest(spare).max(FLEXIBLE));
         if let Some(flexible) = widths.get_mut(self.flexible) {
             *flexible = most;
+        }
+        if fits {
+            // The first column names what the row is about: it gives way last.
+            let total = |widths: &[usize]| -> usize {
+                let kept = widths.iter().enumerate().filter(|(at, _)| Some(*at) != spare);
+                kept.map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
+            };
+            while total(&widths) > width {
+                let may = |(at, width): &(usize, &mut usize)| Some(*at) != spare && **width > LEAST;
+                let widest = widths.iter_mut().enumerate().filter(may).max_by_key(|(at, width)| (*at > 0, **width));
+                let Some((_, widest)) = widest else { break };
+                *widest -= 1;
+            }
         }
         let header: Vec<(String, &'static str)> =
             self.header.iter().map(|name| ((*name).to_owned(), DIM)).collect();

@@ -49,10 +49,7 @@ fn prefixed(name: &str, provider: &str, model: &str) -> Option<(String, String)>
                         .to_owned()
                 }
             };
-            Some((
-                format!("no provider is called {provider:?} in {name:?}; the providers are {all}"),
-                known,
-            ))
+            Some((format!("no provider is called {provider:?} in {name:?}; the providers are {all}"), known))
         }
     }
 }

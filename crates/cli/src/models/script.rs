@@ -47,6 +47,7 @@ pub(super) fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failu
     let scripted = Scripted::parse(&name, &yaml).map_err(|error| {
         wrong(&error.message)
             .at(error.line, error.column)
+            .showing(&yaml)
             .help("a script is a list of rules: - when: {…}, reply: {text: …}")
     })?;
     Ok(Models { scripted: true, ..Models::of(Router::single(Arc::new(scripted), None)) })

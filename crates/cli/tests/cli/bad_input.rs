@@ -51,7 +51,7 @@ fn a_time_limit_is_a_number_above_0() {
         place.run(&["run", "plan.json", "--script", "slow.yaml", "--timeout", "0.3", "--json"]).exits(1);
     assert_eq!(late.json()["fault"]["kind"], "timeout");
     let mut command = place.command(&["run", "plan.json", "--script", "script.yaml", "--json"]);
-    let done = finish(command.env("SELVEDGE_TIMEOUT", "-3").spawn().unwrap()).exits(2);
+    let done = finish(command.env("SELVEDGE_TIMEOUT", "-3").spawn().unwrap()).exits(4);
     assert!(done.error()["message"].as_str().unwrap().contains("SELVEDGE_TIMEOUT"));
 }
 

@@ -29,6 +29,8 @@ mod net;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod odd;
+#[cfg(test)]
 mod people;
 #[cfg(test)]
 mod providers;
@@ -37,6 +39,10 @@ mod recovery;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod scripted;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod values;

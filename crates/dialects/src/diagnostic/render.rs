@@ -1,6 +1,7 @@
 //! Diagnostics as text for people (`C-04`): the first line `file:line:column: error[RULE]: message`, the source
 //! line with the place underlined, and the way out.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
@@ -23,6 +24,8 @@ const TAB: &str = "    ";
 pub struct RenderOptions {
     /// Whether to use ANSI colours.
     pub colour: bool,
+    /// The columns of the terminal, if it is one: source lines are cut to them, so that the mark stays under its place.
+    pub columns: Option<usize>,
 }
 
 /// The source line around a place, ready to be shown.
@@ -57,6 +60,40 @@ impl Excerpt {
         let length = (span.end as usize).saturating_sub(start).min(behind.len());
         let (place, rest) = behind.split_at(behind.floor_char_boundary(length));
         Self::lay_out(before, cut_before, place, rest, cut_behind)
+    }
+
+    /// The same in fewer columns, around the place.
+    fn fitted(&self, columns: usize) -> Cow<'_, Self> {
+        let wide: usize = self.text.chars().map(columns_of).sum();
+        // A mark behind the end of the line takes a column as well.
+        if wide.max(self.before + 1) <= columns {
+            return Cow::Borrowed(self);
+        }
+        let columns = columns.max(4);
+        let marked = self.width.min(columns / 2);
+        let from = if self.before + marked < columns { 0 } else { self.before.saturating_sub(columns / 2) };
+        let (mut text, mut used) = if from > 0 { ("…".to_owned(), 1) } else { (String::new(), 0) };
+        let (mut at, mut before) = (0, None);
+        for character in self.text.chars() {
+            let (start, width) = (at, columns_of(character));
+            at += width;
+            // One column is the ellipsis'.
+            if from > 0 && start <= from {
+                continue;
+            }
+            if start >= self.before {
+                before.get_or_insert(used);
+            }
+            if used + width + usize::from(at < wide) > columns {
+                text.push('…');
+                break;
+            }
+            text.push(character);
+            used += width;
+        }
+        let before = before.unwrap_or(used);
+        let width = self.width.min(columns.saturating_sub(before)).max(1);
+        Cow::Owned(Excerpt { text, before, width })
     }
 
     fn lay_out(before: &str, cut_before: bool, place: &str, rest: &str, cut_behind: bool) -> Self {
@@ -145,6 +182,8 @@ pub fn render(diagnostic: &Diagnostic, options: RenderOptions) -> String {
     let _ = writeln!(out, ": {}: {message}", paint.with(colour, &label));
     if let (Some(line), Some(excerpt)) = (diagnostic.line, &diagnostic.excerpt) {
         let margin = line.to_string().len().max(4);
+        let room = options.columns.map_or(usize::MAX, |columns| columns.saturating_sub(margin + 4));
+        let excerpt = excerpt.fitted(room);
         let underline = paint.with(colour, &"^".repeat(excerpt.width));
         let _ = writeln!(out, " {line:>margin$} | {}", excerpt.text);
         let _ = writeln!(out, " {:margin$} | {:before$}{underline}", "", "", before = excerpt.before);

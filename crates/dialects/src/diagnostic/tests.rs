@@ -62,6 +62,34 @@ fn a_place_over_several_lines_is_underlined_to_the_end_of_its_first() {
     assert_eq!(lines[1..3], ["    1 |   {".to_owned(), "      |   ^".to_owned()]);
 }
 
+/// C-04: a terminal that would wrap a line would show the mark elsewhere.
+#[test]
+fn a_source_line_is_cut_to_the_terminal() {
+    for (before, name, behind) in [(0, "x", 200), (30, "bad name", 3), (90, "数据", 90), (5, "long", 0), (300, "z", 300)] {
+        let text = format!("{}\"{name}{}", "a".repeat(before), "b".repeat(behind));
+        let source = Source::new("f", &text);
+        let mut diagnostics = Diagnostics::new();
+        let start = before + 1;
+        diagnostics.push(Finding::error("P-01", "x", Span::new(start, start + name.len()), "m"));
+        for columns in [20, 40, 41, 80, 100, 120] {
+            let options = RenderOptions { colour: false, columns: Some(columns) };
+            let rendered = render(&diagnostics.report(&source)[0], options);
+            let lines: Vec<&str> = rendered.lines().collect();
+            let width = |text: &str| unicode_width::UnicodeWidthStr::width(text);
+            assert!(lines[1..3].iter().all(|line| width(line) <= columns), "{columns}: {rendered}");
+            let mark = lines[2].find('^').unwrap();
+            let mut at = 0;
+            let under: String = lines[1].chars().filter(|c| {
+                let here = at >= mark && at < lines[2].len();
+                at += width(&c.to_string());
+                here
+            }).collect();
+            let under = under.trim_end_matches('…');
+            assert!(name.starts_with(under) && !under.is_empty(), "{columns}: {rendered}");
+        }
+    }
+}
+
 #[test]
 fn a_document_cannot_steer_the_terminal() {
     let lines = rendered("[\"\u{1b}[31m\u{202e}\", here]", "here");
@@ -80,7 +108,7 @@ fn colour_is_optional_and_leaves_the_start_of_the_line_alone() {
     let source = Source::new("f", "[]");
     let mut diagnostics = Diagnostics::new();
     diagnostics.push(Finding::warning("E-32", "unknown-field", Span::new(0, 1), "m"));
-    let text = render(&diagnostics.report(&source)[0], RenderOptions { colour: true });
+    let text = render(&diagnostics.report(&source)[0], RenderOptions { colour: true, columns: None });
     assert!(text.starts_with("f:1:1: \u{1b}[1;33mwarning[E-32]\u{1b}[0m: m\n"));
 }
 

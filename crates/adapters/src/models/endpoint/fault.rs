@@ -287,9 +287,12 @@ fn hold(failure: &mut Failure, wait: Option<Duration>) {
     failure.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     if wait > LONGEST_WAIT {
         failure.transient = false;
+        let asked = match wait {
+            Duration::MAX => "longer than can be counted".to_owned(),
+            wait => format!("{} s", wait.as_secs()),
+        };
         failure.fault.message.push_str(&format!(
-            "; it asks to wait {} s, which is over the {} s that a run waits",
-            wait.as_secs(),
+            "; it asks to wait {asked}, which is over the {} s that a run waits",
             LONGEST_WAIT.as_secs()
         ));
     }

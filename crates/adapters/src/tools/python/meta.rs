@@ -214,8 +214,10 @@ fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, To
         Read::Bad { error, line, column } => {
             let help = if error.contains("has no __TOOL_META__") {
                 "add __TOOL_META__ = {\"name\": …, \"description\": …, \"dependencies\": []}, or let a file that is no tool start with `_`"
+            } else if error.contains("__TOOL_META__") {
+                "write __TOOL_META__ = {…} with nothing but texts, numbers, true or false, lists and dictionaries in it"
             } else {
-                ""
+                "correct the file, or let one that is no tool start with `_`"
             };
             Err(ToolError::document("A-08", error).at(file, line).column(column).help(help))
         }

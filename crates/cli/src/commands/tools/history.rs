@@ -198,7 +198,10 @@ pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<
             to: Arc::clone(&to),
             reason: reason.clone(),
         };
-        let events = library.accept(command).map_err(|error| library::refused(&error))?;
+        let events = library.accept(command).map_err(|error| {
+            let help = format!("`selvedge tools history {}` lists its versions, and which is in use", args.tool);
+            library::refused(&error).help(&help)
+        })?;
         Ok(Decided { events, contents: Vec::new(), what: (from, to) })
     })?;
     if ui.json {

@@ -18,7 +18,8 @@ use crate::ui::{Ui, harmless};
 use selvedge_adapters::tools::library::{Examined, examine};
 use selvedge_adapters::tools::python::load::files_of;
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
-use selvedge_store::{Mode, Store};
+use rustix::fs::{Access, access};
+use selvedge_store::{Mode, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -73,6 +74,10 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let reading = Reading::default();
     let check = Check::new(&reading, common, ui)?;
     let path = absolute(&args.path);
+    // The record of a tool names its file.
+    if path.to_str().is_none() {
+        return Err(crate::chosen::unrecordable("the tools", &path));
+    }
     let Gathered { mut tools, aliases, exported } = gathered(&path, ui)?;
     // A library may be empty, and its export then is.
     if tools.is_empty() && !exported {
@@ -82,6 +87,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         ));
     }
     no_keys(&check, &tools)?;
+    writable(check.state_dir())?;
     let here = absolute(Path::new("."));
     let config = check.settings(&here)?;
     let files: Vec<PathBuf> = tools.iter().flat_map(|tool| &tool.versions).map(|v| v.file.clone()).collect();
@@ -116,6 +122,18 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     })?;
     print(&imported, ui);
     Ok(Exit::Completed)
+}
+
+/// A state folder that can't be written is told of once, not for each tool.
+fn writable(state: &Path) -> Result<(), Failure> {
+    let there = state.ancestors().find(|folder| folder.exists()).unwrap_or(state);
+    match access(there, Access::WRITE_OK) {
+        Err(error) => {
+            Err(StoreError::ReadOnly { path: there.to_owned(), why: std::io::Error::from(error).to_string() }
+                .into())
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// The tools of a folder or file, and the aliases of its manifest.

@@ -156,6 +156,18 @@ fn drawings_stay_linear() {
     }
 }
 
+/// An empty label is none that Mermaid reads, and a long one is cut: those of threads, too.
+#[test]
+fn labels_are_neither_empty_nor_endless() {
+    let long = "x".repeat(500);
+    let node = |thread: &str| says(thread, json!({"node_name": " ", "node_id": thread, "thread_id": thread}));
+    let drawing = drawing(Value::from(vec![node("  "), node(&long)]));
+    for text in [mermaid::draw(&drawing), dot::draw(&drawing)] {
+        assert!(!text.contains("[\"\"]") && !text.contains("(\"\")"), "{text}");
+        assert!(text.lines().all(|line| line.len() < 200), "{text}");
+    }
+}
+
 /// Text that means something to Mermaid, Markdown, HTML or DOT stays text.
 #[test]
 fn names_are_escaped() {

@@ -41,10 +41,16 @@ fn a_table_is_aligned_and_fits() {
     table.row([("r1".into(), ""), ("plan".into(), ""), ("数据".into(), "")]);
     table.row([("r22".into(), ""), ("workflow".into(), ""), ("a rather long name of a run".into(), "")]);
     let plain = |_: &str, text: &str| text.to_owned();
-    let wide = table.lines(60, plain);
+    let wide = table.lines(60, false, plain);
     assert_eq!(wide[0].trim_end(), "RUN  DIALECT   NAME");
     assert_eq!(wide[1].trim_end(), "r1   plan      数据");
-    let narrow = table.lines(22, plain);
+    let narrow = table.lines(22, false, plain);
     assert_eq!(narrow[2], "r22  a rather long na…");
     assert!(narrow.iter().all(|line| line.width() <= 22));
+    // A terminal would wrap what is wider: there all columns give way, the first one last.
+    for width in [12, 14, 17, 20] {
+        let lines = table.lines(width, true, plain);
+        assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
+        assert!(lines[2].starts_with("r22"), "{lines:?}");
+    }
 }

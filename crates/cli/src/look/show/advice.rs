@@ -30,6 +30,10 @@ pub(super) fn advice(fault: &Fault) -> &'static str {
         FaultKind::UnknownOutcome => "find out whether the call had happened before it is made again",
         FaultKind::Cancelled => "run the document anew if it is wanted after all",
         FaultKind::BudgetExceeded => "go on with larger caps: resume with --budget",
+        // Nothing else forbade it.
+        FaultKind::Denied if fault.message.starts_with("a person said no") => {
+            "answer yes the next time it asks, if it is wanted after all"
+        }
         FaultKind::Denied => "allow it (--allow-write, --allow-network), or answer yes the next time",
         FaultKind::DefinitionChanged => "look at what changed; a resume takes the tool as it is now",
     }
