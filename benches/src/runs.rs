@@ -1,8 +1,8 @@
 //! The workloads that run plans.
 
 use crate::measure::{
-    apart, chosen, cpu_s, emit, folder, fsync_us, fsyncs, median, peak_rss_mb, setting, size, sizes, timed,
-    times,
+    apart, chill, chosen, cpu_s, emit, folder, fsync_us, fsyncs, median, peak_rss_mb, setting, size, sizes,
+    timed, times,
 };
 use crate::ports::{Echo, Hundred};
 use crate::{Result, floor, http, plans};
@@ -92,11 +92,16 @@ fn one_w1(nodes: usize, variant: &str) -> Result<()> {
         "inproc/memory" => {
             let driver = driver(Arc::new(Echo));
             let wall = times(|| timed(|| runtime.block_on(drive(&driver, &graph, None))))?;
+            let peak = peak_rss_mb();
+            let cold = median(|| {
+                chill();
+                timed(|| runtime.block_on(drive(&driver, &graph, None)))
+            })?;
             let each = |wall: f64| wall / nodes as f64 * 1e6;
             emit(
                 "W1",
                 json!({"variant": variant, "nodes": nodes, "wall_s": wall.median, "us_per_node": each(wall.median),
-                "first_us_per_node": each(wall.first), "peak_rss_mb": peak_rss_mb()}),
+                "first_us_per_node": each(wall.first), "cold_us_per_node": each(cold), "peak_rss_mb": peak}),
             );
             Ok(())
         }

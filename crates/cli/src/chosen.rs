@@ -189,8 +189,9 @@ impl Chosen {
     fn read(json: &str) -> Result<Self, Failure> {
         serde_json::from_str(json).map_err(|error| {
             let message = format!("the options that the run was started with can't be read: {error}");
-            Failure::environment("C-10", "run-unreadable", &message)
-                .help("restore the state folder from a backup, or use the selvedge that wrote it or a later one")
+            Failure::environment("C-10", "run-unreadable", &message).help(
+                "restore the state folder from a backup, or use the selvedge that wrote it or a later one",
+            )
         })
     }
 
@@ -208,7 +209,7 @@ impl Chosen {
         if role.trim().is_empty() || name.trim().is_empty() {
             let message = format!("`{option}` takes NAME or ROLE=NAME, not {text:?}");
             return Err(Failure::usage("C-01", "bad-model", &message)
-                .help(&format!("write {option} NAME for every role, or {option} ROLE=NAME for one")));
+                .help("NAME alone plays every role, ROLE=NAME one; neither may be empty"));
         }
         self.models.insert(role.trim().to_owned(), name.trim().to_owned());
         Ok(())
@@ -258,7 +259,8 @@ impl Chosen {
 /// A path that a record can't have (C-12).
 pub(crate) fn unrecordable(what: &str, path: &Path) -> Failure {
     let message = format!("{what} can't be {}: the path is not UTF-8, so it can't be recorded", bytes(path));
-    Failure::usage("C-12", "path-not-unicode", &message).help("rename it, or go there by another path, as a link")
+    Failure::usage("C-12", "path-not-unicode", &message)
+        .help("rename it, or go there by another path, as a link")
 }
 
 /// A path with its bytes that are no Unicode as `\xNN`.

@@ -7,8 +7,8 @@ mod recovery;
 mod toml;
 
 use crate::failure::{Exit, Failure, text};
-use read::Promise;
 use crate::ui::Ui;
+use read::Promise;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
 use selvedge_adapters::tools::mcp::McpServer;
 use selvedge_adapters::tools::{CommandTool, ToolLimits};

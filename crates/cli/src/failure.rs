@@ -127,7 +127,8 @@ impl Failure {
         let Some(first) = self.diagnostics.first_mut() else { return self };
         let (Some(line), Some(column)) = (first.line, first.column) else { return self };
         if let Some(line) = text.lines().nth(line.saturating_sub(1) as usize) {
-            let at = line.char_indices().nth(column.saturating_sub(1) as usize).map_or(line.len(), |(at, _)| at);
+            let at =
+                line.char_indices().nth(column.saturating_sub(1) as usize).map_or(line.len(), |(at, _)| at);
             first.excerpt = Some(Excerpt::around(&Source::new("", line), Span::new(at, at)));
         }
         self

@@ -168,12 +168,28 @@ fn value(json: &mut Value, secrets: &[Secret]) {
 
 /// Fields of printed objects that hold words of our own.
 const WORDS: [&str; 17] = [
-    "action", "by", "code", "dialect", "effects", "key", "kind", "node_type", "origin", "provider", "result", "role",
-    "severity", "source", "state", "status", "what",
+    "action",
+    "by",
+    "code",
+    "dialect",
+    "effects",
+    "key",
+    "kind",
+    "node_type",
+    "origin",
+    "provider",
+    "result",
+    "role",
+    "severity",
+    "source",
+    "state",
+    "status",
+    "what",
 ];
 
 /// Words of our own that tables and notes have.
-const OWN: [&str; 7] = ["completed", "cancelled", "interrupted", "assistant", "workflow", "llm-first", "tool-first"];
+const OWN: [&str; 7] =
+    ["completed", "cancelled", "interrupted", "assistant", "workflow", "llm-first", "tool-first"];
 
 /// Whether a key is nothing but a word that is printed all the time: a dummy, then.
 pub(crate) fn is_own_word(key: &str) -> bool {
@@ -183,7 +199,8 @@ pub(crate) fn is_own_word(key: &str) -> bool {
 /// What is about to be printed as JSON, without keys (C-06): in texts that are data, and in names that are. Numbers stay, and
 /// so do names of fields and the words of a status, a role or a kind.
 pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
-    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
+    let is_word =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
     match json {
         Value::String(said) => text(said, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| clean_printed(item, secrets)),
@@ -200,9 +217,8 @@ pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
 }
 
 fn clean_names(fields: &mut Map<String, Value>, secrets: &[Secret], may: impl Fn(&str) -> bool) {
-    let told = |key: &String| {
-        may(key) && secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)))
-    };
+    let told =
+        |key: &String| may(key) && secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
     if fields.keys().any(told) {
         let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
             if may(&key) {
@@ -222,16 +238,19 @@ mod tests {
     /// C-06: what is printed stays what it is, whatever word or number somebody took for a key.
     #[test]
     fn only_data_is_redacted_in_what_is_printed() {
-        let keys = ["12345678", "completed", "input_tokens", "sk-abcdefghij"].map(Secret::new);
+        let keys = ["12345678", "completed", "input_tokens", "SK-abcdefghij"].map(Secret::new);
         let mut said = json!({
-            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed sk-abcdefghij",
-            "threads": {"sk-abcdefghij": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "sk-abcdefghij",
+            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed SK-abcdefghij",
+            "threads": {"SK-abcdefghij": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "SK-abcdefghij",
         });
         clean_printed(&mut said, &keys);
-        assert_eq!(said, json!({
-            "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "[redacted] [redacted]",
-            "threads": {"[redacted]": [{"role": "assistant", "content": "n [redacted]"}]}, "kind": "[redacted]",
-        }));
+        assert_eq!(
+            said,
+            json!({
+                "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "[redacted] [redacted]",
+                "threads": {"[redacted]": [{"role": "assistant", "content": "n [redacted]"}]}, "kind": "[redacted]",
+            })
+        );
     }
 
     /// C-06: wherever in an output a key stands, names of fields included; what else there is stays in its order.

@@ -3,8 +3,8 @@
 use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
-    Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, ModelReply, Outcome, Past, Place,
-    Record, RunStatus, State, ThreadIx, ToolDef,
+    Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, Limits, ModelReply, Outcome,
+    Past, Place, Record, RunStatus, State, ThreadIx, ToolDef,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -243,6 +243,23 @@ fn another_model_is_asked() {
     let back = fork.fork(1, Fork { budget, ..Fork::default() });
     assert_eq!(back.state.status(), RunStatus::Completed, "what is taken is not held against the cap");
     assert_eq!(back.output("b"), json!("one"), "the first model's answers are still there");
+}
+
+/// E-12: the limits of a fork are its own; those of a run change only where they are others, and only while it may go on.
+#[test]
+fn limits_may_be_raised() {
+    let mut run = Run::new(&graph(vec![model("a", "A"), model("b", "B")]));
+    run.answer(|_| says("one"));
+    let limits = Limits { events: 3, ..Limits::default() };
+    let fork = run.fork(2, Fork { limits: Some(limits), ..Fork::default() });
+    assert_eq!((fork.state.status(), fork.state.start().limits), (RunStatus::Failed, limits));
+    assert_eq!(fork.state.accept(Input::Limits(limits)), None);
+    let raised = Limits { events: 99, ..limits };
+    let event = fork.state.accept(Input::Limits(raised));
+    assert_eq!(event, Some(Event::LimitsSet { limits: Box::new(raised) }));
+    assert_eq!(run.state.accept(Input::Limits(limits)), None, "it has completed");
+    let back = fork.fork(3, Fork { limits: Some(raised), ..Fork::default() });
+    assert_eq!((back.state.status(), back.output("b")), (RunStatus::Completed, json!("one")));
 }
 
 /// E-29: an outcome that was passed over because something before it had run afresh is never taken later.

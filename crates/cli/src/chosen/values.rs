@@ -13,16 +13,27 @@ const LONGEST: f64 = 1e9;
 /// # Errors
 /// Exit 2, with the address, for one that no request can go to.
 pub(crate) fn base_url(text: &str, option: &str) -> Result<String, Failure> {
-    let why = match Url::parse(text.trim()) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => "only http and https are spoken".to_owned(),
-        Ok(url) if url.host_str().is_none_or(str::is_empty) => "it names no host".to_owned(),
-        Ok(_) => return Ok(text.to_owned()),
-        Err(url::ParseError::RelativeUrlWithoutBase) => "it must begin with http:// or https://".to_owned(),
-        Err(error) => error.to_string(),
-    };
+    let Some(why) = no_address(text) else { return Ok(text.to_owned()) };
     let message = format!("`{option}` takes an address, not {}: {why}", shown(&without_user(text)));
-    let help = format!("write the version part, too, as in {option} http://127.0.0.1:8000/v1");
+    // A variable of the environment is set with a `=`.
+    let set = if option.starts_with('-') { ' ' } else { '=' };
+    let help = format!("write the version part, too, as in {option}{set}http://127.0.0.1:8000/v1");
     Err(Failure::usage("C-01", "bad-base-url", &message).help(&help))
+}
+
+/// Why no request can go to an address, in words that do not show it.
+fn no_address(text: &str) -> Option<String> {
+    match Url::parse(text.trim()) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+            Some("only http and https are spoken".to_owned())
+        }
+        Ok(url) if url.host_str().is_none_or(str::is_empty) => Some("it names no host".to_owned()),
+        Ok(_) => None,
+        Err(url::ParseError::RelativeUrlWithoutBase) => {
+            Some("it must begin with http:// or https://".to_owned())
+        }
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// An address that may not be one, without what may be a key in it (C-06).
@@ -121,7 +132,8 @@ mod tests {
     fn each_cap_is_given_once() {
         let caps = budget(" calls=3, tokens=1e6,cost=0.5,", "--budget").unwrap();
         assert_eq!(caps, Budget { calls: Some(3), tokens: Some(1_000_000), cost: Some(0.5) });
-        for wrong in ["", ",", " , ", "calls", "calls=x", "calls=-1", "cost=inf", "time=3", "calls=1,calls=2"] {
+        for wrong in ["", ",", " , ", "calls", "calls=x", "calls=-1", "cost=inf", "time=3", "calls=1,calls=2"]
+        {
             assert!(budget(wrong, "--budget").is_err(), "{wrong:?}");
         }
     }

@@ -82,7 +82,11 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     }
     let known = secrets::named(&config);
     let file = args.document.clone().unwrap_or_default();
-    secrets::refuse_choices(&known, Some(&id), &Chosen { document: file, ..Chosen::from_options(&args.exec)? })?;
+    secrets::refuse_choices(
+        &known,
+        Some(&id),
+        &Chosen { document: file, ..Chosen::from_options(&args.exec)? },
+    )?;
     secrets::refuse_inputs(&known, &given)?;
     for text in &args.set_message {
         secrets::refuse_text(&known, "the text of a `--set-message`", text)?;

@@ -213,7 +213,10 @@ impl Reader<'_> {
             let rate = fields.number(field, "C-14", self.diagnostics)?;
             if rate.value < 0.0 {
                 let message = format!("`{field}` must not be negative");
-                self.diagnostics.push(Finding::error("C-14", "negative-price", rate.span, message));
+                self.diagnostics.push(
+                    Finding::error("C-14", "negative-price", rate.span, message)
+                        .help("write what a million tokens cost, or leave the price out"),
+                );
             }
             Some(rate.value)
         };
@@ -261,7 +264,11 @@ impl Reader<'_> {
     }
 
     fn command(&mut self, member: &Member<'_>) -> Option<CommandTool> {
-        if let Some(message) = reserved(&member.key) {
+        let nameless =
+            || Some("a command tool needs a name".to_owned()).filter(|_| member.key.trim().is_empty());
+        let misnamed = reserved(&member.key).or_else(nameless);
+        let mut told = misnamed.is_some();
+        if let Some(message) = misnamed {
             self.diagnostics.push(
                 Finding::error("A-27", "reserved-name", member.key_span, message)
                     .help("give the tool another name"),
@@ -274,6 +281,7 @@ impl Reader<'_> {
         if let (Some(line), Some(words)) = (line, &command)
             && words.first().is_none_or(|program| program.trim().is_empty())
         {
+            told = true;
             let message = "`command` must begin with a program";
             self.diagnostics.push(Finding::error("A-27", "no-program", line.span, message).help(program));
         }
@@ -287,7 +295,8 @@ impl Reader<'_> {
         let description = fields.text("description", "A-27", self.diagnostics);
         let timeout = fields.seconds("timeout_s", "A-27", false, self.diagnostics);
         let effects = fields.choice("effects", "A-27", &EFFECTS, self.diagnostics);
-        Some(CommandTool {
+        let schema_span = schema.map(|node| node.span);
+        let tool = CommandTool {
             name: member.key.to_string(),
             description: description.map(|text| text.value.to_string()).unwrap_or_default(),
             command: command?.iter().map(ToString::to_string).collect(),
@@ -296,7 +305,13 @@ impl Reader<'_> {
             effects: effects.map(|effects| effects.value),
             timeout_s: timeout.map(|time| time.value.as_secs_f64()),
             dir: self.folder.to_owned(),
-        })
+        };
+        // What stands at a place of its own is told there already; what is left to be wrong is the schema.
+        if let (Err(error), Some(span), false) = (tool.definition(), schema_span, told) {
+            let message = error.message.split_once("]: ").map_or(&*error.message, |(_, why)| why);
+            self.diagnostics.push(Finding::error("A-27", "bad-schema", span, message).help(help));
+        }
+        Some(tool)
     }
 
     /// A whole number from 0 on; 1e6 is one too, as on the command line.

@@ -7,8 +7,15 @@ use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+
+/// What every event has, of whichever version.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+}
 
 /// Prints a run's journal, one event a line, as it is read. What is no event ends it (C-03); events of later versions are printed as they are.
 pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
@@ -17,7 +24,7 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let mut out = Out::new(&ui);
     for entry in found.store.journal(found.run(), 1)? {
         let entry = entry?;
-        if let Err(error) = selvedge_runtime::recorded::<BTreeMap<&str, IgnoredAny>>(entry.json.as_bytes()) {
+        if let Err(error) = selvedge_runtime::recorded::<Event>(entry.json.as_bytes()) {
             out.finish()?;
             return Err(found.unreadable(format!("event {}", entry.n), error.to_string()));
         }

@@ -38,7 +38,8 @@ pub(crate) fn models(args: &ModelsArgs, ui: &Ui) -> Result<Exit, Failure> {
     let config = Config::load(&super::config_files(), ui)?;
     let mut chosen = environment::chosen()?;
     if let Some(base_url) = &args.base_url {
-        chosen = Chosen { base_url: Some(crate::chosen::base_url(base_url, "--base-url")?), ..Chosen::default() };
+        chosen =
+            Chosen { base_url: Some(crate::chosen::base_url(base_url, "--base-url")?), ..Chosen::default() };
     }
     let ui = super::guarded(ui);
     let models = survey(&chosen, &config);

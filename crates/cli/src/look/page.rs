@@ -154,7 +154,8 @@ impl Table {
             };
             while total(&widths) > width {
                 let may = |(at, width): &(usize, &mut usize)| Some(*at) != spare && **width > LEAST;
-                let widest = widths.iter_mut().enumerate().filter(may).max_by_key(|(at, width)| (*at > 0, **width));
+                let widest =
+                    widths.iter_mut().enumerate().filter(may).max_by_key(|(at, width)| (*at > 0, **width));
                 let Some((_, widest)) = widest else { break };
                 *widest -= 1;
             }

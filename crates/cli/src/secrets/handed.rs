@@ -7,6 +7,7 @@ use selvedge_dialects::diagnostic::Excerpt;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source, Span};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::path::Path;
 
 /// How many places of one key in a document are told.
 const PLACES: usize = 10;
@@ -42,7 +43,8 @@ pub(crate) fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Resu
     Ok(())
 }
 
-/// Refuses choices that hold a key: a run's id, address, models and paths are recorded with it.
+/// Refuses choices that hold a key: a run's id, address, models and paths are recorded with it. The current folder is
+/// no choice.
 ///
 /// # Errors
 /// Exit 2, without the key.
@@ -58,7 +60,7 @@ pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen)
     let models = models.map(|name| ("a model's name", name));
     let single = [("the configuration of MCP servers", &chosen.mcp), ("the script", &chosen.script)];
     let single = single.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
-    let named = [("the current folder", &chosen.cwd), ("the document", &chosen.document)].into_iter();
+    let named = std::iter::once(("the document", &chosen.document));
     let lists = [
         ("a folder of tools", &chosen.tools),
         ("a path of --allow-read", &chosen.allow_read),
@@ -66,7 +68,9 @@ pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen)
     ];
     let lists = lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)));
     let paths = named.chain(single).chain(lists);
-    let paths = paths.map(|(what, path)| (what, path.to_string_lossy().into_owned()));
+    // Where somebody works is not what he hands in, even if a dummy of a key is a word of it.
+    let below = |path: &Path| path.strip_prefix(&chosen.cwd).unwrap_or(path).to_string_lossy().into_owned();
+    let paths = paths.map(|(what, path)| (what, below(path)));
     for (what, text) in texts.chain(models).chain(paths) {
         if let Some(key) = known.iter().find(|key| key.is_in(&text)) {
             return Err(refused(what, key).help(CHOICE_HELP));
@@ -166,7 +170,6 @@ fn masked(known: &[Known], source: &Source, span: Span) -> Excerpt {
 mod tests {
     use super::*;
     use selvedge_adapters::http::Secret;
-    use std::path::Path;
 
     fn known() -> Vec<Known> {
         [("$A_KEY", "sk-0123456789"), ("$B_KEY", "90909090"), ("$DUMMY", "none")]
@@ -202,7 +205,6 @@ mod tests {
             Chosen { base_url: Some(format!("http://h/{}/v1", key())), ..Chosen::default() },
             Chosen { models: [("basic".to_owned(), key())].into(), ..Chosen::default() },
             Chosen { plan: Some(key()), ..Chosen::default() },
-            Chosen { cwd: path(), ..Chosen::default() },
             Chosen { document: path(), ..Chosen::default() },
             Chosen { mcp: Some(path()), ..Chosen::default() },
             Chosen { script: Some(path()), ..Chosen::default() },
@@ -217,6 +219,8 @@ mod tests {
         }
         assert!(refuse_choices(&known(), Some("sk-0123456789"), &Chosen::default()).is_err());
         assert!(refuse_choices(&known(), Some("none"), &Chosen::default()).is_ok());
+        let within = Chosen { cwd: path(), document: path().join("p.json"), ..Chosen::default() };
+        assert!(refuse_choices(&known(), Some("r"), &within).is_ok());
     }
 
     /// C-06: the place is told, the key is not, in no part and however the line is cut.

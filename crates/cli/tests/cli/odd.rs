@@ -130,7 +130,8 @@ fn damage_is_told_of() {
 #[test]
 fn a_lost_result_names_the_run() {
     let place = place();
-    let mut command = place.command(&["run", "p.json", "--script", "s.yaml", "-q", "--run-id", "r1", "--json"]);
+    let mut command =
+        place.command(&["run", "p.json", "--script", "s.yaml", "-q", "--run-id", "r1", "--json"]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let done = finish(command.stdout(full).spawn().unwrap()).exits(4);
     assert!(done.error()["help"].as_str().unwrap().contains("selvedge show r1"), "{done:#?}");
@@ -181,4 +182,46 @@ fn hints_lead_somewhere() {
         let args = ["run", "p.json", "--script", "s.yaml", "--run-id", id, "--json"];
         assert_eq!(place.run(&args).exits(2).error()["code"], "bad-run-id");
     }
+}
+
+/// C-04: errors of `tools` say what to do.
+#[test]
+fn errors_of_tools_say_what_to_do() {
+    let place = place();
+    place.write("bad/a.py", "__TOOL_META__ = {\"name\": \"a\",\ndef x(:\n");
+    place.write("lit/b.py", "__TOOL_META__ = dict(name=\"b\")\ndef execute(x: int):\n    return {}\n");
+    for folder in ["bad", "lit"] {
+        for args in
+            [["tools", "import", folder, "--json"].as_slice(), &["tools", "test", "--dir", folder, "--json"]]
+        {
+            let error = place.run(args).exits(2).error();
+            assert!(!error["help"].as_str().unwrap().is_empty(), "{error}");
+        }
+    }
+    // Told once, before any tool is looked at; who may write everything is not told.
+    place.write("good/c.py", "__TOOL_META__ = {}\n");
+    let state = place.work().join("ro");
+    std::fs::create_dir(&state).unwrap();
+    let mut rights = std::fs::metadata(&state).unwrap().permissions();
+    rights.set_readonly(true);
+    std::fs::set_permissions(&state, rights).unwrap();
+    if std::fs::write(state.join("x"), "").is_err() {
+        let args = ["tools", "import", "good", "--state-dir", "ro", "--json"];
+        assert_eq!(place.run(&args).exits(4).error()["code"], "state-read-only");
+    }
+}
+
+/// C-04, C-13: what a person has refused is not to be allowed by an option.
+#[test]
+fn a_no_is_not_told_to_allow() {
+    let place = place();
+    let mut node = says("a", "Go");
+    node["require_approval"] = json!(true);
+    place.plan("ask.json", json!([node]));
+    let waits =
+        place.run(&["run", "ask.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(3).json();
+    let ask = waits["asks"][0]["ask"].as_str().unwrap().to_owned();
+    place.run(&["answer", "r", &ask, "no"]).exits(1);
+    let shown = place.run(&["show", "r"]).exits(0).stdout;
+    assert!(shown.contains("answer yes") && !shown.contains("--allow"), "{shown}");
 }

@@ -169,6 +169,10 @@ fn settings_have_their_places() {
         ("[tools]\ndirs = [\"nope\"]\n", 2, 9, "nope"),
         ("[tools.command.x]\ncommand = []\ninput_schema = {}\n", 2, 11, "program"),
         ("[tools.command.x]\ninput_schema = {}\ncommand = [\" \"]\n", 3, 11, "program"),
+        ("[tools.command.x]\ncommand = [\"a\"]\ninput_schema = 1\n", 3, 16, "JSON Schema"),
+        ("[tools.command.x]\ncommand = [\"a\"]\ninput_schema = {type = \"no\"}\n", 3, 16, "no JSON Schema"),
+        ("[tools.command.\"\"]\ncommand = [\"a\"]\ninput_schema = {}\n", 1, 16, "needs a name"),
+        ("[models.m]\nmodel = \"m\"\nprice = {input_per_mtok = -1}\n", 3, 27, "negative"),
     ] {
         place.write("selvedge.toml", toml);
         for args in [&["run", "plan.json", "--script", "s.yaml"][..], &["check", "calls.json"]] {

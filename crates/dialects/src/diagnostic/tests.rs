@@ -65,7 +65,9 @@ fn a_place_over_several_lines_is_underlined_to_the_end_of_its_first() {
 /// C-04: a terminal that would wrap a line would show the mark elsewhere.
 #[test]
 fn a_source_line_is_cut_to_the_terminal() {
-    for (before, name, behind) in [(0, "x", 200), (30, "bad name", 3), (90, "数据", 90), (5, "long", 0), (300, "z", 300)] {
+    for (before, name, behind) in
+        [(0, "x", 200), (30, "bad name", 3), (90, "数据", 90), (5, "long", 0), (300, "z", 300)]
+    {
         let text = format!("{}\"{name}{}", "a".repeat(before), "b".repeat(behind));
         let source = Source::new("f", &text);
         let mut diagnostics = Diagnostics::new();
@@ -79,11 +81,14 @@ fn a_source_line_is_cut_to_the_terminal() {
             assert!(lines[1..3].iter().all(|line| width(line) <= columns), "{columns}: {rendered}");
             let mark = lines[2].find('^').unwrap();
             let mut at = 0;
-            let under: String = lines[1].chars().filter(|c| {
-                let here = at >= mark && at < lines[2].len();
-                at += width(&c.to_string());
-                here
-            }).collect();
+            let under: String = lines[1]
+                .chars()
+                .filter(|c| {
+                    let here = at >= mark && at < lines[2].len();
+                    at += width(&c.to_string());
+                    here
+                })
+                .collect();
             let under = under.trim_end_matches('…');
             assert!(name.starts_with(under) && !under.is_empty(), "{columns}: {rendered}");
         }

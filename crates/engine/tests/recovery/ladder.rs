@@ -244,8 +244,7 @@ fn limits_send_down_the_ladder() {
         (6, vec![("s".to_owned(), false, 6)]),
         "five rounds of reflection"
     );
-    let Some(Event::Recovered(last)) =
-        run.events.iter().rfind(|event| matches!(event, Event::Recovered(_)))
+    let Some(Event::Recovered(last)) = run.events.iter().rfind(|event| matches!(event, Event::Recovered(_)))
     else {
         panic!("no decision")
     };

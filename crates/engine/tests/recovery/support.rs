@@ -1,8 +1,8 @@
 //! A world that answers what steps ask of it, and runs in it.
 
 use selvedge_engine::{
-    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Recovered, Request, RunStatus, State,
-    StepResult, ToolCall,
+    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Recovered, Request,
+    RunStatus, State, StepResult, ToolCall,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;

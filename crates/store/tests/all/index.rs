@@ -34,7 +34,19 @@ fn a_run_comes_back_as_it_was_created_and_updated() {
     store.update_run("r", update).wait().unwrap();
     let info = store.run("r").unwrap();
     assert_eq!((info.status, info.ended_ms, info.usage), (RunStatus::Running, None, usage));
-    assert_eq!(info.graph, Some(graph));
+    assert_eq!((info.graph, info.scripted), (Some(graph), true));
+}
+
+/// C-07: once a script has answered, the row says so for good.
+#[test]
+fn a_run_that_a_script_drives_later_is_scripted_for_good() {
+    let store = Store::memory().unwrap();
+    store.create_run(new_run("r"), Vec::new()).wait().unwrap();
+    assert!(!store.run("r").unwrap().scripted);
+    for scripted in [false, true, false] {
+        store.update_run("r", RunUpdate { scripted, ..RunUpdate::default() }).wait().unwrap();
+    }
+    assert!(store.run("r").unwrap().scripted);
 }
 
 #[test]

@@ -251,7 +251,8 @@ fn reply(raw: Spanned<RawReply>) -> Result<Reply, Misplaced> {
     let says = raw.text.is_some() || raw.tool_calls.is_some();
     let given = [says, raw.json.is_some(), empty, raw.error.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        let message = "a reply is exactly one of `text` or `tool_calls` (or both), `json`, `empty: true` and `error`";
+        let message =
+            "a reply is exactly one of `text` or `tool_calls` (or both), `json`, `empty: true` and `error`";
         return Err((at, message.to_owned()));
     }
     if let Some(error) = raw.error {

@@ -199,7 +199,8 @@ pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<
             reason: reason.clone(),
         };
         let events = library.accept(command).map_err(|error| {
-            let help = format!("`selvedge tools history {}` lists its versions, and which is in use", args.tool);
+            let help =
+                format!("`selvedge tools history {}` lists its versions, and which is in use", args.tool);
             library::refused(&error).help(&help)
         })?;
         Ok(Decided { events, contents: Vec::new(), what: (from, to) })
