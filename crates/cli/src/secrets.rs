@@ -196,11 +196,14 @@ pub(crate) fn is_own_word(key: &str) -> bool {
     OWN.contains(&key)
 }
 
+/// Whether a text is of small letters, `_` and `-` only: a word of our own, or a dummy of a key.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'))
+}
+
 /// What is about to be printed as JSON, without keys (C-06): in texts that are data, and in names that are. Numbers stay, and
 /// so do names of fields and the words of a status, a role or a kind.
 pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
-    let is_word =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
     match json {
         Value::String(said) => text(said, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| clean_printed(item, secrets)),

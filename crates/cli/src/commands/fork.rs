@@ -294,7 +294,7 @@ impl Source {
             graph: hash.clone(),
             initial,
             budget: (prepared.budget != then.budget).then_some(prepared.budget),
-            limits: (prepared.limits != then.limits).then_some(prepared.limits),
+            limits: Some(then.limits.raised(prepared.limits)).filter(|limits| *limits != then.limits),
             sequential: (chosen.sequential || now.sequential) && !then.sequential,
             models: models.map(|(role, name)| (role.clone(), name.clone())).collect(),
             tools: changed,

@@ -115,7 +115,7 @@ impl Held {
             }
         }
         // Limits come first, or the old ones would end the run once more (E-12).
-        inputs.insert(0, Input::Limits(config.limits.machine()));
+        inputs.insert(0, Input::Limits(state.start().limits.raised(config.limits.machine())));
         // After a resume, which compares with what the old models said (E-29).
         inputs.push(Input::Models(models.names.clone()));
         Ok((catalogue, models, inputs))

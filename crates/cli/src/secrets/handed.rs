@@ -1,6 +1,6 @@
 //! Keys in what a person hands in: a run keeps its inputs, so it is refused before anything is recorded (C-06).
 
-use super::Known;
+use super::{Known, is_word};
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
 use selvedge_dialects::diagnostic::Excerpt;
@@ -60,7 +60,7 @@ pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen)
     let models = models.map(|name| ("a model's name", name));
     let single = [("the configuration of MCP servers", &chosen.mcp), ("the script", &chosen.script)];
     let single = single.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
-    let named = std::iter::once(("the document", &chosen.document));
+    let named = std::iter::once(("the path of the document", &chosen.document));
     let lists = [
         ("a folder of tools", &chosen.tools),
         ("a path of --allow-read", &chosen.allow_read),
@@ -72,7 +72,8 @@ pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen)
     let below = |path: &Path| path.strip_prefix(&chosen.cwd).unwrap_or(path).to_string_lossy().into_owned();
     let paths = paths.map(|(what, path)| (what, below(path)));
     for (what, text) in texts.chain(models).chain(paths) {
-        if let Some(key) = known.iter().find(|key| key.is_in(&text)) {
+        // A dummy such as `lm-studio` is a part of names that mean something else.
+        if let Some(key) = known.iter().find(|key| !is_word(key.secret.expose()) && key.is_in(&text)) {
             return Err(refused(what, key).help(CHOICE_HELP));
         }
     }
@@ -219,6 +220,12 @@ mod tests {
         }
         assert!(refuse_choices(&known(), Some("sk-0123456789"), &Chosen::default()).is_err());
         assert!(refuse_choices(&known(), Some("none"), &Chosen::default()).is_ok());
+        let word = [Known { origin: "$W".to_owned(), secret: Secret::new("lm-studio") }];
+        let named = Chosen {
+            models: [("basic".to_owned(), "lm-studio-community/q".to_owned())].into(),
+            ..Chosen::default()
+        };
+        assert!(refuse_choices(&word, Some("lm-studio"), &named).is_ok());
         let within = Chosen { cwd: path(), document: path().join("p.json"), ..Chosen::default() };
         assert!(refuse_choices(&known(), Some("r"), &within).is_ok());
     }

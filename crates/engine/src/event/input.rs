@@ -133,6 +133,17 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The larger of both: a run that goes on takes limits that were raised, and none that would end it (E-12).
+    pub fn raised(self, to: Limits) -> Limits {
+        Limits {
+            message_bytes: self.message_bytes.max(to.message_bytes),
+            events: self.events.max(to.events),
+            model_attempts: self.model_attempts.max(to.model_attempts),
+        }
+    }
+}
+
 impl Input {
     /// The input that an event records; `None` for a derived one. [`crate::State::accept`] makes the same event
     /// of it again, which is how a recorded run is replayed (E-18).

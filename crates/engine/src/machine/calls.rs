@@ -114,10 +114,8 @@ impl State {
     pub(crate) fn input_error(&self, call: &ToolCall) -> Option<Fault> {
         let tool = self.graph.tools.get(&call.name)?;
         let error = match &call.arguments {
-            Value::String(text) => match serde_json::from_str::<Value>(text) {
-                Ok(_) => format!("the arguments are not a JSON object: {}", shorten(text)),
-                Err(why) => format!("the arguments can't be read as JSON ({why}): {}", shorten(text)),
-            },
+            // Not with the parser's words: they are another's, and a replay has to find the same ones (E-18).
+            Value::String(text) => format!("the arguments are not a JSON object: {}", shorten(text)),
             arguments => {
                 let owner = Owner::Tool(tool.version.clone());
                 self.checks.refusal(owner, &tool.input_schema, arguments)?
@@ -263,7 +261,6 @@ fn unknown_tool(name: &str) -> Fault {
     Fault::new(FaultKind::UnknownTool, format!("there is no tool `{name}`"))
 }
 
-/// At most the first 300 characters, for questions and messages to people.
 /// Arguments as who is asked about a call sees them (E-21): whole, but for the middle of those that nobody reads to the
 /// end.
 fn asked(arguments: &Value) -> String {
@@ -286,6 +283,7 @@ fn not_run(call: &ToolCall, error: &str) -> Fault {
     Fault::new(FaultKind::InputError, message).because(cause)
 }
 
+/// At most the first 300 characters, for questions and messages to people.
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 300;
     match text.char_indices().nth(SHOWN) {

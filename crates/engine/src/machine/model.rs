@@ -157,7 +157,7 @@ impl State {
         let over = |what: &str, cap: String, now: String| {
             let said = if cap == "1" { what.trim_end_matches('s') } else { what };
             let message = format!(
-                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, [budget] of selvedge.toml, or --budget); \
+                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget); \
                  raise it: resume with --budget {what}=…"
             );
             Some(Fault::new(FaultKind::BudgetExceeded, message))
