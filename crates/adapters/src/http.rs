@@ -110,13 +110,13 @@ impl Http {
     /// A sentence for the user, when the system's root certificates can't be loaded, or the proxy that a variable names
     /// can't be used.
     pub fn client(&self, url: &Url) -> Result<Client, String> {
-        self.proxied(url).map_err(|wrong| wrong.to_string())?;
         match (is_loopback(url), url.scheme()) {
             (true, "http") => self.clients.local.get_or_init(local_client).clone(),
             (true, _) => {
                 self.clients.local_tls.get_or_init(|| tls_client(Client::builder().no_proxy())).clone()
             }
             (false, _) => {
+                self.proxies().check(url).map_err(|wrong| wrong.to_string())?;
                 let outside = || {
                     let builder = self.proxies().of_client(Client::builder().connect_timeout(CONNECT));
                     tls_client(builder.map_err(|error| unbuilt(&error))?)
@@ -132,12 +132,10 @@ impl Http {
     /// # Errors
     /// Variables that can't be used, and of which [`Http::client`] would say so.
     pub fn check(&self, url: &Url) -> Result<(), Misconfigured> {
-        self.proxied(url)?;
+        if !is_loopback(url) {
+            self.proxies().check(url)?;
+        }
         roots::check(url)
-    }
-
-    fn proxied(&self, url: &Url) -> Result<(), Misconfigured> {
-        if is_loopback(url) { Ok(()) } else { self.proxies().check(url) }
     }
 
     fn proxies(&self) -> &Proxies {

@@ -149,7 +149,15 @@ impl Chosen {
     /// # Errors
     /// Exit 2 with the path that has other bytes, before anything runs (C-12).
     pub(crate) fn recordable(self) -> Result<Self, Failure> {
-        let named = [("the current folder", &self.cwd), ("the document", &self.document)].into_iter();
+        let wrong = std::iter::once(("the current folder", &self.cwd))
+            .chain(self.paths())
+            .find(|(_, path)| path.to_str().is_none())
+            .map(|(what, path)| unrecordable(what, path));
+        wrong.map_or(Ok(self), Err)
+    }
+
+    /// The paths among these choices, each with what names it.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let single = [("--mcp", &self.mcp), ("--script", &self.script)].into_iter();
         let lists = [
             ("--tools", &self.tools),
@@ -158,12 +166,7 @@ impl Chosen {
         ];
         let lists = lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)));
         let single = single.filter_map(|(what, path)| Some((what, path.as_ref()?)));
-        let mut all = named.chain(single).chain(lists);
-        if let Some((what, path)) = all.find(|(_, path)| path.to_str().is_none()) {
-            return Err(unrecordable(what, path));
-        }
-        drop(all);
-        Ok(self)
+        std::iter::once(("the document", &self.document)).chain(single).chain(lists)
     }
 
     /// The JSON that is kept with a run: without what an address may say of users and keys (C-06, C-10).

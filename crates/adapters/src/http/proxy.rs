@@ -2,6 +2,7 @@
 //! stands in one of them is used or refused, and never passed over: a request must not go past a proxy unnoticed.
 
 use super::{Misconfigured, shown};
+use percent_encoding::percent_decode_str;
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 use std::ffi::OsString;
 
@@ -177,25 +178,12 @@ pub fn proxy_passwords(value: &str) -> Vec<String> {
     let mut found = vec![written.to_owned()];
     let sent = address(value).ok().and_then(|url| url.password().map(str::to_owned));
     found.extend(sent.filter(|sent| sent != written));
-    let meant = decoded(written);
+    let meant = percent_decode_str(written).decode_utf8_lossy().into_owned();
     if !found.contains(&meant) {
         found.push(meant);
     }
     found.retain(|password| !password.is_empty());
     found
-}
-
-/// Text with its `%XX` in place.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let pair = after.get(..2).filter(|pair| *first == b'%' && pair.iter().all(u8::is_ascii_hexdigit));
-        let byte = pair.and_then(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

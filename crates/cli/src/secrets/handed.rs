@@ -58,23 +58,14 @@ pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen)
     let texts = texts.into_iter().filter_map(|(what, text)| Some((what, text?.to_owned())));
     let models = chosen.models.iter().flat_map(|(role, name)| [role.clone(), name.clone()]);
     let models = models.map(|name| ("a model's name", name));
-    let single = [("the configuration of MCP servers", &chosen.mcp), ("the script", &chosen.script)];
-    let single = single.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
-    let named = std::iter::once(("the path of the document", &chosen.document));
-    let lists = [
-        ("a folder of tools", &chosen.tools),
-        ("a path of --allow-read", &chosen.allow_read),
-        ("a path of --allow-write", &chosen.allow_write),
-    ];
-    let lists = lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)));
-    let paths = named.chain(single).chain(lists);
     // Where somebody works is not what he hands in, even if a dummy of a key is a word of it.
     let below = |path: &Path| path.strip_prefix(&chosen.cwd).unwrap_or(path).to_string_lossy().into_owned();
-    let paths = paths.map(|(what, path)| (what, below(path)));
-    for (what, text) in texts.chain(models).chain(paths) {
+    let paths = chosen.paths().map(|(what, path)| (format!("the path of {what}"), below(path)));
+    let others = texts.chain(models).map(|(what, text)| (what.to_owned(), text));
+    for (what, text) in others.chain(paths) {
         // A dummy such as `lm-studio` is a part of names that mean something else.
         if let Some(key) = known.iter().find(|key| !is_word(key.secret.expose()) && key.is_in(&text)) {
-            return Err(refused(what, key).help(CHOICE_HELP));
+            return Err(refused(&what, key).help(CHOICE_HELP));
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 /// What stands for half a character.
 const REPLACEMENT: &[u8] = br"\ufffd";
-/// The bytes of `\uXXXX`.
+/// The bytes of an escape such as `\u00e4`.
 const ESCAPE: usize = 6;
 
 /// `body` with U+FFFD for every escaped half of a surrogate pair whose other half is not beside it; `None` if it has
@@ -30,7 +30,7 @@ pub(super) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     found.then_some(out)
 }
 
-/// The code unit that `\uXXXX` at the beginning of `text` stands for.
+/// The code unit that an escape such as `\u00e4` at the beginning of `text` stands for.
 fn unit(text: &[u8]) -> Option<u16> {
     let digits = text.strip_prefix(br"\u")?.get(..4)?;
     let digits = str::from_utf8(digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
