@@ -16,4 +16,5 @@
 
 pub mod http;
 pub mod models;
+mod surrogates;
 pub mod tools;

@@ -3,10 +3,9 @@
 //! [`super::endpoint`] does everything else: it sends, watches limits, reads event streams and bodies, and makes
 //! faults. A protocol does no I/O.
 
-mod surrogates;
-
 use super::cut_by;
 use super::endpoint::Place;
+use crate::surrogates;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall};

@@ -8,7 +8,7 @@ const ESCAPE: usize = 6;
 
 /// `body` with U+FFFD for every escaped half of a surrogate pair whose other half is not beside it; `None` if it has
 /// no such half.
-pub(super) fn mended(body: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body;
     let mut found = false;
