@@ -1,5 +1,5 @@
 """All attacks as one tool. Each returns what it got, and None where the system refused."""
-import ctypes, glob, os, platform, resource, signal, socket, struct, sys, time
+import ctypes, glob, mmap, os, platform, resource, signal, socket, struct, sys, time
 from pydantic import BaseModel
 __TOOL_META__ = {'name': 'attack', 'description': 'd', 'dependencies': []}
 
@@ -11,11 +11,13 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 NUMBERS = {
     'x86_64': dict(ptrace=101, process_vm_readv=310, mount=165, umount2=166, pivot_root=155, chroot=161, bpf=321,
-                   userfaultfd=323, keyctl=250, open_by_handle_at=304, name_to_handle_at=303, settimeofday=164, unshare=272),
+                   userfaultfd=323, keyctl=250, open_by_handle_at=304, name_to_handle_at=303, settimeofday=164, unshare=272,
+                   mknodat=259, shmget=29, semget=64, msgget=68, memfd_create=319),
     'aarch64': dict(ptrace=117, process_vm_readv=270, mount=40, umount2=39, pivot_root=41, chroot=51, bpf=280,
-                    userfaultfd=282, keyctl=219, open_by_handle_at=265, name_to_handle_at=264, settimeofday=170, unshare=97),
+                    userfaultfd=282, keyctl=219, open_by_handle_at=265, name_to_handle_at=264, settimeofday=170, unshare=97,
+                    mknodat=33, shmget=194, semget=190, msgget=186, memfd_create=279),
 }.get(platform.machine(), {})
-NUMBERS.update(io_uring_setup=425, fsopen=430)
+NUMBERS.update(io_uring_setup=425, fsopen=430, openat2=437, memfd_secret=447, fchmodat2=452)
 
 def system(name, *args):
     args = [a if isinstance(a, (bytes, type(None))) or hasattr(a, '_type_') or hasattr(a, '_length_') else ctypes.c_long(a) for a in args]
@@ -78,16 +80,40 @@ def handle(path):
 def leaked(word):
     return [path for path in glob.glob('/proc/[0-9]*/environ') if word in silent(read, path, '')] or None
 
-def suid(_):
-    path = os.environ['HOME'] + '/suid'
-    open(path, 'w').close()
-    os.chmod(path, 0o4755)
-    return True if os.stat(path).st_mode & 0o4000 else None
+def set_id(how, bit):
+    path, mode = os.environ['HOME'] + '/set-id', bit << 9 | 0o755
+    if how == 'chmod':
+        open(path, 'w').close()
+        os.chmod(path, mode)
+    elif how == 'fchmod':
+        with open(path, 'w') as f:
+            os.fchmod(f.fileno(), mode)
+    elif how == 'fchmodat2':
+        open(path, 'w').close()
+        system('fchmodat2', -100, path.encode(), mode, 0)
+    elif how == 'born':
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
+    elif how == 'openat2':
+        os.close(system('openat2', -100, path.encode(), struct.pack('QQQ', os.O_CREAT | os.O_WRONLY, mode, 0), 24))
+    elif how == 'node':
+        system('mknodat', -100, path.encode(), 0o100000 | mode, 0)
+    elif how == 'nameless':
+        fd = os.open(os.environ['HOME'], os.O_TMPFILE | os.O_WRONLY, mode)
+        os.link('/proc/self/fd/%d' % fd, path, src_dir_fd=fd, follow_symlinks=True)
+        os.close(fd)
+    elif how == 'mkdir':
+        os.mkdir(path, mode)
+    return os.stat(path).st_mode & 0o6000
 
-def born_suid(_):
-    path = os.environ['HOME'] + '/born'
-    fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755)
-    return True if os.fstat(fd).st_mode & 0o4000 else None
+def set_ids(_):
+    """The ways in which a file came to run as its owner (4) or its group (2)."""
+    found, path = [], os.environ['HOME'] + '/set-id'
+    for how in ('chmod', 'fchmod', 'fchmodat2', 'born', 'openat2', 'node', 'nameless', 'mkdir'):
+        for bit in (4, 2, 6):
+            found += ['%s %d' % (how, bit)] if silent(lambda how: set_id(how, bit), how) else []
+            if os.path.exists(path):
+                os.rmdir(path) if os.path.isdir(path) else os.remove(path)
+    return found or None
 
 def descriptors(_):
     names = []
@@ -110,6 +136,49 @@ def unix(path):
     with socket.socket(socket.AF_UNIX) as s:
         s.connect('\0' + path[1:] if path.startswith('@') else path)
     return True
+
+def unix_datagram(arg):
+    """The same by one of a pair: a datagram can be sent to another address than the other end's."""
+    kind, path = arg.split(' ', 1)
+    a, b = socket.socketpair(socket.AF_UNIX, int(kind))
+    name = '\0' + path[1:] if path.startswith('@') else path
+    return a.sendmsg([b'canary'], [], 0, name) or None
+
+def serve(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(path)
+        s.listen()
+    os.remove(path)
+    return True
+
+def pair(arg):
+    a, b = socket.socketpair(*map(int, arg.split()))
+    a.send(b'x')
+    return True if b.recv(1) == b'x' else None
+
+def socket_of_another_machine(_):
+    """A socket by the system call of 32-bit programs, which every program can make."""
+    space = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(space))
+    space[64:76] = struct.pack('III', 1, 1, 0)
+    # push rbx; eax = socketcall, ebx = SYS_SOCKET, ecx = its arguments; int 0x80; pop rbx; ret
+    space[:20] = bytes.fromhex('53b866000000bb01000000b9') + struct.pack('I', start + 64) + bytes.fromhex('cd805bc3')
+    def deed():
+        if ctypes.CFUNCTYPE(ctypes.c_int)(start)() < 0:
+            raise OSError('refused')
+    return child(deed)
+
+def loops(_):
+    """What tools do with pairs of sockets: event loops, and processes that talk to each other."""
+    import asyncio, multiprocessing
+    async def both():
+        process = await asyncio.create_subprocess_exec('/bin/echo', 'said', stdout=asyncio.subprocess.PIPE)
+        return (await process.communicate())[0].decode().strip()
+    with multiprocessing.get_context('fork').Pool(2) as pool:
+        sums = pool.map(sum, [[1, 2], [3, 4]])
+    ours, theirs = multiprocessing.Pipe()
+    ours.send('piped')
+    return [asyncio.run(both()), sums, theirs.recv()]
 
 def open_socket(arg):
     family, kind, protocol = map(int, arg.split())
@@ -171,6 +240,25 @@ def hog(size):
         return len(bytearray(int(size)))
     except MemoryError:
         return None
+
+def unseen(size):
+    """Memory in files without a place, of which each is as large as a file may be, and none is mapped."""
+    got, piece, files = 0, b'x' * (1 << 19), []
+    while got < int(size):
+        files.append(os.memfd_create('x'))
+        got += os.write(files[-1], piece)
+    return got
+
+def held(what):
+    """Other memory that the kernel keeps for a process without a mapping: one piece of it."""
+    args = {'memfd_create': (b'x', 0), 'memfd_secret': (0,), 'shmget': (0, 4096, 0o1600), 'semget': (0, 1, 0o1600), 'msgget': (0, 0o1600)}
+    made = system(what, *args[what])
+    if what in ('shmget', 'semget', 'msgget'):
+        calls = {'x86_64': dict(shmget=31, semget=66, msgget=71), 'aarch64': dict(shmget=195, semget=191, msgget=187)}
+        numbers = calls[platform.machine()]
+        # Removed again: without a namespace of its own it would stay.
+        system(numbers[what], made, *((0, 0, 0) if what == 'semget' else (0, 0)))
+    return True
 
 def fill(size):
     with open(os.environ['HOME'] + '/fill', 'wb') as f:

@@ -130,14 +130,33 @@ async fn many_files_do_not_fill_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_file_comes_to_run_as_its_owner() {
+async fn no_file_comes_to_run_as_its_owner_or_its_group() {
     if !machine_has(&[Seccomp]).await {
         return;
     }
     let mut arena = Arena::new();
-    for what in ["suid", "born_suid"] {
-        arena.stopped(what, "", &[&[Namespaces], &[Landlock]]).await;
-        arena.succeeds(what, "", &[Seccomp]).await;
+    arena.stopped("set_ids", "", &[&[Namespaces], &[Landlock]]).await;
+    let ways = arena.succeeds("set_ids", "", &[Seccomp]).await;
+    for way in ["chmod 4", "fchmod 2", "born 2", "node 4", "nameless 4", "nameless 2"] {
+        assert!(ways.as_array().unwrap().contains(&json!(way)), "{ways}");
+    }
+    assert!(!ways.to_string().contains("mkdir"), "{ways}");
+}
+
+/// what a process holds without having it mapped is in no limit of its own: there is none of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_memory_is_out_of_its_limits_sight() {
+    if !machine_has(&[Seccomp]).await {
+        return;
+    }
+    let mut arena = Arena::new();
+    // More than the limit of one process, in pieces.
+    let size = (5u64 << 28).to_string();
+    arena.stopped("unseen", &size, &[&[Namespaces], &[Landlock]]).await;
+    arena.succeeds("unseen", "4000000", &[Seccomp]).await;
+    for what in ["memfd_create", "memfd_secret", "shmget", "semget", "msgget"] {
+        arena.stopped("held", what, &[&[Namespaces], &[Landlock]]).await;
+        arena.succeeds("held", what, &[Seccomp]).await;
     }
 }
 

@@ -74,6 +74,15 @@ class Given(importlib.machinery.SourceFileLoader):
         return code
 
 
+def forking():
+    """Since 3.14, multiprocessing starts processes from a server. It would have to listen on a socket, which there is none of without
+    the network, and to import the tool's module, which lies nowhere: they are forked, as before."""
+    if sys.version_info >= (3, 14):
+        from multiprocessing import context
+
+        context._default_context._default_context = context._concrete_contexts["fork"]
+
+
 def load(file, module, source):
     spec = importlib.util.spec_from_file_location(module, file, loader=Given(module, file, source))
     tool = importlib.util.module_from_spec(spec)
@@ -151,6 +160,7 @@ def main(answer, patience=None):
     source, body = body[: head["bytes"]], body[head["bytes"] :]
     # Who watches sees lines as they come, and those of both streams in their order.
     sys.stdout.reconfigure(line_buffering=True)
+    forking()
     try:
         tool = load(head["file"], head["module"], source)
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))

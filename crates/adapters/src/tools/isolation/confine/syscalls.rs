@@ -2,7 +2,7 @@
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
-    SeccompFilter, SeccompRule as Rule, apply_filter,
+    SeccompFilter, SeccompRule as Rule, apply_filter, sock_filter as Step,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -66,7 +66,8 @@ const NEVER_HERE: &[libc::c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[libc::c_long] = &[];
 /// Calls that set the mode of a file: which argument it is, and which one says whether it counts. What a tool leaves in a
-/// folder that it may write must not run as its owner, who may be root.
+/// folder that it may write must not run as its owner, who may be root, nor as its group. A folder's mode from `mkdir` has
+/// no such bits, whatever is asked for.
 const MODES: &[(libc::c_long, u8, Option<u8>)] = &[
     (libc::SYS_fchmod, 1, None),
     (libc::SYS_fchmodat, 2, None),
@@ -88,6 +89,13 @@ const SYS_FCHMODAT2: libc::c_long = 452;
 /// Refused to tools, and what the server of warm interpreters lives on: namespaces, and the folder for shared memory of a
 /// call.
 const OF_SERVERS: &[libc::c_long] = &[libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount];
+/// Memory that a process holds without having it mapped, so that its limit does not see it, and what of the kernel's own
+/// System V gives by the gigabyte. Told to tools as something that this kernel does not have: libraries do without it.
+const UNSEEN: &[libc::c_long] =
+    &[libc::SYS_memfd_create, libc::SYS_memfd_secret, libc::SYS_shmget, libc::SYS_semget, libc::SYS_msgget];
+/// Sockets of any family, and everything by which one reaches what is outside: refused without the network. A pair
+/// between a tool's own processes takes none of them.
+const SOCKETS: &[libc::c_long] = &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
 /// The flags of `clone` that make namespaces.
 const NEW: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -101,13 +109,12 @@ const NEW: [libc::c_int; 7] = [
 /// Typing into a terminal, and the console's own commands: the same numbers on all machines that filters are made for.
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
-/// On x86-64, every call exists a second time under this bit.
-#[cfg(target_arch = "x86_64")]
-const SECOND_ABI: libc::c_long = 0x4000_0000;
+/// On x86-64, numbers from here on are a second set (x32), in which some calls have other numbers than in the first.
+const SECOND_ABI: u32 = 0x4000_0000;
 
 /// Restricts this process and all that it starts.
 pub(super) fn restrict(network: bool, server: bool) -> io::Result<()> {
-    let mut programs = vec![for_all(network)?];
+    let mut programs = vec![one_set_of_numbers(), for_all(network)?];
     if !server {
         programs.extend(for_tools()?);
     }
@@ -122,13 +129,34 @@ fn for_all(network: bool) -> io::Result<BpfProgram> {
     let mut rules: BTreeMap<i64, Vec<Rule>> =
         NEVER.iter().chain(NEVER_HERE).map(|call| (*call, Vec::new())).collect();
     for (call, mode, flags) in MODES.iter().chain(MODES_HERE) {
-        rules.insert(*call, vec![set_user_id(*mode, *flags)?]);
+        rules.insert(*call, set_id(*mode, *flags)?);
     }
     let ioctls = [TIOCSTI, TIOCLINUX];
     let ioctls = ioctls.map(|code| condition(1, Len::Dword, Op::Eq, code).and_then(|c| rule(vec![c])));
     rules.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<io::Result<_>>()?);
-    rules.insert(libc::SYS_socket, vec![families(network)?]);
+    if network {
+        rules.insert(libc::SYS_socket, vec![families()?]);
+    } else {
+        rules.extend(SOCKETS.iter().map(|call| (*call, Vec::new())));
+        rules.insert(libc::SYS_socketpair, pairs()?);
+    }
     compile(rules, libc::EPERM)
+}
+
+/// Refuses the second set of numbers as a whole, as a kernel without it does. Calls of 32-bit programs, a third set, are for
+/// another machine to every other program here, which then ends the process.
+fn one_set_of_numbers() -> BpfProgram {
+    const LOAD_NUMBER: u16 = 0x20;
+    const IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    let step = |code, jf, k| Step { code, jt: 0, jf, k };
+    let refused = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    vec![
+        step(LOAD_NUMBER, 0, 0),
+        step(IF_AT_LEAST, 1, SECOND_ABI),
+        step(RETURN, 0, refused.into()),
+        step(RETURN, 0, SeccompAction::Allow.into()),
+    ]
 }
 
 /// What a tool is refused besides. Filters are inherited: a call of the server has the others already, and to set them once
@@ -141,30 +169,47 @@ pub(crate) fn for_tools() -> io::Result<[BpfProgram; 2]> {
     });
     rules.insert(libc::SYS_clone, flags.into_iter().collect::<io::Result<_>>()?);
     // Their flags lie in memory, out of a filter's sight; C libraries go on with `clone`, programs with `openat`.
-    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
-    Ok([compile(rules, libc::EPERM)?, compile(newer, libc::ENOSYS)?])
+    let newer = [libc::SYS_clone3, libc::SYS_openat2];
+    let missing = newer.iter().chain(UNSEEN).map(|call| (*call, Vec::new())).collect();
+    Ok([compile(rules, libc::EPERM)?, compile(missing, libc::ENOSYS)?])
 }
 
-/// A mode that makes a program run as its owner, and flags that say that there is a mode at all.
-fn set_user_id(mode: u8, flags: Option<u8>) -> io::Result<Rule> {
-    let bit = u64::from(libc::S_ISUID);
-    let mut all = vec![condition(mode, Len::Dword, Op::MaskedEq(bit), bit)?];
-    if let Some(flags) = flags {
-        let creates = u64::from(libc::O_CREAT.unsigned_abs());
-        all.push(condition(flags, Len::Dword, Op::MaskedEq(creates), creates)?);
+/// Modes that make a program run as its owner or as its group, with flags that say that there is a mode at all: that a file
+/// is made, with a name or without one, which it can be given.
+fn set_id(mode: u8, flags: Option<u8>) -> io::Result<Vec<Rule>> {
+    let mut rules = Vec::new();
+    for bit in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
+        let set = || condition(mode, Len::Dword, Op::MaskedEq(bit), bit);
+        let Some(flags) = flags else {
+            rules.push(rule(vec![set()?])?);
+            continue;
+        };
+        for makes in [libc::O_CREAT, libc::O_TMPFILE].map(|flag| u64::from(flag.unsigned_abs())) {
+            let made = condition(flags, Len::Dword, Op::MaskedEq(makes), makes)?;
+            rules.push(rule(vec![set()?, made])?);
+        }
     }
-    rule(all)
+    Ok(rules)
 }
 
-/// Any family of sockets but those that may be used: without the network, only those between processes.
-fn families(network: bool) -> io::Result<Rule> {
-    let allowed: &[libc::c_int] = match network {
-        true => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        false => &[libc::AF_UNIX],
-    };
+/// With the network: any family of sockets but those that may be used.
+fn families() -> io::Result<Rule> {
+    let allowed = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let others =
         allowed.iter().map(|family| condition(0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs())));
     rule(others.collect::<io::Result<_>>()?)
+}
+
+/// Without the network: pairs of any other family, and pairs for datagrams, each of which can be sent to another address than
+/// the other end's. A raw one is one for datagrams.
+fn pairs() -> io::Result<Vec<Rule>> {
+    const KIND: u64 = 0xf;
+    let mut rules =
+        vec![rule(vec![condition(0, Len::Dword, Op::Ne, u64::from(libc::AF_UNIX.unsigned_abs()))?])?];
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| u64::from(kind.unsigned_abs())) {
+        rules.push(rule(vec![condition(1, Len::Dword, Op::MaskedEq(KIND), kind)?])?);
+    }
+    Ok(rules)
 }
 
 fn condition(argument: u8, len: Len, op: Op, value: u64) -> io::Result<Condition> {
@@ -175,13 +220,7 @@ fn rule(conditions: Vec<Condition>) -> io::Result<Rule> {
     Rule::new(conditions).map_err(io::Error::other)
 }
 
-#[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is no second set of numbers"))]
-fn compile(mut rules: BTreeMap<i64, Vec<Rule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let second: Vec<_> = rules.iter().map(|(call, rules)| (call | SECOND_ABI, rules.clone())).collect();
-        rules.extend(second);
-    }
+fn compile(rules: BTreeMap<i64, Vec<Rule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
     let refused = SeccompAction::Errno(errno.unsigned_abs());
     let machine = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter =

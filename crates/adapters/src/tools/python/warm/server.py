@@ -220,6 +220,8 @@ def prepare(job):
     size = ("size=%d,mode=1777" % setup["shared_memory"]).encode()
     check(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 6, size))
     limit(setup["limits"].items())
+    # What it compiles is for later calls of its version (`share`): files in memory can't be made any more after this.
+    blank = os.memfd_create("compiled", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     for program in filters:
         check(libc.prctl(SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0))
     ruleset = landlock.prepare()
@@ -229,7 +231,7 @@ def prepare(job):
         job.send(b"1")
     packet, files, _, _ = socket.recv_fds(job, 1 << 16, CALL, socket.MSG_CMSG_CLOEXEC)
     if packet:
-        start(job, json.loads(packet[VERSION:]), ruleset, *files)
+        start(job, blank, json.loads(packet[VERSION:]), ruleset, *files)
 
 
 def reseed():
@@ -256,7 +258,7 @@ def confine(call, ruleset):
     landlock.restrict(ruleset, call["scratch"])
 
 
-def start(job, call, ruleset, stdin, answer, stderr, code=None):
+def start(job, blank, call, ruleset, stdin, answer, stderr, code=None):
     """Becomes the tool's process: nothing of the server is open any more, once the file is compiled."""
     try:
         confine(call, ruleset)
@@ -274,7 +276,8 @@ def start(job, call, ruleset, stdin, answer, stderr, code=None):
         os.closerange(4, 1 << 12)
     else:
         os.dup2(job.fileno(), 4, inheritable=False)
-        os.closerange(5, 1 << 12)
+        os.dup2(blank, 5, inheritable=False)
+        os.closerange(6, 1 << 12)
         Given.share = share
     os.environ.clear()
     os.environ.update(call["environment"])
@@ -287,17 +290,11 @@ def start(job, call, ruleset, stdin, answer, stderr, code=None):
 def share(code):
     """Gives the compiled file to later calls of the same version, as a file in memory that none of them can change."""
     data = marshal.dumps(code)
-    with socket.socket(fileno=4) as server:
-        if len(data) > LONGEST:
-            return
+    with socket.socket(fileno=4) as server, os.fdopen(5, "wb", buffering=0) as file:
         try:
-            fd = os.memfd_create("compiled", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            try:
-                if os.write(fd, data) == len(data):
-                    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALED)
-                    socket.send_fds(server, [b"compiled"], [fd])
-            finally:
-                os.close(fd)
+            if len(data) <= LONGEST and file.write(data) == len(data):
+                fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALED)
+                socket.send_fds(server, [b"compiled"], [file.fileno()])
         except OSError:
             # Each compiles it for itself then.
             pass
