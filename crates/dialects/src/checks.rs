@@ -6,7 +6,7 @@ use crate::fields::misspelt;
 use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
-use selvedge_engine::template::{Placeholder, TemplateError};
+use selvedge_engine::template::{self, Path, Placeholder, Seg, TemplateError};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -70,6 +70,16 @@ impl Kind {
     }
 }
 
+/// D-07: a bare name that the first layer has, and that an earlier step may bring, too: then the step's counts.
+pub(crate) fn shadowed(kind: &Kind, raw: &str, name: &str, step: &str, place: Span) -> Finding {
+    let (one, by) = (kind.one, shown(step));
+    let message = format!("{raw} is what {one} {by} brings, and not the input or metadata of that name");
+    let finding = Finding::warning("D-07", "name-shadowed", place, message);
+    let first = Path { root: "inputs".into(), rest: vec![Seg::Key(name.into())] };
+    let second = Path { root: step.into(), rest: vec![Seg::Key("output".into()), Seg::Key(name.into())] };
+    finding.help(format!("write {{{{{first}}}}} for the input, or {{{{{second}}}}} for the {one}'s"))
+}
+
 /// D-09: a placeholder that its text ends in. `place_of` finds a part of that text in the document.
 pub(crate) fn unfinished(
     error: TemplateError,
@@ -78,6 +88,42 @@ pub(crate) fn unfinished(
     let place = place_of(error.offset..error.offset + 2);
     let finding = Finding::error("D-09", "unfinished-placeholder", place, error.message);
     finding.help("close it, or write \\{{ or \\${ for the characters themselves")
+}
+
+/// D-09: texts that are one brace short of a placeholder. They would go out word for word, so where their path means
+/// something (`means`: its first name is a step's or a value's), that is likely a slip.
+pub(crate) fn half_closed(
+    text: &str,
+    means: impl Fn(&str) -> bool,
+    place_of: impl Fn(std::ops::Range<usize>) -> Span,
+) -> Vec<Finding> {
+    if !closes_by_one(text) {
+        return Vec::new();
+    }
+    let found = template::half_closed(text).into_iter();
+    let found = found.filter(|found| means(&found.path.root) || names_output(&found.path));
+    let finding = |found: Placeholder| {
+        let place = place_of(found.offset..found.offset + found.raw.len());
+        let message = format!("{} is text: one brace is missing at its end", found.raw);
+        let finding = Finding::warning("D-09", "half-closed-placeholder", place, message);
+        finding
+            .help(format!("write {}}} for the value, or \\{} if it is meant as text", found.raw, found.raw))
+    };
+    found.map(finding).collect()
+}
+
+/// Whether a single brace is the next one behind a double one: most texts have none, and need no second parse.
+fn closes_by_one(text: &str) -> bool {
+    text.match_indices("{{").any(|(at, _)| {
+        let inner = text.get(at + 2..).unwrap_or_default();
+        let next = inner.find(['{', '}']).and_then(|brace| inner.get(brace..)).unwrap_or_default();
+        next.starts_with('}') && !next.starts_with("}}")
+    })
+}
+
+/// Whether a path goes on with `.output` or `.outputs`, which can only mean a step, unless a value has its first name.
+pub(crate) fn names_output(path: &Path) -> bool {
+    matches!(path.rest.first(), Some(Seg::Key(key)) if matches!(key.as_ref(), "output" | "outputs"))
 }
 
 /// P-25: no metadata, no input, no declared output, and no earlier result whose fields are unknown. `names` are those

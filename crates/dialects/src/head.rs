@@ -62,6 +62,15 @@ impl Head {
         inputs::layer(&self.inputs, &self.metadata, given, diagnostics)
     }
 
+    /// Names that somebody wrote for inputs, and that are one or two letters away from declared ones (`P-23`).
+    pub fn misspelt_inputs<'n>(
+        &self,
+        written: impl Iterator<Item = &'n String>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        inputs::misspelt_names(&self.inputs, &self.metadata, written, diagnostics);
+    }
+
     /// The names of the first data layer of a run whose layer has at least `initial`.
     pub(crate) fn names<'h>(&'h self, initial: &'h Map<String, Value>) -> HashSet<&'h str> {
         let mut names: HashSet<&str> = initial.keys().map(String::as_str).collect();

@@ -47,6 +47,7 @@ pub mod fields;
 pub mod head;
 pub mod json;
 pub mod limits;
+mod outputs;
 pub mod plan;
 pub mod recognise;
 pub mod schema;

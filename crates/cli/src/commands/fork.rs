@@ -92,7 +92,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
     }
     let read = match &args.document {
-        Some(file) => Some(document(file, args, &mut chosen, &config)?),
+        Some(file) => Some(document(file, args, &given, &mut chosen, &config)?),
         None => None,
     };
     let stored_script = (chosen.script.clone(), chosen.script_hash.clone());
@@ -128,19 +128,20 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     })?
 }
 
-/// Reads another document. The plan that the source named is looked for in it, unless it is a document by itself.
+/// Reads another document, with the source's inputs and those that this command has `written`. The plan that the source named is looked for in it, unless it is a document by itself.
 fn document(
     file: &Path,
     args: &ForkArgs,
+    written: &Map<String, Value>,
     chosen: &mut Chosen,
     config: &Config,
 ) -> Result<run::Read, Failure> {
-    let read = run::read(file, chosen, config, &chosen.inputs);
+    let read = run::read(file, chosen, config, written);
     if read.is_ok() || args.exec.plan.is_some() || chosen.plan.is_none() {
         return read;
     }
     let alone = Chosen { plan: None, ..chosen.clone() };
-    match run::read(file, &alone, config, &alone.inputs) {
+    match run::read(file, &alone, config, written) {
         Ok(found) => {
             *chosen = alone;
             Ok(found)

@@ -104,12 +104,12 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
     })?
 }
 
-/// Reads the document and its inputs (P-23).
+/// Reads the document and its inputs (P-23). `written` are those of them that this command names.
 pub(super) fn read(
     file: &Path,
     chosen: &Chosen,
     config: &Config,
-    given: &Map<String, Value>,
+    written: &Map<String, Value>,
 ) -> Result<Read, Failure> {
     let limits = config.limits.document();
     let source = selvedge_dialects::document::read_file(file, &limits)
@@ -121,7 +121,8 @@ pub(super) fn read(
     let Some(document) = document.filter(|_| !diagnostics.has_errors()) else {
         return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
     };
-    let initial = document.inputs(given, &mut diagnostics);
+    document.head().misspelt_inputs(written.keys(), &mut diagnostics);
+    let initial = document.inputs(&chosen.inputs, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
     }

@@ -9,9 +9,10 @@ use crate::diagnostic::shown;
 use crate::fields::misspelt;
 use crate::head::listed;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
+use crate::outputs::Undeclared;
 use crate::{Diagnostics, Finding, Severity, Source};
-use selvedge_engine::ToolDef;
-use selvedge_engine::template::{Placeholder, Root, Template, classify};
+use selvedge_engine::template::{Placeholder, Root, Seg, Template, classify};
+use selvedge_engine::{Outputs, ToolDef};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -247,19 +248,24 @@ impl<'p> Check<'p, '_> {
                 for (placeholder, span) in template.placeholders().zip(spans) {
                     self.placeholder(node, placeholder, span);
                 }
+                let means = |name: &str| self.ids.contains_key(name) || self.may_have(name, false);
+                let place = |part| place_in_string(self.source.text(), literal, part);
+                let found = checks::half_closed(text, means, place);
+                found.into_iter().for_each(|finding| self.diagnostics.push(finding));
             }
         }
     }
 
     fn placeholder(&mut self, node: Option<&PlanNode>, placeholder: &Placeholder, span: Span) {
         match classify(&placeholder.path, |id| self.ids.contains_key(id)) {
-            Root::StepOutput { step, .. } => {
+            Root::StepOutput { step, rest } => {
                 let Some(&index) = self.ids.get(step) else { return };
                 if self.known.contains(step) {
                     self.diagnostics.push(Kind::NODE.hidden_name(step, span));
                 }
                 if node.is_some_and(|node| index < node.index) {
                     self.read_results.insert(index);
+                    self.fields_of(index, rest, placeholder, span);
                     return;
                 }
                 let (message, help) = match node {
@@ -294,11 +300,34 @@ impl<'p> Check<'p, '_> {
             }
             Root::Name { name, .. } => {
                 self.reads(name);
+                let by = self.supplied.get(name).filter(|_| self.known.contains(name));
+                if let Some(node) = by.and_then(|index| self.plan.nodes.get(*index)) {
+                    let finding = checks::shadowed(&Kind::NODE, &placeholder.raw, name, &node.id.value, span);
+                    self.diagnostics.push(finding);
+                }
                 let unknown = node.is_some() && (self.unknown_sync || self.unknown_result);
                 if !self.may_have(name, unknown) {
                     self.nothing_supplies(placeholder, name, span);
                 }
             }
+        }
+    }
+
+    /// D-24: a path into an earlier node's result that the tool or the schema that it comes from does not declare.
+    fn fields_of(&mut self, index: usize, path: &[Seg], placeholder: &Placeholder, span: Span) {
+        let Some(node) = self.plan.nodes.get(index) else { return };
+        let (outputs, whose) = match (&node.kind, &node.task_prompt, &node.output_schema) {
+            (_, Some(_), Some(schema)) => {
+                (Outputs::of_schema(&schema.value), "its `output_schema`".to_owned())
+            }
+            (NodeKind::ToolFirst { tool, .. }, None, _) => {
+                let def = self.tools.def(&tool.value);
+                (def.and_then(|def| def.output_params.clone()), format!("tool {}", shown(&tool.value)))
+            }
+            _ => return,
+        };
+        if let Some(found) = outputs.as_ref().and_then(|outputs| Undeclared::find(outputs, path)) {
+            self.diagnostics.push(found.finding(placeholder, &whose, span));
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::doc::{Input, InputType};
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, type_error};
+use crate::fields::{Fields, Shape, TypeError, misspelt, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 
@@ -73,6 +73,23 @@ fn as_text(name: &str, value: &Value) -> String {
 /// Whether a shell takes a name as it stands.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Values that are given under a name that is declared almost so: whoever wrote them meant that one (P-23).
+pub(crate) fn misspelt_names<'n>(
+    inputs: &[Input],
+    metadata: &Map<String, Value>,
+    given: impl Iterator<Item = &'n String>,
+    diagnostics: &mut Diagnostics,
+) {
+    let declared: Vec<&str> = inputs.iter().map(|input| input.name.value.as_ref()).collect();
+    for name in given.filter(|name| !declared.contains(&name.as_str()) && !metadata.contains_key(*name)) {
+        let meant = misspelt(name, &declared);
+        let Some(input) = inputs.iter().find(|input| meant == Some(&*input.name.value)) else { continue };
+        let message = format!("there is no input {}", shown(name));
+        let finding = Finding::error("P-23", "unknown-input", input.name.span, message);
+        diagnostics.push(finding.help(format!("did you mean {}?", shown(&input.name.value))));
+    }
 }
 
 const GIVEN: &str = "the given value";

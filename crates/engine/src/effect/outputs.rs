@@ -14,12 +14,20 @@ const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "ob
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs(Arc<Declared>);
 
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 struct Declared {
     /// In the order of the declaration.
     names: Vec<Arc<str>>,
     /// What is said of values.
     schemas: Map<String, Value>,
+    /// Whether there are no other fields. For checkers only: it is neither serialized nor compared.
+    closed: bool,
+}
+
+impl PartialEq for Declared {
+    fn eq(&self, other: &Self) -> bool {
+        self.names == other.names && self.schemas == other.schemas
+    }
 }
 
 impl Outputs {
@@ -28,7 +36,7 @@ impl Outputs {
     pub fn of_fields(fields: &Map<String, Value>) -> Self {
         let names = fields.keys().map(|name| Arc::from(name.as_str())).collect();
         let said = |(name, value): (&String, &Value)| Some((name.clone(), schema_of(value)?));
-        Self(Arc::new(Declared { names, schemas: fields.iter().filter_map(said).collect() }))
+        Self(Arc::new(Declared { names, schemas: fields.iter().filter_map(said).collect(), closed: false }))
     }
 
     /// The properties of the schema of an output object; `None` if it names none. What a property refers to inside of
@@ -37,7 +45,9 @@ impl Outputs {
         let properties = schema.get("properties")?.as_object()?;
         let mut inline = Inline { root: schema, left: Inline::MOST };
         let fields = properties.iter().map(|(name, value)| (name.clone(), inline.value(value, 0)));
-        Some(Self::of_fields(&fields.collect()))
+        let Self(declared) = Self::of_fields(&fields.collect());
+        let declared = Arc::unwrap_or_clone(declared);
+        Some(Self(Arc::new(Declared { closed: is_closed(schema), ..declared })))
     }
 
     /// What is declared as JSON: a list of names or an object; `None` if it is neither.
@@ -64,10 +74,22 @@ impl Outputs {
         self.0.schemas.get(name)
     }
 
+    /// Whether an output has no fields but these, by the schema that they are from. Not known of what was read back.
+    pub fn is_closed(&self) -> bool {
+        self.0.closed
+    }
+
     /// Whether something is said of the value of any field.
     pub fn is_typed(&self) -> bool {
         !self.0.schemas.is_empty()
     }
+}
+
+/// Whether a schema of objects says that there are no properties but those it names.
+fn is_closed(schema: &Value) -> bool {
+    let adding = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"];
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && adding.iter().all(|keyword| schema.get(keyword).is_none())
 }
 
 /// A schema from what stands beside a name.
@@ -87,7 +109,7 @@ impl<S: Into<Arc<str>>> FromIterator<S> for Outputs {
     /// Fields of whose values nothing is said.
     fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
         let names = names.into_iter().map(Into::into).collect();
-        Self(Arc::new(Declared { names, schemas: Map::new() }))
+        Self(Arc::new(Declared { names, schemas: Map::new(), closed: false }))
     }
 }
 

@@ -26,6 +26,7 @@
 //! | `{{{{x}}}}` | `{`, the value, `}` |
 //! | `${{ x }}` | `$`, the value |
 //! | `{{}}`, `{{a b}}`, `{{#if x}}`, `${a:-b}`, `{{a.}}`, `{{a[ 0 ]}}` | text |
+//! | `{{x} y` | text ([`half_closed`] finds it) |
 //! | `{{x`, `{{ x }`, `${x` at the end of the text | an error: unfinished |
 //! | `{{a.`, `{{a["b`, `{{` at the end of the text | text: no path is followed by the end |
 //!
@@ -49,7 +50,7 @@ mod tests;
 
 pub use json::{JsonTemplate, JsonTemplateError, ResolveError};
 pub use layers::{Layers, Miss, StepView, lookup};
-pub use parse::TemplateError;
+pub use parse::{TemplateError, half_closed};
 pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify, is_name};
 pub use render::{OnMissing, Placeholder, Template};
 pub use unresolved::{Unresolved, Why};

@@ -23,8 +23,19 @@ pub struct TemplateError {
 
 /// What stands at an opening character.
 enum Opening<'t> {
-    Placeholder { len: usize, path: Path },
-    Unfinished { as_written: &'t str, close: &'static str },
+    Placeholder {
+        len: usize,
+        path: Path,
+    },
+    Unfinished {
+        as_written: &'t str,
+        close: &'static str,
+    },
+    /// `{{`, a path, and one brace: text (D-09) that hardly anybody means.
+    HalfClosed {
+        len: usize,
+        path: Path,
+    },
     Text,
 }
 
@@ -35,6 +46,20 @@ const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Splits `text` into literal text (escapes taken out) and placeholders. No two text parts are adjacent and none is
 /// empty.
 pub(super) fn parse(text: &str) -> Result<Vec<Part>, TemplateError> {
+    parse_with(text, |_| {})
+}
+
+/// What is written like a placeholder in double braces, but closed by one, so that it is text (D-09): a checker says so
+/// where the path means something. Offsets are bytes of `text`; nothing if it has an unfinished placeholder.
+pub fn half_closed(text: &str) -> Vec<Placeholder> {
+    let mut found = Vec::new();
+    match parse_with(text, |placeholder| found.push(placeholder)) {
+        Ok(_) => found,
+        Err(_) => Vec::new(),
+    }
+}
+
+fn parse_with(text: &str, mut half_closed: impl FnMut(Placeholder)) -> Result<Vec<Part>, TemplateError> {
     // Most texts are one part.
     let mut parts = Vec::with_capacity(1);
     let mut literal = String::new();
@@ -58,6 +83,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part>, TemplateError> {
             }
             Opening::Unfinished { as_written, close } => {
                 return Err(unfinished(offset, as_written, close));
+            }
+            Opening::HalfClosed { len, path } => {
+                let raw = Arc::from(here.split_at(len).0);
+                half_closed(Placeholder { raw, path, offset });
+                literal.push_str(here.split_at(1).0);
+                1
             }
             // One character, not the whole opening: the next one may begin a placeholder, as in `${{ x }}`.
             Opening::Text => {
@@ -105,6 +136,11 @@ fn opening(text: &str) -> Opening<'_> {
         let left = inner.strip_prefix('}').unwrap_or(inner);
         if open != "{{{" && left.trim_start_matches(SPACES).is_empty() {
             return Opening::Unfinished { as_written, close };
+        }
+        if open == "{{"
+            && let Some(after) = inner.strip_prefix('}')
+        {
+            return Opening::HalfClosed { len: text.len() - after.len(), path };
         }
     }
     Opening::Text

@@ -55,6 +55,10 @@ pub(super) async fn helper(
         // By us, without running anything of them (`environment::compile`).
         ("UV_COMPILE_BYTECODE".into(), None),
     ];
+    // As everything here (C-06), `uv` trusts whom the system trusts; it comes with roots of its own.
+    if std::env::var_os("UV_SYSTEM_CERTS").is_none() {
+        changes.push(("UV_SYSTEM_CERTS".into(), Some("1".into())));
+    }
     // These would send packages elsewhere or change what an interpreter imports.
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_TARGET", "UV_SYSTEM_PYTHON"] {
         changes.push((name.into(), None));

@@ -2,11 +2,13 @@
 
 use super::super::doc::{Parameters, Step};
 use super::{Check, Place};
-use crate::Finding;
 use crate::checks::{self, Kind};
 use crate::diagnostic::shown;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
-use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
+use crate::outputs::Undeclared;
+use crate::{Finding, Severity};
+use selvedge_engine::ToolDef;
+use selvedge_engine::template::{Placeholder, Root, Seg, Template, classify};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -33,6 +35,15 @@ impl<'p> Check<'p, '_> {
             let place = || places.get(at).copied().unwrap_or(parameters.root.span);
             self.placeholder(Some(step), placeholder, &place);
         }
+        parameters.root.each_string(&mut |written, literal| {
+            self.half_closed(written, |part| parameters.part(text, literal, part));
+        });
+    }
+
+    fn half_closed(&mut self, text: &str, place: impl Fn(std::ops::Range<usize>) -> Span) {
+        let means = |name: &str| self.is_step(name) || self.has(name);
+        let found = checks::half_closed(text, means, place);
+        found.into_iter().for_each(|finding| self.diagnostics.push(finding));
     }
 
     /// Arguments with at least one placeholder that is unfinished.
@@ -71,6 +82,7 @@ impl<'p> Check<'p, '_> {
                 for (placeholder, place) in template.placeholders().zip(places) {
                     self.placeholder(step, placeholder, &|| place);
                 }
+                self.half_closed(&text.value, |part| place_in_string(document, text.span, part));
             }
         }
     }
@@ -78,7 +90,10 @@ impl<'p> Check<'p, '_> {
     /// `step`: where it stands; `None` is the task, which is said before any step has run.
     fn placeholder(&mut self, step: Option<&Step>, placeholder: &Placeholder, place: Place<'_>) {
         match classify(&placeholder.path, |id| self.is_step(id)) {
-            Root::StepOutput { step: id, .. } => self.output_of(step, id, placeholder, place),
+            Root::StepOutput { step: id, rest } => {
+                self.output_of(step, id, placeholder, place);
+                self.fields_of(step, id, rest, placeholder, place);
+            }
             Root::Inputs { name, .. } => {
                 if self.names.as_ref().is_some_and(|names| !names.contains(name)) {
                     self.nothing_supplies(placeholder, name, place());
@@ -90,15 +105,40 @@ impl<'p> Check<'p, '_> {
                 }
             }
             Root::Name { name, .. } => {
-                if means_a_step(&placeholder.path) && !self.has(name) {
+                if checks::names_output(&placeholder.path) && !self.has(name) {
                     let message =
                         format!("{} names no step: there is no step {}", placeholder.raw, shown(name));
                     self.unknown_step(name, place(), message);
                 } else if !self.may_have(name, step.is_some()) {
                     self.nothing_supplies(placeholder, name, place());
+                } else if let Some(by) = step.and_then(|step| self.shadows(step, name)) {
+                    let finding = checks::shadowed(&Kind::STEP, &placeholder.raw, name, by, place());
+                    self.diagnostics.push(finding);
                 }
             }
         }
+    }
+
+    /// The last step before one that declares a name of the first layer. Searched only while somebody will see it.
+    fn shadows(&self, step: &Step, name: &str) -> Option<&'p str> {
+        let both = self.names.as_ref().is_some_and(|names| names.contains(name))
+            && (self.supplied.contains_key(name) || self.prefixed(name).next().is_some());
+        if !both || self.diagnostics.is_full(Severity::Warning, "name-shadowed") {
+            return None;
+        }
+        let declares = |def: &Option<Arc<ToolDef>>, field: &str| {
+            let outputs = def.as_ref().and_then(|def| def.output_params.as_ref());
+            outputs.is_some_and(|outputs| outputs.has(field))
+        };
+        let brings = |id: &str| {
+            let own = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('_'));
+            let defs = self.results.get(id).map(Vec::as_slice).unwrap_or_default();
+            defs.iter().any(|def| declares(def, name) || own.is_some_and(|field| declares(def, field)))
+        };
+        let listed = self.steps.iter().rev().filter(|other| other.index < step.index);
+        let found = listed.map(|other| &*other.id.value).find(|id| brings(id));
+        // Of those that had run before the list, any will do, but always the same.
+        found.or_else(|| self.earlier.iter().copied().filter(|id| brings(id)).min())
     }
 
     fn output_of(&mut self, step: Option<&Step>, id: &str, placeholder: &Placeholder, place: Place<'_>) {
@@ -118,6 +158,29 @@ impl<'p> Check<'p, '_> {
                 let message = format!("{} names no step: there is no step {}", placeholder.raw, shown(id));
                 self.unknown_step(id, place(), message);
             }
+        }
+    }
+
+    /// D-24: a path into an earlier step's output that none of the tools that may have given it declares.
+    fn fields_of(
+        &mut self,
+        step: Option<&Step>,
+        id: &str,
+        path: &[Seg],
+        raw: &Placeholder,
+        place: Place<'_>,
+    ) {
+        let later = |index: &usize| step.is_none_or(|step| *index >= step.index);
+        if self.ids.get(id).is_some_and(later) {
+            return;
+        }
+        let tools = self.results.get(id).map(Vec::as_slice).unwrap_or_default();
+        let outputs = |def: &'_ Option<Arc<ToolDef>>| def.as_ref().and_then(|def| def.output_params.clone());
+        let outputs: Vec<_> = tools.iter().map(outputs).collect();
+        let found = outputs.iter().map(|outputs| Undeclared::find(outputs.as_ref()?, path));
+        if let Some(found) = Undeclared::in_all(found) {
+            let names = tools.iter().flatten().map(|def| shown(&def.name)).collect::<Vec<_>>().join(" or ");
+            self.diagnostics.push(found.finding(raw, &format!("tool {names}"), place()));
         }
     }
 
@@ -154,9 +217,4 @@ impl<'p> Check<'p, '_> {
         };
         checks::nothing_supplies(placeholder, name, place, (count, known), *for_model, diagnostics);
     }
-}
-
-/// `name.output…` and `name.outputs…` can only mean a step, unless something is known to have that name.
-fn means_a_step(path: &Path) -> bool {
-    matches!(path.rest.first(), Some(Seg::Key(key)) if matches!(key.as_ref(), "output" | "outputs"))
 }
