@@ -251,7 +251,8 @@ Finished work is not done again; a failed run takes tools as they are now.";
 #[derive(Args, Debug)]
 #[command(after_help = RESUME_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
 pub(crate) struct ResumeArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
+    #[arg(default_value = "@")]
     pub(crate) run: String,
     /// How it is run from here on.
     #[command(flatten)]
@@ -269,7 +270,7 @@ The asks of a waiting run are in `selvedge show RUN`. For an approval VALUE is y
 #[derive(Args, Debug)]
 #[command(after_help = ANSWER_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
 pub(crate) struct AnswerArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
     /// The ask's id
     pub(crate) ask: String,
@@ -299,7 +300,7 @@ while an earlier one of the list had not starts anew: it takes its recorded answ
 #[derive(Args, Debug)]
 #[command(after_help = FORK_HELP)]
 pub(crate) struct ForkArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
     /// The last event that the fork shares with the run; without it the run's last one
     #[arg(long, value_name = "EVENT", allow_negative_numbers = true)]
@@ -325,6 +326,6 @@ A run that another process drives is ended there, with Ctrl-C.";
 #[derive(Args, Debug)]
 #[command(after_help = CANCEL_HELP)]
 pub(crate) struct CancelArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
 }

@@ -222,7 +222,8 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<V
     rows.map(|row| row.map_err(sql)?.or_damaged(db)).collect()
 }
 
-/// The id that `text` means: the run of exactly that id, else the only one that begins with it.
+/// The id that `text` means: the run of exactly that id, else one of the latest by its number, else the only one that
+/// begins with it.
 pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let mut query =
@@ -240,6 +241,13 @@ pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, S
         }
         candidates.push(id);
     }
+    if let Some(back) = back_from_latest(text) {
+        let nth = "SELECT id FROM runs ORDER BY started_ms DESC, key DESC LIMIT 1 OFFSET ?1";
+        let found = conn
+            .prepare_cached(nth)
+            .and_then(|mut query| query.query_row([back], |row| row.get(0)).optional());
+        return found.map_err(sql)?.ok_or_else(|| StoreError::UnknownRun { run: text.to_owned() });
+    }
     match candidates.pop() {
         None => Err(StoreError::UnknownRun { run: text.to_owned() }),
         Some(only) if candidates.is_empty() => Ok(only),
@@ -247,6 +255,14 @@ pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, S
             candidates.push(last);
             Err(StoreError::AmbiguousRun { prefix: text.to_owned(), candidates })
         }
+    }
+}
+
+/// How many runs before the latest one: `@` and `@last` are that one, `@-1` the one before it.
+fn back_from_latest(text: &str) -> Option<u32> {
+    match text.strip_prefix('@')? {
+        "" | "last" => Some(0),
+        back => back.strip_prefix('-')?.parse().ok(),
     }
 }
 

@@ -160,7 +160,8 @@ impl Store {
         self.inner.read(|conn| index::get(conn, &self.inner.db, id))
     }
 
-    /// The id a person means by `text`: the run of exactly that id, else the only one whose id begins with it.
+    /// The id a person means by `text`: the run of exactly that id, else the latest one (`@`, `@last`) or one before
+    /// it (`@-1` is the last but one), else the only one whose id begins with it (C-12).
     /// Fails with [`StoreError::UnknownRun`] or [`StoreError::AmbiguousRun`].
     pub fn find_run(&self, text: &str) -> Result<String, StoreError> {
         self.inner.read(|conn| index::find(conn, &self.inner.db, text))

@@ -37,7 +37,8 @@ Exits with 0 whatever became of the run.";
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_HELP)]
 pub(crate) struct ShowArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
+    #[arg(default_value = "@")]
     pub(crate) run: String,
     /// The journal, event by event
     #[arg(long, group = "view")]
@@ -65,7 +66,7 @@ other event again. Nothing is called. Exits with 1 if an event comes out differe
 #[derive(Args, Debug)]
 #[command(after_help = REPLAY_HELP)]
 pub(crate) struct ReplayArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
 }
 
@@ -79,7 +80,7 @@ One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.";
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_HELP)]
 pub(crate) struct ExportArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
 }
 

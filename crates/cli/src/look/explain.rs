@@ -31,7 +31,8 @@ earlier node had finished. Of a node that ran several times, after a resume, the
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_HELP)]
 pub(crate) struct ExplainArgs {
-    /// The run: its id, or enough of its beginning
+    /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
+    #[arg(default_value = "@")]
     pub(crate) run: String,
     /// One node, with its reasons in full
     #[arg(long, value_name = "ID")]

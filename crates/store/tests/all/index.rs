@@ -120,6 +120,22 @@ fn a_beginning_names_a_run_if_it_is_the_only_one() {
 }
 
 #[test]
+fn the_latest_runs_are_named_by_how_far_back_they_are() {
+    let store = Store::memory().unwrap();
+    assert_eq!(store.find_run("@"), Err(StoreError::UnknownRun { run: "@".into() }));
+    // The last but one has been given a name that would mean another one.
+    for (started_ms, id) in [(3, "new"), (1, "old"), (2, "@-2")] {
+        store.create_run(NewRun { started_ms, ..new_run(id) }, Vec::new()).wait().unwrap();
+    }
+    for (text, id) in [("@", "new"), ("@last", "new"), ("@-0", "new"), ("@-1", "@-2"), ("@-2", "@-2")] {
+        assert_eq!(store.find_run(text).unwrap(), id, "{text}");
+    }
+    for unknown in ["@-3", "@-99999999999", "@+1", "@1", "@latest"] {
+        assert_eq!(store.find_run(unknown), Err(StoreError::UnknownRun { run: unknown.into() }));
+    }
+}
+
+#[test]
 fn a_fork_shares_the_events_before_it() {
     let store = Store::memory().unwrap();
     let fork = |id: &str, of: &str, events| NewRun {
