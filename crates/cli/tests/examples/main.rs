@@ -7,6 +7,7 @@
     reason = "clippy knows test functions, but not their helpers"
 )]
 
+mod docs;
 mod plans;
 mod steps;
 mod tools;

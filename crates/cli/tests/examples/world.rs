@@ -67,7 +67,12 @@ impl Example {
 
     /// The binary with nothing configured; Python environments are kept for the next time.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_selvedge")), args)
+    }
+
+    /// Another program, which may call the binary, in the same surroundings.
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("SELVEDGE_") || text.ends_with("_API_KEY") {
