@@ -39,7 +39,7 @@ async fn metadata_is_read_without_running_the_file() {
     let mark = world.path("marks/mark");
     let text = source(
         "quiet",
-        ", 'effects': 'read', 'output_params': ['a'], 'timeout': 7, 'write_paths': ['../marks']",
+        ", 'effects': 'idempotent', 'output_params': ['a'], 'timeout': 7, 'write_paths': ['../marks']",
         "def run(i):\n    return 1",
     );
     world.write("tools/t.py", &format!("open({:?}, 'w').write('ran')\n{text}", mark.to_str().unwrap()));
@@ -57,14 +57,14 @@ async fn metadata_is_read_without_running_the_file() {
         "its schema needs the file to be loaded"
     );
     let sketch = tools.sketch("quiet").unwrap();
-    assert_eq!((sketch.effects, sketch.timeout_s), (Some(Effects::Read), Some(7.0)));
+    assert_eq!((sketch.effects, sketch.timeout_s), (Some(Effects::Idempotent), Some(7.0)));
     assert_eq!(sketch.output_params.as_ref().unwrap().names().join(" "), "a");
     assert_eq!(sketch.input_schema, serde_json::json!({"type": "object"}));
     assert!(tools.sketch("unknown").is_none() && tools.sketch("shell").unwrap().approval);
     tools.prepare(&["quiet", "unknown", "read_file"]).await.unwrap();
     assert!(mark.exists());
     let def = tools.def("quiet").unwrap();
-    assert_eq!(def.effects, Some(Effects::Read));
+    assert_eq!(def.effects, Some(Effects::Idempotent));
     assert_eq!(def.output_params.as_ref().unwrap().names().join(" "), "a");
     assert_eq!((def.timeout_s, def.approval), (Some(7.0), false));
     assert_eq!(def.input_schema["properties"]["x"]["type"], "integer");

@@ -16,7 +16,7 @@ use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
 use crate::tools::diag::{CatalogueErrors, ToolError, one_line};
 use crate::tools::mcp::{Call, Pinned, Servers};
-use crate::tools::permissions::Reach;
+use crate::tools::permissions::{Access, Declared, Granted, Reach};
 use crate::tools::process::Policy;
 use crate::tools::python::PythonTool;
 use crate::tools::python::tool::Workshop;
@@ -93,13 +93,13 @@ impl Catalogue {
     /// Every folder and command tool that is wrong, and every name that two tools of one rank have: exit 2.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = config.folder();
-        let reach =
-            Reach::new(&workspace, &config.permissions).without(&config.hidden).keeping(&config.own());
+        let granted = Granted::new(&config.permissions, &workspace);
+        let reach = Reach::new(&granted).without(&config.hidden).keeping(&config.own());
         let http = Http::new();
         let launcher = config.isolation.launcher();
         let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);
-        let bench = Bench::new(reach, &config, workspace.clone(), http);
-        let workshop = Workshop::new(&config, workspace);
+        let bench = Bench::new(reach, &config, http);
+        let workshop = Workshop::new(&config, workspace, granted);
         let (require_isolation, internal) = (config.require_isolation, config.internal.clone());
         let mut gathered = Gathered::default();
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
@@ -194,12 +194,19 @@ impl Catalogue {
             Kind::Python(_) if workshop.replay => None,
             Kind::Python(tool) => {
                 let declared = tool.meta.declared();
-                let checked = workshop.permissions.check(name, &declared, &workshop.workspace);
+                let checked = workshop.granted.check(name, &declared);
                 checked.err().map(|error| error.at(&tool.source, None))
             }
             Kind::Builtin(builtin, _) => bench.refusal(*builtin),
             Kind::Command(..) | Kind::Mcp(..) => None,
         }
+    }
+
+    /// Why a Python tool can't read what it declares, also where its calls are only repeated.
+    pub fn unreadable(&self, name: &str) -> Option<ToolError> {
+        let Some(Kind::Python(tool)) = self.0.named(name) else { return None };
+        let reads = Declared { read_paths: tool.meta.read_paths.clone(), ..Declared::default() };
+        self.0.workshop.granted.check(name, &reads).err()
     }
 
     /// Makes the named tools ready: permissions first, then environments and schemas, so that
@@ -314,15 +321,13 @@ impl Inner {
             Some(Kind::Python(tool)) => tool.call(&self.workshop, request, watch).await,
             Some(Kind::Builtin(builtin, _)) => self.bench.call(builtin, request, &self.workshop).await,
             Some(Kind::Command(command, _)) => {
-                let Workshop { limits, workspace, permissions, scratch_root, .. } = &self.workshop;
+                let Workshop { limits, workspace, granted, scratch_root, .. } = &self.workshop;
                 // The user wrote the command: it may reach what the user allowed.
                 let mut policy = Policy::closed(limits);
                 // Other languages' runtimes reserve far more address space than they use.
                 policy.memory_bytes = None;
-                policy.read.push(workspace.clone());
-                policy.read.extend(permissions.allow_read.iter().map(|path| workspace.join(path)));
-                policy.write = permissions.allow_write.iter().map(|path| workspace.join(path)).collect();
-                policy.network = permissions.allow_network;
+                Access { read: policy.read, write: policy.write } = granted.all();
+                policy.network = granted.network();
                 let scratch_root = scratch_root.clone();
                 command.call(request, limits, Place { workspace, policy, scratch_root, watch }).await
             }

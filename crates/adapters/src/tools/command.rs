@@ -4,7 +4,9 @@ use crate::tools::diag::ToolError;
 use crate::tools::failures::{crashed, over_limit, tool_failure};
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{End, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path};
+use crate::tools::process::{
+    End, Handed, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path,
+};
 use crate::tools::reserved;
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
@@ -140,6 +142,7 @@ impl CommandTool {
             // The user's own program, which may need anything of the user's: limits hold, and a clean environment.
             confined: None,
             watch: place.watch,
+            handed: Handed::default(),
         };
         let finished = run(launch).await.map_err(|e| unusable(e.to_string()))?;
         match finished.end {

@@ -1,26 +1,58 @@
-//! What Selvedge reads for itself is not for tools to write: `selvedge.toml` says which programs it starts for the user,
-//! outside of any sandbox; a state folder and a cache hold what it believes and runs, and the folders of tools their code.
-//! Where such a thing lies in what may be written, a sandbox shows it as it is. What is made under one of these names is set
-//! aside when the call is over, before anybody is told that it is.
+//! What Selvedge and other programs read for themselves, and run, is not for tools to write: `selvedge.toml` says
+//! which programs Selvedge starts for the user, outside of any sandbox, and the folders of tools are their code; a shell's
+//! prompt and an editor run what `.git` and its kind name. A state folder and a cache hold what Selvedge believes: no tool
+//! sees them. Where such a thing lies in what may be written, a sandbox shows it as it is. What is made under one of these
+//! names is set aside when the call is over, before anybody is told that it is.
 
-use crate::tools::permissions::settle;
-use std::path::{Component, Path, PathBuf};
+mod found;
 
-/// The names under which a project's configuration and its state folder are found.
-pub(crate) const NAMES: [&str; 2] = ["selvedge.toml", ".selvedge"];
+pub(crate) use found::Found;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-/// Where these are, or would be found: in the granted folders, and in those between them and what is `read` or where this
-/// process is. One that was granted by its own name is the user's will.
+/// The name of a project's configuration.
+const CONFIGURATION: &str = "selvedge.toml";
+/// The name under which a state folder is found.
+const STATE: &str = ".selvedge";
+/// What other programs run unasked: version control on each prompt and in each editor, the shell on entering a folder, an
+/// editor on opening one, the hooks of a commit.
+const UNASKED: [&str; 6] = [".git", ".hg", ".jj", ".envrc", ".vscode", ".husky"];
+/// The most that is read of a file which says where a repository lies.
+const POINTER: u64 = 8 << 10;
+
+/// Whether an entry of a folder has one of the names: of Selvedge's, or of what other programs run.
+pub(crate) fn is_name(place: &Path) -> bool {
+    place.file_name().is_some_and(|name| is_own(name) || UNASKED.iter().any(|other| name == *other))
+}
+
+/// Whether a name is one of Selvedge's.
+pub(crate) fn is_own(name: &OsStr) -> bool {
+    name == CONFIGURATION || name == STATE
+}
+
+/// The nearest place with one of the names that a path without links lies in, or is.
+pub(crate) fn guarded(real: &Path) -> Option<&Path> {
+    real.ancestors().find(|place| is_name(place))
+}
+
+/// The nearest state folder that a path without links lies in, or is.
+pub(crate) fn state_of(real: &Path) -> Option<&Path> {
+    real.ancestors().find(|place| place.file_name().is_some_and(|name| name == STATE))
+}
+
+/// Where the names are looked for first: in the folders granted for writing, and in those between them and what is `read` or
+/// where this process is. One that was granted by its own name is the user's will.
 pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf]) -> Vec<PathBuf> {
-    let roots = real(granted);
-    let here = std::env::current_dir().into_iter();
-    let starts: Vec<PathBuf> = real(read).into_iter().chain(here).collect();
+    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
+    let starts: Vec<&PathBuf> = read.iter().chain(&here).collect();
     let mut places = Vec::new();
-    for root in roots.iter().filter(|root| !root.is_file()) {
+    for root in granted.iter().filter(|root| !root.is_file()) {
         let below = starts.iter().filter(|path| path.starts_with(root) && path.is_dir());
         let between = below.flat_map(|path| path.ancestors().take_while(|folder| folder.starts_with(root)));
-        for place in std::iter::once(root.as_path()).chain(between).flat_map(|f| NAMES.map(|n| f.join(n))) {
-            if !places.contains(&place) && !roots.contains(&place) {
+        let names = || [CONFIGURATION, STATE].into_iter().chain(UNASKED);
+        for place in std::iter::once(root.as_path()).chain(between).flat_map(|f| names().map(|n| f.join(n))) {
+            if !places.contains(&place) && !granted.contains(&place) {
                 places.push(place);
             }
         }
@@ -28,28 +60,24 @@ pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf]) -> Vec<PathBuf> {
     places
 }
 
-/// What is there of these places, and of `own` code, in what was granted for writing: it stays as it is. What was granted by
-/// its own name is the user's will.
-pub(crate) fn kept(granted: &[PathBuf], read: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
-    let roots = real(granted);
-    if roots.is_empty() {
-        return Vec::new();
+/// Where the repository lies that a `.git` file leads to (`gitdir: …`, of worktrees and submodules), and the one that it
+/// shares with others.
+fn repositories(git: &Path) -> Vec<PathBuf> {
+    let line = |file: &Path| {
+        let mut text = String::new();
+        std::fs::File::open(file).ok()?.take(POINTER).read_to_string(&mut text).ok()?;
+        Some(text.trim_end_matches(['\n', '\r']).to_owned())
+    };
+    let around = |file: &Path| file.parent().map(Path::to_owned).unwrap_or_default();
+    let mut all = Vec::new();
+    let repository = match git.is_file() {
+        true => line(git).and_then(|text| Some(around(git).join(text.strip_prefix("gitdir:")?.trim_start()))),
+        false => Some(git.to_owned()),
+    };
+    if let Some(repository) = repository {
+        let shared = line(&repository.join("commondir")).map(|text| repository.join(text));
+        all.extend(shared);
+        all.push(repository);
     }
-    let all = places(granted, read).into_iter().chain(own.iter().cloned());
-    let mut kept: Vec<PathBuf> = all.filter_map(|path| path.canonicalize().ok()).collect();
-    kept.retain(|path| roots.iter().any(|root| path.starts_with(root)) && !roots.contains(path));
-    kept.sort();
-    kept.dedup();
-    kept
-}
-
-/// Whether a place is a configuration, or a part of a state folder.
-pub(crate) fn is_one(real: &Path) -> bool {
-    let [file, folder] = NAMES;
-    real.file_name().is_some_and(|name| name == file)
-        || real.components().any(|part| matches!(part, Component::Normal(name) if name == folder))
-}
-
-fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
-    paths.iter().filter_map(|path| settle(path)).collect()
+    all
 }

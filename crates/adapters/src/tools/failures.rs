@@ -40,12 +40,13 @@ pub(crate) fn denied(message: impl Into<String>) -> Failure {
 pub(crate) const TIMEOUT_SETTING: &str =
     "`timeout` of the step, the node or the tool, else `tool_timeout_s` in [limits]";
 
-/// The call has made what Selvedge would read as its own configuration or state (A-20).
+/// The call has made what Selvedge would read as its own configuration or state, or what other programs run unasked (A-20).
 pub(crate) fn made_ours(tool: &str, made: &[PathBuf]) -> Failure {
     let all: Vec<String> = made.iter().take(5).map(|path| path.display().to_string()).collect();
     denied(one_line(&format!(
-        "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself and tools do not write, whatever is allowed \
-         around it (A-20): it was set aside, its name now ends with `.set-aside`",
+        "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself, or other programs run unasked, and tools do \
+         not write, whatever is allowed around it, unless it is granted by its own name with `--allow-write` (A-20): it was set \
+         aside, its name now ends with `.set-aside`",
         all.join(", ")
     )))
 }

@@ -4,6 +4,7 @@
 
 use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::{CatalogueErrors, ToolError};
+use crate::tools::permissions::Granted;
 use crate::tools::python::Metadata;
 use crate::tools::python::load::load;
 use crate::tools::python::tool::Workshop;
@@ -64,7 +65,8 @@ pub async fn examine(
     files: Vec<PathBuf>,
 ) -> Result<Vec<Examined>, CatalogueErrors> {
     let workspace = config.folder();
-    let workshop = Arc::new(Workshop::new(config, workspace));
+    let granted = Granted::new(&config.permissions, &workspace);
+    let workshop = Arc::new(Workshop::new(config, workspace, granted));
     let (tools, errors) = load(&workshop, files).await;
     if !errors.is_empty() {
         return Err(CatalogueErrors(errors));

@@ -10,6 +10,7 @@ pub mod catalogue;
 pub mod command;
 mod configuration;
 pub mod diag;
+mod exact;
 mod failures;
 pub mod isolation;
 mod json;

@@ -1,6 +1,6 @@
 //! What tools may reach (A-20): what was allowed, what a tool declares, and the confinement of built-ins (A-22).
 
-use crate::tools::configuration;
+use crate::tools::configuration::{Found, guarded, is_own, state_of};
 use crate::tools::diag::ToolError;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +8,10 @@ use std::path::{Component, Path, PathBuf};
 /// What is Selvedge's own in a state folder: hidden from tools even where the folder itself was granted.
 pub(crate) const OURS: [&str; 6] =
     ["cache", "locks", "selvedge.db", "selvedge.db-wal", "selvedge.db-shm", "selvedge.db-journal"];
+
+/// Programs and libraries of the system: read by every tool.
+pub(crate) const PROGRAMS: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
 
 /// Whether a place in a state folder is one of these, or in one.
 pub(crate) fn is_ours(state: &Path, real: &Path) -> bool {
@@ -37,37 +41,128 @@ pub struct Declared {
     pub write_paths: Vec<PathBuf>,
 }
 
-impl Permissions {
-    /// Checks a declaration before anything runs (A-20); relative paths start at `workspace`.
+/// A place that was granted: the name by which tools know it, and where that led when it was checked. Only the latter is
+/// ever opened, without following links: what is put in its place later grants nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Grant {
+    /// As it was written, absolute.
+    pub name: PathBuf,
+    /// Without links.
+    pub real: PathBuf,
+}
+
+impl Grant {
+    /// The place that a path means now; `None` where it can't be said.
+    pub fn of(name: impl Into<PathBuf>) -> Option<Self> {
+        let name = name.into();
+        settle(&name).map(|real| Self { name, real })
+    }
+
+    fn all(paths: &[PathBuf], workspace: &Path) -> Vec<Self> {
+        paths.iter().filter_map(|path| Self::of(workspace.join(path))).collect()
+    }
+}
+
+/// What is granted to the tools of a catalogue. Names are resolved once, when it is made: a link that a tool leaves in the
+/// place of a granted folder leads nobody further.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    workspace: PathBuf,
+    /// The document's folder first.
+    read: Vec<Grant>,
+    write: Vec<Grant>,
+    network: bool,
+}
+
+/// What one tool may reach of the file system.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) read: Vec<Grant>,
+    pub(crate) write: Vec<Grant>,
+}
+
+impl Granted {
+    /// What is granted to tools of documents in `workspace`.
+    pub(crate) fn new(permissions: &Permissions, workspace: &Path) -> Self {
+        let folder = Grant::of(workspace)
+            .unwrap_or_else(|| Grant { name: workspace.to_owned(), real: workspace.to_owned() });
+        let mut read = vec![folder];
+        read.extend(Grant::all(&permissions.allow_read, workspace));
+        let write = Grant::all(&permissions.allow_write, workspace);
+        Self { workspace: workspace.to_owned(), read, write, network: permissions.allow_network }
+    }
+
+    /// All of it: what built-ins that run code may reach.
+    pub(crate) fn all(&self) -> Access {
+        Access { read: self.read.clone(), write: self.write.clone() }
+    }
+
+    /// Checks a declaration before anything runs (A-20), and says what the tool may reach.
     ///
     /// # Errors
     /// One error (exit 2) that names the tool, what it declares and the options that allow it.
-    pub fn check(&self, tool: &str, declared: &Declared, workspace: &Path) -> Result<(), ToolError> {
-        let mut what = Vec::new();
-        let mut options = Vec::new();
-        if declared.network && !self.allow_network {
-            what.push("`network: true`".to_owned());
-            options.push("`--allow-network`".to_owned());
+    pub(crate) fn check(&self, tool: &str, declared: &Declared) -> Result<Access, ToolError> {
+        let mut refused = Vec::new();
+        if declared.network && !self.network {
+            refused.push(("`network: true`".to_owned(), "`--allow-network`".to_owned()));
         }
-        let allowed = roots(&self.allow_write, workspace);
-        for path in &declared.write_paths {
-            let real = settle(&workspace.join(path));
-            if real.as_deref().is_some_and(is_system) {
-                return Err(whole_system(tool, path));
+        let mut access = self.base();
+        let kinds = [
+            ("read_paths", "--allow-read", &declared.read_paths, &self.read, &mut access.read),
+            ("write_paths", "--allow-write", &declared.write_paths, &self.write, &mut access.write),
+        ];
+        for (key, option, paths, roots, granted) in kinds {
+            for path in paths {
+                let place = Grant::of(self.workspace.join(path));
+                match place {
+                    Some(place) if is_system(&place.real) => return Err(whole_system(tool, key, path)),
+                    Some(place) if is_within(roots, &place.real) => granted.push(place),
+                    // Each tool reads that anyway.
+                    Some(place) if key == "read_paths" && is_programs(&place.real) => {}
+                    _ => refused.push((
+                        format!("`{key}: [\"{}\"]`", path.display()),
+                        // An option of the command line starts elsewhere than a declaration: it is shown in full.
+                        format!("`{option} {}`", self.workspace.join(path).display()),
+                    )),
+                }
             }
-            if !real.is_some_and(|p| allowed.iter().any(|root| p.starts_with(root))) {
-                what.push(format!("`write_paths: [\"{}\"]`", path.display()));
-                // An option of the command line starts elsewhere than a declaration: it is shown in full.
-                options.push(format!("`--allow-write {}`", workspace.join(path).display()));
-            }
         }
-        if what.is_empty() {
-            return Ok(());
+        if refused.is_empty() {
+            return Ok(access);
         }
+        let (what, options): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
         let message = format!("the tool `{tool}` declares {}, which is not allowed here", what.join(" and "));
         Err(ToolError::document("A-20", message)
             .help(format!("allow it with {}, or in `[tools]` of selvedge.toml", options.join(" "))))
     }
+
+    /// What of a declaration is allowed: for a file that is only looked at.
+    pub(crate) fn allowed(&self, declared: &Declared) -> Access {
+        let mut access = self.base();
+        let kinds = [
+            (&declared.read_paths, &self.read, &mut access.read),
+            (&declared.write_paths, &self.write, &mut access.write),
+        ];
+        for (paths, roots, granted) in kinds {
+            let places = Grant::all(paths, &self.workspace).into_iter();
+            granted.extend(places.filter(|p| !is_system(&p.real) && is_within(roots, &p.real)));
+        }
+        access
+    }
+
+    /// Whether tools that declare it may use the network.
+    pub(crate) fn network(&self) -> bool {
+        self.network
+    }
+
+    /// What every tool may reach: nothing is written unless it is declared.
+    fn base(&self) -> Access {
+        Access { read: self.read.clone(), write: Vec::new() }
+    }
+}
+
+fn is_within(roots: &[Grant], real: &Path) -> bool {
+    roots.iter().any(|root| real.starts_with(&root.real))
 }
 
 /// Why a path was refused.
@@ -87,15 +182,22 @@ pub struct Reach {
     write: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     kept: Vec<PathBuf>,
+    names: Found,
 }
 
 impl Reach {
     /// The reach of built-ins over documents of `workspace` (A-22).
-    pub fn new(workspace: &Path, permissions: &Permissions) -> Self {
-        let mut read = roots(&[workspace.to_owned()], workspace);
-        read.extend(roots(&permissions.allow_read, workspace));
-        let write = roots(&permissions.allow_write, workspace);
-        Self { base: workspace.to_owned(), read, write, hidden: Vec::new(), kept: Vec::new() }
+    pub(crate) fn new(granted: &Granted) -> Self {
+        let real = |grants: &[Grant]| grants.iter().map(|grant| grant.real.clone()).collect();
+        let (read, write) = (real(&granted.read), real(&granted.write));
+        Self {
+            base: granted.workspace.clone(),
+            read,
+            write,
+            hidden: Vec::new(),
+            kept: Vec::new(),
+            names: Found::default(),
+        }
     }
 
     /// The same without these folders, wherever they lie in what may be reached: the state folder (A-20).
@@ -145,12 +247,18 @@ impl Reach {
     /// Whether one of these grants holds for a path without links. In a folder that is hidden, only grants of that
     /// folder or of what is in it hold, and none for what is ours.
     fn is_granted(&self, roots: &[PathBuf], real: &Path) -> bool {
-        let hidden = self.hidden.iter().find(|hidden| real.starts_with(hidden));
-        if hidden.is_some_and(|hidden| is_ours(hidden, real)) {
+        let hidden: Vec<&Path> = self.hidden(real).collect();
+        if hidden.iter().any(|hidden| is_ours(hidden, real)) {
             return false;
         }
-        let within = |root: &Path| hidden.is_none_or(|hidden| root.starts_with(hidden));
+        let within = |root: &Path| hidden.iter().all(|hidden| root.starts_with(hidden));
         roots.iter().any(|root| real.starts_with(root) && within(root))
+    }
+
+    /// The state folders that a path lies in: the one in use, and by their name.
+    fn hidden<'a>(&'a self, real: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let in_use = self.hidden.iter().map(PathBuf::as_path).filter(|hidden| real.starts_with(hidden));
+        in_use.chain(state_of(real))
     }
 
     /// The real place of a file that is to be written, whether it exists or not, inside what may be written.
@@ -168,14 +276,23 @@ impl Reach {
             return Err(self.kept_back(path, &real).unwrap_or_else(outside));
         }
         // What was granted by its own name, or in it, is the user's will.
-        let meant = |own: &Path| self.write.iter().any(|root| root.starts_with(own));
-        let ours = configuration::is_one(&real)
-            && !self.hidden.iter().any(|hidden| real.starts_with(hidden))
-            && !self.write.iter().any(|root| configuration::is_one(root) && real.starts_with(root));
-        if ours || self.kept.iter().any(|own| real.starts_with(own) && !meant(own)) {
+        let meant =
+            |own: &Path| self.write.iter().any(|root| root.starts_with(own) && real.starts_with(root));
+        let kept = |own: &&Path| real.starts_with(own) && !meant(own);
+        let ours = guarded(&real).filter(|place| place.file_name().is_some_and(is_own));
+        if ours.into_iter().chain(self.kept.iter().map(PathBuf::as_path)).any(|own| kept(&own)) {
             let message = format!(
                 "`{path}` is what Selvedge reads for itself (its configuration, its state, the code of tools): tools do not write it, \
                  whatever is allowed around it"
+            );
+            return Err(Refusal::Outside(message));
+        }
+        let found = self.names.kept(&self.write, &[]);
+        if let Some(other) = guarded(&real).into_iter().chain(found.iter().map(PathBuf::as_path)).find(kept) {
+            let message = format!(
+                "`{path}` is what other programs run unasked: tools do not write it, whatever is allowed around it, unless it is \
+                 granted by its own name (`--allow-write {}`)",
+                other.display()
             );
             return Err(Refusal::Outside(message));
         }
@@ -184,10 +301,10 @@ impl Reach {
 
     /// The refusal of a place in the state folder (A-20), wherever that lies in what was granted.
     fn kept_back(&self, path: &str, real: &Path) -> Option<Refusal> {
-        let hidden = self.hidden.iter().any(|hidden| real.starts_with(hidden));
-        hidden.then(|| {
+        self.hidden(real).next().map(|_| {
             Refusal::Outside(format!(
-                "`{path}` is in the state folder, which tools neither read nor write, whatever is allowed around it"
+                "`{path}` is in a state folder, which Selvedge reads for itself: tools neither read nor write it, whatever is \
+                 allowed around it"
             ))
         })
     }
@@ -213,16 +330,18 @@ pub(crate) fn is_system(real: &Path) -> bool {
     real == Path::new("/") || ["/proc", "/dev"].iter().any(|own| real.starts_with(own))
 }
 
-fn whole_system(tool: &str, path: &Path) -> ToolError {
-    let message = format!(
-        "the tool `{tool}` declares `write_paths: [\"{}\"]`, which is the system itself: nobody can allow that",
-        path.display()
-    );
-    ToolError::document("A-20", message).help("declare the folders that it writes")
+/// Whether a place belongs to the system's programs and libraries, which every tool reads.
+fn is_programs(real: &Path) -> bool {
+    PROGRAMS.iter().any(|own| real.starts_with(own))
 }
 
-fn roots(paths: &[PathBuf], workspace: &Path) -> Vec<PathBuf> {
-    paths.iter().filter_map(|path| settle(&workspace.join(path))).collect()
+fn whole_system(tool: &str, key: &str, path: &Path) -> ToolError {
+    let message = format!(
+        "the tool `{tool}` declares `{key}: [\"{}\"]`, which is the system itself: nobody can allow that",
+        path.display()
+    );
+    let does = if key == "read_paths" { "reads" } else { "writes" };
+    ToolError::document("A-20", message).help(format!("declare the folders that it {does}"))
 }
 
 /// Resolves all links of the part of a path that exists and appends the rest, which must be plain names:

@@ -19,6 +19,7 @@ mod word;
 
 use crate::tools::isolation::{Isolation, Start};
 use crate::tools::limits::ToolLimits;
+use crate::tools::permissions::Grant;
 #[cfg(target_os = "linux")]
 pub(crate) use aside::Before;
 pub(crate) use attend::{Pipes, Talk, attend};
@@ -36,7 +37,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout_at};
-pub(crate) use victim::{Guard, Victim, started};
+pub(crate) use victim::{Guard, Handed, Victim, started};
 
 /// How long the ends of the pipes may stay open after their process has ended: only a descendant that left the
 /// process group can hold them, and it is not waited for.
@@ -48,15 +49,18 @@ const REAP: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Folders and files it may read, besides its scratch folder and its interpreter.
-    pub read: Vec<PathBuf>,
+    pub read: Vec<Grant>,
     /// Folders and files it may write, besides its scratch folder.
-    pub write: Vec<PathBuf>,
+    pub write: Vec<Grant>,
     /// What its program consists of, where that is no part of the system: read as well.
     pub runtime: Vec<PathBuf>,
     /// What stays hidden although it lies in what may be read: the state folder.
     pub hidden: Vec<PathBuf>,
-    /// What stays as it is although it lies in what may be written: what Selvedge reads for itself.
+    /// What stays as it is although it lies in what may be written: what Selvedge reads for itself, and what other programs
+    /// run unasked.
     pub kept: Vec<PathBuf>,
+    /// Whether none of the latter is made either.
+    pub(crate) unasked: bool,
     /// Whether it may use the network.
     pub network: bool,
     /// Processes and threads; needs isolation.
@@ -123,6 +127,8 @@ pub struct Launch {
     pub confined: Option<Confined>,
     /// Who watches the lines it writes to stderr (E-15), unless stderr is output.
     pub watch: Option<Watch>,
+    /// What it inherits besides its streams.
+    pub(crate) handed: Handed,
 }
 
 impl Launch {
@@ -142,6 +148,7 @@ impl Launch {
             policy: Policy::default(),
             confined: None,
             watch: None,
+            handed: Handed::default(),
         }
     }
 }
@@ -293,7 +300,7 @@ async fn spawn(launch: &Launch, told: Option<i32>) -> io::Result<(Child, Victim,
             }
         }
     }
-    let child = started(command).await?;
+    let child = started(command, start.handed.clone()).await?;
     let victim = Victim::of(&child, start.sandbox);
     Ok((child, victim, start))
 }
@@ -341,7 +348,7 @@ async fn start(launch: &Launch, _told: Option<i32>) -> io::Result<Start> {
 }
 
 fn plain(launch: &Launch) -> Start {
-    Start::plain(launch.program.clone(), launch.args.clone())
+    Start { handed: launch.handed.clone(), ..Start::plain(launch.program.clone(), launch.args.clone()) }
 }
 
 /// Sets the child's limits from outside, before it has been given any input.

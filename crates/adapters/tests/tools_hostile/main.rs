@@ -11,6 +11,7 @@
 mod calls;
 mod configuration;
 mod files;
+mod grants;
 mod groups;
 mod kernel;
 mod network;
@@ -19,6 +20,7 @@ mod processes;
 #[path = "../tools_common/mod.rs"]
 #[cfg(test)]
 mod tools_common;
+mod unasked;
 
 use selvedge_adapters::tools::{Catalogue, Isolation, Layer};
 use serde_json::{Value, json};

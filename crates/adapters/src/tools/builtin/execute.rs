@@ -1,10 +1,10 @@
 //! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
 
 use super::{Bench, Builtin, args};
-use crate::tools::configuration::kept;
 use crate::tools::failures::{crashed, made_ours, not_started, over_limit, overfull, tool_failure};
+use crate::tools::permissions::Access;
 use crate::tools::process::{
-    Confined, End, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
+    Confined, End, Handed, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
 };
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
@@ -64,11 +64,9 @@ pub(super) async fn shell(
 }
 
 async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
-    let Workshop { permissions, workspace, scratch_root: asked_for, .. } = workshop;
-    let rooted = |paths: &[PathBuf]| paths.iter().map(|path| workspace.join(path)).collect::<Vec<_>>();
-    let read = [rooted(&permissions.allow_read), vec![workspace.clone()]].concat();
-    let granted = Policy { read, write: rooted(&permissions.allow_write), ..Policy::default() };
-    Scratch::new(Some(scratch_root(asked_for.clone(), &granted))).await.map_err(|e| {
+    let Access { read, write } = workshop.granted.all();
+    let granted = Policy { read, write, ..Policy::default() };
+    Scratch::new(Some(scratch_root(workshop.scratch_root.clone(), &granted))).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
     })
 }
@@ -83,24 +81,21 @@ async fn execute(
     timeout: Duration,
 ) -> Result<Value, Failure> {
     let name = &request.tool.name;
-    let rooted = |paths: &[PathBuf]| paths.iter().map(|path| bench.workspace.join(path)).collect::<Vec<_>>();
     let mut policy = Policy::closed(&bench.limits);
     if &**name != Builtin::Python.name() {
         // Other languages' runtimes reserve far more address space than they use.
         policy.memory_bytes = None;
     }
-    policy.read = vec![bench.workspace.clone()];
-    policy.read.extend(rooted(&bench.permissions.allow_read));
-    policy.write = rooted(&bench.permissions.allow_write);
+    Access { read: policy.read, write: policy.write } = workshop.granted.all();
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
-    policy.network = bench.permissions.allow_network;
-    policy.kept = kept(&policy.write, &policy.read, &workshop.own);
+    policy.network = workshop.granted.network();
+    workshop.names.guard(&mut policy, &workshop.own).await;
     let finished = run(Launch {
         program,
         args: arguments,
         environment: clean_variables(search_path(None), scratch.path(), &request.effect.0),
-        cwd: bench.workspace.clone(),
+        cwd: workshop.workspace.clone(),
         stdin: Vec::new(),
         timeout,
         output_bytes: bench.limits.tool_output_bytes,
@@ -113,6 +108,7 @@ async fn execute(
             scratch: scratch.path().to_owned(),
         }),
         watch: None,
+        handed: Handed::default(),
     })
     .await;
     let finished = finished.map_err(|e| not_started(&format!("`{name}`"), &e))?;

@@ -9,7 +9,7 @@ use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::{ToolError, shown};
 use crate::tools::failures::{denied, failure, input_error, timed_out, tool_failure};
 use crate::tools::limits::ToolLimits;
-use crate::tools::permissions::{Permissions, Reach, Refusal};
+use crate::tools::permissions::{Reach, Refusal};
 use crate::tools::python::tool::Workshop;
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
@@ -124,25 +124,24 @@ impl Builtin {
 /// What the built-ins work with.
 pub(crate) struct Bench {
     reach: Reach,
-    workspace: PathBuf,
-    permissions: Permissions,
+    network: bool,
     limits: ToolLimits,
     hidden: Vec<PathBuf>,
     http: Http,
 }
 
 impl Bench {
-    pub(crate) fn new(reach: Reach, config: &CatalogueConfig, workspace: PathBuf, http: Http) -> Self {
-        let (permissions, limits) = (config.permissions.clone(), config.limits.clone());
+    pub(crate) fn new(reach: Reach, config: &CatalogueConfig, http: Http) -> Self {
+        let (network, limits) = (config.permissions.allow_network, config.limits.clone());
         let hidden = config.hidden.clone();
-        Self { reach, workspace, permissions, limits, hidden, http }
+        Self { reach, network, limits, hidden, http }
     }
 
     /// Why every call of a built-in would be denied.
     pub(crate) fn refusal(&self, builtin: Builtin) -> Option<ToolError> {
         let (what, option) = match builtin {
             Builtin::WriteFile if !self.reach.may_write() => ("writes files", "--allow-write PATH"),
-            Builtin::HttpGet if !self.permissions.allow_network => ("uses the network", "--allow-network"),
+            Builtin::HttpGet if !self.network => ("uses the network", "--allow-network"),
             _ => return None,
         };
         let message = format!("the built-in `{}` {what}, which is not allowed here", builtin.name());

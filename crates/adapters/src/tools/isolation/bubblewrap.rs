@@ -1,13 +1,16 @@
 //! The outermost layer and the order for the inner ones: how a program is started confined.
 
+use crate::tools::exact;
 use crate::tools::isolation::confine::{Limits, Order};
-use crate::tools::isolation::view::{SHARED_MEMORY, Seen, View, system};
+use crate::tools::isolation::view::{SHARED_MEMORY, Seen, View, swapped, system};
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Start};
 use crate::tools::process::Policy;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where the launcher lies inside.
 const LAUNCHER: &str = "/.launcher";
@@ -42,14 +45,14 @@ impl Isolation {
         if let Some(user) = user {
             chown(inside.scratch, Some(user), Some(user))?;
         }
-        let view = View::new(inside.policy, &[inside.scratch]);
+        let view = View::new(inside.policy, &[inside.scratch])?;
         let mut order = order(launcher, found, inside, user, &view);
         order.keep_rights = self.0.off.contains(&Layer::Identity);
         let mut tail =
             vec![OsString::from(serde_json::to_string(&order)?), "--".into(), inside.program.into()];
         tail.extend_from_slice(inside.args);
         let start = match &found.bubblewrap {
-            Some(bubblewrap) => wrapped(bubblewrap, launcher, inside, user, &view, tail),
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, inside, user, &view, tail)?,
             None => {
                 let mut args: Vec<OsString> = launcher.args.iter().map(Into::into).collect();
                 args.append(&mut tail);
@@ -79,13 +82,13 @@ impl Isolation {
             server: bubblewrap.is_some(),
             told: None,
         };
-        let view = View::new(&policy, &[]);
+        let view = View::new(&policy, &[]).ok()?;
         let everything = Found { held: Layer::ALL.into(), ..Found::default() };
         let mut order = order(launcher, &everything, &inside, user, &view);
         order.probe = true;
         let tail = vec![OsString::from(serde_json::to_string(&order).ok()?)];
         Some(match bubblewrap {
-            Some(bubblewrap) => wrapped(bubblewrap, launcher, &inside, user, &view, tail),
+            Some(bubblewrap) => wrapped(bubblewrap, launcher, &inside, user, &view, tail).ok()?,
             None => {
                 let args = launcher.args.iter().map(OsString::from).chain(tail).collect();
                 Start { user, ..Start::plain(launcher.program.clone(), args) }
@@ -121,7 +124,8 @@ fn order(launcher: &Launcher, found: &Found, inside: &Inside<'_>, user: Option<u
     }
 }
 
-/// The arguments of bubblewrap, and what it starts.
+/// The arguments of bubblewrap, and what it starts. Places are handed over open: bubblewrap refuses to start where what it
+/// has mounted is not that, whatever has taken its name meanwhile.
 fn wrapped(
     bubblewrap: &Path,
     launcher: &Launcher,
@@ -129,7 +133,7 @@ fn wrapped(
     user: Option<u32>,
     view: &View,
     tail: Vec<OsString>,
-) -> Start {
+) -> io::Result<Start> {
     let mut args = Arguments(Vec::new());
     args.add(["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     if !inside.policy.network {
@@ -152,12 +156,21 @@ fn wrapped(
     args.add(["--proc", "/proc", "--dev", "/dev"]);
     let size = SHARED_MEMORY_BYTES.to_string();
     args.add(["--perms", "1777", "--size", &size, "--tmpfs", SHARED_MEMORY]);
-    let mut hidden = Vec::new();
+    let (mut hidden, mut handed) = (Vec::new(), Vec::new());
     for place in &view.0 {
-        let (source, at) = (place.source.clone().into_os_string(), place.place.clone().into_os_string());
+        let at = place.place.clone().into_os_string();
+        let mut bind = |option: &str| {
+            let file = exact::hold(&place.source).map_err(|_| swapped(&place.source))?;
+            let number = file.as_raw_fd().to_string();
+            handed.push(file);
+            Ok::<_, io::Error>([OsString::from(option), number.into(), at.clone()])
+        };
         match place.seen {
-            Seen::Read => args.add(["--ro-bind".into(), source, at]),
-            Seen::Write => args.add(["--bind".into(), source, at]),
+            _ if place.is_alias() => {
+                args.add([OsString::from("--symlink"), place.source.clone().into(), at]);
+            }
+            Seen::Read => args.add(bind("--ro-bind-fd")?),
+            Seen::Write => args.add(bind("--bind-fd")?),
             Seen::Hidden if place.source.is_dir() => {
                 args.add(["--tmpfs".into(), at.clone()]);
                 hidden.push(at);
@@ -174,7 +187,8 @@ fn wrapped(
     args.add([OsString::from("--chdir"), inside.cwd.into(), "--".into(), LAUNCHER.into()]);
     args.add(launcher.args.iter().map(String::as_str));
     args.0.extend(tail);
-    Start { sandbox: true, user, ..Start::plain(PathBuf::from(bubblewrap), args.0) }
+    let handed = Arc::new(handed);
+    Ok(Start { sandbox: true, user, handed, ..Start::plain(PathBuf::from(bubblewrap), args.0) })
 }
 
 struct Arguments(Vec<OsString>);

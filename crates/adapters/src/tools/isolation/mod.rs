@@ -16,7 +16,7 @@ mod probe;
 #[cfg(target_os = "linux")]
 pub(crate) mod view;
 
-use crate::tools::process::orphans;
+use crate::tools::process::{Handed, orphans};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -259,6 +259,8 @@ pub(crate) struct Start {
     pub(crate) sandbox: bool,
     /// The number of its user, where that is another than the caller's.
     pub(crate) user: Option<u32>,
+    /// What it inherits.
+    pub(crate) handed: Handed,
     /// The control group that it starts in: ended with this.
     #[cfg(target_os = "linux")]
     pub(crate) group: Option<groups::Group>,
@@ -272,6 +274,7 @@ impl Start {
             args,
             sandbox: false,
             user: None,
+            handed: Handed::default(),
             #[cfg(target_os = "linux")]
             group: None,
         }

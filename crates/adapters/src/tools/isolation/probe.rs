@@ -161,11 +161,12 @@ async fn attempt(
     bubblewrap: Option<&Path>,
     users: Option<u32>,
 ) -> Result<Tried, String> {
-    let Start { program, args, .. } =
+    let Start { program, args, handed, .. } =
         Isolation::trial(launcher, bubblewrap, users).ok_or("its folder has a name that is not UTF-8")?;
     let finished = run(Launch {
         timeout: Duration::from_secs(10),
         output_bytes: 64 << 10,
+        handed,
         ..Launch::own(program, args, Environment::Clean(Vec::new()), "/".into())
     })
     .await

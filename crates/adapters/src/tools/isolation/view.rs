@@ -1,14 +1,14 @@
 //! What a tool sees of the file system: one list, from which both the mounts and Landlock's rules are made.
 
+use crate::tools::configuration;
+use crate::tools::exact;
 use crate::tools::isolation::confine::Files;
-use crate::tools::permissions::{OURS, is_ours, is_system, settle};
+use crate::tools::permissions::{Grant, OURS, PROGRAMS, is_ours, is_system};
 use crate::tools::process::Policy;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Programs and libraries of the system.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
 /// What programs and libraries look up, without secrets in it.
 const SETTINGS: &[&str] = &[
     "/etc/ld.so.cache",
@@ -53,7 +53,8 @@ pub(crate) enum Seen {
     Hidden,
 }
 
-/// One place: what lies at `source` outside is seen at `place` inside.
+/// One place: what lies at `source` outside is seen at `place` inside. Where these are not the same, `place` is another name,
+/// and a link inside: what is kept or hidden at the source can't be reached around that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) source: PathBuf,
@@ -65,23 +66,37 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View(pub(crate) Vec<Place>);
 
+impl Place {
+    /// Whether it is only another name of its source.
+    pub(crate) fn is_alias(&self) -> bool {
+        self.place != self.source
+    }
+}
+
 impl View {
     /// The view of a policy and further writable folders; what is not there is left out.
-    pub(crate) fn new(policy: &Policy, writable: &[&Path]) -> Self {
+    ///
+    /// # Errors
+    /// A granted path that has come to lead through a link since it was checked.
+    pub(crate) fn new(policy: &Policy, writable: &[&Path]) -> io::Result<Self> {
         let mut view = Self::default();
         for path in SETTINGS.iter().chain(if policy.network { NETWORK } else { &[] }) {
-            view.add(Path::new(path), Seen::Read);
+            view.add(Path::new(path), Seen::Read)?;
         }
-        let hidden: Vec<PathBuf> = policy.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let ours = |path: &&PathBuf| {
-            path.canonicalize().is_ok_and(|real| hidden.iter().any(|state| is_ours(state, &real)))
-        };
-        for path in policy.read.iter().filter(|path| !ours(path)).chain(&policy.runtime) {
-            view.add(path, Seen::Read);
+        let hidden: BTreeSet<PathBuf> =
+            policy.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let ours = |grant: &&Grant| hidden.iter().any(|state| is_ours(state, &grant.real));
+        for grant in policy.read.iter().filter(|grant| !ours(grant)) {
+            view.grant(grant, Seen::Read)?;
         }
-        let granted = policy.write.iter().filter(|path| !ours(path));
-        for path in granted.map(PathBuf::as_path).chain(writable.iter().copied()) {
-            view.add(path, Seen::Write);
+        for path in &policy.runtime {
+            view.add(path, Seen::Read)?;
+        }
+        for grant in policy.write.iter().filter(|grant| !ours(grant)) {
+            view.grant(grant, Seen::Write)?;
+        }
+        for path in writable {
+            view.add(path, Seen::Write)?;
         }
         view.write_inside(policy);
         let roots: Vec<PathBuf> = view.0.iter().map(|place| place.source.clone()).collect();
@@ -98,29 +113,38 @@ impl View {
         view.0.sort_by_key(|place| place.place.components().count());
         view.join();
         view.keep(policy, writable);
-        view
+        Ok(view)
     }
 
-    fn add(&mut self, path: &Path, seen: Seen) {
-        let Ok(source) = path.canonicalize() else { return };
+    /// What nobody has to grant: it is where its name leads now.
+    fn add(&mut self, path: &Path, seen: Seen) -> io::Result<()> {
+        match path.canonicalize() {
+            Ok(real) => self.grant(&Grant { name: path.to_owned(), real }, seen),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn grant(&mut self, grant: &Grant, seen: Seen) -> io::Result<()> {
+        let source = &grant.real;
         // The system as a whole is no place to grant, and parts of it are made anew inside.
-        if is_system(&source) {
-            return;
+        if is_system(source) || !is_there(source)? {
+            return Ok(());
         }
         self.put(Place { source: source.clone(), place: source.clone(), seen });
-        // A path that goes through links is seen under its own name too, unless the links are seen themselves.
-        let plain = plain(path);
-        if plain != source && !self.0.iter().any(|other| plain.starts_with(&other.place)) {
-            self.put(Place { source, place: plain, seen });
+        // A path that goes through links is seen under its own name too.
+        let plain = plain(&grant.name);
+        if plain != *source && !is_system(&plain) && !PROGRAMS.iter().any(|own| plain.starts_with(own)) {
+            self.put(Place { source: source.clone(), place: plain, seen });
         }
+        Ok(())
     }
 
     /// What may be written as a part of something larger is not kept from it by a grant for reading. Only what the
     /// tool's program consists of stays as it is.
     fn write_inside(&mut self, policy: &Policy) {
         let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let (granted, runtime): (Vec<PathBuf>, Vec<PathBuf>) = (real(&policy.write), real(&policy.runtime));
-        let written = |path: &Path| granted.iter().any(|root| path.starts_with(root));
+        let runtime: Vec<PathBuf> = real(&policy.runtime);
+        let written = |path: &Path| policy.write.iter().any(|grant| path.starts_with(&grant.real));
         for place in self.0.iter_mut().filter(|place| place.seen == Seen::Read) {
             if written(&place.source) && !runtime.contains(&place.source) {
                 place.seen = Seen::Write;
@@ -129,14 +153,17 @@ impl View {
     }
 
     /// Leaves out what can be written as a part of what lies around it: a mount of its own would keep files from being
-    /// moved in and out.
+    /// moved in and out. Also other names that are seen, as links, as a part of what lies around them.
     fn join(&mut self) {
         let mut kept: Vec<Place> = Vec::with_capacity(self.0.len());
         for place in self.0.drain(..) {
             // Outer folders come before inner ones, so that the last of them is the nearest.
             let around = kept.iter().rfind(|outer| place.place.starts_with(&outer.place));
-            let part = |outer: &Place| outer.seen == Seen::Write && outer.place == outer.source;
-            if place.seen != Seen::Write || place.place != place.source || !around.is_some_and(part) {
+            let is_part = |outer: &Place| match place.is_alias() {
+                true => true,
+                false => place.seen == Seen::Write && outer.seen == Seen::Write && !outer.is_alias(),
+            };
+            if !around.is_some_and(is_part) {
                 kept.push(place);
             }
         }
@@ -158,7 +185,7 @@ impl View {
             let outer = places
                 .iter()
                 .rfind(|p| p.seen != Seen::Hidden && path.starts_with(&p.place) && path != p.place);
-            let Some(outer) = outer.filter(|p| p.seen == Seen::Write && p.place == p.source) else {
+            let Some(outer) = outer.filter(|p| p.seen == Seen::Write && !p.is_alias()) else {
                 return Vec::new();
             };
             let between = path.ancestors().skip(1).take_while(|folder| *folder != outer.place);
@@ -166,7 +193,8 @@ impl View {
                 |folder: &Path| Place { source: folder.into(), place: folder.into(), seen: Seen::Write };
             between.map(pin).collect()
         };
-        let kept: Vec<PathBuf> = policy.kept.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let kept: Vec<PathBuf> =
+            policy.kept.iter().filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
         let hidden: Vec<PathBuf> = self
             .0
             .iter()
@@ -176,8 +204,9 @@ impl View {
         let pins: Vec<Place> = kept.iter().chain(&hidden).flat_map(|path| around(path, &self.0)).collect();
         let as_it_is =
             kept.iter().map(|path| Place { source: path.clone(), place: path.clone(), seen: Seen::Read });
-        let granted = policy.write.iter().map(PathBuf::as_path).chain(writable.iter().copied());
-        let inner = granted.filter_map(|path| path.canonicalize().ok());
+        let own = writable.iter().filter_map(|path| path.canonicalize().ok());
+        let granted = policy.write.iter().map(|grant| grant.real.clone());
+        let inner = granted.chain(own).filter(|path| path.symlink_metadata().is_ok());
         let inner = inner.filter(|path| kept.iter().any(|own| path.starts_with(own) && path != own));
         let inner = inner.map(|path| Place { source: path.clone(), place: path, seen: Seen::Write });
         for new in as_it_is.chain(inner).chain(pins) {
@@ -191,12 +220,14 @@ impl View {
     /// The same as rules of Landlock. Its rules only ever add to what is allowed below a folder, so that where no mount
     /// hides a folder, what lies around it is allowed piece by piece (`mounted: false`).
     pub(crate) fn files(&self, mounted: bool) -> Files {
-        let of = |seen| self.0.iter().filter(move |p| p.seen == seen).map(|place| place.place.clone());
-        let system = SYSTEM.iter().map(PathBuf::from).chain(["/proc".into()]);
+        let all = || self.0.iter().filter(|place| !place.is_alias());
+        let of = |seen| all().filter(move |place| place.seen == seen).map(|place| place.source.clone());
+        let system = PROGRAMS.iter().map(PathBuf::from).chain(["/proc".into()]);
         let hidden: Vec<PathBuf> = if mounted { Vec::new() } else { of(Seen::Hidden).collect() };
-        let (mut read, mut listed) = (system.collect(), Vec::new());
+        let (mut read, mut listed) = (Vec::new(), Vec::new());
         of(Seen::Read).for_each(|place| around(place, &hidden, &mut read, &mut listed));
         Files {
+            system: system.collect(),
             read,
             listed,
             // Without a mount it would be everybody's.
@@ -211,12 +242,7 @@ fn around(place: PathBuf, hidden: &[PathBuf], read: &mut Vec<PathBuf>, listed: &
     if hidden.contains(&place) {
         return;
     }
-    // What is hidden is known by its real name, and a place may go through links.
-    let real = place.canonicalize().unwrap_or_else(|_| place.clone());
-    if hidden.contains(&real) {
-        return;
-    }
-    if !hidden.iter().any(|other| other.starts_with(&real)) {
+    if !hidden.iter().any(|other| other.starts_with(&place)) {
         return read.push(place);
     }
     for entry in std::fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
@@ -230,7 +256,7 @@ fn around(place: PathBuf, hidden: &[PathBuf], read: &mut Vec<PathBuf>, listed: &
 
 /// The folders of the system as they are: links stay links.
 pub(crate) fn system() -> impl Iterator<Item = &'static Path> {
-    SYSTEM.iter().map(Path::new).filter(|path| path.symlink_metadata().is_ok())
+    PROGRAMS.iter().map(Path::new).filter(|path| path.symlink_metadata().is_ok())
 }
 
 /// An absolute path without `.` and `..`, by its text alone.
@@ -246,26 +272,38 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Makes what may be written and is not there yet: a folder, or a file if its name has an extension, with the folders
-/// around it. Only what is there can be shown to a sandbox.
-pub(crate) fn make_writable(paths: &[PathBuf]) {
-    for path in paths.iter().filter(|path| path.symlink_metadata().is_err()) {
-        // What cannot be made cannot be written by the tool either, which then says so.
-        let _ = make(path);
+/// Whether something is at a place. That it can't be told is for the tool to find out.
+///
+/// # Errors
+/// A link where there was none: the place was checked without it.
+fn is_there(real: &Path) -> io::Result<bool> {
+    match exact::hold(real) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => Err(swapped(real)),
+        Err(_) => Ok(false),
     }
 }
 
-/// Makes one, only where a path leads without links to nowhere, and with plain names behind what is there: such a
-/// place is inside of what was allowed, as it was when that was checked.
-fn make(path: &Path) -> io::Result<()> {
-    let Some(real) = settle(path) else { return Ok(()) };
-    if real.extension().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return std::fs::create_dir_all(&real);
+/// Why nothing is started: the tool would reach what nobody has granted.
+pub(crate) fn swapped(real: &Path) -> io::Error {
+    io::Error::other(format!("{} has become a link since it was checked: it is not granted", real.display()))
+}
+
+/// Makes what may be written and is not there yet: a folder, or a file if its name has an extension, with the folders
+/// around it. Only what is there can be shown to a sandbox. What lies in another grant can be made by the tool itself,
+/// and is, where other programs look for its name.
+pub(crate) fn make_writable(grants: &[Grant]) {
+    let around = |real: &Path| grants.iter().any(|other| real != other.real && real.starts_with(&other.real));
+    let meant = |real: &Path| configuration::is_name(real) && around(real);
+    for grant in grants.iter().filter(|grant| grant.real.symlink_metadata().is_err() && !meant(&grant.real)) {
+        let is_folder =
+            grant.real.extension().is_none() || grant.name.as_os_str().as_encoded_bytes().ends_with(b"/");
+        // What cannot be made cannot be written by the tool either, which then says so.
+        let _ = match is_folder {
+            true => exact::make_folder(&grant.real).map(drop),
+            false => exact::make_file(&grant.real),
+        };
     }
-    if let Some(folder) = real.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::OpenOptions::new().create(true).append(true).open(&real).map(drop)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
 use super::trouble::{Trouble, line};
 use super::warden::Warden;
 use crate::tools::command::dir_relative;
-use crate::tools::process::{Victim, started};
+use crate::tools::process::{Handed, Victim, started};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -184,7 +184,7 @@ async fn spawn(start: &Start<'_>) -> io::Result<Child> {
         }
     }
     command.envs(start.env.iter().map(|(name, value)| (name, &value.0)));
-    started(command).await
+    started(command, Handed::default()).await
 }
 
 /// Waits for the process, ends what it leaves behind, and tells how it went.

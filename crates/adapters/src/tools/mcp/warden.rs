@@ -1,7 +1,7 @@
 //! Servers end with this process, however it ends (E-13): another process, which is told of each, sees to it.
 
 use crate::tools::isolation::Launcher;
-use crate::tools::process::started;
+use crate::tools::process::{Handed, started};
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -65,6 +65,6 @@ async fn start(launcher: &Launcher) -> io::Result<Option<(Child, ChildStdin)>> {
     let mut command = Command::new(&launcher.program);
     command.args(&launcher.args).arg(WARDEN).env_clear().current_dir(PathBuf::from("/"));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = started(command).await?;
+    let mut child = started(command, Handed::default()).await?;
     Ok(child.stdin.take().map(|pipe| (child, pipe)))
 }

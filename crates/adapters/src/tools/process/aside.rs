@@ -1,8 +1,8 @@
 //! What a call has made that Selvedge would read as its own configuration or state is set aside when the call is over.
 
 use super::Policy;
-use crate::tools::configuration::{NAMES, places};
-use crate::tools::permissions::settle;
+use crate::tools::configuration::{is_name, is_own, places};
+use crate::tools::permissions::Grant;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, openat, renameat, renameat_with,
     statat, statx, unlinkat,
@@ -29,13 +29,18 @@ pub(crate) struct Before {
     /// Links, with what they lead to: a mount keeps that as it is, and not the link.
     links: Vec<(PathBuf, PathBuf)>,
     since: Duration,
+    /// Whether it is also about what other programs run: not for commands, which are the user's own programs.
+    unasked: bool,
 }
 
 impl Before {
     pub(crate) fn now(policy: &Policy) -> Self {
-        let roots: Vec<PathBuf> = policy.write.iter().filter_map(|path| settle(path)).collect();
+        let real = |grants: &[Grant]| grants.iter().map(|grant| grant.real.clone()).collect::<Vec<_>>();
+        let roots = real(&policy.write);
         let (mut absent, mut links) = (Vec::new(), Vec::new());
-        for place in places(&policy.write, &policy.read) {
+        let is_ours = |place: &Path| place.file_name().is_some_and(is_own);
+        let places = places(&roots, &real(&policy.read)).into_iter();
+        for place in places.filter(|place| policy.unasked || is_ours(place)) {
             match std::fs::read_link(&place) {
                 Ok(target) => links.push((place, target)),
                 Err(_) if place.symlink_metadata().is_err() => absent.push(place),
@@ -47,7 +52,7 @@ impl Before {
         let places = links.iter().map(|(place, _)| place.clone());
         let kept = policy.kept.iter().cloned().chain(hidden).chain(places).collect();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
-        Self { roots, kept, absent, links, since }
+        Self { roots, kept, absent, links, since, unasked: policy.unasked }
     }
 
     /// Sets aside what the call has made where its names are looked for first.
@@ -72,7 +77,7 @@ impl Before {
     /// The same of an entry of any folder below, if it has one of the names and was made by the call: by its owner, or by when
     /// it was made.
     pub(super) fn is_made(&self, folder: impl AsFd, name: &Path, user: Option<u32>) -> bool {
-        if !NAMES.iter().any(|own| name == Path::new(own)) {
+        if !(is_own(name.as_os_str()) || self.unasked && is_name(name)) {
             return false;
         }
         let Ok(meta) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };

@@ -183,7 +183,7 @@ impl Walk<'_> {
                 if self.before.kept.contains(&at) {
                     continue;
                 }
-                if self.before.is_made(&entry, &name, self.whose.user) {
+                if !self.before.roots.contains(&at) && self.before.is_made(&entry, &name, self.whose.user) {
                     // What it is called now is looked at no more: it is given to its owner here.
                     self.below(&entry, &name, &at, 0);
                     set_aside(&entry, &name);

@@ -159,7 +159,7 @@ pub(crate) fn scratch_root(asked_for: Option<PathBuf>, policy: &Policy) -> PathB
         return root;
     }
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let granted: Vec<PathBuf> = policy.read.iter().chain(&policy.write).map(|path| real(path)).collect();
+    let granted: Vec<&PathBuf> = policy.read.iter().chain(&policy.write).map(|grant| &grant.real).collect();
     let apart = |root: &PathBuf| {
         let root = real(root);
         root.is_dir() && !granted.iter().any(|path| root.starts_with(path))

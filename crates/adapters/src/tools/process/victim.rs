@@ -1,13 +1,13 @@
 //! Ending a process with everything under it, and starting one that ends with this process.
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::io;
-#[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use tokio::process::{Child, Command};
 
 /// A process that can be killed with everything under it.
@@ -78,9 +78,12 @@ impl Drop for Guard {
 
 type Task = Box<dyn FnOnce() + Send>;
 
+/// Open files that a process inherits under the numbers that they have here.
+pub(crate) type Handed = Arc<Vec<OwnedFd>>;
+
 /// Starts a process from a thread that lives as long as this process: the kernel ends a sandbox with the *thread* that
-/// started it, and threads of a runtime come and go.
-pub(crate) async fn started(mut command: Command) -> io::Result<Child> {
+/// started it, and threads of a runtime come and go. It inherits what is handed to it, and nobody else does who is started here.
+pub(crate) async fn started(mut command: Command, handed: Handed) -> io::Result<Child> {
     static STARTER: OnceLock<Option<Sender<Task>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
         let (sender, tasks) = channel::<Task>();
@@ -92,10 +95,17 @@ pub(crate) async fn started(mut command: Command) -> io::Result<Child> {
     let (answer, answered) = tokio::sync::oneshot::channel();
     let task = move || {
         let _inside = runtime.enter();
+        let child = inherited(&handed, FdFlags::empty()).and_then(|()| command.spawn());
+        // An error leaves it to the next one's launcher, which closes what it was not given.
+        let _ = inherited(&handed, FdFlags::CLOEXEC);
         // Nobody waits any more: the child is killed as it is dropped.
-        let _ = answer.send(command.spawn());
+        let _ = answer.send(child);
     };
     let gone = || io::Error::other("no thread can be started");
     starter.as_ref().ok_or_else(gone)?.send(Box::new(task)).map_err(|_| gone())?;
     answered.await.map_err(|_| gone())?
+}
+
+fn inherited(handed: &[OwnedFd], flags: FdFlags) -> io::Result<()> {
+    handed.iter().try_for_each(|file| fcntl_setfd(file, flags)).map_err(Into::into)
 }

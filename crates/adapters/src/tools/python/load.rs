@@ -141,6 +141,7 @@ fn look(cache: &Path, index: &Index, place: usize, file: PathBuf) -> Result<Foun
         keep(&copy, &bytes)
             .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))?;
     }
-    let meta = index.get(&version);
+    // What an earlier version of this program let pass is read again, so that it is told of at its place.
+    let meta = index.get(&version).filter(|meta| meta.contradiction().is_none());
     Ok(Found { place, version, text: Text { bytes: bytes.into(), file }, meta })
 }

@@ -97,6 +97,18 @@ impl Metadata {
         }
     }
 
+    /// Why its declarations can't all be true: what may overlap and be repeated does not write.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let effects = match self.effects? {
+            Effects::Pure => "pure",
+            Effects::Read => "read",
+            Effects::Idempotent | Effects::Write => return None,
+        };
+        (!self.write_paths.is_empty()).then(|| {
+            format!("`effects` is \"{effects}\", and `write_paths` says that it writes: one of them is wrong")
+        })
+    }
+
     /// Its set of dependencies; entries were checked when the metadata was read.
     ///
     /// # Errors
@@ -266,7 +278,7 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
         return Err(("dependencies", format!("`dependencies`: {refused}")));
     }
     let paths = |key| Ok(strings(meta, key)?.unwrap_or_default().into_iter().map(PathBuf::from).collect());
-    Ok(Metadata {
+    let metadata = Metadata {
         name,
         description: text(meta, "description")?,
         dependencies,
@@ -281,7 +293,11 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
         write_paths: paths("write_paths")?,
         timeout: timeout(meta)?,
         unknown,
-    })
+    };
+    match metadata.contradiction() {
+        Some(message) => Err(("effects", message)),
+        None => Ok(metadata),
+    }
 }
 
 fn text(meta: &Map<String, Value>, key: &'static str) -> Result<String, Wrong> {

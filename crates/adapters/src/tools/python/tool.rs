@@ -6,13 +6,13 @@ mod unloaded;
 
 use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
-use crate::tools::configuration::kept;
+use crate::tools::configuration::Found as Names;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::failure;
 use crate::tools::isolation::{Found, Isolation};
 use crate::tools::library::{LIBRARY, Shelf, restore};
 use crate::tools::limits::ToolLimits;
-use crate::tools::permissions::{Declared, Permissions, settle};
+use crate::tools::permissions::{Access, Declared, Granted, settle};
 use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
 use crate::tools::python::index::Index;
@@ -34,13 +34,15 @@ pub(crate) struct Workshop {
     pub(crate) cache: PathBuf,
     pub(crate) index: Arc<Index>,
     pub(crate) workspace: PathBuf,
-    pub(crate) permissions: Permissions,
+    pub(crate) granted: Granted,
     pub(crate) limits: ToolLimits,
     pub(crate) scratch_root: Option<PathBuf>,
     pub(crate) isolation: Isolation,
     pub(crate) hidden: Vec<PathBuf>,
     /// What Selvedge reads and runs for itself: no tool changes it.
     pub(crate) own: Vec<PathBuf>,
+    /// What is kept from tools by its name.
+    pub(crate) names: Names,
     pub(crate) shelf: Option<Arc<dyn Shelf>>,
     pub(crate) replay: bool,
     #[cfg(target_os = "linux")]
@@ -50,7 +52,7 @@ pub(crate) struct Workshop {
 
 impl Workshop {
     /// What a configuration says of them.
-    pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf) -> Self {
+    pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf, granted: Granted) -> Self {
         // A sandbox has the places that names lead to, and not all folders that a name goes through (`a/../b`).
         let real = |path: &Path| settle(path).unwrap_or_else(|| path.to_owned());
         Self {
@@ -58,12 +60,13 @@ impl Workshop {
             cache: real(&config.tool_cache),
             index: Arc::new(Index::new(&config.tool_cache)),
             workspace,
-            permissions: config.permissions.clone(),
+            granted,
             limits: config.limits.clone(),
             scratch_root: config.scratch_root.clone(),
             isolation: config.isolation.clone(),
             hidden: config.hidden.clone(),
             own: config.own(),
+            names: Names::default(),
             shelf: config.shelf.clone(),
             replay: config.replay,
             #[cfg(target_os = "linux")]
@@ -129,7 +132,9 @@ impl PythonTool {
         let held = !self.meta.network
             && self.meta.write_paths.is_empty()
             && self.isolation.known().is_some_and(Found::enforced);
-        self.meta.effects.or(held.then_some(Effects::Read))
+        // One that was pinned before that was wrong writes.
+        let declared = self.meta.contradiction().map(|_| Effects::Write).or(self.meta.effects);
+        declared.or(held.then_some(Effects::Read))
     }
 
     /// A pinned version that may be on disk no more, from the cache.
@@ -201,12 +206,10 @@ impl PythonTool {
         watch: Option<Watch>,
     ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
-        if let Err(error) =
-            workshop.permissions.check(&self.meta.name, &self.declared(workshop), &workshop.workspace)
-        {
+        let access = workshop.granted.check(&self.meta.name, &self.declared(workshop)).map_err(|error| {
             let message = format!("{} ({})", error.message, error.help);
-            return Err(Failure::permanent(FaultKind::Denied, message).unsent());
-        }
+            Failure::permanent(FaultKind::Denied, message).unsent()
+        })?;
         let unbuilt = |error: ToolError| {
             failure(
                 FaultKind::ToolBuildFailure,
@@ -222,7 +225,7 @@ impl PythonTool {
         let copy = self.copy();
         let lost = |lost: String| Failure::permanent(FaultKind::DefinitionChanged, lost);
         let source = self.pinned(workshop).await.map_err(lost)?;
-        let mut job = self.job(workshop, &copy, &source, &python, &request.effect.0);
+        let mut job = self.job(workshop, access, &copy, &source, (&python, &request.effect.0)).await;
         job.policy.runtime = runtime;
         job.watch = watch;
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
@@ -251,23 +254,18 @@ impl PythonTool {
         self.cache.join(format!("{}.py", self.version))
     }
 
-    fn job<'a>(
+    async fn job<'a>(
         &'a self,
         workshop: &'a Workshop,
+        access: Access,
         copy: &'a Path,
         source: &'a [u8],
-        python: &'a Path,
-        effect: &'a str,
+        (python, effect): (&'a Path, &'a str),
     ) -> Job<'a> {
-        let rooted =
-            |paths: &[PathBuf]| paths.iter().map(|path| workshop.workspace.join(path)).collect::<Vec<_>>();
         let mut policy = Policy::closed(&workshop.limits);
-        policy.read = vec![workshop.workspace.clone()];
-        policy.read.extend(rooted(&workshop.permissions.allow_read));
-        policy.read.extend(rooted(&self.meta.read_paths));
-        policy.write = rooted(&self.meta.write_paths);
+        Access { read: policy.read, write: policy.write } = access;
         policy.hidden.clone_from(&workshop.hidden);
-        policy.kept = kept(&policy.write, &policy.read, &workshop.own);
+        workshop.names.guard(&mut policy, &workshop.own).await;
         policy.network = self.meta.network && !workshop.replay;
         Job {
             name: &self.meta.name,

@@ -5,7 +5,8 @@ use crate::tools::isolation::Isolation;
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{
-    Confined, End, Environment, Finished, Launch, Policy, Scratch, Talk, clean_variables, run, scratch_root,
+    Confined, End, Environment, Finished, Handed, Launch, Policy, Scratch, Talk, clean_variables, run,
+    scratch_root,
 };
 use crate::tools::python::meta::safe_name;
 #[cfg(target_os = "linux")]
@@ -104,6 +105,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         policy: job.policy.clone(),
         confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch,
+        handed: Handed::default(),
     })
     .await
     .map_err(|e| not_started(&job.python.display().to_string(), &e))?;

@@ -53,6 +53,9 @@ pub(super) async fn replay(
             "it may write, and the sandbox is not complete here (see `selvedge doctor`)".to_owned(),
         );
     }
+    if let Some(error) = catalogue.unreadable(name) {
+        return skipped(error.message);
+    }
     if metadata.write_paths.is_empty() {
         let work = samples.iter().enumerate().map(|(n, sample)| {
             let (tool, catalogue) = (Arc::clone(&tool), catalogue.clone());
@@ -88,6 +91,8 @@ async fn writing(
     let mut inside = config.clone();
     inside.workspace.clone_from(&copy);
     inside.permissions.allow_write = vec![copy.clone()];
+    // It may be declared by its full path.
+    inside.permissions.allow_read.push(config.workspace.clone());
     let mut catalogue: Option<Catalogue> = None;
     let mut verdicts = Vec::new();
     for (n, sample) in samples.iter().enumerate() {

@@ -72,7 +72,9 @@ pub(crate) struct Order {
 /// What a process may reach of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Files {
-    /// Read and execute.
+    /// Read and execute: the system's own, wherever its links lead.
+    pub(crate) system: Vec<PathBuf>,
+    /// Read and execute. These and the next are places without links.
     pub(crate) read: Vec<PathBuf>,
     /// List the names below, and no more.
     #[serde(default)]

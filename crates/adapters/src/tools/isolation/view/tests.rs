@@ -1,11 +1,17 @@
 use super::{Seen, View, make_writable};
+use crate::tools::permissions::Grant;
 use crate::tools::process::Policy;
 use std::fs::{create_dir, create_dir_all, write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+fn grant(path: impl Into<PathBuf>) -> Grant {
+    Grant::of(path).unwrap()
+}
+
 fn seen(policy: &Policy) -> Vec<(PathBuf, Seen)> {
     View::new(policy, &[])
+        .unwrap()
         .0
         .into_iter()
         .filter(|p| !p.place.starts_with("/etc") && !p.place.starts_with("/usr"))
@@ -21,7 +27,7 @@ fn the_state_folder_is_hidden_wherever_it_lies() {
     create_dir_all(state.join("cache")).unwrap();
     write(state.join("selvedge.db"), "").unwrap();
     let policy =
-        |read: &Path| Policy { read: vec![read.into()], hidden: vec![state.clone()], ..Policy::default() };
+        |read: &Path| Policy { read: vec![grant(read)], hidden: vec![state.clone()], ..Policy::default() };
     assert_eq!(seen(&policy(&document)), [(document.clone(), Seen::Read), (state.clone(), Seen::Hidden)]);
     // A document in the state folder itself: what is ours in there is hidden.
     let own = [
@@ -41,7 +47,7 @@ fn paths_are_seen_under_their_own_names_too() {
     let root = root.path().canonicalize().unwrap();
     create_dir_all(root.join("real/data")).unwrap();
     symlink(root.join("real"), root.join("link")).unwrap();
-    let policy = Policy { read: vec![root.join("link/data")], ..Policy::default() };
+    let policy = Policy { read: vec![grant(root.join("link/data"))], ..Policy::default() };
     let both = [root.join("real/data"), root.join("link/data")];
     assert!(
         both.iter().all(|path| seen(&policy).contains(&(path.clone(), Seen::Read))),
@@ -50,7 +56,7 @@ fn paths_are_seen_under_their_own_names_too() {
     );
     // Granted for writing wins over granted for reading; the whole system is never granted.
     let policy =
-        Policy { read: vec!["/".into(), root.clone()], write: vec![root.clone()], ..Policy::default() };
+        Policy { read: vec![grant("/"), grant(&root)], write: vec![grant(&root)], ..Policy::default() };
     assert_eq!(seen(&policy), [(root.clone(), Seen::Write)]);
 }
 
@@ -62,8 +68,8 @@ fn a_grant_for_writing_holds_for_all_that_is_in_it() {
     create_dir_all(state.join("cache")).unwrap();
     create_dir_all(env.join("out")).unwrap();
     let mut policy = Policy {
-        read: vec![document.clone()],
-        write: vec![root.clone()],
+        read: vec![grant(&document)],
+        write: vec![grant(&root)],
         runtime: vec![env.clone()],
         hidden: vec![state.clone()],
         ..Policy::default()
@@ -79,8 +85,10 @@ fn a_grant_for_writing_holds_for_all_that_is_in_it() {
     assert_eq!(seen(&policy), all);
     // What is granted inside of something narrower has a place of its own; what is ours in a state folder has none.
     create_dir(state.join("out")).unwrap();
-    policy.write.extend([env.join("out"), state.join("out"), state.join("cache"), document.clone()]);
-    policy.read.push(state.join("cache"));
+    policy
+        .write
+        .extend([env.join("out"), state.join("out"), state.join("cache"), document.clone()].map(grant));
+    policy.read.push(grant(state.join("cache")));
     let inner = [(env.join("out"), Seen::Write), (state.join("out"), Seen::Write)];
     let mut all = all.to_vec();
     all.extend(inner);
@@ -90,7 +98,8 @@ fn a_grant_for_writing_holds_for_all_that_is_in_it() {
     assert_eq!(found, all);
     // A name that goes through links is written there as well.
     symlink(&document, root.join("link")).unwrap();
-    let policy = Policy { read: vec![root.join("link")], write: vec![document.clone()], ..Policy::default() };
+    let policy =
+        Policy { read: vec![grant(root.join("link"))], write: vec![grant(&document)], ..Policy::default() };
     assert_eq!(seen(&policy), [(document, Seen::Write), (root.join("link"), Seen::Write)]);
 }
 
@@ -100,7 +109,8 @@ fn what_may_be_written_is_made_with_the_folders_around_it() {
     let root = root.path().canonicalize().unwrap();
     symlink(root.join("nowhere"), root.join("dangling")).unwrap();
     let paths = ["a/b/new.txt", "c/d", "e.d/", "dangling/f", "g/../../h"].map(|path| root.join(path));
-    make_writable(&paths);
+    assert!(Grant::of(&paths[3]).is_none() && Grant::of(&paths[4]).is_none(), "such a place has no name");
+    make_writable(&paths.iter().filter_map(Grant::of).collect::<Vec<_>>());
     assert!(root.join("a/b/new.txt").is_file() && root.join("c/d").is_dir() && root.join("e.d").is_dir());
     assert!(!root.join("nowhere").exists(), "a link may lead out of what was allowed");
     assert!(!root.join("g").exists(), "nothing is known of what lies behind a missing folder");

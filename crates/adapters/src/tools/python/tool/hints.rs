@@ -59,7 +59,10 @@ impl PythonTool {
             None => "no `read_paths`".to_owned(),
             Some(paths) => format!("`read_paths: [{paths}]`"),
         };
-        Some(format!("{writes}, and {reads}: to write elsewhere takes {wanted}; to read, `read_paths`"))
+        Some(format!(
+            "{writes}, and {reads}: to write elsewhere takes {wanted}; to read, `read_paths`, and \
+              `--allow-read PATH` outside of the document's folder"
+        ))
     }
 }
 

@@ -140,7 +140,9 @@ impl PythonTool {
         let copy = self.copy();
         let lost = |lost| placed(ToolError::environment("A-23", lost));
         let source = self.pinned(workshop).await.map_err(lost)?;
-        let mut job = self.job(workshop, &copy, &source, python, "schema");
+        // A file may be looked at whose calls would be refused.
+        let access = workshop.granted.allowed(&self.declared(workshop));
+        let mut job = self.job(workshop, access, &copy, &source, (python, "schema")).await;
         job.policy.runtime = runtime;
         job.timeout = patience;
         let mut working = std::pin::pin!(work(job, Ask::Schema));

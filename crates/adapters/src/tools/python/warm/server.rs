@@ -130,14 +130,14 @@ impl Server {
             server: true,
             told: None,
         };
-        let Start { program, args, sandbox, group, .. } = isolation.start(found, &inside)?;
+        let Start { program, args, sandbox, group, handed, .. } = isolation.start(found, &inside)?;
         let (ours, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new(program);
         command.args(args).current_dir("/").env_clear();
         command.envs([("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8")]);
         command.env("HOME", base.path()).env("TMPDIR", base.path());
         command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = started(command).await?;
+        let child = started(command, handed).await?;
         let guard = Guard(Some(Victim::of(&child, sandbox)));
         let control = std::os::unix::net::UnixStream::from(ours);
         control.set_nonblocking(true)?;
@@ -288,14 +288,14 @@ impl Drop for Busy<'_> {
 }
 
 fn setup(policy: &Policy, base: &Path, grouped: bool) -> io::Result<Setup> {
-    let mut files = View::new(policy, &[]).files(true);
+    let mut files = View::new(policy, &[])?.files(true);
     // Shared memory and scratch are each call's own: rules for them come with the call.
     files
         .write
         .retain(|path| path != Path::new(crate::tools::isolation::view::SHARED_MEMORY) && path != base);
     Ok(Setup {
         filters: syscalls::encoded(&syscalls::for_tools()?),
-        read: files.read,
+        read: [files.system, files.read].concat(),
         write: files.write,
         devices: files.devices,
         network: policy.network,

@@ -1,0 +1,202 @@
+//! What other programs run unasked is not for tools to write, and state folders are not for them to see.
+
+use super::{machine_has, world};
+use crate::tools_common::{World, call, fault, isolation, prepare_all};
+use selvedge_adapters::tools::Catalogue;
+use selvedge_adapters::tools::Layer::{Landlock, Namespaces};
+use selvedge_engine::FaultKind::{Denied, ExecutionFailure};
+use serde_json::json;
+
+const WRITES: &str = "def run(i):
+    exec(i.text)
+    return 'done'";
+/// What a user has: repositories of several kinds, a work tree and what it leads to, settings that programs run.
+const THERE: [&str; 10] = [
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".hg/hgrc",
+    ".jj/repo/config.toml",
+    ".envrc",
+    ".vscode/tasks.json",
+    ".husky/pre-commit",
+    "packages/deep/er/.git/config",
+    "store/config",
+    "store/worktrees/tree/commondir",
+];
+
+fn repositories(world: &World) {
+    for name in THERE {
+        world.write(&format!("document/{name}"), "mine");
+    }
+    world.write("document/store/worktrees/tree/commondir", "../..\n");
+    world.write("document/tree/.git", "gitdir: ../store/worktrees/tree\n");
+    world.tool("writes", ", 'write_paths': ['.']", WRITES);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_other_programs_run_stays_as_it_is() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    repositories(&world);
+    let mut config = world.config();
+    config.permissions.allow_write = vec![".".into()];
+    // By a warm interpreter, and by one of its own.
+    for off in [&[][..], &[Landlock]] {
+        config.isolation = isolation().without(off);
+        let tools = Catalogue::load(config.clone()).await.unwrap();
+        prepare_all(&tools).await.unwrap();
+        let before: Vec<String> = THERE.map(|name| read(&world, name)).into();
+        let mut attacks: Vec<String> = Vec::new();
+        for name in THERE.iter().chain(&["tree/.git"]) {
+            attacks.push(format!("open({name:?}, 'a').write('evil')"));
+            attacks.push(format!("import os; os.remove({name:?})"));
+            attacks.push(format!("import os; open('evil', 'w').close(); os.replace('evil', {name:?})"));
+        }
+        for folder in [".git", ".husky", "packages", "packages/deep/er", "store", "tree"] {
+            attacks.push(format!("import os; os.rename({folder:?}, 'moved')"));
+        }
+        attacks.push("open('.git/new', 'w').close()".to_owned());
+        for how in &attacks {
+            let outcome = call(&tools, "writes", json!({"text": how})).await;
+            fault(outcome, ExecutionFailure, "tool_execution_error");
+        }
+        let after: Vec<String> = THERE.map(|name| read(&world, name)).into();
+        assert_eq!(before, after, "without {off:?}");
+        assert!(!world.path("document/moved").exists() && !world.path("document/.git/new").exists());
+        for name in THERE.iter().chain(&["tree/.git", "sub/.git/config", "sub/../.envrc"]) {
+            let written = call(&tools, "write_file", json!({"path": name, "content": "evil"})).await;
+            let message = fault(written, Denied, "").message;
+            assert!(
+                message.contains("other programs run unasked") && message.contains("--allow-write"),
+                "{message}"
+            );
+        }
+        // What they are for is open: reading, and everything beside them.
+        let code =
+            "assert open('.git/config').read() == 'mine'; open('packages/deep/er/new', 'w').write('x')";
+        assert_eq!(call(&tools, "writes", json!({"text": code})).await.unwrap(), "done");
+    }
+}
+
+fn read(world: &World, name: &str) -> String {
+    std::fs::read_to_string(world.path("document").join(name)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_other_programs_would_run_is_set_aside() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    world.tool("writes", ", 'write_paths': ['.']", WRITES);
+    let mut config = world.config();
+    config.permissions.allow_write = vec![".".into()];
+    let document = world.path("document");
+    for off in [&[][..], &[Landlock]] {
+        config.isolation = isolation().without(off);
+        let tools = Catalogue::load(config.clone()).await.unwrap();
+        prepare_all(&tools).await.unwrap();
+        for (made, how) in [
+            (".envrc", "open('.envrc', 'w').write('evil')"),
+            (".git", "open('.git', 'w').write('gitdir: sub')"),
+            (".vscode", "os.makedirs('.vscode')"),
+            ("sub/.husky", "os.makedirs('sub/.husky/_')"),
+            ("new/.git", "os.makedirs('new/.git/hooks')"),
+        ] {
+            let code = format!("import os; {how}");
+            for tool in ["writes", "python"] {
+                let args = if tool == "python" { json!({"code": code}) } else { json!({"text": code}) };
+                let message = fault(call(&tools, tool, args).await, Denied, "").message;
+                assert!(message.contains("set-aside") && message.contains(made), "{message}");
+                assert!(message.contains("--allow-write"), "{message}");
+                assert!(document.join(made).symlink_metadata().is_err(), "{tool} {how}");
+                assert!(document.join(format!("{made}.set-aside")).symlink_metadata().is_ok());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_other_programs_run_may_be_granted_by_its_name() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    repositories(&world);
+    world.tool("commits", ", 'write_paths': ['.', '.git', 'sub/.git', '.envrc']", WRITES);
+    std::fs::remove_file(world.path("document/.envrc")).unwrap();
+    let mut config = world.config();
+    config.permissions.allow_write = [".", ".git", "sub/.git", ".envrc"].map(Into::into).into();
+    let tools = Catalogue::load(config).await.unwrap();
+    prepare_all(&tools).await.unwrap();
+    let code = "import os
+open('.git/config', 'w').write('theirs')
+assert not os.path.exists('sub/.git')
+os.makedirs('sub/.git/hooks')
+open('.envrc', 'w').write('theirs')";
+    for (tool, args) in
+        [("commits", json!({"text": code})), ("python", json!({"code": code.replace("assert", "0 and")}))]
+    {
+        call(&tools, tool, args).await.unwrap();
+        assert_eq!((read(&world, ".git/config"), read(&world, ".envrc")), ("theirs".into(), "theirs".into()));
+        assert!(world.path("document/sub/.git/hooks").is_dir(), "{tool}");
+        std::fs::remove_file(world.path("document/.envrc")).unwrap();
+        if tool == "commits" {
+            std::fs::remove_dir_all(world.path("document/sub/.git")).unwrap();
+        }
+    }
+    for path in [".git/new", ".envrc"] {
+        call(&tools, "write_file", json!({"path": path, "content": "x"})).await.unwrap();
+    }
+    // What is beside it was not meant.
+    fault(
+        call(&tools, "writes", json!({"text": "open('.hg/hgrc', 'w')"})).await,
+        ExecutionFailure,
+        "tool_execution_error",
+    );
+}
+
+/// Also of other projects, and wherever a grant for reading or writing has them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_state_folder_is_out_of_reach() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    for folder in ["document/projects/a/.selvedge", "other/b/.selvedge", "document/.selvedge"] {
+        world.write(&format!("{folder}/selvedge.db"), "canary");
+        world.write(&format!("{folder}/notes.txt"), "canary");
+    }
+    world.tool("reads", ", 'write_paths': []", "def run(i): return open(i.text).read()");
+    world.tool("writes", ", 'write_paths': ['.']", WRITES);
+    let mut config = world.config();
+    config.permissions.allow_read = vec![world.path("other")];
+    config.permissions.allow_write = vec![".".into()];
+    let all = ["projects/a/.selvedge", "../other/b/.selvedge", ".selvedge"];
+    for off in [&[][..], &[Landlock], &[Namespaces]] {
+        config.isolation = isolation().without(off);
+        let tools = Catalogue::load(config.clone()).await.unwrap();
+        prepare_all(&tools).await.unwrap();
+        for folder in all {
+            for file in ["selvedge.db", "notes.txt"] {
+                let path = format!("{folder}/{file}");
+                let outcome = call(&tools, "reads", json!({"text": path})).await;
+                fault(outcome, ExecutionFailure, "tool_execution_error");
+                fault(call(&tools, "read_file", json!({"path": path})).await, Denied, "");
+                fault(call(&tools, "write_file", json!({"path": path, "content": "x"})).await, Denied, "");
+                if off.is_empty() {
+                    let code = format!("open({path:?}, 'w').write('evil')");
+                    assert!(call(&tools, "writes", json!({"text": code})).await.is_err(), "{path}");
+                }
+            }
+        }
+        for path in [".", "../other"] {
+            let listed = call(&tools, "list_files", json!({"path": path, "glob": "**/*"})).await.unwrap();
+            assert!(!listed.to_string().contains("selvedge"), "{listed}");
+        }
+    }
+    assert_eq!(read(&world, "projects/a/.selvedge/selvedge.db"), "canary");
+    assert_eq!(read(&world, "projects/a/.selvedge/notes.txt"), "canary");
+}
