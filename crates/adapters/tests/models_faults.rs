@@ -80,6 +80,10 @@ async fn retry_after_in_seconds_or_as_a_date() {
     let dated = asked(date(30)).await;
     assert!(dated.transient && (28_000..=30_000).contains(&dated.retry_after_ms.unwrap()), "{dated:?}");
     assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()).await.retry_after_ms, Some(0));
+    // A server's date is one of its own clock, whatever this machine's says.
+    let theirs =
+        [("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("retry-after", "Sun, 06 Nov 1994 08:49:52 GMT")];
+    assert_eq!(failure(answer(429, &theirs, "{}")).await.retry_after_ms, Some(15_000));
     assert_eq!(asked("soon".to_owned()).await.retry_after_ms, None);
     assert!(asked("60".to_owned()).await.transient);
     for long in ["61".to_owned(), date(3600), "1e300".to_owned(), "9".repeat(23), "9".repeat(400)] {

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
 use selvedge_engine::{Graph, Input, State, Warning};
 use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
-use selvedge_store::{DriverLock, Store};
+use selvedge_store::{DriverLock, Store, StoreError};
 use std::sync::{Arc, PoisonError};
 
 /// A run that this process may drive.
@@ -98,14 +98,7 @@ impl Drive<'_> {
     }
 
     fn print(&self) -> Exit {
-        let report = Report {
-            run: &self.run,
-            state: &self.state,
-            scripted: self.scripted,
-            warnings: &self.warnings,
-            graph: &self.graph,
-            driven: true,
-        };
+        let report = self.report();
         let exit = report.exit();
         // C-05: an interrupt says how to resume, for people and scripts alike.
         if exit == Exit::Interrupted {
@@ -119,15 +112,67 @@ impl Drive<'_> {
 
     /// The journal could not be written: what is in it is the run, and it can be resumed.
     fn broken(&mut self, error: DriveError) -> Exit {
+        let (text, run) = (Ui { json: false, ..self.ui.clone() }, self.run.clone());
+        match error {
+            DriveError::Store(error @ StoreError::Vanished { .. }) => return self.vanished(error, &text),
+            DriveError::Store(error @ StoreError::OutOfOrder { .. }) => {
+                let whose = self.store.other_driver(&run).map(|pid| format!(" (process {pid})"));
+                let failure = Failure::from(error).help(&format!(
+                    "leave the run to that process{}: {} shows it",
+                    whose.unwrap_or_default(),
+                    command(&["show", &run])
+                ));
+                failure.print(&text);
+                self.reload();
+                if self.ui.json {
+                    self.print();
+                }
+                return failure.exit;
+            }
+            _ => {}
+        }
         self.reload();
         let failure = Failure::from(error);
-        let (exit, run) = (failure.exit, &self.run);
-        failure.print(&Ui { json: false, ..self.ui.clone() });
-        let resume = command(&["resume", run]);
+        failure.print(&text);
+        let resume = command(&["resume", &run]);
         self.ui.notice(&format!("run {run} keeps what was recorded; go on with: {resume}"));
         if self.ui.json {
             self.print();
         }
-        exit
+        failure.exit
+    }
+
+    /// There is no record any more, or none where it was looked for: whatever the run came to, it has failed (E-44).
+    fn vanished(&self, error: StoreError, text: &Ui) -> Exit {
+        let run = &self.run;
+        let help = match &error {
+            StoreError::Vanished { now: Some(now), .. } => format!(
+                "what run {run} did until now is in there: `selvedge resume {run} --state-dir {}` goes on with it",
+                now.parent().unwrap_or(now).display()
+            ),
+            _ => format!(
+                "the record of run {run} is lost, or the end of it: {} says what is left; what its tools did is done; leave \
+                 the state folder alone while runs are under way",
+                command(&["show", run])
+            ),
+        };
+        let failure = Failure::from(error).help(&help);
+        failure.print(text);
+        if self.ui.json {
+            let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
+            self.report().print_failed(why, self.ui);
+        }
+        failure.exit
+    }
+
+    fn report(&self) -> Report<'_> {
+        Report {
+            run: &self.run,
+            state: &self.state,
+            scripted: self.scripted,
+            warnings: &self.warnings,
+            graph: &self.graph,
+            driven: true,
+        }
     }
 }

@@ -202,6 +202,8 @@ impl From<StoreError> for Failure {
             StoreError::Damaged { .. } | StoreError::UnknownBlob { .. } => {
                 (Exit::Environment, "C-03", "state-damaged")
             }
+            StoreError::DamagedRun { .. } => (Exit::Environment, "E-44", "run-damaged"),
+            StoreError::Vanished { .. } => (Exit::Environment, "E-44", "state-vanished"),
             StoreError::Newer { .. } => (Exit::Environment, "C-03", "state-newer"),
             StoreError::Missing { .. } => (Exit::Environment, "C-14", "state-missing"),
             StoreError::ReadOnly { .. } => (Exit::Environment, "C-14", "state-read-only"),
@@ -209,7 +211,9 @@ impl From<StoreError> for Failure {
             StoreError::Locked { .. } => (Exit::Environment, "C-14", "state-locked"),
             StoreError::Io { .. } => (Exit::Environment, "C-14", "state-unusable"),
             StoreError::LibraryChanged { .. } => (Exit::Environment, "C-14", "library-changed"),
-            StoreError::OutOfOrder { .. } | StoreError::Closed => (Exit::Internal, "E-17", "internal-error"),
+            // Whoever appends first has the run (E-04): the other one is no driver any more.
+            StoreError::OutOfOrder { .. } => (Exit::Usage, "C-12", "run-driven"),
+            StoreError::Closed => (Exit::Internal, "E-17", "internal-error"),
         };
         let help = match &error {
             // Asking it to stop is that process's own: nothing else may write to the journal (E-03).
@@ -220,10 +224,28 @@ impl From<StoreError> for Failure {
                     "wait for its end, or stop it there (Ctrl-C{whom}): it can be resumed then, or ended with {cancel}"
                 )
             }
+            StoreError::DamagedRun { run, event: Some(bad @ 2..), .. } => sound_before(run, *bad),
+            StoreError::DamagedRun { run, event: None, .. } => format!(
+                "restore the state folder from a backup; {} prints the events, which prove themselves",
+                command(&["export", run])
+            ),
             other => other.help().to_owned(),
         };
         Self::new(exit, rule, code, &error.what()).help(&help)
     }
+}
+
+/// What can still be done with a run that is damaged at an event (E-44).
+fn sound_before(run: &str, bad: u64) -> String {
+    let last = (bad - 1).to_string();
+    let at = |word: &str| command(&[word, run, "--at", &last]);
+    let events = if bad == 2 { "event 1 is".to_owned() } else { format!("events 1 to {last} are") };
+    format!(
+        "{events} sound: {} shows the run as of then, {} prints them, {} goes on from there as a new run",
+        at("show"),
+        command(&["export", run]),
+        at("fork"),
+    )
 }
 
 impl From<LoadError> for Failure {

@@ -4,7 +4,7 @@ use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
 use crate::hints::command;
 use crate::ui::{Ui, harmless, one_line};
-use selvedge_engine::{AskKind, Fault, Graph, RunStatus, State, StepResult, Warning};
+use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, Warning};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -178,6 +178,17 @@ impl Report<'_> {
             RunStatus::Running if self.driven => ui.notice(&format!("run {} is running", self.run)),
             RunStatus::Running => ui.notice(&unfinished(self.run)),
         }
+    }
+
+    /// Prints the object of a run that can't have come to an end, as its journal could not be kept.
+    pub(crate) fn print_failed(&self, why: &str, ui: &Ui) {
+        let mut object = self.json();
+        let fault = Fault::new(FaultKind::ExecutionFailure, why);
+        let changed = [("status", json!("failed")), ("output", Value::Null), ("fault", json!(fault))];
+        if let Some(fields) = object.as_object_mut() {
+            changed.into_iter().for_each(|(name, value)| drop(fields.insert(name.to_owned(), value)));
+        }
+        ui.result(&format!("{object}\n"));
     }
 
     /// Keys that were refused, also where the run went on: its exit code says so (C-03).

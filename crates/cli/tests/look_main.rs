@@ -4,6 +4,9 @@
 #[path = "look/completions.rs"]
 mod completions;
 #[cfg(test)]
+#[path = "look/damage.rs"]
+mod damage;
+#[cfg(test)]
 #[path = "look/doctor.rs"]
 mod doctor;
 #[cfg(test)]

@@ -293,5 +293,22 @@ impl From<Failure> for Outcome {
     }
 }
 
+/// A wait before an attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// How long, in milliseconds.
+    pub ms: u64,
+    /// When it is over by the journal's times, in milliseconds since 1970.
+    pub until: i64,
+}
+
+impl Wait {
+    /// What is left of it at the time `now` for a process that did not see it begin: never more than all of it, whatever
+    /// became of the clock meanwhile.
+    pub fn left_ms(self, now: i64) -> u64 {
+        u64::try_from(self.until.saturating_sub(now)).unwrap_or(0).min(self.ms)
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The loop: inputs in, events durable, effects out.
 
+use crate::clock::{Clock, SystemClock};
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::journal::Journal;
 use crate::load::losses;
@@ -13,10 +14,12 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 mod dispatch;
+
+use dispatch::Seen;
 
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
@@ -61,6 +64,8 @@ pub struct Driver {
     pub tools: Arc<dyn Tools>,
     /// Who looks on.
     pub watcher: Option<Arc<dyn Watcher>>,
+    /// What it goes by when it waits, and dates events.
+    pub clock: Arc<dyn Clock>,
     models: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     run_timeout_s: Option<u64>,
@@ -125,6 +130,7 @@ impl Driver {
             model,
             tools,
             watcher: None,
+            clock: Arc::new(SystemClock),
             models: gate(limits.max_parallel),
             calls: gate(limits.concurrency),
             run_timeout_s: limits.run_timeout_s,
@@ -237,7 +243,7 @@ impl Drive<'_> {
 
     /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
     async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
-        let at = now_ms();
+        let at = self.driver.clock.now_ms();
         let state = &mut *self.state;
         let recalled = |request: ModelRequest| self.driver.model.recorded(&request, &self.run);
         let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on, recalled)));
@@ -257,7 +263,7 @@ impl Drive<'_> {
             watcher.events(self.state, &shown);
         }
         for effect in requested {
-            self.dispatch(effect);
+            self.dispatch(effect, Seen::Now);
         }
         self.drop_unwanted();
         Ok(None)
@@ -287,7 +293,7 @@ impl Drive<'_> {
 
     async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
         let event = Event::Poisoned { message: message.to_owned() };
-        let record = Record { at: now_ms(), event };
+        let record = Record { at: self.state.tick(self.driver.clock.now_ms()), event };
         self.state.apply_record(&record);
         self.journal.append(vec![record], self.state).await?;
         Ok(Halt::Poisoned)
@@ -345,11 +351,6 @@ fn requested(event: &Event) -> Option<EffectId> {
         Event::Requested { effect, .. } | Event::Retried { effect, .. } => Some(effect.clone()),
         _ => None,
     }
-}
-
-fn now_ms() -> i64 {
-    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

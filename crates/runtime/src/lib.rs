@@ -42,6 +42,7 @@
 //! ```
 
 mod ahead;
+mod clock;
 mod driver;
 mod flight;
 mod journal;
@@ -49,6 +50,7 @@ mod load;
 pub mod ports;
 mod stop;
 
+pub use clock::{Clock, SystemClock};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use journal::{Journal, usage};
 pub use load::{Count, LoadError, Loaded, Reading, graph_of, load, past, recorded};

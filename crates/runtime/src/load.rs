@@ -45,7 +45,13 @@ pub fn graph_of(store: &Store, info: &RunInfo) -> Result<Arc<Graph>, LoadError> 
 }
 
 fn graph_at(store: &Store, run: &str, hash: &str) -> Result<Arc<Graph>, LoadError> {
-    let bytes = store.get_blob(hash.parse()?)?;
+    let bytes = store.get_blob(hash.parse()?).map_err(|error| match error {
+        // It belongs to a run, and so does the damage (E-44).
+        StoreError::Damaged { .. } | StoreError::UnknownBlob { .. } => {
+            store.damaged_run(run, &format!("its compiled graph: {}", error.what()))
+        }
+        error => error,
+    })?;
     let graph = recorded(&bytes);
     Ok(Arc::new(graph.map_err(|error| unreadable(run, "its compiled graph", &error.to_string()))?))
 }
@@ -158,11 +164,9 @@ impl Reading {
     fn recorded(&self, run: &str, events: u64) -> Result<Past, LoadError> {
         let mut reading = Reading { pasts: self.pasts.clone(), ..Reading::open(&self.store, run)? };
         let mut state = State::recording(Arc::clone(&reading.graph));
-        for entry in self.store.journal(run, 1)? {
+        // What comes behind them may be damaged (E-44).
+        for entry in self.store.journal(run, 1)?.until(events) {
             let entry = entry?;
-            if entry.n > events {
-                break;
-            }
             let event = reading.event(&entry)?;
             state.apply_record(&Record { at: entry.at_ms, event });
         }
@@ -195,15 +199,13 @@ pub fn load(
 ) -> Result<Loaded, LoadError> {
     let info = store.run(run)?;
     let decode = |entry: Entry| parsed(run, &entry).map(|event| (entry.n, Record { at: entry.at_ms, event }));
-    let state = ahead(store.journal(run, 1)?, decode, |records| {
+    let journal = store.journal(run, 1)?.until(until.unwrap_or(u64::MAX));
+    let state = ahead(journal, decode, |records| {
         let mut reading = Reading::open(store, run)?;
         let mut state = State::new(Arc::clone(reading.graph()));
         let mut count = Count::new(run, model, info.fork.as_ref().map(|point| point.events + 1));
         for read in records {
-            let (n, mut record) = read?;
-            if until.is_some_and(|until| n > until) {
-                break;
-            }
+            let (_, mut record) = read?;
             reading.complete(&mut record.event)?;
             count.fold(&mut state, &record);
         }

@@ -78,9 +78,25 @@ pub(crate) fn load(conn: &Connection, db: &Path, hash: BlobHash) -> Result<Vec<u
         .and_then(|mut query| query.query_row([hash.as_bytes()], |row| row.get(0)).optional())
         .map_err(|error| StoreError::from_sqlite(db, &error))?;
     let bytes = bytes.ok_or_else(|| StoreError::UnknownBlob { hash: hash.to_string() })?;
-    if BlobHash::of(&bytes) != hash {
-        let why = format!("the content stored under {hash} has another hash");
-        return Err(StoreError::Damaged { path: db.to_owned(), why });
+    if BlobHash::of(&bytes) == hash { Ok(bytes) } else { Err(other(db, hash)) }
+}
+
+/// Makes sure of all contents.
+pub(crate) fn check(conn: &Connection, db: &Path) -> Result<(), StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let mut query = conn.prepare("SELECT hash, data FROM blobs").map_err(sql)?;
+    let mut rows = query.query([]).map_err(sql)?;
+    while let Some(row) = rows.next().map_err(sql)? {
+        let (hash, data): (Vec<u8>, Vec<u8>) = (row.get(0).map_err(sql)?, row.get(1).map_err(sql)?);
+        let hash = BlobHash::from_bytes(&hash).unwrap_or(BlobHash([0; 32]));
+        if BlobHash::of(&data) != hash {
+            return Err(other(db, hash));
+        }
     }
-    Ok(bytes)
+    Ok(())
+}
+
+fn other(db: &Path, hash: BlobHash) -> StoreError {
+    let why = format!("the content stored under {hash} has another hash");
+    StoreError::Damaged { path: db.to_owned(), why }
 }

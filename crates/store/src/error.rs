@@ -21,6 +21,24 @@ pub enum StoreError {
         /// What was found.
         why: String,
     },
+    /// What was stored of a run is not what was written (E-44; C-03: exit 4).
+    DamagedRun {
+        /// The database file.
+        path: PathBuf,
+        /// The run's id.
+        run: String,
+        /// Its first event that is not what was written; `None` if it is something else.
+        event: Option<u64>,
+        /// What was found.
+        why: String,
+    },
+    /// The database, or its log, is no longer where it was opened: what is written now, nobody finds (E-44; C-03: exit 4).
+    Vanished {
+        /// The file, where it was.
+        path: PathBuf,
+        /// Where it is now, if it was moved and can be found.
+        now: Option<PathBuf>,
+    },
     /// The state folder was written by a newer version (C-03: exit 4).
     Newer {
         /// The database file.
@@ -117,6 +135,18 @@ impl StoreError {
     pub fn what(&self) -> String {
         match self {
             Self::Damaged { path, why } => format!("the database {} is damaged: {why}", path.display()),
+            Self::DamagedRun { path, run, event: Some(n), why } => {
+                format!("run \"{run}\" is damaged at event {n}: {why} (in {})", path.display())
+            }
+            Self::DamagedRun { path, run, event: None, why } => {
+                format!("run \"{run}\" is damaged: {why} (in {})", path.display())
+            }
+            Self::Vanished { path, now: Some(now) } => {
+                format!("the state was moved away: {} is {} now", path.display(), now.display())
+            }
+            Self::Vanished { path, now: None } => {
+                format!("the state was deleted: {} is not the file any more that was open", path.display())
+            }
             Self::Newer { path, found, supported } => format!(
                 "the database {} has format {found}; this version of selvedge knows formats up to {supported}",
                 path.display()
@@ -135,7 +165,9 @@ impl StoreError {
             Self::Driven { run, pid: Some(pid) } => format!("run \"{run}\" is driven by process {pid}"),
             Self::Driven { run, pid: None } => format!("run \"{run}\" is driven by another process"),
             Self::OutOfOrder { run, expected, got } => {
-                format!("event {got} cannot be appended to run \"{run}\": its next event is {expected}")
+                let other =
+                    format!("another process has gone on with run \"{run}\", whose next event is {expected}");
+                format!("{other}: event {got} of this one was not recorded")
             }
             Self::LibraryChanged { expected, got } => {
                 format!("the tool library has changed meanwhile: its next event is {expected}, not {got}")
@@ -150,6 +182,12 @@ impl StoreError {
             Self::Damaged { .. } => {
                 "restore the state folder from a backup, or move it away to begin with an empty one"
             }
+            Self::DamagedRun { event: Some(2..), .. } => {
+                "the events before it can be shown, exported and forked; the rest is in a backup, if there is one"
+            }
+            Self::DamagedRun { .. } => "restore the state folder from a backup",
+            Self::Vanished { now: Some(_), .. } => "move it back, or name it with --state-dir",
+            Self::Vanished { now: None, .. } => "leave the state folder alone while runs are under way",
             Self::Newer { .. } => {
                 "use the selvedge that wrote it or a later one, or another folder with --state-dir"
             }
@@ -167,7 +205,7 @@ impl StoreError {
             Self::AmbiguousRun { .. } => "give more characters of the id",
             Self::UnknownBlob { .. } => "the state folder may be incomplete: restore it from a backup",
             Self::Driven { .. } => "wait for that process to end, or interrupt it",
-            Self::OutOfOrder { .. } => "read the run's journal again and continue from its last event",
+            Self::OutOfOrder { .. } => "leave the run to that process",
             Self::LibraryChanged { .. } => "try again",
             Self::Closed => "open the store again",
         }
@@ -178,11 +216,17 @@ impl StoreError {
         matches!(
             self,
             Self::AlreadyExists { .. }
+                | Self::DamagedRun { .. }
                 | Self::UnknownRun { .. }
                 | Self::UnknownBlob { .. }
                 | Self::OutOfOrder { .. }
                 | Self::LibraryChanged { .. }
         )
+    }
+
+    /// Damage of a run at an event, or in the index.
+    pub(crate) fn broken(db: &Path, run: &str, event: Option<u64>, why: &str) -> Self {
+        Self::DamagedRun { path: db.to_owned(), run: run.to_owned(), event, why: why.to_owned() }
     }
 
     /// The same trouble with a file as another one's.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::chain::Link;
 use crate::{BlobHash, StoreError};
 
 /// Where a run stands (C-02).
@@ -129,6 +130,15 @@ pub struct RunInfo {
     pub fork: Option<ForkPoint>,
 }
 
+/// The runs of a state folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Runs {
+    /// Those that were asked for, latest first.
+    pub sound: Vec<RunInfo>,
+    /// What is wrong with the others.
+    pub damaged: Vec<StoreError>,
+}
+
 /// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -139,7 +149,8 @@ pub struct RunFilter {
 }
 
 const COLUMNS: &str = "r.id, r.name, r.dialect, r.status, r.started_ms, r.ended_ms, r.usage, r.graph, r.scripted, \
-                       r.options, p.id, r.parent_events FROM runs r LEFT JOIN runs p ON p.key = r.parent";
+                       r.options, p.id, r.parent_events, r.key, r.seal, h.since FROM runs r \
+                       LEFT JOIN runs p ON p.key = r.parent LEFT JOIN heads h ON h.run = r.key";
 
 /// How many ids an ambiguous beginning shows.
 const CANDIDATES: usize = 10;
@@ -149,6 +160,21 @@ pub(crate) fn key(conn: &Connection, id: &str) -> rusqlite::Result<Option<(i64, 
     conn.prepare_cached("SELECT key, parent_events FROM runs WHERE id = ?1")?
         .query_row([id], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
         .optional()
+}
+
+/// [`key`] of a run that must be there.
+pub(crate) fn known_key(conn: &Connection, db: &Path, id: &str) -> Result<(i64, u64), StoreError> {
+    key(conn, id).map_err(|error| StoreError::from_sqlite(db, &error))?.ok_or_else(|| unknown(conn, db, id))
+}
+
+/// Why there is no run of that id. That the index of ids does not lead to one proves nothing if it is damaged.
+fn unknown(conn: &Connection, db: &Path, id: &str) -> StoreError {
+    match find(conn, db, id) {
+        Err(StoreError::UnknownRun { .. } | StoreError::AmbiguousRun { .. }) | Ok(_) => {
+            StoreError::UnknownRun { run: id.to_owned() }
+        }
+        Err(error) => error,
+    }
 }
 
 /// A run's source: its key, and the number of events shared with it.
@@ -178,82 +204,155 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
         parent,
         shared,
     ))?;
-    Ok(conn.last_insert_rowid())
+    let key = conn.last_insert_rowid();
+    let info = RunInfo {
+        id: run.id.clone(),
+        name: run.name.clone(),
+        dialect: run.dialect.clone(),
+        status: run.status,
+        started_ms: run.started_ms,
+        ended_ms: None,
+        usage: "{}".to_owned(),
+        graph: run.graph,
+        scripted: run.scripted,
+        options: run.options.clone(),
+        fork: run.fork.clone(),
+    };
+    conn.prepare_cached("UPDATE runs SET seal = ?2 WHERE key = ?1")?.execute((key, seal(key, &info)))?;
+    Ok(key)
 }
 
-/// Changes a run's row.
-pub(crate) fn update(conn: &Connection, key: i64, change: &RunUpdate) -> rusqlite::Result<()> {
+/// Changes a run's row, and seals it anew.
+pub(crate) fn update(conn: &Connection, db: &Path, key: i64, change: &RunUpdate) -> Result<(), StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let mut info = conn
+        .prepare_cached(&format!("SELECT {COLUMNS} WHERE r.key = ?1"))
+        .and_then(|mut query| query.query_row([key], |row| Ok(info(row, db))))
+        .map_err(sql)??;
+    if let Some((status, ended)) = change.status {
+        (info.status, info.ended_ms) = (status, ended);
+    }
+    info.usage = change.usage.clone().unwrap_or(info.usage);
+    info.graph = change.graph.or(info.graph);
+    info.options = change.options.clone().unwrap_or(info.options);
+    info.scripted |= change.scripted;
     conn.prepare_cached(
-        "UPDATE runs SET status = coalesce(?2, status), ended_ms = iif(?2 IS NULL, ended_ms, ?3), \
-         usage = coalesce(?4, usage), graph = coalesce(?5, graph), options = coalesce(?6, options), \
-         scripted = max(scripted, ?7) WHERE key = ?1",
-    )?
-    .execute((
-        key,
-        change.status.map(|(status, _)| status.as_str()),
-        change.status.and_then(|(_, ended)| ended),
-        &change.usage,
-        change.graph.as_ref().map(BlobHash::as_bytes),
-        &change.options,
-        change.scripted,
-    ))?;
+        "UPDATE runs SET status = ?2, ended_ms = ?3, usage = ?4, graph = ?5, options = ?6, scripted = ?7, seal = ?8 \
+         WHERE key = ?1",
+    )
+    .and_then(|mut query| {
+        query.execute((
+            key,
+            info.status.as_str(),
+            info.ended_ms,
+            &info.usage,
+            info.graph.as_ref().map(BlobHash::as_bytes),
+            &info.options,
+            info.scripted,
+            seal(key, &info),
+        ))
+    })
+    .map_err(sql)?;
     Ok(())
+}
+
+/// The hash of all that a row says (E-44).
+fn seal(key: i64, info: &RunInfo) -> Link {
+    let number = |number: i64| number.to_be_bytes();
+    let (key, started, scripted) = (number(key), number(info.started_ms), number(info.scripted.into()));
+    let (ended, shared) =
+        (info.ended_ms.map(number), info.fork.as_ref().map(|fork| fork.events.to_be_bytes()));
+    let values = [
+        Some(&key[..]),
+        Some(info.id.as_bytes()),
+        Some(info.name.as_bytes()),
+        Some(info.dialect.as_bytes()),
+        Some(info.status.as_str().as_bytes()),
+        Some(&started[..]),
+        ended.as_ref().map(|ended| &ended[..]),
+        Some(info.usage.as_bytes()),
+        info.graph.as_ref().map(BlobHash::as_bytes),
+        Some(&scripted[..]),
+        Some(info.options.as_bytes()),
+        info.fork.as_ref().map(|fork| fork.run.as_bytes()),
+        shared.as_ref().map(|shared| &shared[..]),
+    ];
+    Link::seal(values.into_iter())
 }
 
 /// One run by its exact id.
 pub(crate) fn get(conn: &Connection, db: &Path, id: &str) -> Result<RunInfo, StoreError> {
-    conn.prepare_cached(&format!("SELECT {COLUMNS} WHERE r.id = ?1"))
-        .and_then(|mut query| query.query_row([id], info).optional())
+    let info = conn
+        .prepare_cached(&format!("SELECT {COLUMNS} WHERE r.id = ?1"))
+        .and_then(|mut query| query.query_row([id], |row| Ok(info(row, db))).optional())
         .map_err(|error| StoreError::from_sqlite(db, &error))?
-        .ok_or_else(|| StoreError::UnknownRun { run: id.to_owned() })?
-        .or_damaged(db)
+        .ok_or_else(|| unknown(conn, db, id))??;
+    if info.id == id {
+        Ok(info)
+    } else {
+        Err(StoreError::broken(db, id, None, "the index of ids leads to another run"))
+    }
 }
 
-/// Runs, latest first.
-pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<Vec<RunInfo>, StoreError> {
+/// Runs, latest first. All rows are looked at, in the order of the table: a wrong status or a damaged index hides none.
+pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<Runs, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
-    let mut query = conn
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} WHERE ?1 IS NULL OR r.status = ?1 ORDER BY r.started_ms DESC, r.key DESC LIMIT ?2"
-        ))
+    let moment = if conn.is_autocommit() { Some(conn.unchecked_transaction().map_err(sql)?) } else { None };
+    let heads: i64 = conn
+        .prepare_cached("SELECT count(*) FROM heads WHERE run > 0")
+        .and_then(|mut query| query.query_row([], |row| row.get(0)))
         .map_err(sql)?;
-    let limit = filter.limit.map_or(-1, i64::from);
-    let rows = query.query_map((filter.status.map(RunStatus::as_str), limit), info).map_err(sql)?;
-    rows.map(|row| row.map_err(sql)?.or_damaged(db)).collect()
+    let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} ORDER BY r.key DESC")).map_err(sql)?;
+    let rows = query.query_map([], |row| Ok(info(row, db))).map_err(sql)?;
+    let mut runs = Runs::default();
+    let mut found = 0;
+    for row in rows {
+        found += 1;
+        match row.map_err(sql)? {
+            Ok(info) if filter.status.is_none_or(|status| status == info.status) => runs.sound.push(info),
+            Ok(_) => {}
+            Err(error) => runs.damaged.push(error),
+        }
+    }
+    drop(query);
+    moment.map_or(Ok(()), rusqlite::Transaction::commit).map_err(sql)?;
+    if found != heads {
+        let why = format!("it has {heads} journals and {found} runs");
+        runs.damaged.push(StoreError::Damaged { path: db.to_owned(), why });
+    }
+    // Stable: of those that began at the same time the later ones stay first.
+    runs.sound.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
+    runs.sound.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
+    Ok(runs)
 }
 
 /// The id that `text` means: the run of exactly that id, else one of the latest by its number, else the only one that
-/// begins with it.
+/// begins with it. Where it is not the id, all rows are looked at: a damaged one might be the one that is meant.
 pub(crate) fn find(conn: &Connection, db: &Path, text: &str) -> Result<String, StoreError> {
-    let sql = |error| StoreError::from_sqlite(db, &error);
-    let mut query =
-        conn.prepare_cached("SELECT id FROM runs WHERE id >= ?1 ORDER BY id LIMIT ?2").map_err(sql)?;
-    let rows = query.query_map((text, CANDIDATES as i64), |row| row.get::<_, String>(0)).map_err(sql)?;
-    let mut candidates = Vec::new();
-    for id in rows {
-        let id = id.map_err(sql)?;
-        if id == text {
-            return Ok(id);
-        }
-        // Ids are sorted by their bytes, so those with one beginning are neighbours.
-        if text.is_empty() || !id.starts_with(text) {
-            break;
-        }
-        candidates.push(id);
+    if key(conn, text).map_err(|error| StoreError::from_sqlite(db, &error))?.is_some() {
+        return Ok(text.to_owned());
     }
+    let runs = list(conn, db, &RunFilter::default())?;
+    if let Some(damaged) = runs.damaged.into_iter().next() {
+        return Err(damaged);
+    }
+    let mut ids: Vec<String> = runs.sound.into_iter().map(|run| run.id).collect();
+    if let Some(lost) = ids.iter().find(|id| *id == text) {
+        return Err(StoreError::broken(db, lost, None, "the index of ids does not lead to it"));
+    }
+    let unknown = || StoreError::UnknownRun { run: text.to_owned() };
     if let Some(back) = back_from_latest(text) {
-        let nth = "SELECT id FROM runs ORDER BY started_ms DESC, key DESC LIMIT 1 OFFSET ?1";
-        let found = conn
-            .prepare_cached(nth)
-            .and_then(|mut query| query.query_row([back], |row| row.get(0)).optional());
-        return found.map_err(sql)?.ok_or_else(|| StoreError::UnknownRun { run: text.to_owned() });
+        return ids.into_iter().nth(back as usize).ok_or_else(unknown);
     }
-    match candidates.pop() {
-        None => Err(StoreError::UnknownRun { run: text.to_owned() }),
-        Some(only) if candidates.is_empty() => Ok(only),
-        Some(last) => {
-            candidates.push(last);
-            Err(StoreError::AmbiguousRun { prefix: text.to_owned(), candidates })
+    ids.retain(|id| !text.is_empty() && id.starts_with(text));
+    ids.sort_unstable();
+    ids.truncate(CANDIDATES);
+    match (ids.pop(), ids.is_empty()) {
+        (None, _) => Err(unknown()),
+        (Some(only), true) => Ok(only),
+        (Some(last), false) => {
+            ids.push(last);
+            Err(StoreError::AmbiguousRun { prefix: text.to_owned(), candidates: ids })
         }
     }
 }
@@ -266,38 +365,44 @@ fn back_from_latest(text: &str) -> Option<u32> {
     }
 }
 
-/// A row whose texts may turn out not to be what this crate writes.
-struct RawInfo(Result<RunInfo, String>);
-
-impl RawInfo {
-    fn or_damaged(self, db: &Path) -> Result<RunInfo, StoreError> {
-        self.0.map_err(|why| StoreError::Damaged { path: db.to_owned(), why })
+/// A row, if it is what was written.
+fn info(row: &Row<'_>, db: &Path) -> Result<RunInfo, StoreError> {
+    let name = row.get::<_, String>(0).unwrap_or_else(|_| "?".to_owned());
+    let broken = |why: &str| StoreError::broken(db, &name, None, why);
+    let (info, key, sealed, since) =
+        raw(row).map_err(|why| broken(&format!("its row in the index is not what was written: {why}")))?;
+    match sealed {
+        Some(sealed) if sealed == seal(key, &info) => Ok(info),
+        // Of an older format, and nothing has been written to it since.
+        None if since.is_none() => Ok(info),
+        _ => Err(broken("its row in the index is not what was written")),
     }
 }
 
-fn info(row: &Row<'_>) -> rusqlite::Result<RawInfo> {
-    let id: String = row.get(0)?;
-    let status = match row.get_ref(3)?.as_str()?.parse() {
-        Ok(status) => status,
-        Err(why) => return Ok(RawInfo(Err(format!("run \"{id}\": {why}")))),
-    };
-    let graph = match row.get_ref(7)?.as_blob_or_null()?.map(BlobHash::from_bytes) {
-        Some(None) => return Ok(RawInfo(Err(format!("run \"{id}\": its graph's hash has a wrong length")))),
+/// What a row says, whether or not it fits its seal, with its key, the seal, and the first event that has a hash.
+#[allow(clippy::type_complexity, reason = "a row")]
+fn raw(row: &Row<'_>) -> Result<(RunInfo, i64, Option<Link>, Option<i64>), String> {
+    let read = |error: rusqlite::Error| error.to_string();
+    let status = row.get_ref(3).map_err(read)?.as_str().map_err(|error| error.to_string())?.parse()?;
+    let graph = row.get_ref(7).map_err(read)?.as_blob_or_null().map_err(|error| error.to_string())?;
+    let graph = match graph.map(BlobHash::from_bytes) {
+        Some(None) => return Err("its graph's hash has a wrong length".to_owned()),
         graph => graph.flatten(),
     };
-    let parent: Option<String> = row.get(10)?;
-    let events = row.get::<_, i64>(11)?.unsigned_abs();
-    Ok(RawInfo(Ok(RunInfo {
-        id,
-        name: row.get(1)?,
-        dialect: row.get(2)?,
+    let parent: Option<String> = row.get(10).map_err(read)?;
+    let events = row.get::<_, i64>(11).map_err(read)?.unsigned_abs();
+    let info = RunInfo {
+        id: row.get(0).map_err(read)?,
+        name: row.get(1).map_err(read)?,
+        dialect: row.get(2).map_err(read)?,
         status,
-        started_ms: row.get(4)?,
-        ended_ms: row.get(5)?,
-        usage: row.get(6)?,
+        started_ms: row.get(4).map_err(read)?,
+        ended_ms: row.get(5).map_err(read)?,
+        usage: row.get(6).map_err(read)?,
         graph,
-        scripted: row.get(8)?,
-        options: row.get(9)?,
+        scripted: row.get(8).map_err(read)?,
+        options: row.get(9).map_err(read)?,
         fork: parent.map(|run| ForkPoint { run, events }),
-    })))
+    };
+    Ok((info, row.get(12).map_err(read)?, row.get(13).map_err(read)?, row.get(14).map_err(read)?))
 }

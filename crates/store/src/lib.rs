@@ -10,7 +10,8 @@
 //! - **All or nothing.** A request's entries, its run-index update and its blobs become visible together. If a
 //!   commit fails (disk full, a lock held too long), every request of that batch fails with the same error and
 //!   nothing of it is kept; the store goes on working once the cause is gone.
-//! - **Exact text.** What [`Store::journal`] yields is, byte for byte, what [`Store::append`] was given.
+//! - **Exact text.** What [`Store::journal`] yields is, byte for byte, what [`Store::append`] was given, or an error that
+//!   names the first event that is not (E-44).
 //! - **Said once, stored once** (E-08). Long strings inside large entries are stored by content, so the journal's
 //!   size is linear in what was said; a forked run shares its prefix with its source (E-19).
 //! - **One driver a run** (C-12). [`Store::drive`] takes an OS lock that dies with its process.
@@ -20,8 +21,9 @@
 //! - `schema.rs`: tables and migrations; `open.rs`: opening connections
 //! - `writer.rs`: the writer thread and its transactions; `reader.rs`: reading journals
 //! - `library.rs`: the tool library's journal
+//! - `chain.rs`: the hashes by which what is stored proves itself
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
-//! - `lock.rs`: the driver's lock; `error.rs`: what can go wrong, and what to do then
+//! - `lock.rs`: the driver's lock; `place.rs`: whether the database is still there; `error.rs`: what can go wrong, and what to do then
 //!
 //! # Example
 //! ```
@@ -36,11 +38,12 @@
 //! store.create_run(run, vec![first.clone()]).wait()?;
 //! let journal: Result<Vec<Entry>, _> = store.journal("r1", 1)?.collect();
 //! assert_eq!(journal?, [first]);
-//! assert_eq!(store.runs(&RunFilter::default())?.len(), 1);
+//! assert_eq!(store.runs(&RunFilter::default())?.sound.len(), 1);
 //! # Ok::<(), selvedge_store::StoreError>(())
 //! ```
 
 mod blobs;
+mod chain;
 mod commit;
 mod encode;
 mod error;
@@ -48,6 +51,7 @@ mod index;
 mod library;
 mod lock;
 mod open;
+mod place;
 mod reader;
 mod schema;
 mod store;
@@ -56,7 +60,7 @@ mod writer;
 pub use blobs::BlobHash;
 pub use commit::Commit;
 pub use error::StoreError;
-pub use index::{ForkPoint, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate};
+pub use index::{ForkPoint, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate, Runs};
 pub use lock::DriverLock;
 pub use open::DB_FILE;
 pub use reader::Journal;

@@ -3,20 +3,15 @@
 //! What is handed in at once, events and the contents that they name, becomes visible at once (V-10): a crash leaves the
 //! library as it was before or as it is after. Whoever decided on events by an older state of it is refused.
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::chain::{self, Body, Chain, Head, Link, Stored};
 use crate::store::Inner;
 use crate::{BlobHash, Commit, Entry, Store, StoreError, blobs, encode};
 
-/// Number of the library's last event; 0 while it has none.
-pub(crate) fn last(conn: &Connection) -> rusqlite::Result<u64> {
-    let n: Option<i64> = conn
-        .prepare_cached("SELECT max(n) FROM library")?
-        .query_row([], |row| row.get(0))
-        .optional()?
-        .flatten();
-    Ok(n.map_or(0, |n| n.unsigned_abs()))
+/// Where the library's journal ends.
+fn head(conn: &Connection) -> rusqlite::Result<Head> {
+    Ok(chain::head(conn, chain::LIBRARY)?.unwrap_or(Head::EMPTY))
 }
 
 impl Store {
@@ -35,7 +30,7 @@ impl Store {
 
     /// Number of the library's last event; 0 while it has none.
     pub fn last_library_event(&self) -> Result<u64, StoreError> {
-        self.inner().read(|conn| last(conn).map_err(|error| self.inner().sql(&error)))
+        self.inner().read(|conn| head(conn).map(|head| head.n).map_err(|error| self.inner().sql(&error)))
     }
 
     /// Whether a content is stored.
@@ -46,34 +41,55 @@ impl Store {
 
 fn read(store: &Inner, conn: &Connection, from: u64) -> Result<Vec<Entry>, StoreError> {
     let sql = |error| store.sql(&error);
-    let mut query =
-        conn.prepare_cached("SELECT n, at_ms, body FROM library WHERE n >= ?1 ORDER BY n").map_err(sql)?;
+    let damaged = |n: u64, why: &str| {
+        let before = n.saturating_sub(1);
+        store
+            .damaged(format!("event {n} of the tool library: {why}; the {before} events before it are sound"))
+    };
+    // First, so that what is appended meanwhile is no more than it says.
+    let head = head(conn).map_err(sql)?;
     let from = from.max(1);
-    let mut rows = query.query([i64::try_from(from).unwrap_or(i64::MAX)]).map_err(sql)?;
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let before: Option<Link> = conn
+        .prepare_cached("SELECT hash FROM library WHERE n = ?1")
+        .and_then(|mut query| query.query_row([number(from - 1)], |row| row.get(0)).optional())
+        .map_err(sql)?
+        .flatten();
+    let mut chain = Chain::new(chain::LIBRARY, head.since, before);
+    let mut query = conn
+        .prepare_cached("SELECT n, at_ms, body, hash FROM library WHERE n >= ?1 ORDER BY n")
+        .map_err(sql)?;
+    let mut rows = query.query([number(from)]).map_err(sql)?;
     let mut entries = Vec::new();
-    for expected in from.. {
-        let Some(row) = rows.next().map_err(sql)? else { break };
-        let n: i64 = row.get(0).map_err(sql)?;
-        if u64::try_from(n) != Ok(expected) {
-            return Err(store.damaged(format!("the library has event {n} where event {expected} must be")));
-        }
-        let text = |bytes: &[u8]| {
-            let text = std::str::from_utf8(bytes).map(str::to_owned);
-            text.map_err(|_| store.damaged(format!("event {n} of the library is not text")))
+    for n in from.. {
+        let broken = |why: &str| damaged(n, why);
+        let Some(row) = rows.next().map_err(|error| broken(&error.to_string()))? else {
+            return if n > head.n { Ok(entries) } else { Err(broken("it is missing")) };
         };
-        let json = match row.get_ref(2).map_err(sql)? {
-            ValueRef::Text(json) => text(json)?,
-            ValueRef::Blob(body) => encode::decode(
-                &text(body)?,
+        let found: i64 = row.get(0).map_err(sql)?;
+        if u64::try_from(found) != Ok(n) {
+            return Err(broken(&format!("it is missing: event {found} stands in its place")));
+        }
+        let at_ms = row.get(1).map_err(|_| broken("its time is none"))?;
+        let (body, hash) = (row.get_ref(2).map_err(sql)?, row.get_ref(3).map_err(sql)?);
+        let body = chain.follow(&Stored { n, at_ms, body, hash }).map_err(broken)?;
+        if n == head.n && head.since.is_some() && chain.last() != head.hash {
+            return Err(broken("the index has another hash for it, as the journal's last"));
+        }
+        let json = match body {
+            Body::Plain(json) => json.to_owned(),
+            Body::Encoded(body) => encode::decode(
+                body,
                 |hash, out| {
-                    out.push_str(&text(&blobs::load(conn, store.db(), hash)?)?);
+                    let bytes = blobs::load(conn, store.db(), hash).map_err(|error| broken(&error.what()))?;
+                    let text = String::from_utf8(bytes).map_err(|_| broken("its content is no text"))?;
+                    out.push_str(&text);
                     Ok(())
                 },
-                || store.damaged(format!("event {n} of the library cannot be decoded")),
+                || broken("it can't be decoded"),
             )?,
-            _ => return Err(store.damaged(format!("event {n} of the library is not text"))),
         };
-        entries.push(Entry { n: expected, at_ms: row.get(1).map_err(sql)?, json });
+        entries.push(Entry { n, at_ms, json });
     }
     Ok(entries)
 }

@@ -114,6 +114,11 @@ pub(crate) fn is_driven(dir: &Path, run: &str) -> Result<bool, StoreError> {
     }
 }
 
+/// The process that wrote its number into a run's lock file.
+pub(crate) fn driver(dir: &Path, run: &str) -> Option<u32> {
+    pid(&mut File::open(lock_path(dir, run)).ok()?)
+}
+
 /// True if a run of a store in memory is driven.
 pub(crate) fn is_driven_in_memory(driven: &Driven, run: &str) -> bool {
     lock(driven).contains(run)

@@ -170,9 +170,11 @@ pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
     match schema::version(&conn, &db, newest)? {
         found if found == newest => Ok(conn),
         0 => Err(empty(&db)),
+        // An older format is read as it is.
         found => {
-            let why = format!("its format {found} must first be brought to format {newest}");
-            Err(StoreError::ReadOnly { path: db, why })
+            let views = schema::views(found).unwrap_or_default();
+            conn.execute_batch(&views).map_err(|error| StoreError::from_sqlite(&db, &error))?;
+            Ok(conn)
         }
     }
 }

@@ -31,6 +31,18 @@
 //!
 //! **`library`**: the tool library's journal (A-17), one row an event; `n` from 1 without gaps, `at_ms` and `body` as in
 //! `journal`. Rows are inserted, never changed or deleted. Every version and call that an event names is in `blobs`.
+//!
+//! # Format 3
+//!
+//! What is stored proves itself (E-44), see `chain.rs`.
+//!
+//! **`journal.hash`**, **`library.hash`**: the hash of this event chained to the one before; null in events that an older
+//! format has brought along.
+//!
+//! **`heads`**: one row a journal: `run` is `runs.key`, or 0 for the library; `n` and `hash` are those of its last event, so
+//! that an end that is lost is missed; `since` is its first event that has a hash, null if none has.
+//!
+//! **`runs.seal`**: the hash of the row; null in rows that nothing has been written to since an older format.
 
 use std::path::Path;
 
@@ -79,7 +91,42 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         body ANY NOT NULL
     ) STRICT;
 ",
+    "
+    ALTER TABLE journal ADD COLUMN hash INTEGER;
+    ALTER TABLE library ADD COLUMN hash INTEGER;
+    ALTER TABLE runs ADD COLUMN seal INTEGER;
+    CREATE TABLE heads (
+        run INTEGER PRIMARY KEY,
+        n INTEGER NOT NULL,
+        since INTEGER,
+        hash INTEGER
+    ) STRICT;
+    INSERT INTO heads (run, n)
+        SELECT key, coalesce((SELECT max(key) & 4294967295 FROM journal
+            WHERE key BETWEEN (runs.key << 32) AND (runs.key << 32 | 4294967295)), parent_events) FROM runs;
+    INSERT INTO heads (run, n) SELECT 0, coalesce(max(n), 0) FROM library;
+",
 ];
+
+/// What makes a database of an older format look like one of the newest to those who only read it: views of their own
+/// connection, by format. Nothing is written, so that an archive nobody can write to can be looked at.
+pub(crate) fn views(found: u32) -> Option<String> {
+    let library = match found {
+        1 => "SELECT NULL AS n, NULL AS at_ms, NULL AS body, NULL AS hash WHERE 0",
+        2 => "SELECT n, at_ms, body, NULL AS hash FROM main.library",
+        _ => return None,
+    };
+    Some(format!(
+        "CREATE TEMP VIEW library AS {library};
+         CREATE TEMP VIEW journal AS SELECT key, at_ms, body, NULL AS hash FROM main.journal;
+         CREATE TEMP VIEW runs AS SELECT *, NULL AS seal FROM main.runs;
+         CREATE TEMP VIEW heads AS
+            SELECT key AS run, coalesce((SELECT max(j.key) & 4294967295 FROM main.journal j
+                WHERE j.key BETWEEN (r.key << 32) AND (r.key << 32 | 4294967295)), parent_events) AS n,
+                NULL AS since, NULL AS hash FROM main.runs r
+            UNION ALL SELECT 0, coalesce((SELECT max(n) FROM temp.library), 0), NULL, NULL;"
+    ))
+}
 
 /// Number of bits that an event's number takes in a journal key.
 const NUMBER_BITS: u32 = 32;

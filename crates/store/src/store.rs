@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 
 use crate::lock::{self, Driven};
-use crate::writer::{self, Request, Writer};
+use crate::writer::{Request, Writer};
 use crate::{
-    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, StoreError,
-    blobs, index, open, schema,
+    BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, Runs,
+    StoreError, blobs, chain, index, open, schema,
 };
 
 /// Connections for reading that are kept open between requests.
@@ -147,11 +147,9 @@ impl Store {
     /// Number of a run's last event; 0 if it has none.
     pub fn last_event(&self, run: &str) -> Result<u64, StoreError> {
         self.inner.read(|conn| {
-            let sql = |error| self.inner.sql(&error);
-            let (key, shared) = index::key(conn, run)
-                .map_err(sql)?
-                .ok_or_else(|| StoreError::UnknownRun { run: run.to_owned() })?;
-            writer::last(conn, key, shared).map_err(sql)
+            let (key, _) = index::known_key(conn, &self.inner.db, run)?;
+            let head = chain::head(conn, key).map_err(|error| self.inner.sql(&error))?;
+            head.map(|head| head.n).ok_or_else(|| self.inner.broken(run, None, "its end is unknown"))
         })
     }
 
@@ -167,8 +165,8 @@ impl Store {
         self.inner.read(|conn| index::find(conn, &self.inner.db, text))
     }
 
-    /// The runs, latest first (C-15).
-    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunInfo>, StoreError> {
+    /// The runs, latest first (C-15), and what is wrong with those that are damaged (E-44).
+    pub fn runs(&self, filter: &RunFilter) -> Result<Runs, StoreError> {
         self.inner.read(|conn| index::list(conn, &self.inner.db, filter))
     }
 
@@ -185,6 +183,15 @@ impl Store {
         }
     }
 
+    /// The process that drives a run, where that is another one and known.
+    pub fn other_driver(&self, run: &str) -> Option<u32> {
+        let pid = match &self.inner.place {
+            Place::Folder(dir) => lock::driver(dir, run),
+            Place::Memory(_) => None,
+        };
+        pid.filter(|pid| *pid != std::process::id())
+    }
+
     /// True if a live process, this one included, drives the run. A run that is `running` and not driven has lost
     /// its driver (C-12, warning `not_driven`).
     pub fn is_driven(&self, run: &str) -> Result<bool, StoreError> {
@@ -194,15 +201,33 @@ impl Store {
         }
     }
 
-    /// Reads the whole database and fails with [`StoreError::Damaged`] if its structure is broken. Takes time in
-    /// proportion to its size.
+    /// The error of a run that is damaged elsewhere than in its events.
+    pub fn damaged_run(&self, run: &str, why: &str) -> StoreError {
+        self.inner.broken(run, None, why)
+    }
+
+    /// Reads the whole database and fails with [`StoreError::Damaged`] or [`StoreError::DamagedRun`] if anything in it is
+    /// not what was written (E-44). Takes time in proportion to its size.
     pub fn check(&self) -> Result<(), StoreError> {
         self.inner.read(|conn| {
             let found: String = conn
                 .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
                 .map_err(|error| self.inner.sql(&error))?;
-            if found == "ok" { Ok(()) } else { Err(self.inner.damaged(found)) }
-        })
+            if found != "ok" {
+                return Err(self.inner.damaged(found));
+            }
+            blobs::check(conn, &self.inner.db)
+        })?;
+        let runs = self.runs(&RunFilter::default())?;
+        if let Some(damaged) = runs.damaged.into_iter().next() {
+            return Err(damaged);
+        }
+        for run in runs.sound {
+            // What a fork shares is looked at with its source.
+            let own = run.fork.map_or(1, |fork| fork.events + 1);
+            self.journal(&run.id, own)?.try_for_each(|entry| entry.map(drop))?;
+        }
+        self.library(1).map(drop)
     }
 
     /// How many transactions this store has committed, and so synced, since it was opened. What is handed in while
@@ -254,6 +279,11 @@ impl Inner {
 
     pub(crate) fn sql(&self, error: &rusqlite::Error) -> StoreError {
         StoreError::from_sqlite(&self.db, error)
+    }
+
+    /// What was stored of a run is not what was written: an event, or what the index has of it.
+    pub(crate) fn broken(&self, run: &str, event: Option<u64>, why: &str) -> StoreError {
+        StoreError::broken(&self.db, run, event, why)
     }
 
     pub(crate) fn damaged(&self, why: String) -> StoreError {

@@ -21,12 +21,13 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use crate::commit::Done;
+use crate::place::Place;
 use crate::{Commit, StoreError};
 
 mod request;
 
+pub(crate) use request::Request;
 use request::commit;
-pub(crate) use request::{Request, last};
 
 /// Requests that may be queued; a sender beyond that waits (E-12).
 const QUEUE: usize = 4096;
@@ -37,6 +38,8 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 const LINGER: Duration = Duration::from_micros(100);
 /// Pages of the log (1 MiB) from which on it is moved into the database.
 const LOG_PAGES: u32 = 256;
+/// How often it is looked whether the database is still where it was; where a run comes to a stop, always.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Where requests go.
 #[derive(Debug)]
@@ -70,9 +73,10 @@ impl Writer {
         .map_err(|error| StoreError::from_sqlite(&path, &error))?;
         let commits = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&commits);
+        let place = Place::of(&db);
         let thread = std::thread::Builder::new()
             .name("selvedge-store".to_owned())
-            .spawn(move || serve(&conn, &db, &requests, &log, &counted))
+            .spawn(move || serve((&conn, &db), place, &requests, &log, &counted))
             .map_err(|error| StoreError::from_io(&path, &error))?;
         Ok(Self { way: Way::Thread { queue: Some(queue), thread: Some(thread) }, commits })
     }
@@ -134,13 +138,14 @@ impl Drop for Writer {
 
 /// The writer thread's loop: ends when all senders are gone and the queue is empty.
 fn serve(
-    conn: &Connection,
-    db: &Path,
+    (conn, db): (&Connection, &Path),
+    mut place: Place,
     requests: &Receiver<(Request, Done)>,
     log: &AtomicU32,
     commits: &AtomicU64,
 ) {
     let (mut limit, mut before) = (LOG_PAGES, 0);
+    let mut looked = Instant::now();
     let mut next = requests.recv().ok();
     while let Some(first) = next {
         let mut bytes = first.0.bytes();
@@ -150,7 +155,15 @@ fn serve(
             bytes += next.0.bytes();
             group.push(next);
         }
-        match commit(conn, db, group.iter().map(|(request, _)| request)) {
+        let done = commit(conn, db, group.iter().map(|(request, _)| request)).and_then(|answers| {
+            if looked.elapsed() >= LOOK || group.iter().any(|(request, _)| request.is_an_end()) {
+                // What was written to a file that is gone is not durable, whatever the system says (E-04).
+                place.check()?;
+                looked = Instant::now();
+            }
+            Ok(answers)
+        });
+        match done {
             // A receiver that is gone did not want to know.
             Ok(answers) => {
                 commits.fetch_add(1, Ordering::Relaxed);

@@ -23,8 +23,8 @@ use edits::Edits;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::Catalogue;
 use selvedge_engine::{Budget, Event, Fork, Graph, Input, Limits, Outcome, State, Warning};
-use selvedge_runtime::load;
-use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store};
+use selvedge_runtime::{LoadError, load};
+use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store, StoreError};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ struct Prepared {
 
 /// Forks a run and goes on with the fork.
 pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
-    let source = Source::find(args, common)?;
+    let source = Source::find(args, common, &ui)?;
     let at = source.event(args.at)?;
     let id = match &args.exec.run_id {
         Some(id) => checked_id(id)?,
@@ -151,12 +151,23 @@ fn document(
 }
 
 impl Source {
-    /// Finds the run. Whoever drives it goes on undisturbed.
-    fn find(args: &ForkArgs, common: &Common) -> Result<Self, Failure> {
+    /// Finds the run. Whoever drives it goes on undisturbed. Of a damaged one, all that is before the damage is the run, if
+    /// that is what is to be forked (E-44).
+    fn find(args: &ForkArgs, common: &Common, ui: &Ui) -> Result<Self, Failure> {
         let (dir, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
         let run = store.find_run(&args.run)?;
-        let events = store.last_event(&run)?;
-        let loaded = load(&store, &run, Some(events), None)?;
+        let mut events = store.last_event(&run)?;
+        let loaded = match load(&store, &run, Some(events), None) {
+            Err(LoadError::Store(damage @ StoreError::DamagedRun { event: Some(bad), .. }))
+                if args.at.is_some_and(|at| at < bad) =>
+            {
+                events = bad.saturating_sub(1);
+                let warning = ui.paint("1;33", "warning");
+                ui.notice(&format!("{warning}: {}; the fork is of what is before it", damage.what()));
+                load(&store, &run, Some(events), None)?
+            }
+            loaded => loaded?,
+        };
         Ok(Self { dir, store: Arc::new(store), info: loaded.info, events, state: loaded.state })
     }
 
@@ -336,11 +347,8 @@ impl Source {
         if !self.info.scripted || anew.is_some() {
             return Ok(false);
         }
-        for entry in self.store.journal(self.run(), 1)? {
+        for entry in self.store.journal(self.run(), 1)?.until(shared) {
             let entry = entry?;
-            if entry.n > shared {
-                break;
-            }
             let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
             let tool = matches!(&event, Some(Event::Completed { outcome: Outcome::Output(_), .. }));
             if !tool && matches!(&event, None | Some(Event::Completed { .. } | Event::Reused { .. })) {

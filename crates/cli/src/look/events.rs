@@ -36,9 +36,7 @@ pub(crate) fn node_of(effect: &str) -> String {
 /// Prints events `1..=at`, or all.
 pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
     let mut out = Out::new(ui);
-    let entries = found.store.journal(found.run(), 1)?;
-    let entries =
-        entries.take_while(|entry| entry.as_ref().map_or(true, |entry| at.is_none_or(|at| entry.n <= at)));
+    let entries = found.store.journal(found.run(), 1)?.until(at.unwrap_or(u64::MAX));
     if ui.json {
         out.write("{\"events\":[")?;
         for entry in entries {

@@ -3,7 +3,7 @@
 use super::args::ExportArgs;
 use super::events::with_head;
 use super::out::Out;
-use super::{Found, guarded};
+use super::{find, guarded, unreadable};
 use crate::args::Common;
 use crate::failure::{Exit, Failure};
 use crate::ui::Ui;
@@ -17,16 +17,23 @@ struct Event {
     _kind: IgnoredAny,
 }
 
-/// Prints a run's journal, one event a line, as it is read. What is no event ends it (C-03); events of later versions are printed as they are.
+/// Prints a run's journal, one event a line, as it is read. What is no event, or not what was written (E-44), ends it (C-03);
+/// events of later versions are printed as they are. The run's row in the index is not needed for it.
 pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let found = Found::new(common, &args.run)?;
+    let (store, run) = find(common, &args.run)?;
     let ui = guarded(ui);
     let mut out = Out::new(&ui);
-    for entry in found.store.journal(found.run(), 1)? {
-        let entry = entry?;
+    for entry in store.journal(&run, 1)? {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                out.finish()?;
+                return Err(error.into());
+            }
+        };
         if let Err(error) = selvedge_runtime::recorded::<Event>(entry.json.as_bytes()) {
             out.finish()?;
-            return Err(found.unreadable(format!("event {}", entry.n), error.to_string()));
+            return Err(unreadable(&run, format!("event {}", entry.n), error.to_string()));
         }
         if !out.json("", &with_head(&entry), "\n")? {
             break;

@@ -71,12 +71,7 @@ impl Found {
     /// # Errors
     /// Exit 2 if there is none (C-12), exit 4 if the state folder can't be read.
     fn new(common: &Common, run: &str) -> Result<Self, Failure> {
-        let dir = places::state_dir(common.state_dir.as_deref())?;
-        let Some(store) = open(&dir)? else {
-            let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
-            return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
-        };
-        let id = store.find_run(run)?;
+        let (store, id) = find(common, run)?;
         let driven = is_driven(&store, &id);
         let info = store.run(&id)?;
         Ok(Self { store, info, driven })
@@ -88,8 +83,24 @@ impl Found {
 
     /// A part of the run that this version can't read.
     fn unreadable(&self, what: String, cause: String) -> Failure {
-        LoadError::Unreadable { run: self.info.id.clone(), what, cause }.into()
+        unreadable(self.run(), what, cause)
     }
+}
+
+/// A part of a run that this version can't read.
+fn unreadable(run: &str, what: String, cause: String) -> Failure {
+    LoadError::Unreadable { run: run.to_owned(), what, cause }.into()
+}
+
+/// The store, and the id of the run that `run` means there.
+fn find(common: &Common, run: &str) -> Result<(Store, String), Failure> {
+    let dir = places::state_dir(common.state_dir.as_deref())?;
+    let Some(store) = open(&dir)? else {
+        let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
+        return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
+    };
+    let id = store.find_run(run)?;
+    Ok((store, id))
 }
 
 /// Whether a live process drives a run. Where that can't be found out, nobody is said to be gone.

@@ -22,17 +22,18 @@ struct Row {
 pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let dir = places::state_dir(common.state_dir.as_deref())?;
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
+    let mut damaged = Vec::new();
     let rows = match super::open(&dir)? {
-        Some(store) => rows(&store, status)?,
+        Some(store) => rows(&store, status, &mut damaged)?,
         None => Vec::new(),
     };
     let ui = super::guarded(ui);
     if ui.json {
         let runs: Vec<Value> = rows.iter().map(object).collect();
         ui.result(&format!("{}\n", json!({"runs": runs})));
-        return Ok(Exit::Completed);
+        return told(damaged, &ui);
     }
-    if rows.is_empty() {
+    if rows.is_empty() && damaged.is_empty() {
         let what = status.map(|status| format!("{status} ")).unwrap_or_default();
         ui.note(&format!("no {what}runs in {}", dir.display()));
         return Ok(Exit::Completed);
@@ -40,12 +41,24 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     let mut page = Page::new();
     page.table(&table(&rows));
     page.print(&ui);
-    Ok(Exit::Completed)
+    told(damaged, &ui)
 }
 
-fn rows(store: &Store, status: Option<RunStatus>) -> Result<Vec<Row>, Failure> {
+/// The runs that can be listed are; those that are damaged are an error all the same (E-44).
+fn told(damaged: Vec<Failure>, ui: &Ui) -> Result<Exit, Failure> {
+    let mut damaged = damaged.into_iter();
+    let Some(first) = damaged.next() else { return Ok(Exit::Completed) };
+    for other in damaged {
+        other.print(&Ui { json: false, ..ui.clone() });
+    }
+    Err(first)
+}
+
+fn rows(store: &Store, status: Option<RunStatus>, damaged: &mut Vec<Failure>) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for mut info in store.runs(&RunFilter { status, limit: None })? {
+    let runs = store.runs(&RunFilter { status, limit: None })?;
+    damaged.extend(runs.damaged.into_iter().map(Failure::from));
+    for mut info in runs.sound {
         let mut driven = true;
         if info.status == RunStatus::Running {
             driven = super::is_driven(store, &info.id);
@@ -56,7 +69,10 @@ fn rows(store: &Store, status: Option<RunStatus>) -> Result<Vec<Row>, Failure> {
                 continue;
             }
             if info.status == RunStatus::Running {
-                info.usage = used(store, &info).unwrap_or(info.usage);
+                match used(store, &info) {
+                    Ok(used) => info.usage = used,
+                    Err(failure) => damaged.push(failure),
+                }
             }
         }
         rows.push(Row { info, driven });
@@ -64,11 +80,10 @@ fn rows(store: &Store, status: Option<RunStatus>) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// What a run has used that goes on: its row is written when it ends or waits, its journal knows. A journal that
-/// can't be read leaves the row's figures; `show` tells what is wrong with it.
-fn used(store: &Store, info: &RunInfo) -> Option<String> {
-    let loaded = selvedge_runtime::load(store, &info.id, None, None).ok()?;
-    Some(selvedge_runtime::usage(&loaded.state).to_string())
+/// What a run has used that goes on: its row is written when it ends or waits, its journal knows.
+fn used(store: &Store, info: &RunInfo) -> Result<String, Failure> {
+    let loaded = selvedge_runtime::load(store, &info.id, None, None)?;
+    Ok(selvedge_runtime::usage(&loaded.state).to_string())
 }
 
 /// C-15's object.

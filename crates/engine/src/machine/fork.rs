@@ -128,7 +128,7 @@ impl State {
             self.pending.iter().filter(|(_, p)| mine(p)).map(|(id, p)| (id.clone(), *p)).collect();
         self.forget_in_flight();
         for (effect, row) in kept {
-            self.add_pending(effect, row.node, row.slot, row.not_before, row.effects, row.model);
+            self.add_pending(effect, row.node, row.slot, row.wait, row.effects, row.model);
         }
         self.on_retired.clear();
         self.rewind_orders(finished);

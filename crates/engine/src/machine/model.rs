@@ -1,7 +1,7 @@
 //! Model calls: asking, asking again, giving up (E-14, E-27, E-33).
 
 use super::state::{Frame, Got, LeafPhase, ModelPhase, State};
-use crate::effect::{EffectId, Failure, ModelReply};
+use crate::effect::{EffectId, Failure, ModelReply, Wait};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
@@ -203,7 +203,7 @@ impl State {
         if let Some(frame) = self.frame_mut(node) {
             frame.phase = LeafPhase::Model(Box::new(phase));
         }
-        self.add_pending(effect, node, 0, 0, crate::Effects::Idempotent, true);
+        self.add_pending(effect, node, 0, Wait::default(), crate::Effects::Idempotent, true);
     }
 
     /// A limit of the node was reached, and the model concludes instead (P-14, E-12).

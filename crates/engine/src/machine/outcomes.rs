@@ -2,7 +2,7 @@
 
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
-use crate::effect::{EffectId, Effects, Failure, Outcome, Tokens};
+use crate::effect::{EffectId, Effects, Failure, Outcome, Tokens, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
@@ -216,7 +216,7 @@ impl State {
                 }
                 self.ran_afresh(node, at, effects);
                 self.count_try(node, leaf, 1);
-                self.add_pending(effect.clone(), node, at, 0, effects, false);
+                self.add_pending(effect.clone(), node, at, Wait::default(), effects, false);
             }
         }
         self.gate_calls(node);
@@ -256,7 +256,8 @@ impl State {
 
     pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {
         let Some((node, _)) = self.live_leaf(effect) else { return };
-        let not_before = self.at.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
+        let until = self.at.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
+        let wait = Wait { ms: after_ms, until };
         let Some(frame) = self.frame_mut(node) else { return };
         match &mut frame.phase {
             LeafPhase::Model(phase) => {
@@ -264,7 +265,7 @@ impl State {
                 phase.attempt += 1;
                 phase.faults += 1;
                 phase.got = None;
-                self.add_pending(effect.clone(), node, 0, not_before, Effects::Idempotent, true);
+                self.add_pending(effect.clone(), node, 0, wait, Effects::Idempotent, true);
             }
             LeafPhase::Calls(phase) => {
                 let Some(at) = phase.unsettled.pop_front() else { return };
@@ -274,7 +275,7 @@ impl State {
                 slot.state = SlotState::Running;
                 let effects = slot.effects;
                 frame.tries.calls += 1;
-                self.add_pending(effect.clone(), node, at, not_before, effects, false);
+                self.add_pending(effect.clone(), node, at, wait, effects, false);
             }
             LeafPhase::Enter | LeafPhase::Ask(_) => {}
         }
@@ -334,12 +335,12 @@ impl State {
         effect: EffectId,
         node: NodeIx,
         slot: usize,
-        not_before: i64,
+        wait: Wait,
         effects: Effects,
         model: bool,
     ) {
         self.pending_models += u64::from(model);
-        self.pending.insert(effect, PendingEffect { node, slot, not_before, effects, model });
+        self.pending.insert(effect, PendingEffect { node, slot, wait, effects, model });
     }
 
     fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {

@@ -1,7 +1,7 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
 use super::done::Done;
-use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens};
+use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
@@ -94,8 +94,8 @@ pub struct PendingEffect {
     pub node: NodeIx,
     /// Which call of the node's current leaf; 0 for a model.
     pub(crate) slot: usize,
-    /// Not to be dispatched before this time (E-14).
-    pub not_before: i64,
+    /// How long it waits before it is dispatched (E-14).
+    pub wait: Wait,
     /// What it does to the world; a model call counts as `idempotent` (E-05).
     pub effects: Effects,
     /// Whether it asks a model.

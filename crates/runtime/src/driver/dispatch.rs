@@ -1,6 +1,7 @@
 //! Effects on their way to the ports.
 
-use super::{Drive, now_ms, panic_text};
+use super::{Drive, panic_text};
+use crate::clock::wait;
 use crate::flight::Flight;
 use crate::ports::{CallContext, Pending};
 use futures_util::FutureExt;
@@ -10,15 +11,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// When an effect was asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Seen {
+    /// In this very turn: all of its wait is to come.
+    Now,
+    /// In an earlier process: what is left of its wait, the journal's times tell.
+    Before,
+}
+
 impl Drive<'_> {
     pub(super) fn dispatch_pending(&mut self) {
         let waiting: Vec<EffectId> = self.state.pending().keys().cloned().collect();
         for effect in waiting {
-            self.dispatch(effect);
+            self.dispatch(effect, Seen::Before);
         }
     }
 
-    pub(super) fn dispatch(&mut self, effect: EffectId) {
+    pub(super) fn dispatch(&mut self, effect: EffectId, seen: Seen) {
         if self.known.contains(&effect) {
             return;
         }
@@ -26,12 +36,16 @@ impl Drive<'_> {
         else {
             return;
         };
-        let wait = u64::try_from(pending.not_before.saturating_sub(now_ms())).unwrap_or(0);
+        let long = match seen {
+            Seen::Now => pending.wait.ms,
+            Seen::Before => pending.wait.left_ms(self.driver.clock.now_ms()),
+        };
         let begun = Arc::new(AtomicBool::new(false));
         let call = self.call(request, &effect, Arc::clone(&begun));
+        let clock = Arc::clone(&self.driver.clock);
         let call = Box::pin(async move {
-            if wait > 0 {
-                tokio::time::sleep(Duration::from_millis(wait)).await;
+            if long > 0 {
+                wait(&*clock, Duration::from_millis(long)).await;
             }
             AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
                 let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));

@@ -3,7 +3,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::{MAX_NUMBER, MIGRATIONS, journal_key, number_of, version};
-use crate::{Mode, Store, StoreError, open};
+use crate::{Entry, ForkPoint, Mode, NewRun, RunFilter, RunStatus, Store, StoreError, open};
 
 const DB: &str = "selvedge.db";
 
@@ -95,4 +95,95 @@ fn journal_keys_order_events_by_run_and_number() {
     assert_eq!(journal_key(1, MAX_NUMBER + 1), None);
     assert_eq!(journal_key(i64::from(i32::MAX) + 1, 1), None);
     assert_eq!(journal_key(-1, 1), None);
+}
+
+/// A folder as format `format` left it: a run of 30 events, which has completed.
+fn older(dir: &Path, format: usize) {
+    let conn = open::write(dir, &MIGRATIONS[..format]).unwrap();
+    conn.execute_batch(
+        "INSERT INTO runs (id, name, dialect, status, started_ms, ended_ms, usage, scripted, options, parent_events)
+         VALUES ('old', 'name of old', 'plan', 'completed', 5, 6, '{}', 0, '{}', 0);
+         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 30)
+         INSERT INTO journal (key, at_ms, body) SELECT (1 << 32) + n, n, '{\"n\":' || n || '}' FROM n",
+    )
+    .unwrap();
+}
+
+fn new_run(id: &str) -> NewRun {
+    NewRun {
+        id: id.to_owned(),
+        name: "a fork".to_owned(),
+        dialect: "plan".to_owned(),
+        status: RunStatus::Running,
+        started_ms: 0,
+        graph: None,
+        scripted: false,
+        options: "{}".to_owned(),
+        fork: None,
+    }
+}
+
+fn entry(n: u64) -> Entry {
+    Entry { n, at_ms: n as i64, json: format!("{{\"n\":{n}}}") }
+}
+
+fn read(store: &Store, run: &str) -> Result<Vec<Entry>, StoreError> {
+    store.journal(run, 1)?.collect()
+}
+
+/// E-44: older journals are read as they are, by who may only read them too.
+#[test]
+fn an_older_folder_is_read_as_it_is() {
+    for format in [1, 2] {
+        let dir = tempfile::tempdir().unwrap();
+        older(dir.path(), format);
+        let before = std::fs::read(dir.path().join(DB)).unwrap();
+        let store = Store::open(dir.path(), Mode::ReadOnly).unwrap();
+        assert_eq!(read(&store, "old").unwrap(), (1..=30).map(entry).collect::<Vec<_>>());
+        assert_eq!(store.last_event("old"), Ok(30));
+        assert_eq!(store.runs(&RunFilter::default()).unwrap().sound, [store.run("old").unwrap()]);
+        assert_eq!(store.library(1), Ok(Vec::new()));
+        assert_eq!(store.check(), Ok(()));
+        drop(store);
+        assert_eq!(std::fs::read(dir.path().join(DB)).unwrap(), before, "nothing was written");
+    }
+}
+
+/// A run that goes on proves what is new; its end proves itself from the day on which the folder was brought up to date.
+#[test]
+fn an_older_run_that_goes_on_proves_what_is_new() {
+    let damages = [
+        ("SELECT 1", None),
+        ("UPDATE journal SET body = '{\"n\":9}' WHERE key % 4294967296 = 33", Some(33)),
+        ("UPDATE journal SET hash = NULL WHERE key % 4294967296 = 31", Some(31)),
+        ("DELETE FROM journal WHERE key % 4294967296 = 35", Some(35)),
+        ("DELETE FROM journal WHERE key % 4294967296 > 20", Some(21)),
+        ("UPDATE runs SET name = 'x'", None),
+    ];
+    for (damage, bad) in damages {
+        let dir = tempfile::tempdir().unwrap();
+        older(dir.path(), 2);
+        let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+        store.append("old", (31..=35).map(entry).collect()).wait().unwrap();
+        let fork = Some(ForkPoint { run: "old".to_owned(), events: 33 });
+        let fork = NewRun { fork, ..new_run("fork") };
+        store.create_run(fork, vec![entry(34)]).wait().unwrap();
+        drop(store);
+        Connection::open(dir.path().join(DB)).unwrap().execute_batch(damage).unwrap();
+        let store = Store::open(dir.path(), Mode::ReadOnly).unwrap();
+        match (read(&store, "old"), bad) {
+            (Ok(entries), None) => assert_eq!(entries.len(), 35),
+            (Err(StoreError::DamagedRun { event, .. }), Some(_)) => assert_eq!(event, bad, "{damage}"),
+            (found, _) => panic!("{damage}: {found:?}"),
+        }
+        assert_eq!(read(&store, "fork").is_err(), bad.is_some_and(|bad| bad <= 33), "{damage}");
+        assert_eq!(store.run("old").is_err(), damage.contains("UPDATE runs"), "{damage}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    older(dir.path(), 2);
+    drop(Store::open(dir.path(), Mode::ReadWrite).unwrap());
+    let cut = "DELETE FROM journal WHERE key % 4294967296 = 30";
+    Connection::open(dir.path().join(DB)).unwrap().execute_batch(cut).unwrap();
+    let store = Store::open(dir.path(), Mode::ReadOnly).unwrap();
+    assert!(matches!(read(&store, "old"), Err(StoreError::DamagedRun { event: Some(30), .. })));
 }

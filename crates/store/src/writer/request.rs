@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use crate::schema::{self, MAX_NUMBER, journal_key, number_of};
-use crate::{BlobHash, Entry, NewRun, RunUpdate, StoreError, blobs, encode, index, library};
+use crate::chain::{self, Digest, Head};
+use crate::schema::{self, MAX_NUMBER, journal_key};
+use crate::{BlobHash, Entry, NewRun, RunUpdate, StoreError, blobs, encode, index};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -28,12 +30,23 @@ struct Row {
     n: u64,
     at_ms: i64,
     body: Body,
+    digest: Digest,
 }
 
 #[derive(Debug)]
 enum Body {
     Plain(String),
     Encoded(String),
+}
+
+impl Row {
+    /// What is stored of it: `TEXT` as it is, `BLOB` with references.
+    fn body(&self) -> ValueRef<'_> {
+        match &self.body {
+            Body::Plain(json) => ValueRef::Text(json.as_bytes()),
+            Body::Encoded(body) => ValueRef::Blob(body.as_bytes()),
+        }
+    }
 }
 
 impl Request {
@@ -66,14 +79,23 @@ impl Request {
         let rows = entries
             .into_iter()
             .map(|Entry { n, at_ms, json }| match encode::encode(&json) {
-                None => Row { n, at_ms, body: Body::Plain(json) },
+                None => {
+                    let digest = Digest::plain(json.as_bytes());
+                    Row { n, at_ms, body: Body::Plain(json), digest }
+                }
                 Some(encoded) => {
                     blobs.extend(encoded.blobs);
-                    Row { n, at_ms, body: Body::Encoded(encoded.body) }
+                    let digest = Digest::encoded(encoded.body.as_bytes());
+                    Row { n, at_ms, body: Body::Encoded(encoded.body), digest }
                 }
             })
             .collect();
         Self { op, rows, blobs }
+    }
+
+    /// Whether somebody is told that a run has come to a stop once this is written.
+    pub(super) fn is_an_end(&self) -> bool {
+        matches!(&self.op, Op::Append(_, Some(RunUpdate { status: Some(_), .. })))
     }
 
     /// How large it is, roughly.
@@ -118,100 +140,87 @@ pub(super) fn commit<'a>(
 /// Writes one request. Everything that could refuse it is checked before the first row is written.
 fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
-    let key = match &request.op {
+    let journal = match &request.op {
         Op::Blobs => None,
         Op::Library => {
-            let next = library::last(conn).map_err(sql)? + 1;
-            for (expected, row) in (next..).zip(&request.rows) {
+            let head = chain::head(conn, chain::LIBRARY).map_err(sql)?.unwrap_or(Head::EMPTY);
+            for (expected, row) in (head.n + 1..).zip(&request.rows) {
                 if row.n != expected || i64::try_from(row.n).is_err() {
                     return Err(StoreError::LibraryChanged { expected, got: row.n });
                 }
             }
-            None
+            Some((chain::LIBRARY, head))
         }
         Op::Append(id, update) => {
-            let (key, shared) = index::key(conn, id)
-                .map_err(sql)?
-                .ok_or_else(|| StoreError::UnknownRun { run: id.clone() })?;
-            if !request.rows.is_empty() {
-                in_order(id, last(conn, key, shared).map_err(sql)? + 1, &request.rows)?;
-            }
+            let (key, _) = index::known_key(conn, db, id)?;
+            let head = known_head(conn, db, key, id)?;
+            in_order(id, head.n + 1, &request.rows)?;
             if let Some(update) = update {
                 known(conn, db, update.graph)?;
-                index::update(conn, key, update).map_err(sql)?;
+                index::update(conn, db, key, update)?;
+            } else if head.since.is_none() && !request.rows.is_empty() {
+                // Of an older format: from here on its row proves itself, too.
+                index::update(conn, db, key, &RunUpdate::default())?;
             }
-            Some(key)
+            Some((key, head))
         }
         Op::Create(run) => Some(create(conn, db, run, request)?),
     };
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
     }
-    if matches!(request.op, Op::Library) {
-        return insert_library(conn, &request.rows).map_err(sql);
-    }
-    let Some(key) = key else { return Ok(()) };
-    let mut insert =
-        conn.prepare_cached("INSERT INTO journal (key, at_ms, body) VALUES (?1, ?2, ?3)").map_err(sql)?;
-    for row in &request.rows {
-        // Without the check SQLite would choose a key by itself.
-        let key = journal_key(key, row.n).ok_or_else(|| too_many(db))?;
-        match &row.body {
-            Body::Plain(json) => insert.execute((key, row.at_ms, json)),
-            Body::Encoded(body) => insert.execute((key, row.at_ms, body.as_bytes())),
+    match journal {
+        Some((key, mut head)) if !request.rows.is_empty() => {
+            let insert = if matches!(request.op, Op::Library) { INSERT_LIBRARY } else { INSERT };
+            let mut insert = conn.prepare_cached(insert).map_err(sql)?;
+            for row in &request.rows {
+                let hash = head.push(key, row.n, row.at_ms, row.digest);
+                // Without the check SQLite would choose a key by itself. The library is run 0: its keys are its numbers.
+                let key = journal_key(key, row.n).ok_or_else(|| too_many(db))?;
+                insert.execute((key, row.at_ms, ToSqlOutput::Borrowed(row.body()), hash)).map_err(sql)?;
+            }
+            chain::move_head(conn, key, head).map_err(sql)
         }
-        .map_err(sql)?;
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// Writes rows of the library's journal, whose numbers were checked.
-fn insert_library(conn: &Connection, rows: &[Row]) -> rusqlite::Result<()> {
-    let mut insert = conn.prepare_cached("INSERT INTO library (n, at_ms, body) VALUES (?1, ?2, ?3)")?;
-    for row in rows {
-        let n = row.n.cast_signed();
-        match &row.body {
-            Body::Plain(json) => insert.execute((n, row.at_ms, json))?,
-            Body::Encoded(body) => insert.execute((n, row.at_ms, body.as_bytes()))?,
-        };
-    }
-    Ok(())
-}
+const INSERT: &str = "INSERT INTO journal (key, at_ms, body, hash) VALUES (?1, ?2, ?3, ?4)";
+const INSERT_LIBRARY: &str = "INSERT INTO library (n, at_ms, body, hash) VALUES (?1, ?2, ?3, ?4)";
 
-fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Result<i64, StoreError> {
+fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Result<(i64, Head), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     // C-12: an id names one run for ever.
     if index::key(conn, &run.id).map_err(sql)?.is_some() {
         return Err(StoreError::AlreadyExists { run: run.id.clone() });
     }
-    let mut shared = 0;
+    let mut head = Head::EMPTY;
     let mut parent = None;
     if let Some(fork) = &run.fork {
-        let (key, inherited) = index::key(conn, &fork.run)
-            .map_err(sql)?
-            .ok_or_else(|| StoreError::UnknownRun { run: fork.run.clone() })?;
-        let last = last(conn, key, inherited).map_err(sql)?;
+        let (key, _) = index::known_key(conn, db, &fork.run)?;
+        let last = known_head(conn, db, key, &fork.run)?.n;
         if fork.events > last {
             let run = fork.run.clone();
             return Err(StoreError::OutOfOrder { run, expected: last, got: fork.events });
         }
-        shared = fork.events;
+        let hash = chain::hash_of(conn, key, fork.events).map_err(sql)?;
+        head = Head { n: fork.events, since: None, hash };
         parent = Some(key);
     }
-    in_order(&run.id, shared + 1, &request.rows)?;
+    head.since = Some(head.n + 1);
+    in_order(&run.id, head.n + 1, &request.rows)?;
     if !request.blobs.iter().any(|(hash, _)| Some(*hash) == run.graph) {
         known(conn, db, run.graph)?;
     }
-    index::insert(conn, run, parent).map_err(sql)
+    let key = index::insert(conn, run, parent).map_err(sql)?;
+    chain::begin(conn, key, head).map_err(sql)?;
+    Ok((key, head))
 }
 
-/// Number of a run's last event, `shared` if it has none of its own.
-pub(crate) fn last(conn: &Connection, run: i64, shared: u64) -> rusqlite::Result<u64> {
-    let key: Option<i64> = conn
-        .prepare_cached("SELECT key FROM journal WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?
-        .query_row((journal_key(run, 0), journal_key(run, MAX_NUMBER)), |row| row.get(0))
-        .optional()?;
-    Ok(key.map_or(shared, number_of))
+/// The end of a run's journal.
+fn known_head(conn: &Connection, db: &Path, key: i64, run: &str) -> Result<Head, StoreError> {
+    let head = chain::head(conn, key).map_err(|error| StoreError::from_sqlite(db, &error))?;
+    head.ok_or_else(|| StoreError::broken(db, run, None, "the index does not know where its journal ends"))
 }
 
 fn too_many(db: &Path) -> StoreError {

@@ -17,6 +17,8 @@ mod locks;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
+mod proof;
+#[cfg(test)]
 mod speed;
 #[cfg(test)]
 mod support;

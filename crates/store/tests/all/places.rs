@@ -108,7 +108,7 @@ fn two_stores_of_one_process_on_one_folder() {
         }
     });
     let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
-    assert_eq!(store.runs(&Default::default()).unwrap().len(), 4);
+    assert_eq!(store.runs(&Default::default()).unwrap().sound.len(), 4);
 }
 
 #[test]

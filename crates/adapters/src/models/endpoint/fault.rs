@@ -5,7 +5,7 @@ mod words;
 use crate::http::{Secret, Trouble, chain, shown};
 use crate::models::bounded;
 use crate::models::protocol::Refusal;
-use reqwest::header::{HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Value, json};
@@ -396,7 +396,9 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
         return lasting(millis / 1000.0);
     }
-    wait_of(text(RETRY_AFTER.as_str())?, now)
+    // A date is one of the server's clock, and so is `Date`: this machine's may have been set.
+    let theirs = text(DATE.as_str()).and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+    wait_of(text(RETRY_AFTER.as_str())?, theirs.unwrap_or(now))
 }
 
 /// So many seconds. More than a duration holds are still a wait, and one that is too long; less than none are no wait.

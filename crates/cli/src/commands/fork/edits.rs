@@ -112,11 +112,8 @@ impl Source {
     /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
     /// with calls.
     fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Failure> {
-        for entry in self.store.journal(self.run(), 1)? {
+        for entry in self.store.journal(self.run(), 1)?.until(self.events) {
             let entry = entry?;
-            if entry.n > self.events {
-                break;
-            }
             // Cheaper than reading each event.
             if !entry.json.contains(&*effect.0) {
                 continue;
@@ -151,11 +148,11 @@ fn parsed(text: &str) -> Result<(u64, &str), Failure> {
 /// The events that are messages.
 fn listed(source: &Source) -> Result<String, Failure> {
     let mut numbers: Vec<String> = Vec::new();
-    for entry in source.store.journal(source.run(), 1)? {
+    for entry in source.store.journal(source.run(), 1)?.until(source.events) {
         let entry = entry?;
         let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
         let edits = matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
-        if edits && entry.n <= source.events {
+        if edits {
             numbers.push(entry.n.to_string());
         }
     }

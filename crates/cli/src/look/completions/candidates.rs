@@ -125,7 +125,7 @@ fn store(state_dir: Option<&Path>) -> Option<Store> {
 /// The runs that the command can do something with, latest first.
 fn runs(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
     let store = store(state_dir)?;
-    let runs = store.runs(&RunFilter::default()).ok()?;
+    let runs = store.runs(&RunFilter::default()).ok()?.sound;
     let fits = |run: &&RunInfo| match (place.command.get_name(), run.status) {
         ("answer", status) => status == RunStatus::Waiting,
         ("resume", status) => !matches!(status, RunStatus::Completed | RunStatus::Cancelled),

@@ -95,7 +95,7 @@ fn broken(error: &StoreError, report: &mut Report) {
 }
 
 fn counted(store: &Store) -> Result<String, StoreError> {
-    let runs = store.runs(&RunFilter::default())?;
+    let runs = store.runs(&RunFilter::default())?.sound;
     let of = |status| runs.iter().filter(move |run| run.status == status);
     let lost = of(RunStatus::Running).filter(|run| !is_driven(store, &run.id)).count();
     let waiting = of(RunStatus::Waiting).count();

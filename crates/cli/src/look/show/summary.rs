@@ -74,8 +74,9 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
         page.labelled("  model", DIM, INDENT, "scripted: replies come from a file of rules", 2);
     }
     if let Some(fork) = &info.fork {
-        // Its own first event knows how long the source was.
-        let first = found.store.journal(found.run(), fork.events + 1).ok();
+        // Its own first event knows how long the source was; before it there was no fork.
+        let journal = || found.store.journal(found.run(), fork.events + 1).ok();
+        let first = (moment.at > fork.events).then(journal).flatten();
         let first = first.and_then(|mut own| own.next()?.ok());
         let text = match first.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()) {
             Some(Event::Forked(own)) => of_fork(&fork.run, fork.events, own.events),

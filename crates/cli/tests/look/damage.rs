@@ -1,0 +1,191 @@
+//! E-44 from outside: damaged state folders, state that vanishes, and a run that another process has taken.
+
+use crate::support::{Done, Place, finish, says};
+use crate::world::{completed, failed, killed, place};
+use selvedge_store::{Entry, Mode, Store};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The next number of a small generator (splitmix64).
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *seed;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn change(place: &Place, sql: &str) {
+    let db = rusqlite::Connection::open(place.state().join("selvedge.db")).unwrap();
+    db.execute_batch(sql).unwrap();
+}
+
+/// Whatever bit of the database flips, a command prints what it printed before, or says that something is damaged. Half of the flips
+/// are within the texts and numbers of the tables, where SQLite sees nothing.
+#[test]
+fn a_flipped_bit_changes_no_word_of_what_is_printed() {
+    let place = place();
+    completed(&place, "whole");
+    failed(&place, "broken");
+    killed(&place, "killed");
+    // Closed by a process of its own, so that all of it is in one file.
+    place.run(&["fork", "whole", "--at", "9", "--run-id", "fork", "--script", "sums.yaml"]).exits(0);
+    let file = place.state().join("selvedge.db");
+    let sound = std::fs::read(&file).unwrap();
+    let texts = places_of(&sound, &[b"kind", b"outcome", b"completed", b"sums", b"model_calls", b"pure"]);
+    assert!(texts.len() > 50 && !place.state().join("selvedge.db-wal").exists());
+    let looks: [&[&str]; 7] = [
+        &["runs", "--json"],
+        &["show", "whole", "--json"],
+        &["show", "fork"],
+        &["show", "broken", "--events", "--json"],
+        &["export", "whole"],
+        &["replay", "fork", "--json"],
+        &["show", "killed", "--json"],
+    ];
+    let before: Vec<Done> = looks.iter().map(|look| place.run(look).exits(0)).collect();
+    let (mut seed, mut found) = (7, 0);
+    for round in 0..70 {
+        let at = match round % 2 {
+            0 => random(&mut seed) as usize % sound.len(),
+            _ => texts[random(&mut seed) as usize % texts.len()] + random(&mut seed) as usize % 12,
+        };
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << (random(&mut seed) % 8);
+        std::fs::write(&file, &bytes).unwrap();
+        // Three of the commands in turn.
+        for which in (round..round + 3).map(|n| n % looks.len()) {
+            let now = place.run(looks[which]);
+            let what = format!("round {round}: byte {at}: {:?}", looks[which]);
+            match now.code {
+                0 => assert_eq!(now.stdout, before[which].stdout, "{what}"),
+                4 => found += 1,
+                _ => panic!("{what}: {now:#?}"),
+            }
+        }
+        for end in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", file.display()));
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+/// Where these texts stand in a file.
+fn places_of(bytes: &[u8], texts: &[&[u8]]) -> Vec<usize> {
+    let at = |text: &[u8]| {
+        let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
+        found.map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    texts.iter().flat_map(|text| at(text)).collect()
+}
+
+#[test]
+fn a_damaged_row_is_told_and_hides_nothing_else() {
+    let place = place();
+    completed(&place, "whole");
+    failed(&place, "broken");
+    change(&place, "UPDATE runs SET status = 'completed' WHERE id = 'broken'");
+    let listed = place.run(&["runs", "--json"]).exits(4);
+    let runs: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{listed:#?}");
+    assert_eq!(listed.error()["code"], json!("run-damaged"));
+    assert!(listed.error()["message"].as_str().unwrap().contains("\"broken\""), "{listed:#?}");
+    // A wrong status hides it from no list.
+    place.run(&["runs", "--status", "failed", "--json"]).exits(4);
+    // Whether it is the latest, nobody knows; its events prove themselves.
+    place.run(&["show", "@"]).exits(4);
+    place.run(&["show", "broken"]).exits(4);
+    place.run(&["resume", "broken"]).exits(4);
+    place.run(&["export", "broken"]).exits(0);
+    place.run(&["show", "whole"]).exits(0);
+    let doctor = place.run(&["doctor"]).exits(4);
+    assert!(doctor.stdout.contains("\"broken\" is damaged"), "{doctor:#?}");
+}
+
+#[test]
+fn a_damaged_graph_and_a_damaged_tail_are_told() {
+    let place = place();
+    completed(&place, "whole");
+    killed(&place, "killed");
+    let last = place.run(&["export", "killed"]).exits(0).stdout.lines().count() as u64;
+    change(&place, "DELETE FROM journal WHERE key = (SELECT max(key) FROM journal)");
+    for look in [&["show", "killed"][..], &["export", "killed"], &["resume", "killed"], &["runs"]] {
+        let told = place.run(look).exits(4);
+        assert!(told.stderr.contains(&format!("\"killed\" is damaged at event {last}")), "{told:#?}");
+    }
+    let before = (last - 1).to_string();
+    place.run(&["show", "killed", "--at", &before]).exits(0);
+    change(&place, "UPDATE blobs SET data = CAST(replace(data, 'sum', 'mum') AS BLOB)");
+    let told = place.run(&["show", "whole"]).exits(4);
+    assert!(told.stderr.contains("run \"whole\" is damaged: its compiled graph"), "{told:#?}");
+    place.run(&["export", "whole"]).exits(0);
+}
+
+/// A run of two model calls, of which the second takes a while; what `meanwhile` does to its state folder, it does between them.
+fn disturbed(meanwhile: impl FnOnce(&Place), args: &[&str]) -> (Place, Done) {
+    let place = Place::new();
+    place.plan("slow.json", json!([says("a", "Quick"), says("b", "Slow")]));
+    let script = "- when: {node: a}\n  reply: {text: quick}\n- when: {node: b}\n  reply: {text: slow, delay_ms: 2000}\n";
+    place.write("slow.yaml", script);
+    let mut all = vec!["run", "slow.json", "--script", "slow.yaml", "--run-id", "r"];
+    all.extend(args);
+    let child = place.start(&all);
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while place.run(&["show", "r", "--json"]).stdout.find("quick").is_none() {
+        assert!(std::time::Instant::now() < deadline);
+    }
+    meanwhile(&place);
+    let done = finish(child);
+    (place, done)
+}
+
+#[test]
+fn a_run_whose_state_vanishes_has_failed() {
+    let remove = |place: &Place, name: &str| std::fs::remove_file(place.state().join(name)).unwrap();
+    let gone: [&dyn Fn(&Place); 3] = [
+        &|place| std::fs::remove_dir_all(place.state()).unwrap(),
+        &|place| remove(place, "selvedge.db"),
+        &|place| remove(place, "selvedge.db-wal"),
+    ];
+    for gone in gone {
+        let (_place, done) = disturbed(gone, &["--json"]);
+        assert_eq!((done.code, &done.json()["status"]), (4, &json!("failed")), "{done:#?}");
+        assert!(done.stderr.contains("was deleted") && done.json()["output"].is_null(), "{done:#?}");
+    }
+    let moved = |place: &Place| std::fs::rename(place.state(), place.work().join("kept")).unwrap();
+    let (place, done) = disturbed(moved, &[]);
+    assert!(
+        done.code == 4 && done.stdout.is_empty() && done.stderr.contains("kept/selvedge.db"),
+        "{done:#?}"
+    );
+    let resumed = place.run(&["resume", "r", "--state-dir", "kept"]).exits(0);
+    assert_eq!(resumed.stdout, "slow\n");
+}
+
+#[test]
+fn who_lost_a_run_to_another_process_says_so() {
+    let take = |place: &Place| {
+        std::fs::remove_dir_all(place.state().join("locks")).unwrap();
+        place.run(&["cancel", "r"]).exits(0);
+    };
+    let (place, done) = disturbed(take, &["--json"]);
+    assert_eq!((done.code, &done.json()["status"]), (2, &json!("cancelled")), "{done:#?}");
+    assert!(done.stderr.contains("another process has gone on with run \"r\""), "{done:#?}");
+    assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["status"], json!("cancelled"));
+    place.run(&["replay", "r"]).exits(0);
+}
+
+#[test]
+fn a_damaged_library_is_told() {
+    let place = place();
+    let store = Store::open(&place.state(), Mode::ReadWrite).unwrap();
+    let event = |n| Entry { n, at_ms: 0, json: format!("{{\"kind\":\"of another version\",\"n\":{n}}}") };
+    store.append_library((1..=3).map(event).collect(), Vec::new()).wait().unwrap();
+    drop(store);
+    place.run(&["tools", "list"]).exits(4);
+    change(&place, "UPDATE library SET body = replace(body, 'version', 'Version') WHERE n = 1");
+    let told = place.run(&["tools", "list", "--json"]).exits(4).error();
+    assert_eq!(told["code"], json!("state-damaged"));
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("event 1 of the tool library: it is not what was written"), "{message}");
+}
