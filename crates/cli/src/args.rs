@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 pub(crate) use crate::commands::tools::args::ToolsArgs;
+pub(crate) use crate::commands::trust::TrustArgs;
 pub(crate) use crate::look::args::{
     DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
@@ -51,6 +52,9 @@ pub(crate) struct Common {
     /// Show each tool call, retry and value as well
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Trust what `selvedge.toml` starts and sends, for this command (`selvedge trust` asks, and keeps it)
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
 }
 
 /// The commands.
@@ -84,6 +88,8 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     /// Print the JSON Schema of a document, for editors
     Schema(SchemaArgs),
+    /// Trust what the `selvedge.toml` of a folder starts, and where it sends keys
+    Trust(TrustArgs),
     /// Start a project that runs at once
     Init(InitArgs),
     /// The configured models, and what endpoints have

@@ -2,11 +2,18 @@
 
 mod hidden;
 mod mcp;
+mod parts;
 mod read;
 mod recovery;
 mod toml;
+mod withheld;
+
+pub(crate) use parts::{Does, Part};
+pub(crate) use withheld::Off;
 
 use crate::failure::{Exit, Failure, text};
+use crate::places::Files;
+use crate::trust::Gate;
 use crate::ui::Ui;
 use read::Promise;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
@@ -35,6 +42,8 @@ pub(crate) struct ModelConfig {
     pub(crate) context_tokens: Option<u64>,
     /// `price`.
     pub(crate) price: Option<Price>,
+    /// Whether nothing is to be sent there, as nobody trusts who says so (C-20).
+    pub(crate) withheld: bool,
 }
 
 /// Limits that are set; the others have their defaults (E-28).
@@ -76,20 +85,49 @@ pub(crate) struct Config {
     pub(crate) budget: Budget,
     /// `[recovery]`: what a step task's own `recovery` goes over (D-19, D-23).
     pub(crate) recovery: Recovery,
+    /// What is off, as nobody trusts it (C-20).
+    pub(crate) off: Option<Off>,
+}
+
+/// What a file had besides its settings.
+pub(crate) struct Added {
+    /// Warnings about it.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// What of it a person would have to trust.
+    pub(crate) parts: Vec<Part>,
 }
 
 impl Config {
-    /// Reads the files in order; warnings go to stderr.
+    /// Reads the files in order, without what of the project's is not trusted (C-20); warnings go to stderr.
     ///
     /// # Errors
     /// Exit 4 with all findings of the first file that has errors, or with all roles that are given to a model that no
     /// file has.
-    pub(crate) fn load(files: &[PathBuf], ui: &Ui) -> Result<Self, Failure> {
+    pub(crate) fn load(files: &Files, gate: Gate, ui: &Ui) -> Result<Self, Failure> {
+        let config = Self::load_silently(files, gate, ui)?;
+        if let Some(off) = &config.off {
+            off.untrusted.tell(ui);
+        }
+        Ok(config)
+    }
+
+    /// The same, which does not say what is off.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub(crate) fn load_silently(files: &Files, gate: Gate, ui: &Ui) -> Result<Self, Failure> {
         let mut config = Self::default();
-        for file in files {
-            for finding in config.add(file)?.iter().filter(|_| !ui.quiet) {
+        let said = |findings: &[Diagnostic]| {
+            for finding in findings.iter().filter(|_| !ui.quiet) {
                 ui.error_text(&text(finding, ui.colour));
             }
+        };
+        if let Some(file) = &files.user {
+            said(&config.add(file)?.findings);
+        }
+        if let Some(file) = &files.project {
+            let added = config.add_project(file, gate, ui)?;
+            said(&added);
         }
         // Another file may have the model: known only after the last.
         let nobodys = config.nobodys_roles();
@@ -156,24 +194,45 @@ impl Config {
         if told.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Environment, told)) }
     }
 
-    /// Puts one file over what there is, and returns its warnings.
+    /// Puts a project's file over what there is, as far as it is trusted, and returns its warnings.
+    ///
+    /// # Errors
+    /// Those of [`Self::add`].
+    pub(crate) fn add_project(
+        &mut self,
+        file: &Path,
+        gate: Gate,
+        ui: &Ui,
+    ) -> Result<Vec<Diagnostic>, Failure> {
+        let before = self.clone();
+        let Added { findings, parts } = self.add(file)?;
+        if let Some(untrusted) = gate.pass(file, parts, ui) {
+            self.withhold(untrusted, before, file);
+        }
+        Ok(findings)
+    }
+
+    /// Puts one file over what there is, trusted or not: to act on it takes [`Self::load`].
     ///
     /// # Errors
     /// Exit 4 with all findings of a file that has errors.
-    pub(crate) fn add(&mut self, file: &Path) -> Result<Vec<Diagnostic>, Failure> {
+    pub(crate) fn add(&mut self, file: &Path) -> Result<Added, Failure> {
         let name = shown_path(file);
         let limits = DocumentLimits::default();
         let source = match selvedge_dialects::document::read_file(file, &limits) {
             Ok(source) => Source::new(name, source.text()),
             // An empty file configures nothing.
-            Err(diagnostic) if diagnostic.code == "empty-document" => return Ok(Vec::new()),
+            Err(diagnostic) if diagnostic.code == "empty-document" => {
+                return Ok(Added { findings: Vec::new(), parts: Vec::new() });
+            }
             Err(diagnostic) => return Err(Failure::findings(Exit::Environment, vec![*diagnostic])),
         };
         let mut diagnostics = Diagnostics::new();
         let folder = file.parent().unwrap_or(Path::new("."));
-        let mut promises = Vec::new();
+        let (mut promises, mut parts) = (Vec::new(), Vec::new());
         if let Some(root) = toml::parse(&source, &mut diagnostics) {
             promises = read::read(&root, folder, self, &mut diagnostics);
+            parts = parts::of(&root, folder, &source);
             mcp::place_off(&root, &source, &mut self.mcp);
         }
         // Places are the same in it; a key that stands in the file is shown in no line of it.
@@ -198,12 +257,12 @@ impl Config {
         if diagnostics.has_errors() {
             return Err(Failure::findings(Exit::Environment, findings));
         }
-        Ok(findings)
+        Ok(Added { findings, parts })
     }
 }
 
 /// A path as short as it can be said from here.
-fn shown_path(path: &Path) -> String {
+pub(crate) fn shown_path(path: &Path) -> String {
     let cwd = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(cwd).unwrap_or(path).display().to_string()
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use std::path::PathBuf;
 
 /// Every variable with what it means.
-pub(crate) const VARIABLES: [(&str, &str); 24] = [
+pub(crate) const VARIABLES: [(&str, &str); 25] = [
     ("SELVEDGE_API_KEY", "key for --base-url and for models without a key variable of their own"),
     (
         "OPENAI_API_KEY",
@@ -25,6 +25,7 @@ pub(crate) const VARIABLES: [(&str, &str); 24] = [
     ("SELVEDGE_CACHE_DIR", "the folder of tools' environments, instead of ~/.cache/selvedge"),
     ("SELVEDGE_PYTHON", "the Python that runs tools, instead of the first usable one on PATH"),
     ("SELVEDGE_ALLOW_NETWORK", "1 is like --allow-network"),
+    ("SELVEDGE_TRUST", "1 is like --trust"),
     ("SELVEDGE_MAX_PARALLEL", "like --max-parallel"),
     ("SELVEDGE_BUDGET", "like --budget"),
     ("SELVEDGE_TIMEOUT", "like --timeout"),
@@ -77,15 +78,8 @@ fn read() -> Result<Chosen, Failure> {
             .map(|folder| absolute(&folder))
             .collect();
     }
-    chosen.allow_network = match variable("SELVEDGE_ALLOW_NETWORK").as_deref() {
-        Some("1" | "true") => true,
-        Some("0" | "false") | None => false,
-        Some(other) => {
-            let message = format!("`SELVEDGE_ALLOW_NETWORK` must be 1 or 0, not {other:?}");
-            let help = "set it to 1 to let tools that declare it use the network";
-            return Err(Failure::environment("C-06", "bad-variable", &message).help(help));
-        }
-    };
+    chosen.allow_network =
+        flag("SELVEDGE_ALLOW_NETWORK", "set it to 1 to let tools that declare it use the network")?;
     if let Some(text) = variable("SELVEDGE_MAX_PARALLEL") {
         let number = text.parse().ok().filter(|number| *number > 0);
         chosen.max_parallel = Some(number.ok_or_else(|| {
@@ -101,6 +95,25 @@ fn read() -> Result<Chosen, Failure> {
         chosen.timeout_s = Some(seconds(given, &text, "SELVEDGE_TIMEOUT")?);
     }
     Ok(chosen)
+}
+
+/// Whether `SELVEDGE_TRUST` says what `--trust` does.
+///
+/// # Errors
+/// Exit 4 if it says neither that nor the contrary.
+pub(crate) fn trusts() -> Result<bool, Failure> {
+    flag("SELVEDGE_TRUST", "set it to 1 to trust what a `selvedge.toml` starts and sends")
+}
+
+fn flag(name: &str, help: &str) -> Result<bool, Failure> {
+    match variable(name).as_deref() {
+        Some("1" | "true") => Ok(true),
+        Some("0" | "false") | None => Ok(false),
+        Some(other) => {
+            let message = format!("`{name}` must be 1 or 0, not {other:?}");
+            Err(Failure::environment("C-06", "bad-variable", &message).help(help))
+        }
+    }
 }
 
 /// Checks that files and folders that variables name, and no option in their place, are there (C-03).

@@ -15,6 +15,11 @@ pub(crate) fn state_dir(given: Option<&Path>) {
     }
 }
 
+/// Whether this is the state folder that `--state-dir` named.
+pub(crate) fn is_named(dir: &Path) -> bool {
+    STATE_DIR.get().is_some_and(|named| crate::environment::absolute(named) == dir)
+}
+
 /// `selvedge` with these words, and with the state folder that this process was given.
 pub(crate) fn command(words: &[&str]) -> String {
     command_in(words, STATE_DIR.get().map(PathBuf::as_path))

@@ -2,6 +2,7 @@
 //!
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
 //! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
+//! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
 //! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
 //! - [`drive`]: one run driven to its end, with [`signals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
@@ -30,6 +31,7 @@ mod recovery;
 mod secrets;
 mod setup;
 mod signals;
+mod trust;
 mod ui;
 
 use std::process::ExitCode;

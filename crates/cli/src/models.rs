@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::environment::variable;
 use crate::failure::{Exit, Failure};
 use crate::secrets::{clean_model, clean_tools};
+use crate::trust::NOT_TRUSTED;
 use advice::Advised;
 use selvedge_adapters::http::{Http, Secret, shown};
 use selvedge_adapters::models::router::{DEFAULT_ROLE, Router};
@@ -116,6 +117,7 @@ pub(crate) async fn prepare(
         endpoint(&base_url, chosen, !roles.is_empty(), limits, http).await?
     } else {
         names::check(chosen, config)?;
+        trusted(&Table::new(chosen, config), roles, config)?;
         configured(&Table::new(chosen, config), roles, limits, http)?
     };
     models.secrets = crate::secrets::known(config);
@@ -204,6 +206,14 @@ fn reachable(config: ProviderConfig, http: &Http) -> Result<Endpoint, Failure> {
     })
 }
 
+/// Refuses models that a configuration has which nobody trusts (C-20): neither keys nor what is asked go there.
+fn trusted(table: &Table, needed: &[Arc<str>], config: &Config) -> Result<(), Failure> {
+    let withheld = |role: &Arc<str>| table.model_for(role).filter(|(_, spec)| spec.withheld);
+    let (Some((name, _)), Some(off)) = (needed.iter().find_map(withheld), &config.off) else { return Ok(()) };
+    let message = format!("the model `{name}` of {} is not trusted", off.untrusted.file);
+    Err(Failure::environment("C-20", NOT_TRUSTED, &message).help(&off.untrusted.help()))
+}
+
 /// What is configured, with `--model` over it.
 fn configured(
     table: &Table,
@@ -221,7 +231,7 @@ fn configured(
     }
     let mut endpoints = BTreeMap::new();
     let mut router = Router::new();
-    for (name, spec) in &table.specs {
+    for (name, spec) in table.specs.iter().filter(|(_, spec)| !spec.withheld) {
         let key = spec.key();
         if key.secret.is_none() && spec.needs_key() && wanted.contains_key(name.as_str()) {
             let message = format!("the model `{name}` needs a key, and ${} is not set", key.variable);
@@ -295,7 +305,7 @@ pub(crate) fn there(chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> boo
         return true;
     }
     let table = Table::new(chosen, config);
-    let can = |spec: &table::Spec| !spec.needs_key() || spec.key().secret.is_some();
+    let can = |spec: &table::Spec| !spec.withheld && (!spec.needs_key() || spec.key().secret.is_some());
     roles.iter().all(|role| table.model_for(role).is_some_and(|(_, spec)| can(spec)))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::environment::{absolute, path};
 use crate::failure::Failure;
+use crate::hints;
 use std::path::{Path, PathBuf};
 
 /// The state folder's name when it is found upwards.
@@ -32,7 +33,7 @@ fn state_place(option: Option<&Path>) -> Result<PathBuf, Failure> {
         return Ok(absolute(&given));
     }
     let cwd = absolute(Path::new("."));
-    if let Some(found) = cwd.ancestors().map(|folder| folder.join(STATE)).find(|folder| folder.is_dir()) {
+    if let Some(found) = found_state(&cwd) {
         return Ok(found);
     }
     user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge")).ok_or_else(|| {
@@ -45,6 +46,19 @@ fn state_place(option: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
+/// The state folder that is found from a folder upwards.
+pub(crate) fn found_state(from: &Path) -> Option<PathBuf> {
+    from.ancestors().map(|folder| folder.join(STATE)).find(|folder| folder.is_dir())
+}
+
+/// Whether a state folder is one that is found upwards, and nobody named it: it may have come with a stranger's folder (C-20).
+pub(crate) fn is_found(dir: &Path) -> bool {
+    let named = path("SELVEDGE_STATE_DIR").map(|named| absolute(&named));
+    dir.file_name().is_some_and(|name| name == STATE)
+        && named.is_none_or(|named| named != dir)
+        && !hints::is_named(dir)
+}
+
 /// The folder of tools' environments, shared by all state folders of a user.
 pub(crate) fn shared_cache(state: &Path) -> PathBuf {
     path("SELVEDGE_CACHE_DIR")
@@ -53,21 +67,42 @@ pub(crate) fn shared_cache(state: &Path) -> PathBuf {
         .unwrap_or_else(|| state.join("cache"))
 }
 
-/// The configuration files that exist, weakest first: the user's, then `selvedge.toml` found upwards from `cwd`.
-pub(crate) fn config_files(cwd: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    match path("SELVEDGE_CONFIG") {
-        // A file that is named must be there, so it is read whether it exists or not.
-        Some(named) => files.push(absolute(&named)),
-        None => {
-            let user =
-                user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("selvedge/config.toml"));
-            files.extend(user.filter(|file| file.is_file()));
-        }
+/// The configuration files that exist, weakest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files {
+    /// The user's own.
+    pub(crate) user: Option<PathBuf>,
+    /// `selvedge.toml`, which may be a stranger's (C-20).
+    pub(crate) project: Option<PathBuf>,
+}
+
+impl Files {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.user.iter().chain(&self.project)
     }
+}
+
+/// The configuration files: the user's, then `selvedge.toml` found upwards from `cwd`.
+pub(crate) fn config_files(cwd: &Path) -> Files {
+    let user = match path("SELVEDGE_CONFIG") {
+        // A file that is named must be there, so it is read whether it exists or not.
+        Some(named) => Some(absolute(&named)),
+        None => user_folder("XDG_CONFIG_HOME", ".config")
+            .map(|folder| folder.join("selvedge/config.toml"))
+            .filter(|file| file.is_file()),
+    };
     let project = cwd.ancestors().map(|folder| folder.join(CONFIG)).find(|file| file.is_file());
-    files.extend(project.filter(|file| !files.contains(file)));
-    files
+    let same = |file: &PathBuf| {
+        user.as_ref().is_some_and(|user| user == file || user.canonicalize().ok() == file.canonicalize().ok())
+    };
+    let project = project.filter(|file| !same(file));
+    Files { user, project }
+}
+
+/// Where it is kept which folders a person trusts (C-20): with the user, and in no project.
+pub(crate) fn trust_dir() -> Option<PathBuf> {
+    user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge/trust"))
 }
 
 /// A folder of the user by its XDG variable, else below HOME.

@@ -48,7 +48,9 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
             .into_iter()
             .map(move |password| (format!("the password in ${name}"), password))
     });
-    let servers = config.mcp.values().flat_map(|server| {
+    // Also of servers that are not trusted: nobody starts them, and the keys are there.
+    let withheld = config.off.iter().flat_map(|off| &off.servers);
+    let servers = config.mcp.values().chain(withheld).flat_map(|server| {
         let origin = format!("a key of the MCP server `{}`", server.name);
         server.secrets.iter().map(move |secret| (origin.clone(), secret.expose().to_owned()))
     });
@@ -70,9 +72,9 @@ pub(crate) fn known(config: &Config) -> Vec<Secret> {
 /// A talker that knows the keys of this environment, whatever it is made to say (C-06).
 pub(crate) fn guarded(ui: &Ui) -> Ui {
     let mut config = Config::default();
-    for file in places::config_files(&crate::environment::absolute(Path::new("."))) {
+    for file in places::config_files(&crate::environment::absolute(Path::new("."))).all() {
         // What is wrong with it is told by the commands that use it.
-        let _ = config.add(&file);
+        let _ = config.add(file);
     }
     let mut ui = ui.clone();
     for secret in known(&config) {

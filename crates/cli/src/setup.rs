@@ -63,6 +63,16 @@ pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(Path
     Ok((dir, store))
 }
 
+/// Opens a state folder to write to it. What is made now is the user's own (C-20).
+pub(crate) fn open_or_make(dir: &Path) -> Result<Store, StoreError> {
+    let there = dir.join(DB_FILE).exists();
+    let store = Store::open(dir, Mode::ReadWrite)?;
+    if !there {
+        crate::trust::state::made(dir);
+    }
+    Ok(store)
+}
+
 /// The tools of a document in `workspace`, and what the user allowed them; none of MCP servers.
 pub(crate) async fn catalogue(
     chosen: &Chosen,
@@ -135,18 +145,21 @@ pub(crate) fn settings(
     settings.shelf = library::shelf(state)?;
     settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
     settings.mcp = config.mcp.values().cloned().collect();
+    settings.withheld = config.withheld();
     settings.permissions = Permissions {
         allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
         allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
         allow_network: chosen.allow_network || config.allow_network,
     };
+    crate::trust::keep_out(&settings.permissions.allow_write);
     settings.limits = config.limits.tools();
     settings.python = crate::environment::path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     settings.shell_approval = config.shell_approval.unwrap_or(true);
     settings.isolation = isolation().kept_in(places::shared_cache(state).join("isolation.json"));
     settings.require_isolation = chosen.require_isolation;
     settings.hidden = vec![state.to_owned()];
-    settings.kept = [places::config_files(&chosen.cwd), chosen.mcp.iter().cloned().collect()].concat();
+    let files = places::config_files(&chosen.cwd);
+    settings.kept = files.all().chain(&chosen.mcp).cloned().chain(places::trust_dir()).collect();
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).

@@ -46,7 +46,8 @@ pub struct NameTrouble {
 impl NameTrouble {
     /// The finding about a place that has the name.
     pub(crate) fn at(self, span: Span) -> Finding {
-        Finding::error(self.rule, "tool", span, self.message).help(self.help)
+        let code = if self.rule == "C-20" { "not-trusted" } else { "tool" };
+        Finding::error(self.rule, code, span, self.message).help(self.help)
     }
 }
 

@@ -6,10 +6,12 @@ mod gathered;
 mod offered;
 mod remote;
 mod shelved;
+mod withheld;
 
 pub use config::{CatalogueConfig, Internal, cache_folders};
 pub use confined::ISOLATION_MISSING;
 pub use offered::Offer;
+pub use withheld::Withheld;
 
 use crate::http::Http;
 use crate::tools::builtin::{Bench, Builtin};
@@ -108,6 +110,7 @@ impl Catalogue {
         gathered.commands(config.commands);
         gathered.builtins(config.shell_approval);
         gathered.mcp(&servers, &config.wanted).await;
+        gathered.withheld(&config.withheld, &config.wanted);
         if !gathered.errors.is_empty() {
             return Err(CatalogueErrors(gathered.errors));
         }

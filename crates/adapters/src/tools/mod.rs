@@ -22,7 +22,7 @@ pub mod process;
 pub mod python;
 mod store;
 
-pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING, Offer};
+pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING, Offer, Withheld};
 pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};

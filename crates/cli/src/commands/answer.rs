@@ -11,6 +11,7 @@ use crate::output::ask_kind;
 use crate::places;
 use crate::secrets;
 use crate::setup;
+use crate::trust::Gate;
 use crate::ui::Ui;
 use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State};
 use selvedge_runtime::load;
@@ -32,7 +33,7 @@ fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let info = store.run(&store.find_run(&args.run)?)?;
     let files = places::config_files(&Chosen::stored(&info.options).cwd);
     let quiet = Ui { quiet: true, ..ui.clone() };
-    let mut config = Config::load(&files, &quiet)?;
+    let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;
     config.add_mcp(Chosen::stored(&info.options).mcp.as_deref(), &quiet)?;
     secrets::refuse_text(&secrets::named(&config), "the answer", &args.value)
 }

@@ -9,6 +9,7 @@ use crate::models;
 use crate::places;
 use crate::secrets;
 use crate::setup::{self, Known, Pins, block_on};
+use crate::trust::{Gate, NOT_TRUSTED};
 use crate::ui::Ui;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer, ToolError};
 use selvedge_dialects::compile;
@@ -30,9 +31,19 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         }
         Ok::<(), Failure>(())
     })??;
+    if ui.json {
+        // For people it was said when the configuration was read.
+        findings.extend(check.config.off.as_ref().map(|off| off.untrusted.finding()));
+    }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     print(&findings, errors, args.files.len(), ui);
-    Ok(if errors > 0 { Exit::Usage } else { Exit::Completed })
+    Ok(if errors > 0 { exit_of(&findings) } else { Exit::Completed })
+}
+
+/// The exit of findings with errors: where nothing but trust is missing, no document is wrong (C-20).
+pub(crate) fn exit_of(findings: &[Diagnostic]) -> Exit {
+    let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    if errors.all(|error| error.code == NOT_TRUSTED) { Exit::Environment } else { Exit::Usage }
 }
 
 /// Compiles documents without running them, with one configuration.
@@ -49,7 +60,8 @@ impl<'c> Check<'c> {
     pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
         let choice = choice(reading.plan.as_deref(), reading.dialect.as_deref())?;
         let cwd = crate::environment::absolute(Path::new("."));
-        let mut config = Config::load(&places::config_files(&cwd), ui)?;
+        let config = Config::load(&places::config_files(&cwd), Gate::of(common, ui)?, ui);
+        let mut config = config?;
         config.add_mcp(reading.mcp.as_deref(), ui)?;
         let mut chosen = crate::environment::chosen()?;
         if !reading.tools.is_empty() {
@@ -65,11 +77,12 @@ impl<'c> Check<'c> {
         &self.state_dir
     }
 
-    /// The tools that a document in the current folder could name, to look at.
-    pub(crate) async fn catalogue(&self) -> Result<Catalogue, Failure> {
+    /// The tools that a document in the current folder could name, to look at, and what is wrong with those of these names.
+    pub(crate) async fn catalogue(&self, names: &[&str]) -> Result<Catalogue, Failure> {
         let here = crate::environment::absolute(Path::new("."));
         let mut settings = self.settings(&here)?;
         (settings.wanted.any, settings.replay) = (true, true);
+        settings.wanted.names = names.iter().map(|name| Arc::from(*name)).collect();
         Ok(Catalogue::load(settings).await?)
     }
 

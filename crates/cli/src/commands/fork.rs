@@ -18,6 +18,7 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, Pins, block_on};
 use crate::signals::Signals;
+use crate::trust::{self, Gate};
 use crate::ui::Ui;
 use edits::Edits;
 use selvedge_adapters::http::{Http, Secret};
@@ -74,7 +75,9 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         None => Budget::default(),
     };
     let edits = Edits::of(&source, args)?;
-    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let gate = Gate::of(common, &ui)?;
+    gate.pass_state(&source.dir, source.run(), &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     let folders = chosen.tools.clone();
     if args.exec.tools.is_empty() {
@@ -107,7 +110,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let prepared = tokio::select! {
             biased;
             () = signals.came() => return Err(setup::interrupted()),
-            prepared = preparing => prepared?,
+            prepared = preparing => prepared.map_err(|failure| config.explained(failure))?,
         };
         ui.secrets = prepared.models.secrets.iter().map(Secret::clone).collect();
         let (script, hash) = stored_script;
@@ -256,6 +259,7 @@ impl Source {
         };
         let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
         let mut warnings = chosen.warnings.clone();
+        trust::told(&mut warnings, config);
         setup::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
         if over.cost.is_some() {
             warnings.extend(models::unpriced(chosen, config, &roles(self.state.graph())));

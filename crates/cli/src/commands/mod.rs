@@ -9,6 +9,7 @@ mod naming;
 mod resume;
 pub(crate) mod run;
 pub(crate) mod tools;
+pub(crate) mod trust;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};
@@ -55,10 +56,11 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Tools(args) => tools::tools(&args, &cli.common, ui),
         Command::Graph(args) => look::graph::graph(&args, &cli.common, ui),
         Command::Schema(args) => look::schema::schema(&args, ui),
+        Command::Trust(args) => trust::trust(&args, &cli.common, ui),
         Command::Init(args) => look::init::init(&args, ui),
         Command::Completions(args) => look::completions::completions(&args, ui),
         Command::Complete(args) => Ok(look::completions::complete(&args, &cli.common, ui)),
-        Command::Models(args) => look::models(&args, ui),
+        Command::Models(args) => look::models(&args, &cli.common, ui),
         Command::Doctor(args) => look::doctor(&args, &cli.common, ui),
         Command::Help(args) => look::help(&args, ui),
     };

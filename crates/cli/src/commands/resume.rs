@@ -13,6 +13,7 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
+use crate::trust::{self, Gate};
 use crate::ui::Ui;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::library::LIBRARY;
@@ -107,6 +108,7 @@ impl Held {
         let wanted = setup::wanted_by(state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
         let models = models::prepare(chosen, config, &roles(state.graph()), &Http::new()).await?;
+        trust::told(&mut chosen.warnings, config);
         let mut inputs = with_tools(inputs, state, &catalogue, ui).await?;
         setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
         for input in &inputs {
@@ -145,7 +147,9 @@ pub(crate) fn go_on(
         );
     };
     let inputs = [changes(exec, &ui)?, inputs].concat();
-    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let gate = Gate::of(common, &ui)?;
+    gate.pass_state(&held.dir, &held.run, &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     // Which models answer from here on is recorded (C-06).
     secrets::refuse_choices(&secrets::named(&config), None, &Chosen::from_options(exec)?)?;
@@ -158,7 +162,9 @@ pub(crate) fn go_on(
         let (catalogue, models, inputs) = tokio::select! {
             biased;
             () = signals.came() => return Err(setup::interrupted()),
-            prepared = held.prepare(&state, inputs, &mut chosen, &config, &ui) => prepared?,
+            prepared = held.prepare(&state, inputs, &mut chosen, &config, &ui) => {
+                prepared.map_err(|failure| config.explained(failure))?
+            }
         };
         ui.secrets = models.secrets.iter().map(Secret::clone).collect();
         tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);

@@ -17,13 +17,14 @@ use crate::places;
 use crate::secrets;
 use crate::setup::{self, Known, Pins, block_on};
 use crate::signals::Signals;
+use crate::trust::Gate;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::http::Http;
 use selvedge_adapters::tools::{Catalogue, ErrorClass, Offer, ToolError};
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Means, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
-use selvedge_store::{BlobHash, DriverLock, Entry, Mode, NewRun, RunStatus, Store};
+use selvedge_store::{BlobHash, DriverLock, Entry, NewRun, RunStatus, Store};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         Some(id) => checked_id(id)?,
         None => fresh_id(),
     };
-    let mut config = Config::load(&places::config_files(&chosen.cwd), &ui)?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, &ui)?, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     let known = secrets::named(&config);
     secrets::refuse_choices(&known, Some(&id), &chosen)?;
@@ -83,14 +84,16 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         let prepared = tokio::select! {
             biased;
             () = signals.came() => return Err(setup::interrupted()),
-            prepared = prepare(read, &none, &mut chosen, &config, &state_dir, &ui) => prepared?,
+            prepared = prepare(read, &none, &mut chosen, &config, &state_dir, &ui) => {
+                prepared.map_err(|failure| config.explained(failure))?
+            }
         };
         ui.secrets = prepared.models.secrets.clone();
         if let Some(script) = chosen.script.as_ref().filter(|_| prepared.models.scripted) {
             ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
         }
         chosen.warnings = prepared.warnings.clone();
-        let store = Arc::new(Store::open(&state_dir, Mode::ReadWrite).map_err(Failure::before_run)?);
+        let store = Arc::new(setup::open_or_make(&state_dir).map_err(Failure::before_run)?);
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
@@ -193,6 +196,8 @@ pub(super) async fn prepare(
     once(&mut others);
     tell(&diagnostics, &read.source, &others, ui);
     warnings.extend(others);
+    // It was said when the configuration was read.
+    warnings.extend(config.untrusted_warning());
     let document = &read.document;
     let stem = || chosen.document.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = document.name().map(str::to_owned).or_else(stem).unwrap_or_default();

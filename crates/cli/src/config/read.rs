@@ -170,6 +170,7 @@ impl Reader<'_> {
             api_key_env: self.variable(&fields, "api_key_env"),
             context_tokens: self.count(&fields, "context_tokens", "C-14"),
             price,
+            withheld: false,
         })
     }
 

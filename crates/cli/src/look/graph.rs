@@ -62,7 +62,7 @@ impl Format {
 /// Draws a document.
 pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let (findings, graph) = compiled(args, common, ui)?;
-    let Some(graph) = graph else { return Err(Failure::findings(Exit::Usage, findings)) };
+    let Some(graph) = graph else { return Err(Failure::findings(check::exit_of(&findings), findings)) };
     let drawing = Drawing::new(&graph);
     let drawn = match args.format {
         Format::Mermaid => mermaid::draw(&drawing),

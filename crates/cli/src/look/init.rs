@@ -1,6 +1,9 @@
 //! `selvedge init`: a project that runs at once, with a scripted model in place of a real one (C-14).
 
+use crate::config::Config;
+use crate::environment::absolute;
 use crate::failure::{Exit, Failure};
+use crate::trust::Record;
 use crate::ui::Ui;
 use clap::Args;
 use serde_json::json;
@@ -53,6 +56,7 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
         write(&dir.join(IGNORE.0), IGNORE.1)?;
         written.push(IGNORE.0);
     }
+    trust(dir, ui);
     let next = next(dir);
     if !written.contains(&IGNORE.0) {
         ui.note("note: there is a .gitignore already; add .selvedge/ to it to keep runs out of git");
@@ -72,6 +76,18 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
     text.push_str("\nThe replies come from script.yaml; selvedge.toml says how to choose a model instead.\n");
     ui.result(&crate::ui::harmless(&text));
     Ok(Exit::Completed)
+}
+
+/// Who starts a project trusts what was written for it (C-20). That it can't be kept stops nothing: it is asked for later.
+fn trust(dir: &Path, ui: &Ui) {
+    let file = absolute(&dir.join("selvedge.toml"));
+    let parts = Config::default().add(&file).map(|added| added.parts).unwrap_or_default();
+    if let Err(failure) = Record::write(file.parent().unwrap_or(dir), &parts) {
+        let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
+        ui.note(&format!(
+            "note: `selvedge trust` has to be called for the project, as it can't be kept here: {why}"
+        ));
+    }
 }
 
 /// Nothing of what is there is overwritten (exit 2).

@@ -37,7 +37,7 @@ use crate::ui::Ui;
 use rustix::fs::{Access, access};
 use selvedge_runtime::LoadError;
 use selvedge_store::{Mode, RunInfo, Store, StoreError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The state folder for reading; `None` if it holds no database yet.
 pub(crate) fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
@@ -113,6 +113,6 @@ fn guarded(ui: &Ui) -> Ui {
     crate::secrets::guarded(ui)
 }
 
-fn config_files() -> Vec<PathBuf> {
+fn config_files() -> places::Files {
     places::config_files(&absolute(Path::new(".")))
 }

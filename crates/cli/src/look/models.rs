@@ -2,12 +2,14 @@
 
 use super::args::ModelsArgs;
 use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW};
+use crate::args::Common;
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
 use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
 use crate::setup::block_on;
+use crate::trust::Gate;
 use crate::ui::Ui;
 use selvedge_adapters::http::{Http, shown};
 use selvedge_adapters::models::{Price, Provider};
@@ -29,13 +31,16 @@ struct Status {
 impl Status {
     /// Whether a run could not use the model.
     fn is_broken(&self) -> bool {
-        matches!(self.state, "no_key" | "key_refused" | "unreachable")
+        matches!(self.state, "no_key" | "key_refused" | "unreachable" | "not_trusted")
     }
 }
 
 /// Lists the configured models; asks their endpoints if told to.
-pub(crate) fn models(args: &ModelsArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let config = Config::load(&super::config_files(), ui)?;
+pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let gate = Gate::of(common, ui)?;
+    // To list them sends nothing.
+    let gate = if args.check || args.available { gate } else { gate.silent() };
+    let config = Config::load(&super::config_files(), gate, ui)?;
     let mut chosen = environment::chosen()?;
     if let Some(base_url) = &args.base_url {
         chosen =
@@ -85,12 +90,17 @@ fn at_hand(models: &[Surveyed]) -> Vec<Surveyed> {
 }
 
 fn can_be_asked(model: &Surveyed) -> bool {
-    (model.key.secret.is_some() || !model.key_needed) && Url::parse(&model.base_url).is_ok()
+    !model.withheld
+        && (model.key.secret.is_some() || !model.key_needed)
+        && Url::parse(&model.base_url).is_ok()
 }
 
 fn status(model: &Surveyed, lists: &Lists) -> Status {
     let of = |state, message: String| Status { state, message, near: Vec::new() };
     let own = model.model.as_deref();
+    if model.withheld {
+        return of("not_trusted", "the file that configures it is not trusted".to_owned());
+    }
     match lists.get(&place(model)) {
         None if Url::parse(&model.base_url).is_err() => {
             of("unreachable", "base_url is no address".to_owned())

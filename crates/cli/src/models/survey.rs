@@ -28,6 +28,8 @@ pub(crate) struct Surveyed {
     pub(crate) context_tokens: Option<u64>,
     /// What it costs, if the configuration says.
     pub(crate) price: Option<Price>,
+    /// Whether it is not asked, as nobody trusts who configures it (C-20).
+    pub(crate) withheld: bool,
 }
 
 /// The models that a run started here would have, scripts aside, by name.
@@ -43,6 +45,7 @@ pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
             key_needed: false,
             context_tokens: None,
             price: None,
+            withheld: false,
         };
         let mut all: Vec<_> = chosen.models.iter().map(|(role, model)| one(role, Some(model))).collect();
         if !chosen.models.contains_key(EVERY_ROLE) {
@@ -67,6 +70,7 @@ pub(crate) fn survey(chosen: &Chosen, config: &Config) -> Vec<Surveyed> {
         key_needed: spec.needs_key(),
         context_tokens: spec.context_tokens,
         price: spec.price,
+        withheld: spec.withheld,
     };
     table.specs.iter().map(one).collect()
 }

@@ -18,6 +18,8 @@ pub(super) struct Spec {
     pub(super) api_key_env: Option<String>,
     pub(super) context_tokens: Option<u64>,
     pub(super) price: Option<Price>,
+    /// Whether nothing is to be sent to it, as nobody trusts who configures it (C-20).
+    pub(super) withheld: bool,
 }
 
 impl Spec {
@@ -30,6 +32,7 @@ impl Spec {
             api_key_env: model.api_key_env.clone(),
             context_tokens: model.context_tokens,
             price: model.price,
+            withheld: model.withheld,
         }
     }
 
@@ -51,6 +54,7 @@ impl Spec {
             api_key_env: None,
             context_tokens: None,
             price: None,
+            withheld: false,
         }
     }
 

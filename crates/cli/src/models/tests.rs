@@ -9,6 +9,7 @@ pub(super) fn config(models: &[&str], roles: &[(&str, &str)]) -> Config {
             base_url: None,
             api_key_env: None,
             context_tokens: None,
+            withheld: false,
             price: None,
         };
         ((*name).to_owned(), model)

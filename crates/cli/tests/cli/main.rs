@@ -44,5 +44,6 @@ mod scripted;
 mod support;
 #[cfg(test)]
 mod terminal;
+mod trust;
 #[cfg(test)]
 mod values;

@@ -73,6 +73,8 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
         command.env_clear().env("HOME", self.dir.path().join("home"));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // What tests write is theirs; those of trust say otherwise.
+        command.env("SELVEDGE_TRUST", "1");
         command.env("SELVEDGE_STATE_DIR", self.dir.path().join("state"));
         command.current_dir(self.work()).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

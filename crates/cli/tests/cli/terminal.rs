@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,13 @@ const SCRIPT: &str = "
 ";
 
 /// A terminal that nobody sits at.
-struct Terminal {
+pub(crate) struct Terminal {
     master: File,
     slave: OwnedFd,
 }
 
 impl Terminal {
-    fn new(columns: u16, rows: u16) -> Self {
+    pub(crate) fn new(columns: u16, rows: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -38,6 +38,12 @@ impl Terminal {
         Self { master: File::from(master), slave }
     }
 
+    /// Starts a command whose questions come here, and whose answers are written here.
+    pub(crate) fn ask(self, command: &mut Command) -> (Child, File) {
+        command.stdin(Stdio::from(self.slave.try_clone().unwrap())).stderr(Stdio::from(self.slave));
+        (command.spawn().unwrap(), self.master)
+    }
+
     /// Starts a command with its stderr here; who closes the result closes the terminal.
     fn start(self, place: &Place, args: &[&str], environment: &[(&str, &str)]) -> (Child, File) {
         let mut command = place.command(args);
@@ -47,7 +53,7 @@ impl Terminal {
 }
 
 /// What comes out of a terminal, as it comes.
-fn watch(mut master: File) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) {
+pub(crate) fn watch(mut master: File) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) {
     let seen = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&seen);
     let reader = std::thread::spawn(move || {
@@ -65,7 +71,7 @@ fn watch(mut master: File) -> (Arc<Mutex<String>>, std::thread::JoinHandle<()>) 
 }
 
 #[track_caller]
-fn wait_until(seen: &Mutex<String>, what: &str) {
+pub(crate) fn wait_until(seen: &Mutex<String>, what: &str) {
     let deadline = Instant::now() + Duration::from_secs(40);
     while !seen.lock().unwrap().contains(what) {
         assert!(Instant::now() < deadline, "{what:?} never came: {:?}", seen.lock().unwrap());

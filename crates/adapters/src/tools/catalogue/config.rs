@@ -1,6 +1,6 @@
 //! What a catalogue is made with: where tools come from, and what they may do.
 
-use super::Catalogue;
+use super::{Catalogue, Withheld};
 use crate::tools::Progress;
 use crate::tools::command::CommandTool;
 use crate::tools::isolation::Isolation;
@@ -28,6 +28,8 @@ pub struct CatalogueConfig {
     pub commands: Vec<CommandTool>,
     /// MCP servers: the last rank, but for the full names of their tools.
     pub mcp: Vec<McpServer>,
+    /// What is configured where it is not trusted (C-20).
+    pub withheld: Withheld,
     /// The tools that are needed: a server that has none of them is not started.
     pub wanted: Wanted,
     /// What the user allowed.
@@ -77,6 +79,7 @@ impl CatalogueConfig {
             config_dirs: Vec::new(),
             commands: Vec::new(),
             mcp: Vec::new(),
+            withheld: Withheld::default(),
             wanted: Wanted::default(),
             shelf: None,
             replay: false,

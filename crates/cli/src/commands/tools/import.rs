@@ -19,7 +19,7 @@ use rustix::fs::{Access, access};
 use selvedge_adapters::tools::library::{Examined, examine};
 use selvedge_adapters::tools::python::load::files_of;
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
-use selvedge_store::{Mode, Store, StoreError};
+use selvedge_store::StoreError;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         examined.into_iter().map(|tool| (tool.file.clone(), tool)).collect();
     as_they_are(&mut tools, &examined)?;
     // From here on the state folder is there, whatever comes of it.
-    let store = Store::open(check.state_dir(), Mode::ReadWrite)?;
+    let store = crate::setup::open_or_make(check.state_dir())?;
     let imported = library::change(&store, |library| {
         let mut import = Import {
             change: Change::new(library),

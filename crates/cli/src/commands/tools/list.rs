@@ -32,7 +32,7 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     let check = Check::new(&reading, common, ui)?;
     let (_, library) = library::open(check.state_dir())?;
     let mut rows = block_on(0, async {
-        let catalogue = check.catalogue().await?;
+        let catalogue = check.catalogue(&[]).await?;
         for warning in catalogue.warnings() {
             ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
         }
@@ -164,7 +164,7 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
 }
 
 async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<Sheet, Failure> {
-    let catalogue = check.catalogue().await?;
+    let catalogue = check.catalogue(&[name]).await?;
     catalogue.prepare(&[name]).await?;
     let Some(tool) = catalogue.def(name) else {
         let names: Vec<&str> = catalogue.names().map(|name| &**name).collect();

@@ -53,7 +53,7 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, online: bool, report:
 
 fn is_asked(model: &Surveyed, online: bool) -> bool {
     let lacking = model.key.secret.is_none() && model.key_needed;
-    !lacking && Url::parse(&model.base_url).is_ok_and(|url| online || is_loopback(&url))
+    !model.withheld && !lacking && Url::parse(&model.base_url).is_ok_and(|url| online || is_loopback(&url))
 }
 
 fn one(model: &Surveyed, lists: &Lists, report: &mut Report) {
@@ -74,6 +74,13 @@ fn one(model: &Surveyed, lists: &Lists, report: &mut Report) {
         (None, false) => "no key".to_owned(),
     };
     let what = format!("{}{own} {plays}; {}, {shown}; {key}", model.name, model.provider.name());
+    if model.withheld {
+        return report.add(
+            "model",
+            Verdict::Warning,
+            format!("{what}; not trusted, so nothing is sent there"),
+        );
+    }
     if url.is_none() {
         report.add("model", Verdict::Broken, format!("{what}; that is no address"));
         return report.help("for example base_url = \"http://127.0.0.1:8000/v1\"");

@@ -6,20 +6,26 @@ use crate::config::Config;
 use crate::environment::{self, VARIABLES};
 use crate::failure::Failure;
 use crate::look::config_files;
+use crate::trust::Gate;
+use crate::ui::Ui;
 use selvedge_dialects::steps::Siblings;
 use selvedge_dialects::{Diagnostic, Severity};
 
 /// Reads everything that configures; what is wrong is reported, and the rest counts.
-pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
+pub(super) fn look(gate: Gate, ui: &Ui, report: &mut Report) -> (Config, Chosen) {
     let mut config = Config::default();
     let files = config_files();
-    if files.is_empty() {
+    if files.all().next().is_none() {
         report.add("config", Verdict::Missing, "no configuration file: the defaults hold");
         report.help("write a selvedge.toml to configure models and tools");
     }
-    for file in &files {
+    for file in files.all() {
         let mut with = config.clone();
-        match with.add(file) {
+        let added = match files.project.as_ref() == Some(file) {
+            true => with.add_project(file, gate, ui),
+            false => with.add(file).map(|added| added.findings),
+        };
+        match added {
             Ok(warnings) => {
                 config = with;
                 report.add("config", Verdict::Ok, file.display().to_string());
@@ -32,6 +38,9 @@ pub(super) fn look(report: &mut Report) -> (Config, Chosen) {
         findings(&failure, "variables", report);
         Chosen::default()
     });
+    if let Some(off) = &config.off {
+        finding(&off.untrusted.finding(), "trust", report);
+    }
     recovery(&config, report);
     variables(report);
     (config, chosen)

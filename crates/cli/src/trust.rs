@@ -1,0 +1,216 @@
+//! Whom a project's `selvedge.toml` may start, and what it may send where (C-20): nobody and nothing, until a person trusts it.
+//! Everything that reads the configuration to act on it comes through [`Gate::pass`].
+
+mod record;
+pub(crate) mod state;
+
+pub(crate) use record::Record;
+
+use crate::args::Common;
+use crate::config::{Config, Does, Part};
+use crate::environment;
+use crate::failure::{Failure, text};
+use crate::hints::command;
+use crate::places;
+use crate::ui::{Ui, one_line};
+use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_engine::Warning;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// The code of findings and warnings.
+pub(crate) const NOT_TRUSTED: &str = "not-trusted";
+/// Parts that a warning names.
+const NAMED: usize = 8;
+/// Characters of a name that are shown.
+const NAME: usize = 200;
+
+/// Whether a command was told to trust what it finds, and whether it may ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gate {
+    /// `--trust` or `SELVEDGE_TRUST`.
+    pub(crate) given: bool,
+    asks: bool,
+}
+
+impl Gate {
+    /// What the command line and the environment say. Only a terminal is asked, and never for machine output.
+    ///
+    /// # Errors
+    /// Exit 4 if `SELVEDGE_TRUST` is neither 1 nor 0.
+    pub(crate) fn of(common: &Common, ui: &Ui) -> Result<Self, Failure> {
+        let given = environment::trusts()? || common.trust;
+        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        Ok(Self { given, asks: terminal && !ui.json && !ui.quiet })
+    }
+
+    /// The same, which asks nobody.
+    pub(crate) fn silent(self) -> Self {
+        Self { asks: false, ..self }
+    }
+
+    /// Whether it may ask a person.
+    pub(crate) fn may_ask(self) -> bool {
+        self.asks
+    }
+
+    /// What of a project's file is not trusted; `None` if all of it is, as it was recorded, was given, or is answered now.
+    pub(crate) fn pass(self, file: &Path, parts: Vec<Part>, ui: &Ui) -> Option<Untrusted> {
+        if self.given || parts.is_empty() {
+            return None;
+        }
+        let untrusted = Untrusted::of(file, &parts)?;
+        if !self.asks {
+            return Some(untrusted);
+        }
+        if !untrusted.ask(ui) {
+            return Some(untrusted);
+        }
+        // Who can't keep the answer has given it all the same.
+        if let Err(failure) = Record::write(&untrusted.folder, &parts) {
+            failure.print(ui);
+        }
+        None
+    }
+}
+
+/// What a person has not trusted of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Untrusted {
+    /// The file, for people.
+    pub(crate) file: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// The parts, each with whether it was trusted with another content.
+    pub(crate) parts: Vec<(Part, bool)>,
+    /// Whether the folder was trusted before.
+    pub(crate) before: bool,
+    /// The command that trusts it.
+    command: String,
+}
+
+impl Untrusted {
+    /// What is not trusted of a file that has these parts.
+    pub(crate) fn of(file: &Path, parts: &[Part]) -> Option<Self> {
+        let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
+        let record = Record::of(&folder);
+        let trusted = |part: &Part| record.as_ref().is_some_and(|record| record.has(part));
+        let changed =
+            |part: &Part| record.as_ref().is_some_and(|record| record.parts.contains_key(&part.name));
+        let parts: Vec<(Part, bool)> =
+            parts.iter().filter(|part| !trusted(part)).map(|part| (part.clone(), changed(part))).collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let found = places::config_files(&environment::absolute(Path::new("."))).project;
+        let here = found.is_some_and(|found| found == file);
+        let shown = folder.display().to_string();
+        let words = if here { vec!["trust"] } else { vec!["trust", shown.as_str()] };
+        let command = format!("`{}`", command(&words));
+        let file = crate::config::shown_path(file);
+        Some(Self { file, before: record.is_some(), parts, command, folder })
+    }
+
+    /// What it is about, in one line.
+    pub(crate) fn message(&self) -> String {
+        let named = self.parts.iter().take(NAMED).map(|(part, changed)| {
+            let name = one_line(&part.name, NAME);
+            match (self.before, changed) {
+                (false, _) => name,
+                (true, true) => format!("{name} (changed)"),
+                (true, false) => format!("{name} (new)"),
+            }
+        });
+        let mut names = named.collect::<Vec<_>>().join(", ");
+        if self.parts.len() > NAMED {
+            names.push_str(&format!(" and {} more", self.parts.len() - NAMED));
+        }
+        match self.before {
+            false => {
+                format!("nobody has trusted what this file starts, sends and allows; it is off: {names}")
+            }
+            true => format!("this file is not what was trusted; what is new is off: {names}"),
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn help(&self) -> String {
+        format!("{} shows it and asks; --trust is for one command", self.command)
+    }
+
+    /// The same as a finding about the file.
+    pub(crate) fn finding(&self) -> Diagnostic {
+        let mut found = Diagnostic::about_file(&self.file, "C-20", NOT_TRUSTED, &self.message());
+        found.severity = Severity::Warning;
+        found.help = self.help();
+        found
+    }
+
+    /// The same as a warning of a run.
+    pub(crate) fn warning(&self) -> Warning {
+        let message = format!("{}: {}", self.file, self.message());
+        Warning { code: NOT_TRUSTED.into(), message, node: None }
+    }
+
+    /// Says so.
+    pub(crate) fn tell(&self, ui: &Ui) {
+        ui.error_text(&text(&self.finding(), ui.colour));
+    }
+
+    /// Asks a person about it.
+    fn ask(&self, ui: &Ui) -> bool {
+        let rows = self.parts.iter().map(|(part, changed)| {
+            let state = match (self.before, changed) {
+                (false, _) => "",
+                (true, true) => "changed",
+                (true, false) => "new",
+            };
+            (part, state)
+        });
+        ask(&self.file, rows, ui)
+    }
+}
+
+/// Shows what a file, or a folder of runs, does that is not trusted, and asks a person.
+pub(crate) fn ask<'p>(file: &str, parts: impl Iterator<Item = (&'p Part, &'p str)>, ui: &Ui) -> bool {
+    let rows: String = parts.map(|(part, state)| row(part, state)).collect();
+    ui.notice(&format!("{file} is not trusted. It would\n{}", rows.trim_end()));
+    confirmed(ui)
+}
+
+/// Puts what is not trusted now in the place of what was not when a run was last driven.
+pub(crate) fn told(warnings: &mut Vec<Warning>, config: &Config) {
+    warnings.retain(|warning| &*warning.code != NOT_TRUSTED);
+    warnings.extend(config.untrusted_warning());
+}
+
+/// What is trusted is no tool's to write: where a grant holds the folder that says so, it has to be there to be kept.
+pub(crate) fn keep_out(granted: &[PathBuf]) {
+    if let Some(dir) = places::trust_dir().filter(|dir| granted.iter().any(|grant| dir.starts_with(grant))) {
+        // Where it can't be made, no tool can make it either.
+        let _ = record::make(&dir);
+    }
+}
+
+/// A line about a part.
+pub(crate) fn row(part: &Part, state: &str) -> String {
+    let does = match part.does {
+        Does::Start => "start",
+        Does::Send => "send",
+        Does::Allow => "allow",
+    };
+    let state = if state.is_empty() { String::new() } else { format!(", {state}") };
+    let line = if part.line == 0 { String::new() } else { format!(", line {}", part.line) };
+    format!("  {does:<6} {}  ({}{line}{state})\n", part.what, one_line(&part.name, NAME))
+}
+
+/// Asks on the terminal whether a person trusts what was shown; nothing but yes is yes.
+fn confirmed(ui: &Ui) -> bool {
+    ui.error_text("Trust it? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    if !matches!(read, Ok(count) if count > 0) {
+        ui.error_text("\n");
+    }
+    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
