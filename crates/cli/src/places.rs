@@ -51,12 +51,15 @@ pub(crate) fn found_state(from: &Path) -> Option<PathBuf> {
     from.ancestors().map(|folder| folder.join(STATE)).find(|folder| folder.is_dir())
 }
 
+/// Whether a state folder has the name under which it is found.
+pub(crate) fn has_found_name(dir: &Path) -> bool {
+    dir.file_name().is_some_and(|name| name == STATE)
+}
+
 /// Whether a state folder is one that is found upwards, and nobody named it: it may have come with a stranger's folder (C-20).
 pub(crate) fn is_found(dir: &Path) -> bool {
     let named = path("SELVEDGE_STATE_DIR").map(|named| absolute(&named));
-    dir.file_name().is_some_and(|name| name == STATE)
-        && named.is_none_or(|named| named != dir)
-        && !hints::is_named(dir)
+    has_found_name(dir) && named.is_none_or(|named| named != dir) && !hints::is_named(dir)
 }
 
 /// The folder of tools' environments, shared by all state folders of a user.

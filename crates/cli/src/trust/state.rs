@@ -39,9 +39,10 @@ pub(crate) fn is_trusted(dir: &Path) -> bool {
     part(dir).is_none_or(|part| record.is_some_and(|record| record.has(&part)))
 }
 
-/// Takes note that this process has made the database of a folder. That it can't is told when it matters.
+/// Takes note that this process has made the database of a folder which may be found upwards, also where it was named this time.
+/// That it can't is told when it matters.
 pub(crate) fn made(dir: &Path) {
-    if let Some(part) = part(dir).filter(|_| places::is_found(dir)) {
+    if let Some(part) = part(dir).filter(|_| places::has_found_name(dir)) {
         let _ = Record::write(dir, &[part]);
     }
 }
