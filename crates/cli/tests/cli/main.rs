@@ -44,6 +44,7 @@ mod scripted;
 mod support;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod values;
