@@ -88,19 +88,20 @@ impl Ui {
         self.error_text(&format!("{text}\n"));
     }
 
-    /// Text on stderr, as it is.
+    /// Text on stderr, as it is but for what steers a terminal.
     pub(crate) fn error_text(&self, text: &str) {
-        stderr(&self.redacted(text));
+        stderr(&tame(&self.redacted(text), self.colour));
     }
 
     /// A line of JSON on stderr.
     pub(crate) fn error_json(&self, json: &Value) {
-        stderr(&self.redacted_json(&format!("{json}\n")));
+        stderr(&escaped_json(&self.redacted_json(&format!("{json}\n"))));
     }
 
     /// A result on stdout; one that is lost is reported when the command ends. A reader that went away is no error: whoever closed the pipe has what it wanted.
     pub(crate) fn result(&self, text: &str) {
-        let text = if self.json { self.redacted_json(text) } else { self.redacted(text) };
+        let clean = if self.json { self.redacted_json(text) } else { self.redacted(text) };
+        let text = if self.json { escaped_json(&clean) } else { clean };
         let mut out = std::io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         if let Err(error) = written
@@ -159,9 +160,59 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     line
 }
 
-/// Control characters, and those that turn the direction of writing.
+/// Control characters, and those that turn the direction of writing (Unicode's `Bidi_Control`).
 pub(crate) fn steers(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON in which nothing hides and nothing steers a terminal: such characters stand in strings only, where an escape is the
+/// same. Line breaks around values stay.
+pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
+    let hides = |character: &char| is_hidden(*character) && *character != '\n';
+    if json.is_ascii() && !json.contains('\u{7f}') || !json.chars().any(|c| hides(&c)) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 64);
+    for character in json.chars() {
+        match hides(&character) {
+            // What JSON does not take bare is no text of a string: it is left for its reader to refuse.
+            true if character >= '\u{7f}' => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            _ => escaped.push(character),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Text for a terminal in which nothing steers it but our own colours, if they are on: what comes from elsewhere is escaped
+/// where it is put in, and here whatever was not.
+pub(crate) fn tame(text: &str, colour: bool) -> Cow<'_, str> {
+    let own = |character: char| matches!(character, '\n' | '\t') || colour && character == '\u{1b}';
+    let wild = |(at, character): (usize, char)| {
+        let rest = text.get(at..).unwrap_or_default();
+        steers(character) && (!own(character) || character == '\u{1b}' && !is_colour(rest))
+    };
+    if !text.char_indices().any(wild) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 64);
+    for (at, character) in text.char_indices() {
+        match wild((at, character)) {
+            true => clean.extend(character.escape_unicode()),
+            false => clean.push(character),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// Whether a text begins with what chooses a colour: `ESC [ 1 ; 31 m`.
+fn is_colour(text: &str) -> bool {
+    let Some(code) = text.strip_prefix("\u{1b}[") else { return false };
+    code.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
 /// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal.
@@ -189,6 +240,32 @@ mod tests {
             assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
         }
         assert!(harmless(wild).ends_with("\n\tb"));
+    }
+
+    /// C-04: JSON is the same with escapes; what is no string's text is not touched.
+    #[test]
+    fn json_is_equal_with_escapes() {
+        let wild = serde_json::json!({"a\u{202e}": "\u{9b}2J\u{7f}\u{200f}\u{2066} 完了 👩\u{200d}💻 \u{e0041}\u{1b}"});
+        for json in [format!("{wild}\n"), format!("{wild:#}")] {
+            let escaped = escaped_json(&json);
+            assert!(!escaped.chars().any(|c| is_hidden(c) && c != '\n'), "{escaped:?}");
+            assert!(escaped.contains("完了 👩\u{200d}💻 \\udb40\\udc41"), "{escaped}");
+            assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), wild);
+        }
+        assert!(matches!(escaped_json("{\"a\": \"ä\"}\n"), Cow::Borrowed(_)));
+    }
+
+    /// C-04: our own colours stay where they are on, and nothing else steers.
+    #[test]
+    fn nothing_but_colours_steers_a_terminal() {
+        let text = "\u{1b}[1;33mwarning\u{1b}[0m: a\u{1b}[2J\u{9b}31m\u{202e}b\u{200f}\r\n\tc ä";
+        let clean = tame(text, true);
+        assert_eq!(
+            clean,
+            "\u{1b}[1;33mwarning\u{1b}[0m: a\\u{1b}[2J\\u{9b}31m\\u{202e}b\\u{200f}\\u{d}\n\tc ä"
+        );
+        assert!(!tame(text, false).contains('\u{1b}'));
+        assert!(matches!(tame("plain ä\n", false), Cow::Borrowed(_)));
     }
 
     /// As in findings about a document: one function says what is an escape.

@@ -98,9 +98,10 @@ fn page(report: &Report) -> Page {
             Verdict::Missing => ("missing", CYAN),
             Verdict::Broken => ("broken", RED),
         };
-        page.labelled(&format!("{word:<9}{}", check.check), style, INDENT.max(9 + 13), &check.message, 12);
+        let label = format!("{word:<9}{}", check.check);
+        page.labelled_ends(&label, style, INDENT.max(9 + 13), &check.message, 12);
         if !check.help.is_empty() {
-            page.labelled("", "", INDENT, &format!("→ {}", check.help), 12);
+            page.labelled_ends("", "", INDENT, &format!("→ {}", check.help), 12);
         }
     }
     page

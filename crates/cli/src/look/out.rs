@@ -1,7 +1,7 @@
 //! Output that is written as it is made: a long journal is never held as text.
 
 use crate::failure::Failure;
-use crate::ui::Ui;
+use crate::ui::{Ui, escaped_json};
 use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
 
 /// Standard output, without secrets (C-06). Once its reader has gone, nothing more is written.
@@ -26,12 +26,13 @@ impl<'a> Out<'a> {
         self.settle(written)
     }
 
-    /// Writes a value of JSON between other pieces: only texts in it are without secrets.
+    /// Writes a value of JSON between other pieces: only texts in it are without secrets, and what steers a terminal is escaped.
     ///
     /// # Errors
     /// Those of [`Self::write`].
     pub(super) fn json(&mut self, before: &str, json: &str, behind: &str) -> Result<bool, Failure> {
         let json = self.ui.redacted_json(json);
+        let json = escaped_json(&json);
         let parts = [before, &json, behind];
         let mut write = || parts.iter().try_for_each(|part| self.to.write_all(part.as_bytes()));
         let written = if self.open { write() } else { Ok(()) };

@@ -1,7 +1,8 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
-use crate::ui::Ui;
+use crate::ui::{Ui, tame};
 use selvedge_dialects::diagnostic::is_hidden;
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -76,6 +77,27 @@ impl Page {
         }
     }
 
+    /// The same, but where it is too long its middle is left out: what ends it may be what matters, as in the end of a
+    /// program's errors.
+    pub(crate) fn labelled_ends(&mut self, label: &str, style: &str, indent: usize, text: &str, most: usize) {
+        /// Lines that stay of the beginning.
+        const BEGINNING: usize = 3;
+        let lines = wrap(text, self.width.saturating_sub(indent).max(20), usize::MAX);
+        let out = lines.len().saturating_sub(most);
+        let mut label = label;
+        for (at, line) in lines.into_iter().enumerate() {
+            if out > 0 && (BEGINNING..=BEGINNING + out).contains(&at) {
+                if at == BEGINNING {
+                    self.line(&format!("{}…", pad("", indent)));
+                }
+                continue;
+            }
+            let begin = self.paint(style, &pad(label, indent));
+            self.line(&format!("{begin}{line}"));
+            label = "";
+        }
+    }
+
     /// Adds a table.
     pub(crate) fn table(&mut self, table: &Table) {
         let lines = table.lines(self.width, self.fits, |style, text| self.paint(style, text));
@@ -92,7 +114,11 @@ impl Page {
 
     /// Takes what was written so far.
     pub(crate) fn take(&mut self) -> String {
-        std::mem::take(&mut self.text)
+        let text = std::mem::take(&mut self.text);
+        match tame(&text, self.colour) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        }
     }
 
     /// Prints the page.
