@@ -5,6 +5,7 @@ use crate::tools_common::{World, call};
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::Layer::{Landlock, Namespaces};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,18 +46,21 @@ fn with_index(packages: &serde_json::Value) -> World {
         Command::new("python3").args(["-c", WHEELS]).arg(&index).arg(packages.to_string()).status().unwrap();
     assert!(made.success());
     let [index, cache] = [index, world.path("uv-cache")].map(|path| path.display().to_string());
-    let settings =
-        format!("no-index = true\ncache-dir = {cache:?}\n[pip]\nno-index = true\nfind-links = [{index:?}]\n");
-    std::fs::write(shared.join("uv.toml"), settings).unwrap();
-    // The `uv` that other tests have fetched.
-    let uv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared/uv");
-    std::os::unix::fs::symlink(uv, shared.join("uv")).unwrap();
+    // The `uv` on PATH, or the one that other tests have fetched, which takes packages from there only.
+    let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared/uv/bin/uv");
+    let uv = format!(
+        "#!/bin/sh\n[ \"$1\" = pip ] && set -- \"$@\" --no-index --find-links '{index}'\n\
+         UV_CACHE_DIR='{cache}' exec \"$(command -v uv || echo '{}')\" \"$@\"\n",
+        fetched.display()
+    );
+    std::fs::set_permissions(world.write("bin/uv", &uv), PermissionsExt::from_mode(0o755)).unwrap();
     world
 }
 
 async fn ready(world: &World, names: &[&str]) -> Catalogue {
     let mut config = world.config();
     config.shared_cache = world.path("shared");
+    config.uv = Some(world.path("bin/uv"));
     let tools = Catalogue::load(config).await.unwrap();
     tools.prepare(names).await.unwrap();
     tools
@@ -97,6 +101,24 @@ async fn an_installed_package_runs_nothing_outside_of_a_sandbox() {
     // What would have happened: its file `.pth` runs in any interpreter of the environment.
     Command::new(environment.join("bin/python")).args(["-I", "-c", ""]).status().unwrap();
     assert!(marker.exists());
+}
+
+/// A-20: who may write above the cache does not say where packages come from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_above_the_cache_is_not_read() {
+    let world = with_index(&json!({"wanted": {"wanted.py": "value = 7\n"}}));
+    for folder in [".", "shared", "shared/envs"] {
+        world.write(&format!("{folder}/uv.toml"), "required-version = \"==0.0.1\"\n");
+        world.write(
+            &format!("{folder}/pyproject.toml"),
+            "[project]\nname = \"x\"\nversion = \"1\"\n[tool.uv]\nunheard = [",
+        );
+    }
+    world.tool("t", "", "def run(i):\n    import wanted\n    return wanted.value");
+    let text = std::fs::read_to_string(world.path("tools/t.py")).unwrap();
+    world.write("tools/t.py", &text.replace("'dependencies': []", "'dependencies': ['wanted']"));
+    let tools = ready(&world, &["t"]).await;
+    assert_eq!(call(&tools, "t", json!({})).await.unwrap(), json!(7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -44,6 +44,8 @@ pub struct CatalogueConfig {
     pub limits: ToolLimits,
     /// The Python to use; `None` takes the first usable one on PATH.
     pub python: Option<PathBuf>,
+    /// The `uv` that makes environments; `None` takes the one on PATH, or fetches one.
+    pub uv: Option<PathBuf>,
     /// Where scratch folders are made; `None` is the system's folder for such.
     pub scratch_root: Option<PathBuf>,
     /// Whether a person approves each `shell` call; only configuration says no.
@@ -89,6 +91,7 @@ impl CatalogueConfig {
             shared_cache: shared_cache.into(),
             limits: ToolLimits::default(),
             python: None,
+            uv: None,
             scratch_root: None,
             shell_approval: true,
             isolation: Isolation::none(),

@@ -11,7 +11,7 @@ use crate::tools::Progress;
 use crate::tools::diag::ToolError;
 use crate::tools::process::{End, Environment, Finished, Launch, Policy, run};
 use crate::tools::python::interpreter::{self, Interpreter};
-use crate::tools::python::uv::{self, PATIENCE, helper, lock};
+use crate::tools::python::uv::{self, PATIENCE, lock};
 use crate::tools::store::{sha256, write_whole};
 pub use dependencies::{Dependencies, Refused};
 pub use kept::{Stored, stored};
@@ -53,14 +53,15 @@ pub struct Environments {
 }
 
 impl Environments {
-    /// Environments under `folder`, with the configured `python` or the first usable one.
-    pub fn new(folder: &Path, python: Option<PathBuf>) -> Self {
+    /// Environments under `folder`, with the configured `python` or the first usable one, and with the configured `uv` or the
+    /// one that is found or fetched.
+    pub fn new(folder: &Path, python: Option<PathBuf>, uv: Option<PathBuf>) -> Self {
         Self {
             folder: folder.to_owned(),
             python,
             interpreter: OnceCell::new(),
             sets: Mutex::default(),
-            uv: OnceCell::new(),
+            uv: uv.map(OnceCell::from).unwrap_or_default(),
             resolving: RESOLVING,
             keep: kept::Keep::default(),
         }
@@ -271,8 +272,7 @@ impl Environments {
         stdin: Vec<u8>,
         patience: Duration,
     ) -> Result<Finished, ToolError> {
-        let cwd = self.folder.join("envs");
-        helper(uv, args, stdin, &cwd, patience)
+        uv::run(uv, args, stdin, patience)
             .await
             .map_err(|e| ToolError::environment("A-20", format!("{} cannot be started: {e}", uv.display())))
     }

@@ -56,7 +56,11 @@ impl Workshop {
         // A sandbox has the places that names lead to, and not all folders that a name goes through (`a/../b`).
         let real = |path: &Path| settle(path).unwrap_or_else(|| path.to_owned());
         Self {
-            environments: Environments::new(&real(&config.shared_cache), config.python.clone()),
+            environments: Environments::new(
+                &real(&config.shared_cache),
+                config.python.clone(),
+                config.uv.clone(),
+            ),
             cache: real(&config.tool_cache),
             index: Arc::new(Index::new(&config.tool_cache)),
             workspace,

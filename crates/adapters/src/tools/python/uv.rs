@@ -2,7 +2,7 @@
 
 use crate::tools::Progress;
 use crate::tools::diag::ToolError;
-use crate::tools::process::{End, Environment, Finished, Launch, run};
+use crate::tools::process::{self, End, Environment, Finished, Launch};
 use crate::tools::python::interpreter::Interpreter;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -16,6 +16,21 @@ const FETCH: &str = include_str!("fetch_uv.py");
 
 /// How long a download or a build may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
+
+/// What `uv` reads of a project.
+const PROJECT: [&str; 2] = ["uv.toml", "pyproject.toml"];
+/// Variables that would send packages elsewhere, change what an interpreter imports, or name a project.
+const ELSEWHERE: [&str; 9] = [
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "UV_TARGET",
+    "UV_SYSTEM_PYTHON",
+    "UV_PROJECT",
+    "UV_WORKING_DIR",
+    "UV_WORKING_DIRECTORY",
+];
 
 /// Waits for an exclusive lock on a file, across processes; dropping the file releases it.
 ///
@@ -39,14 +54,30 @@ pub(super) async fn lock(path: &Path, progress: &Progress) -> io::Result<File> {
     }
 }
 
-/// Runs a program of ours, with this process's variables (proxies, certificates, indexes), in `cwd`, for as long as
+/// Runs `uv` with the user's own configuration, and none of a project: a `uv.toml` or `pyproject.toml` in or above the folder
+/// in which it is started is read as well, and whoever may write above the cache would say where packages come from.
+pub(super) async fn run(
+    uv: &Path,
+    args: Vec<OsString>,
+    stdin: Vec<u8>,
+    patience: Duration,
+) -> io::Result<Finished> {
+    // There is nothing above it, and a file of such a name in it is not the user's.
+    let root = Path::new("/");
+    let any = PROJECT.iter().any(|name| root.join(name).symlink_metadata().is_ok());
+    let none = any.then(|| ("UV_NO_CONFIG".into(), Some("1".into())));
+    helper(uv, args, stdin, root, patience, none).await
+}
+
+/// Runs a program of ours, with this process's variables (proxies, certificates, indexes) and one more, in `cwd`, for as long as
 /// `patience`: then it is ended with all that it started.
-pub(super) async fn helper(
+async fn helper(
     program: &Path,
     args: Vec<OsString>,
     stdin: Vec<u8>,
     cwd: &Path,
     patience: Duration,
+    more: Option<(OsString, Option<OsString>)>,
 ) -> io::Result<Finished> {
     let mut changes: Vec<(OsString, Option<OsString>)> = vec![
         ("UV_PYTHON_DOWNLOADS".into(), Some("never".into())),
@@ -59,11 +90,9 @@ pub(super) async fn helper(
     if std::env::var_os("UV_SYSTEM_CERTS").is_none() {
         changes.push(("UV_SYSTEM_CERTS".into(), Some("1".into())));
     }
-    // These would send packages elsewhere or change what an interpreter imports.
-    for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_TARGET", "UV_SYSTEM_PYTHON"] {
-        changes.push((name.into(), None));
-    }
-    run(Launch {
+    changes.extend(more);
+    changes.extend(ELSEWHERE.iter().map(|name| (name.into(), None)));
+    process::run(Launch {
         stdin,
         timeout: patience,
         bound: true,
@@ -152,7 +181,7 @@ pub async fn with_urllib(python: &Interpreter, place: &Path) -> Result<(), Strin
 
 async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Result<(), String> {
     let finished =
-        helper(&python.path, args, Vec::new(), place, PATIENCE).await.map_err(|e| e.to_string())?;
+        helper(&python.path, args, Vec::new(), place, PATIENCE, None).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {
         return Err(said(&finished, 500));
     }

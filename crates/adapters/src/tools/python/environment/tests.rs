@@ -86,8 +86,7 @@ impl Fake {
         let log = root.join("log");
         std::fs::write(&uv, format!("#!/bin/sh\nlog={}\n{script}", log.display())).unwrap();
         std::fs::set_permissions(&uv, PermissionsExt::from_mode(0o755)).unwrap();
-        let mut environments = Environments::new(&root.join("shared"), None);
-        environments.uv = uv.into();
+        let mut environments = Environments::new(&root.join("shared"), None, Some(uv));
         environments.resolving = Duration::from_secs(20);
         environments
     }
