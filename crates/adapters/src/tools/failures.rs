@@ -2,12 +2,13 @@
 
 use crate::tools::diag::one_line;
 use crate::tools::limits::ToolLimits;
-use crate::tools::process::{End, Finished, MOST_ENTRIES, Policy};
+use crate::tools::process::{End, Finished, MOST_ENTRIES, Made, Policy};
 use selvedge_engine::{Failure, Fault, FaultKind};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
 use std::time::Duration;
 
+/// How many places of a kind a message names.
+const MADE: usize = 5;
 /// How much of a tool's own words goes into a message.
 const TEXT: usize = 2000;
 
@@ -41,14 +42,27 @@ pub(crate) const TIMEOUT_SETTING: &str =
     "`timeout` of the step, the node or the tool, else `tool_timeout_s` in [limits]";
 
 /// The call has made what Selvedge would read as its own configuration or state, or what other programs run unasked (A-20).
-pub(crate) fn made_ours(tool: &str, made: &[PathBuf]) -> Failure {
-    let all: Vec<String> = made.iter().take(5).map(|path| path.display().to_string()).collect();
-    denied(one_line(&format!(
-        "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself, or other programs run unasked, and tools do \
-         not write, whatever is allowed around it, unless it is granted by its own name with `--allow-write` (A-20): it was set \
-         aside, its name now ends with `.set-aside`",
-        all.join(", ")
-    )))
+pub(crate) fn made_ours(tool: &str, made: &Made) -> Failure {
+    let aside: Vec<_> = made.aside.iter().take(MADE).map(|path| path.display().to_string()).collect();
+    let left: Vec<_> =
+        made.left.iter().take(MADE).map(|(path, why)| format!("{} ({why})", path.display())).collect();
+    let mut said = Vec::new();
+    if !aside.is_empty() {
+        said.push(format!(
+            "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself, or other programs run unasked, and \
+             tools do not write, whatever is allowed around it, unless it is granted by its own name with `--allow-write` \
+             (A-20): it was set aside, its name now ends with `.set-aside`",
+            aside.join(", ")
+        ));
+    }
+    if !left.is_empty() {
+        said.push(format!(
+            "what the tool `{tool}` left could NOT be looked through or set aside: {}; what lies there may name programs that \
+             Selvedge or others start (A-20): look before you work in these folders",
+            left.join(", ")
+        ));
+    }
+    denied(one_line(&said.join(". ")))
 }
 
 /// A sandbox, or a program in it, that could not be started: the tool did not run.

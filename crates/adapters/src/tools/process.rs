@@ -8,6 +8,9 @@
 mod aside;
 mod attend;
 mod collect;
+#[cfg(target_os = "linux")]
+mod entered;
+mod made;
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
@@ -23,6 +26,7 @@ use crate::tools::permissions::Grant;
 #[cfg(target_os = "linux")]
 pub(crate) use aside::Before;
 pub(crate) use attend::{Pipes, Talk, attend};
+pub use made::Made;
 #[cfg(target_os = "linux")]
 pub(crate) use owner::{Owed, Until};
 pub(crate) use room::{MOST_ENTRIES, Room};
@@ -188,8 +192,8 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// What it wrote to stderr, or the end of that.
     pub stderr: Vec<u8>,
-    /// What it made that Selvedge would have read as its own, and that was set aside.
-    pub made: Vec<PathBuf>,
+    /// What it made that Selvedge would have read as its own.
+    pub made: Made,
 }
 
 impl Finished {
@@ -423,7 +427,7 @@ mod tests {
                 end: End::Exited(1),
                 stdout: Vec::new(),
                 stderr: stderr.to_vec(),
-                made: Vec::new(),
+                made: Made::default(),
             };
             finished.stderr_end(bytes)
         };

@@ -34,6 +34,10 @@ async fn no_tool_configures_selvedge() {
         ("selvedge.toml", "os.makedirs('selvedge.toml.set-aside-9/x'); os.replace('evil', 'selvedge.toml')"),
         ("deep/er/selvedge.toml", "os.replace('evil', 'deep/er/selvedge.toml')"),
         ("deep/.selvedge", "os.makedirs('deep/.selvedge/cache/uv')"),
+        (
+            "shut/selvedge.toml",
+            "os.makedirs('shut', exist_ok=True); os.chmod('shut', 0o755); os.replace('evil', 'shut/selvedge.toml'); os.chmod('shut', 0o555)",
+        ),
         ("new/.selvedge", "os.makedirs('new/.selvedge/cache/uv')"),
     ] {
         let code = format!("import os; {evil}{how}");
@@ -44,6 +48,7 @@ async fn no_tool_configures_selvedge() {
             assert!(document.join(made).symlink_metadata().is_err(), "{tool} {how}");
             assert!(document.join(format!("{made}.set-aside")).symlink_metadata().is_ok(), "{tool} {how}");
             let _ = std::fs::remove_dir_all(document.join("selvedge.toml.set-aside-9"));
+            let _ = std::fs::remove_dir_all(document.join("shut"));
         }
     }
     // The user's own stays as it is.

@@ -1,19 +1,21 @@
 //! What a call has made that Selvedge would read as its own configuration or state is set aside when the call is over.
 
-use super::Policy;
+use super::entered::Entered;
+use super::{Made, Policy};
 use crate::tools::configuration::{is_name, is_own, places};
 use crate::tools::permissions::Grant;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, openat, renameat, renameat_with,
-    statat, statx, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, openat, readlinkat, renameat,
+    renameat_with, statat, statx, symlinkat, unlinkat,
 };
+use rustix::io::Errno;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What is added to the name of what is set aside.
 const ASIDE: &str = "set-aside";
-/// How many of one name may lie aside; further ones are removed.
+/// How many of one name may lie aside; further files are removed.
 const MOST: usize = 100;
 /// How much the time of a file may be behind.
 const TICK: Duration = Duration::from_millis(20);
@@ -56,46 +58,101 @@ impl Before {
     }
 
     /// Sets aside what the call has made where its names are looked for first.
-    pub(super) fn set_aside(&self) -> Vec<PathBuf> {
-        let made = |place: &&PathBuf| place.symlink_metadata().is_ok();
-        let mut found: Vec<PathBuf> = self.absent.iter().filter(made).cloned().collect();
-        found.iter().for_each(|place| at(place));
-        for (place, target) in &self.links {
-            if std::fs::read_link(place).is_ok_and(|now| now == *target) {
-                continue;
-            }
-            if place.symlink_metadata().is_ok() {
-                at(place);
-            }
-            // The user's link, as it was.
-            let _ = std::os::unix::fs::symlink(target, place);
-            found.push(place.clone());
+    pub(super) fn set_aside(&self) -> Made {
+        let mut made = Made::default();
+        let mut tell = |place: &PathBuf, done: Result<Option<bool>, Errno>| match done {
+            Ok(Some(true)) => made.aside.push(place.clone()),
+            Ok(_) => {}
+            Err(why) => made.fail(place, why),
+        };
+        for place in &self.absent {
+            let done = self.at(place, |folder, name| match there(folder, name)? {
+                true => set_aside(folder, name).map(|()| true),
+                false => Ok(false),
+            });
+            tell(place, done);
         }
-        found
+        for (place, target) in &self.links {
+            let done = self.at(place, |folder, name| {
+                let now = readlinkat(folder, name, Vec::new());
+                if now.is_ok_and(|now| now.as_bytes() == target.as_os_str().as_encoded_bytes()) {
+                    return Ok(false);
+                }
+                if there(folder, name)? {
+                    set_aside(folder, name)?;
+                }
+                // The user's link, as it was.
+                symlinkat(target, folder, name).map(|()| true)
+            });
+            tell(place, done);
+        }
+        made
     }
 
-    /// The same of an entry of any folder below, if it has one of the names and was made by the call: by its owner, or by when
-    /// it was made.
-    pub(super) fn is_made(&self, folder: impl AsFd, name: &Path, user: Option<u32>) -> bool {
-        if !(is_own(name.as_os_str()) || self.unasked && is_name(name)) {
-            return false;
+    /// Does something with an entry of a folder that may be written: the folders on the way are entered one after the other, with
+    /// rights that a tool may have taken from their owner. `None` where there is no such folder.
+    fn at<T>(
+        &self,
+        place: &Path,
+        deed: impl FnOnce(&Entered, &Path) -> Result<T, Errno>,
+    ) -> Result<Option<T>, Errno> {
+        let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(None) };
+        let around = self.roots.iter().filter(|root| folder.starts_with(root));
+        let Some(root) = around.min_by_key(|root| root.components().count()) else { return Ok(None) };
+        let mut way = Vec::new();
+        let rest = folder.strip_prefix(root).unwrap_or(Path::new(""));
+        let steps = rest.components().filter(|part| matches!(part, Component::Normal(_)));
+        for step in std::iter::once(root.as_path()).chain(steps.map(|part| Path::new(part.as_os_str()))) {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = match way.last() {
+                None => openat(CWD, step, flags, Mode::empty()),
+                Some(folder) => openat(folder, step, flags, Mode::empty()),
+            };
+            let opened = match opened {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+                opened => opened?,
+            };
+            let meta = statat(&opened, "", AtFlags::EMPTY_PATH)?;
+            let take = self.is_fresh(&meta);
+            way.push(Entered::new(opened, &meta, take));
         }
-        let Ok(meta) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        way.last().map(|folder| deed(folder, Path::new(name))).transpose()
+    }
+
+    /// Whether an entry was made or changed since the call began: no program sets this time.
+    pub(super) fn is_fresh(&self, meta: &Stat) -> bool {
+        let seconds = u64::try_from(meta.st_ctime).unwrap_or_default();
+        let changed = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(meta.st_ctime_nsec));
+        changed >= self.since
+    }
+
+    /// Whether an entry may not be made, by its name.
+    pub(super) fn is_ours(&self, name: &Path) -> bool {
+        is_own(name.as_os_str()) || self.unasked && is_name(name)
+    }
+
+    /// Whether an entry was made by the call: by its owner, or by when it was made.
+    pub(super) fn is_made(&self, folder: impl AsFd, name: &Path, user: Option<u32>) -> Result<bool, Errno> {
+        let meta = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(false),
+            meta => meta?,
+        };
         if user == Some(meta.st_uid) {
-            return true;
+            return Ok(true);
         }
-        match FileType::from_raw_mode(meta.st_mode) {
+        Ok(match FileType::from_raw_mode(meta.st_mode) {
             // One that was there changes its time with each run that is kept in it.
             FileType::Directory => born(folder, name).is_some_and(|born| born >= self.since),
-            _ => changed(&meta) >= self.since,
-        }
+            _ => self.is_fresh(&meta),
+        })
     }
 }
 
-/// When an entry's content, place or owner was last changed: no program sets this time.
-fn changed(meta: &Stat) -> Duration {
-    let seconds = u64::try_from(meta.st_ctime).unwrap_or_default();
-    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(meta.st_ctime_nsec))
+fn there(folder: impl AsFd, name: &Path) -> Result<bool, Errno> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(false),
+        meta => meta.map(|_| true),
+    }
 }
 
 /// When a folder was made, where the file system says so.
@@ -108,32 +165,28 @@ fn born(folder: impl AsFd, name: &Path) -> Option<Duration> {
     Some(Duration::new(seconds, meta.stx_btime.tv_nsec))
 }
 
-fn at(place: &Path) {
-    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(folder) = openat(CWD, folder, flags, Mode::empty()) {
-        set_aside(folder, Path::new(name));
-    }
-}
-
 /// Gives an entry a name that nothing is read from. Nothing is lost: somebody may have made it at that moment who is no tool.
-pub(super) fn set_aside(folder: impl AsFd, name: &Path) {
-    let name = name.display();
+///
+/// # Errors
+/// It still has its name.
+pub(super) fn set_aside(folder: impl AsFd, name: &Path) -> Result<(), Errno> {
     for n in 0..MOST {
-        let aside = match n {
-            0 => format!("{name}.{ASIDE}"),
-            n => format!("{name}.{ASIDE}-{n}"),
-        };
-        let own = name.to_string();
-        match renameat_with(&folder, &own, &folder, &aside, RenameFlags::NOREPLACE) {
-            Ok(()) => return,
-            Err(rustix::io::Errno::EXIST) => {}
+        let mut aside = name.as_os_str().to_owned();
+        aside.push(match n {
+            0 => format!(".{ASIDE}"),
+            n => format!(".{ASIDE}-{n}"),
+        });
+        match renameat_with(&folder, name, &folder, &aside, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST) => {}
             // A file system that can't do this.
-            Err(_) if statat(&folder, &aside, AtFlags::SYMLINK_NOFOLLOW).is_ok() => {}
-            Err(_) if renameat(&folder, &own, &folder, &aside).is_ok() => return,
-            Err(_) => {}
+            Err(Errno::INVAL) => match there(&folder, Path::new(&aside))? {
+                true => {}
+                false => return renameat(&folder, name, &folder, &aside),
+            },
+            Err(why) => return Err(why),
         }
     }
-    // A folder is left only where nothing else can be done.
-    let _ = unlinkat(&folder, name.to_string(), AtFlags::empty());
+    // A folder can't be removed so.
+    unlinkat(folder, name, AtFlags::empty())
 }

@@ -1,7 +1,7 @@
 //! Feeding a process, reading it and ending it in time (E-12, E-13).
 
 use super::collect::{Collected, Keep, Lines, collect};
-use super::{DRAIN, End, Finished, Room};
+use super::{DRAIN, End, Finished, Made, Room};
 use selvedge_runtime::ports::Watch;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -93,6 +93,6 @@ where
         end: if over { End::TooMuchOutput } else { end },
         stdout: output.take(),
         stderr: errors.take(),
-        made: Vec::new(),
+        made: Made::default(),
     }
 }

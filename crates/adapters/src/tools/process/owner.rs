@@ -1,20 +1,25 @@
 //! What a tool of root's has made where it may write belongs to the user number of its call; once the call is over, it is
 //! given to who runs Selvedge. With it goes what calls have left that ended with a Selvedge that was killed.
 
-use super::Victim;
 use super::aside::{Before, set_aside};
+use super::entered::Entered;
+use super::{Made, Victim};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chownat, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, chownat, openat, statat};
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How many entries of folders are looked at after one call: the rest keeps the owner that it has.
+/// How many entries are given back after one call, the rest keeps the owner that it has; how many folders are looked into
+/// that the call has changed, and how many others.
 const MOST: usize = 200_000;
 /// How deep: a deeper one was not made by anybody who wants to keep it.
 const DEEPEST: usize = 200;
@@ -57,11 +62,16 @@ impl Owed {
         Self(until().map(|until| Debt { before, user, tools, until }))
     }
 
-    /// Gives it back, now that the call is over, and says what was set aside.
-    pub(crate) async fn settle(mut self) -> Vec<PathBuf> {
-        let Some(debt) = self.0.take() else { return Vec::new() };
+    /// Gives it back, now that the call is over, and says what was set aside, and what could not be.
+    pub(crate) async fn settle(mut self) -> Made {
+        let Some(debt) = self.0.take() else { return Made::default() };
+        let roots = debt.before.roots.clone();
         // What cannot be given back stays as it is; the call is over all the same.
-        tokio::task::spawn_blocking(move || debt.give_back()).await.unwrap_or_default()
+        let given = tokio::task::spawn_blocking(move || debt.give_back()).await;
+        given.unwrap_or_else(|why| {
+            let left = roots.into_iter().map(|root| (root, format!("it was not looked through: {why}")));
+            Made { left: left.collect(), ..Made::default() }
+        })
     }
 }
 
@@ -107,13 +117,15 @@ fn wait(ends: &[OwnedFd]) {
 }
 
 impl Debt {
-    fn give_back(&self) -> Vec<PathBuf> {
+    fn give_back(&self) -> Made {
         // The places that are looked at first do not depend on how much else there is.
         let made = self.before.set_aside();
         let whose = Whose { user: self.user, tools: self.tools.clone(), living: OnceCell::new() };
-        let mut walk = Walk { whose, before: &self.before, left: MOST, made };
-        for path in self.before.roots.iter().filter_map(|path| path.canonicalize().ok()) {
-            walk.below(CWD, &path, &path, DEEPEST);
+        let mut walk = Walk { whose, before: &self.before, files: MOST, fresh: MOST, others: MOST, made };
+        for path in &self.before.roots {
+            if let Err(why) = walk.below(CWD, path, path, DEEPEST) {
+                walk.made.fail(path, why);
+            }
         }
         walk.made
     }
@@ -123,8 +135,12 @@ impl Debt {
 struct Walk<'a> {
     whose: Whose,
     before: &'a Before,
-    left: usize,
-    made: Vec<PathBuf>,
+    /// How many more files may be given back.
+    files: usize,
+    /// How many more folders are looked into: such that the call has made or changed, and others.
+    fresh: usize,
+    others: usize,
+    made: Made,
 }
 
 /// Whose files are given back.
@@ -165,45 +181,114 @@ fn living() -> Option<BTreeSet<u32>> {
 impl Walk<'_> {
     /// One entry and all below it, by descriptors: a link or another file that takes its name meanwhile changes nothing.
     /// `at` is its path, for people.
-    fn below(&mut self, folder: impl AsFd, name: &Path, at: &Path, depth: usize) {
-        let Some(rest) = self.left.checked_sub(1) else { return };
-        self.left = rest;
+    fn below(&mut self, folder: impl AsFd, name: &Path, at: &Path, depth: usize) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(entry) = openat(&folder, name, flags, Mode::empty()) else { return };
-        let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH) else { return };
+        let opened = openat(&folder, name, flags, Mode::empty());
+        let found = opened.and_then(|entry| Ok((statat(&entry, "", AtFlags::EMPTY_PATH)?, entry)));
+        let (meta, entry) = match found {
+            Err(Errno::NOENT) => return Ok(()),
+            found => found?,
+        };
+        self.give(&entry, &meta);
+        if FileType::from_raw_mode(meta.st_mode) == FileType::Directory {
+            self.inside(entry, &meta, at, depth);
+        }
+        Ok(())
+    }
+
+    /// One entry.
+    fn give(&self, entry: &OwnedFd, meta: &Stat) {
         if self.whose.has(meta.st_uid) {
             let group = (meta.st_gid == meta.st_uid).then(getegid);
             // The kernel takes set-user-ID bits off as it does this.
-            let _ =
-                chownat(&entry, "", Some(geteuid()), group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW);
+            let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
+            let _ = chownat(entry, "", Some(geteuid()), group, flags);
         }
-        if FileType::from_raw_mode(meta.st_mode) == FileType::Directory && depth > 0 {
-            for name in names(&entry, &self.left) {
-                let at = at.join(&name);
-                if self.before.kept.contains(&at) {
-                    continue;
+    }
+
+    /// Sets an entry aside. One that keeps its name keeps its owner: by that it is known for what it is.
+    fn aside(&mut self, folder: &Entered, name: &Path, at: &Path) {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let entry = openat(folder, name, flags, Mode::empty());
+        let done = set_aside(folder, name);
+        if let (Ok(()), Ok(entry)) = (&done, entry)
+            && let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH)
+        {
+            self.give(&entry, &meta);
+        }
+        self.made.add(at, done);
+    }
+
+    /// All that is in a folder. Nothing was made in one that the call has not changed, and nothing is given back there that
+    /// its owner is kept from; into one that it has changed, the way is cleared.
+    fn inside(&mut self, entry: OwnedFd, meta: &Stat, at: &Path, depth: usize) {
+        let fresh = self.whose.user == Some(meta.st_uid) || self.before.is_fresh(meta);
+        let left = if fresh { &mut self.fresh } else { &mut self.others };
+        let Some(depth) = left.checked_sub(1).and_then(|rest| {
+            *left = rest;
+            depth.checked_sub(1)
+        }) else {
+            if fresh {
+                self.made.leave(at, "there are more folders, or deeper ones, than are looked through");
+            }
+            return;
+        };
+        // What keeps us from a folder of somebody else's has kept the call from it too.
+        let told = fresh && (geteuid().is_root() || geteuid().as_raw() == meta.st_uid);
+        let folder = Entered::new(entry, meta, fresh);
+        let found = match self.entries(&folder) {
+            Ok(found) => found,
+            Err(why) => {
+                if told {
+                    self.made.fail(at, why);
                 }
-                if !self.before.roots.contains(&at) && self.before.is_made(&entry, &name, self.whose.user) {
-                    // What it is called now is looked at no more: it is given to its owner here.
-                    self.below(&entry, &name, &at, 0);
-                    set_aside(&entry, &name);
-                    self.made.push(at);
-                    continue;
+                return;
+            }
+        };
+        for name in found {
+            let at = at.join(&name);
+            if self.before.kept.contains(&at) {
+                continue;
+            }
+            let ours = self.before.is_ours(&name) && !self.before.roots.contains(&at);
+            let is_made = ours.then(|| self.before.is_made(&folder, &name, self.whose.user));
+            let done = match is_made.transpose() {
+                Ok(Some(true)) => {
+                    self.aside(&folder, &name, &at);
+                    Ok(())
                 }
-                self.below(&entry, &name, &at, depth - 1);
+                Ok(_) => self.below(&folder, &name, &at, depth),
+                Err(why) => Err(why),
+            };
+            if let (Err(why), true) = (done, told) {
+                self.made.fail(&at, why);
             }
         }
     }
+
+    /// The entries of a folder that are to be looked at: folders, names that are ours, and, as far as somebody else may own
+    /// them, files.
+    fn entries(&mut self, folder: &Entered) -> Result<Vec<PathBuf>, Errno> {
+        let mut found = Vec::new();
+        for entry in folder.entries()? {
+            let entry = entry?;
+            let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+            if [Path::new("."), Path::new("..")].contains(&name) {
+                continue;
+            }
+            let whole = matches!(entry.file_type(), FileType::Directory | FileType::Unknown)
+                || self.before.is_ours(name);
+            if !whole {
+                let Some(rest) = self.files.checked_sub(1).filter(|_| self.whose.user.is_some()) else {
+                    continue;
+                };
+                self.files = rest;
+            }
+            found.push(name.to_owned());
+        }
+        Ok(found)
+    }
 }
 
-fn names(folder: &OwnedFd, left: &usize) -> Vec<PathBuf> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(readable) = openat(folder, ".", flags, Mode::empty()) else { return Vec::new() };
-    let Ok(entries) = Dir::new(readable) else { return Vec::new() };
-    let name = |entry: rustix::fs::DirEntry| {
-        use std::os::unix::ffi::OsStrExt;
-        let name = entry.file_name().to_bytes();
-        (name != b"." && name != b"..").then(|| PathBuf::from(std::ffi::OsStr::from_bytes(name)))
-    };
-    entries.filter_map(Result::ok).filter_map(name).take(*left).collect()
-}
+#[cfg(test)]
+mod tests;
