@@ -1,7 +1,7 @@
 //! Opening the place that was checked, and no other: no part of a path is followed where it is a link, so that what
 //! is put into a name between a check and its use is an error, and leads nowhere.
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
@@ -30,6 +30,15 @@ pub(crate) fn open(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 #[cfg(target_os = "linux")]
 pub(crate) fn hold(real: &Path) -> io::Result<OwnedFd> {
     open(real, OFlags::PATH)
+}
+
+/// What is there, without following it.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn stat(real: &Path) -> io::Result<Stat> {
+    let Some(name) = real.file_name() else { return Ok(fstat(open(real, ON_THE_WAY)?)?) };
+    Ok(statat(folder(real.parent().unwrap_or(real), false)?, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Makes a folder and those around it, where they are not there.

@@ -2,6 +2,7 @@
 
 use crate::tools::configuration::{Found, guarded, is_own, state_of};
 use crate::tools::diag::ToolError;
+use crate::tools::exact;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -233,7 +234,7 @@ impl Reach {
         if !self.is_readable(&real) {
             return Err(self.kept_back(path, &real).unwrap_or_else(outside));
         }
-        match std::fs::metadata(&real) {
+        match exact::stat(&real) {
             Ok(_) => Ok(real),
             Err(e) => Err(Refusal::Unusable(format!("`{path}`: {}", reason(&e)))),
         }

@@ -14,6 +14,8 @@ mod made;
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
+#[cfg(target_os = "linux")]
+mod repository;
 mod room;
 mod scratch;
 mod victim;

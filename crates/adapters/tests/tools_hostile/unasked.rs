@@ -115,6 +115,21 @@ async fn what_other_programs_would_run_is_set_aside() {
                 assert!(document.join(format!("{made}.set-aside")).symlink_metadata().is_ok());
             }
         }
+        // A clone stays while git runs nothing in it; the next call finds it as it is.
+        let clone = "import os; os.makedirs('{}/.git/objects'); open('{}/.git/config', 'w').write('[core]\\n\\tbare = false\\n')";
+        call(&tools, "writes", json!({"text": clone.replace("{}", "clone")})).await.unwrap();
+        assert!(read(&world, "clone/.git/config").contains("bare"));
+        for evil in
+            ["open('clone/.git/config', 'a').write('\\tfsmonitor = evil\\n')", "os.mkdir('clone/.git/hooks')"]
+        {
+            let changed = call(&tools, "writes", json!({"text": format!("import os; {evil}")})).await;
+            fault(changed, ExecutionFailure, "tool_execution_error");
+        }
+        let evil = clone.replace("{}", "evil").replace("bare = false", "fsmonitor = evil");
+        fault(call(&tools, "writes", json!({"text": evil})).await, Denied, "");
+        for folder in ["clone", "evil"] {
+            std::fs::remove_dir_all(document.join(folder)).unwrap();
+        }
     }
 }
 

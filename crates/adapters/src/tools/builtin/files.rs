@@ -1,17 +1,20 @@
 //! `read_file`, `write_file` and `list_files`, confined to what was allowed, links resolved.
 
 use super::{Bench, refused};
+use crate::tools::exact;
 use crate::tools::failures::{denied, input_error, over_limit, tool_failure};
 use crate::tools::limits::ToolLimits;
 use crate::tools::permissions::{Reach, reason};
 use glob::{MatchOptions, Pattern};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, statat};
 use selvedge_engine::{Failure, FaultKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// How many entries of folders are looked at in one call.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -71,24 +74,9 @@ fn unusable(path: &str, error: &io::Error) -> Failure {
     tool_failure("tool_execution_error", format!("`{path}`: {}", reason(error)))
 }
 
-/// Opens a place without links: one that was put there after the check is not followed.
-#[cfg(target_os = "linux")]
+/// Opens a place without links: one that was put there after the check is not followed. Nothing waits for a pipe.
 fn open_real(real: &Path, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match rustix::fs::openat2(CWD, real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Ok(file) => Ok(File::from(file)),
-        // A kernel or a container without openat2: the last part at least must be no link.
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
-            Ok(File::from(rustix::fs::openat(CWD, real, flags | OFlags::NOFOLLOW, Mode::empty())?))
-        }
-        Err(e) => Err(e.into()),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_real(real: &Path, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    Ok(File::from(rustix::fs::openat(CWD, real, flags, Mode::empty())?))
+    exact::open(real, flags | OFlags::NONBLOCK).map(File::from)
 }
 
 fn read_text(reach: &Reach, limits: &ToolLimits, path: &str) -> Result<String, Failure> {
@@ -113,20 +101,21 @@ fn write_text(place: &Path, content: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
         return Err(io::Error::other("this is not the name of a file"));
     };
-    if place.is_dir() {
+    // From here on by the folder itself: a link that takes its name meanwhile changes nothing.
+    let folder = exact::make_folder(folder)?;
+    let old = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let is_a = |kind: FileType| old.is_some_and(|old| FileType::from_raw_mode(old.st_mode) == kind);
+    if is_a(FileType::Directory) {
         return Err(io::Error::other("this is a folder"));
     }
-    std::fs::create_dir_all(folder)?;
-    // From here on by the folder itself: a link that takes its name meanwhile changes nothing.
-    let folder = open_real(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let temporary = format!(".selvedge-{:016x}.tmp", fresh_number());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     let mut file = File::from(rustix::fs::openat(&folder, &temporary, flags, mode)?);
     let written = (|| {
         file.write_all(content)?;
-        if let Ok(old) = std::fs::metadata(place) {
-            file.set_permissions(old.permissions())?;
+        if let Some(old) = old.filter(|_| is_a(FileType::RegularFile)) {
+            fchmod(&file, Mode::from_raw_mode(old.st_mode))?;
         }
         // What is reported as written must outlive a power cut (E-04).
         file.sync_all()?;
@@ -167,13 +156,20 @@ fn list_folder(reach: &Reach, limits: &ToolLimits, args: &ListArgs) -> Result<Va
     let mut looked_at = 0usize;
     let mut size = 0u64;
     while let Some(folder) = folders.pop() {
-        let entries = match std::fs::read_dir(&folder) {
+        let opened = open_real(&folder, OFlags::RDONLY | OFlags::DIRECTORY);
+        let entries = match opened.and_then(|opened| Ok((Dir::read_from(&opened)?, opened))) {
             Ok(entries) => entries,
             Err(e) if folder == root => return Err(unusable(&args.path, &e)),
             // A folder further down that cannot be read has nothing to list.
             Err(_) => continue,
         };
-        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        let (entries, opened) = entries;
+        for name in entries.filter_map(Result::ok) {
+            let name = OsStr::from_bytes(name.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let path = folder.join(name);
             looked_at += 1;
             if looked_at > MAX_ENTRIES {
                 return Err(Failure::permanent(
@@ -183,7 +179,7 @@ fn list_folder(reach: &Reach, limits: &ToolLimits, args: &ListArgs) -> Result<Va
                     ),
                 ));
             }
-            let Some((bytes, is_folder)) = entry(reach, &path) else { continue };
+            let Some((bytes, is_folder)) = entry(reach, &opened, &path) else { continue };
             if is_folder {
                 if pattern.is_some() {
                     folders.push(path);
@@ -203,16 +199,22 @@ fn list_folder(reach: &Reach, limits: &ToolLimits, args: &ListArgs) -> Result<Va
 }
 
 /// Size and kind of an entry; a link counts as the file it leads to, if that may be read, and never as a folder.
-fn entry(reach: &Reach, path: &PathBuf) -> Option<(u64, bool)> {
-    let meta = std::fs::symlink_metadata(path).ok()?;
-    if !meta.is_symlink() {
-        // The state folder is not for tools.
-        let seen = reach.is_readable(path);
-        return (seen && (meta.is_file() || meta.is_dir())).then_some((meta.len(), meta.is_dir()));
+fn entry(reach: &Reach, folder: &File, path: &Path) -> Option<(u64, bool)> {
+    let of =
+        |meta: Stat| (u64::try_from(meta.st_size).unwrap_or_default(), FileType::from_raw_mode(meta.st_mode));
+    let (size, kind) = of(statat(folder, path.file_name()?, AtFlags::SYMLINK_NOFOLLOW).ok()?);
+    match kind {
+        // State folders are not for tools.
+        FileType::RegularFile | FileType::Directory => {
+            reach.is_readable(path).then_some((size, kind == FileType::Directory))
+        }
+        FileType::Symlink => {
+            let real = path.canonicalize().ok().filter(|real| reach.is_readable(real))?;
+            let (size, kind) = of(exact::stat(&real).ok()?);
+            (kind == FileType::RegularFile).then_some((size, false))
+        }
+        _ => None,
     }
-    let real = path.canonicalize().ok().filter(|real| reach.is_readable(real))?;
-    let meta = std::fs::metadata(real).ok()?;
-    meta.is_file().then_some((meta.len(), false))
 }
 
 fn fits(pattern: Option<&Pattern>, root: &Path, path: &Path) -> bool {

@@ -1,11 +1,13 @@
 //! What a call has made that Selvedge would read as its own configuration or state is set aside when the call is over.
 
 use super::entered::Entered;
+use super::repository::runs_nothing;
 use super::{Made, Policy};
 use crate::tools::configuration::{is_name, is_own, places};
+use crate::tools::exact;
 use crate::tools::permissions::Grant;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, openat, readlinkat, renameat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, openat, readlinkat, renameat,
     renameat_with, statat, statx, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
@@ -105,7 +107,8 @@ impl Before {
         for step in std::iter::once(root.as_path()).chain(steps.map(|part| Path::new(part.as_os_str()))) {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let opened = match way.last() {
-                None => openat(CWD, step, flags, Mode::empty()),
+                None => exact::open(step, flags)
+                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
                 Some(folder) => openat(folder, step, flags, Mode::empty()),
             };
             let opened = match opened {
@@ -137,14 +140,14 @@ impl Before {
             Err(Errno::NOENT) => return Ok(false),
             meta => meta?,
         };
-        if user == Some(meta.st_uid) {
-            return Ok(true);
-        }
-        Ok(match FileType::from_raw_mode(meta.st_mode) {
-            // One that was there changes its time with each run that is kept in it.
-            FileType::Directory => born(folder, name).is_some_and(|born| born >= self.since),
-            _ => self.is_fresh(&meta),
-        })
+        let made = user == Some(meta.st_uid)
+            || match FileType::from_raw_mode(meta.st_mode) {
+                // One that was there changes its time with each run that is kept in it.
+                FileType::Directory => born(&folder, name).is_some_and(|born| born >= self.since),
+                _ => self.is_fresh(&meta),
+            };
+        // A clone may be what the user has asked for. Where people and their programs are already, it is set aside.
+        Ok(made && !(name == Path::new(".git") && runs_nothing(&folder, name)))
     }
 }
 

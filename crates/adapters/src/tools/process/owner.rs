@@ -4,8 +4,9 @@
 use super::aside::{Before, set_aside};
 use super::entered::Entered;
 use super::{Made, Victim};
+use crate::tools::exact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, chownat, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chownat, openat, statat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use std::cell::OnceCell;
@@ -123,7 +124,10 @@ impl Debt {
         let whose = Whose { user: self.user, tools: self.tools.clone(), living: OnceCell::new() };
         let mut walk = Walk { whose, before: &self.before, files: MOST, fresh: MOST, others: MOST, made };
         for path in &self.before.roots {
-            if let Err(why) = walk.below(CWD, path, path, DEEPEST) {
+            let (around, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+            // Behind what has become a link, nothing is granted.
+            let Ok(around) = exact::hold(around) else { continue };
+            if let Err(why) = walk.below(around, Path::new(name), path, DEEPEST) {
                 walk.made.fail(path, why);
             }
         }

@@ -20,6 +20,9 @@ const COPY_BYTES: u64 = 32 << 20;
 /// Files and folders that are copied at most.
 const COPY_FILES: usize = 5_000;
 
+/// What is not copied: repositories are large, and no tool sees a state folder.
+const LEFT_OUT: [&str; 2] = [".git", ".selvedge"];
+
 /// What a repeated call came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -132,7 +135,7 @@ fn copied(from: &Path, to: &Path, hidden: &[PathBuf]) -> std::io::Result<bool> {
             let entry = entry?;
             let (path, about) = (entry.path(), entry.metadata()?);
             let plain = about.is_dir() || about.is_file();
-            if hidden.contains(&path) || entry.file_name() == ".git" || !plain {
+            if hidden.contains(&path) || LEFT_OUT.iter().any(|name| entry.file_name() == *name) || !plain {
                 continue;
             }
             files += 1;

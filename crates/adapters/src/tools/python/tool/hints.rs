@@ -2,9 +2,10 @@
 //! would have to be declared and allowed. A tool sees the refusal only as the system words it.
 
 use super::{PythonTool, Workshop};
+use crate::tools::configuration::guarded;
 use selvedge_engine::{Failure, FaultKind};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What Python and its usual libraries say without a network.
 const NO_NETWORK: [&str; 7] = [
@@ -48,12 +49,20 @@ impl PythonTool {
             None => "the tool declares no `write_paths`, so it writes its scratch folder only".to_owned(),
             Some(paths) => format!("the tool declares `write_paths: [{paths}]`"),
         };
-        let wanted = "`write_paths` in __TOOL_META__, and `--allow-write PATH`";
-        if message.contains("[Errno 30]") || message.contains("Read-only file system") {
-            return Some(format!("{writes}: to write elsewhere takes {wanted}"));
-        }
-        if !message.contains("[Errno 13]") {
+        let read_only = message.contains("[Errno 30]") || message.contains("Read-only file system");
+        if !read_only && !message.contains("[Errno 13]") {
             return None;
+        }
+        if let Some(place) = quoted(message).find_map(|path| guarded(Path::new(path))) {
+            let name = place.file_name().unwrap_or_default().display();
+            return Some(format!(
+                "`{name}` is what Selvedge or other programs read and run unasked: it stays as it is unless it is granted by its \
+                 own name, in `write_paths` and with `--allow-write`"
+            ));
+        }
+        let wanted = "`write_paths` in __TOOL_META__, and `--allow-write PATH`";
+        if read_only {
+            return Some(format!("{writes}: to write elsewhere takes {wanted}"));
         }
         let reads = match declared(&self.meta.read_paths) {
             None => "no `read_paths`".to_owned(),
@@ -64,6 +73,11 @@ impl PythonTool {
               `--allow-read PATH` outside of the document's folder"
         ))
     }
+}
+
+/// What stands between quotes: paths, in the words of Python.
+fn quoted(message: &str) -> impl Iterator<Item = &str> {
+    message.split('\'').skip(1).step_by(2)
 }
 
 /// Paths as metadata has them; `None` for none.
