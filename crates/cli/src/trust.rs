@@ -107,7 +107,7 @@ impl Untrusted {
         let shown = folder.display().to_string();
         let words = if here { vec!["trust"] } else { vec!["trust", shown.as_str()] };
         let command = format!("`{}`", command(&words));
-        let file = crate::config::shown_path(file);
+        let file = one_line(&crate::config::shown_path(file), usize::MAX);
         Some(Self { file, before: record.is_some(), parts, command, folder })
     }
 
@@ -184,9 +184,17 @@ pub(crate) fn told(warnings: &mut Vec<Warning>, config: &Config) {
     warnings.extend(config.untrusted_warning());
 }
 
+/// Where a path leads, as far as it is there.
+fn settled(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    let Some((part, real)) = there else { return path.to_owned() };
+    path.strip_prefix(part).map_or(real.clone(), |rest| real.join(rest))
+}
+
 /// What is trusted is no tool's to write: where a grant holds the folder that says so, it has to be there to be kept.
 pub(crate) fn keep_out(granted: &[PathBuf]) {
-    if let Some(dir) = places::trust_dir().filter(|dir| granted.iter().any(|grant| dir.starts_with(grant))) {
+    let within = |dir: &PathBuf| granted.iter().any(|grant| settled(dir).starts_with(settled(grant)));
+    if let Some(dir) = places::trust_dir().filter(within) {
         // Where it can't be made, no tool can make it either.
         let _ = record::make(&dir);
     }

@@ -140,7 +140,7 @@ impl Parts<'_> {
             if all.is_empty() { String::new() } else { format!(", with {}", all.join(", ")) }
         };
         let name = format!("mcp.servers.{}", member.key);
-        if let Some(url) = server.get("url") {
+        if let Some(url) = ["url", "httpUrl", "serverUrl"].iter().find_map(|field| server.get(field)) {
             let url = url.as_str().map(without_keys).unwrap_or_default();
             let what = format!("what is called to {url}{}", pairs("headers", ": "));
             return self.add(name, member, Does::Send, &what, &content);

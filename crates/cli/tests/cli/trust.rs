@@ -109,13 +109,14 @@ fn c20_a_folder_is_known_by_its_real_path() {
 #[test]
 fn c20_no_tool_trusts() {
     let place = clone();
-    let there = records(&place).join("x.json");
+    let there = place.work().parent().unwrap().join("home/.local/share/selvedge/trust/x.json");
     place.plan("write.json", json!([calls("a", "write_file", json!({"path": there, "content": "{}"}))]));
-    let home = place.work().join("../home").canonicalize().unwrap();
-    let home = home.to_str().unwrap();
-    let done = run(&place, &["run", "write.json", "--allow-write", home, "--json"]).exits(1);
-    assert_eq!(done.json()["fault"]["kind"], "denied", "{done:?}");
-    assert!(!there.exists());
+    for grant in ["../home", "../home/.local/share/selvedge"] {
+        let done = run(&place, &["run", "write.json", "--allow-write", grant, "--json"]).exits(1);
+        assert_eq!(done.json()["fault"]["kind"], "denied", "{done:?}");
+        assert!(!there.exists());
+        std::fs::remove_dir_all(place.work().join("../home/.local")).unwrap();
+    }
 }
 
 /// C-20: names are as they stand in the file, whatever they are made of, and are shown without what steers a terminal.

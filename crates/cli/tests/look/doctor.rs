@@ -127,6 +127,24 @@ fn models_are_shown_with_their_keys_variables_and_never_their_values() {
     assert!(says(&checks, "model", "broken", "FAR_KEY is not set"), "{checks:#?}");
 }
 
+/// What a server said last, which is the exception, is shown: what is left out of a long message is its middle.
+#[test]
+fn the_end_of_what_a_server_said_is_shown() {
+    let place = Place::new();
+    place.write(
+        "dies.py",
+        "import sys\nfor part in range(60):\n    print('INFO starting part', part, 'of many', file=sys.stderr)\nimport no_such_module\n",
+    );
+    place.write("selvedge.toml", "[mcp.servers.dies]\ncommand = [\"python3\", \"dies.py\"]\n");
+    let done = place.run(&["doctor"]).exits(4);
+    let words: Vec<&str> = done.stdout.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains("the MCP server `dies` ended with exit code 1"), "{done:?}");
+    assert!(text.contains("…") && text.contains("No module named 'no_such_module'"), "{done:?}");
+    let lines = done.stdout.lines().filter(|line| line.contains("INFO")).count();
+    assert!(lines <= 12, "{done:?}");
+}
+
 #[test]
 fn an_endpoint_of_this_machine_that_does_not_answer_is_broken() {
     let place = Place::new();
