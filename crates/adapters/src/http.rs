@@ -7,9 +7,9 @@ mod roots;
 mod secret;
 mod trouble;
 
-pub use proxy::{PROXY_VARIABLES, Proxies, ProxyInUse, proxy_passwords};
+pub use proxy::{PROXY_VARIABLES, Proxies, ProxyInUse, proxy_passwords, url_passwords};
 pub use roots::{Roots, roots};
-pub use secret::{REDACTED, Secret};
+pub use secret::{Flow, REDACTED, Secret, Secrets};
 pub use trouble::Trouble;
 
 use reqwest::{Client, Url};

@@ -62,6 +62,8 @@ pub struct CallLimits {
     pub first_token_timeout: Duration,
     /// `message_bytes`: text and arguments of one reply.
     pub message_bytes: usize,
+    /// `rate_limit_wait_s`: the longest Retry-After that is waited for (E-14).
+    pub rate_limit_wait: Duration,
 }
 
 impl Default for CallLimits {
@@ -70,6 +72,7 @@ impl Default for CallLimits {
             model_timeout: Duration::from_secs(600),
             first_token_timeout: Duration::from_secs(120),
             message_bytes: 16 << 20,
+            rate_limit_wait: Duration::from_secs(60),
         }
     }
 }

@@ -232,11 +232,3 @@ async fn the_key_is_redacted_where_a_provider_echoes_it() {
     assert_eq!(reply.text, "your key is [redacted]");
     assert_eq!(reply.calls[0].arguments, json!({"k": "[redacted]"}));
 }
-
-/// Half of a character in each event: neither is JSON, and nothing is asked again for it.
-#[tokio::test]
-async fn halves_of_characters_are_replaced() {
-    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\ud83d\"}}]}\n\n\
-        data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\ude00\\ud83e\\udd80b\"},\"finish_reason\":\"stop\"}]}\n\n";
-    assert_eq!(ask(stream(body, 4096)).await.unwrap().text, "a\u{fffd}\u{fffd}\u{1f980}b");
-}

@@ -174,15 +174,20 @@ impl Chosen {
     /// # Errors
     /// Only for paths that are no Unicode.
     pub(crate) fn to_stored(&self) -> Result<String, serde_json::Error> {
-        let mut kept = self.clone();
-        if let Some(mut url) = kept.base_url.as_deref().and_then(|url| url::Url::parse(url).ok()) {
-            let secret = !url.username().is_empty() || url.password().is_some() || url.query().is_some();
-            if secret && url.set_username("").is_ok() && url.set_password(None).is_ok() {
-                url.set_query(None);
-                kept.base_url = Some(url.to_string());
-            }
-        }
+        let kept = Self { base_url: self.kept_base_url(), ..self.clone() };
         serde_json::to_string(&kept)
+    }
+
+    /// The address that is kept with a run: without what it may say of users and keys (C-06).
+    pub(crate) fn kept_base_url(&self) -> Option<String> {
+        let written = self.base_url.as_deref()?;
+        let Ok(mut url) = url::Url::parse(written) else { return Some(written.to_owned()) };
+        let secret = !url.username().is_empty() || url.password().is_some() || url.query().is_some();
+        if secret && url.set_username("").is_ok() && url.set_password(None).is_ok() {
+            url.set_query(None);
+            return Some(url.to_string());
+        }
+        Some(written.to_owned())
     }
 
     /// What a run was started with, to go on with it.

@@ -11,6 +11,8 @@ mod withheld;
 pub(crate) use parts::{Does, Part};
 pub(crate) use withheld::Off;
 
+pub(crate) use hidden::in_addresses as keys_in_addresses;
+
 use crate::failure::{Exit, Failure, text};
 use crate::places::Files;
 use crate::trust::Gate;
@@ -282,6 +284,11 @@ impl Limits {
         self.values.get(key).and_then(|s| Duration::try_from_secs_f64(s.min(1e9)).ok()).unwrap_or(default)
     }
 
+    fn millis(&self, key: &str, default: u64) -> u64 {
+        let time = self.time(key, Duration::from_millis(default));
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Limits of documents.
     pub(crate) fn document(&self) -> DocumentLimits {
         let default = DocumentLimits::default();
@@ -298,7 +305,13 @@ impl Limits {
         selvedge_engine::Limits {
             message_bytes: self.count("message_bytes").unwrap_or(default.message_bytes),
             events: self.count("events").unwrap_or(default.events),
-            model_attempts: default.model_attempts,
+            model_attempts: self
+                .count("model_attempts")
+                .and_then(|attempts| u32::try_from(attempts).ok())
+                .unwrap_or(default.model_attempts),
+            retry_span_ms: self.millis("retry_span_s", default.retry_span_ms),
+            retry_wait_ms: self.millis("retry_wait_s", default.retry_wait_ms),
+            rate_limit_wait_ms: self.millis("rate_limit_wait_s", default.rate_limit_wait_ms),
         }
     }
 
@@ -324,6 +337,7 @@ impl Limits {
             model_timeout: self.time("model_timeout_s", default.model_timeout),
             first_token_timeout: self.time("first_token_timeout_s", default.first_token_timeout),
             message_bytes: self.size("message_bytes", default.message_bytes),
+            rate_limit_wait: self.time("rate_limit_wait_s", default.rate_limit_wait),
         }
     }
 

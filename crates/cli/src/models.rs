@@ -121,6 +121,9 @@ pub(crate) async fn prepare(
         configured(&Table::new(chosen, config), roles, limits, http)?
     };
     models.secrets = crate::secrets::known(config);
+    // What `--base-url` or its variable says is no configuration.
+    let own = chosen.base_url.iter().flat_map(|url| crate::secrets::in_address(url));
+    models.secrets.extend(own.map(|secret| Secret::new(&secret)));
     let clean = |name: Arc<str>| {
         // They are recorded, and an address that is configured may have a key in its path (C-06).
         models.secrets.iter().fold(name, |name, secret| match secret.redact(&name) {

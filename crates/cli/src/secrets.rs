@@ -9,15 +9,15 @@ use crate::config::Config;
 use crate::environment::variable;
 use crate::places;
 use crate::ui::Ui;
-use selvedge_adapters::http::{PROXY_VARIABLES, Secret, proxy_passwords};
+use selvedge_adapters::http::{Flow, PROXY_VARIABLES, Secret, Secrets, proxy_passwords, url_passwords};
 use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
-use selvedge_runtime::{CallContext, Model, Pending, Tools};
+use selvedge_runtime::{CallContext, Delta, Model, Pending, Tools, Watch};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A key that this process can see, and where from.
 #[derive(Clone, Debug)]
@@ -38,6 +38,11 @@ impl Known {
 /// Every key that this process can see, whether or not a model of this run uses it: a tool may come upon any of
 /// them (C-06). Passwords of proxies are among them. Each once, whatever variables hold it.
 pub(crate) fn named(config: &Config) -> Vec<Known> {
+    named_with(config, None)
+}
+
+/// The same where an endpoint is chosen: what its address says is no configuration.
+pub(crate) fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
     let names: BTreeSet<&str> = ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).collect();
@@ -54,14 +59,30 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
         let origin = format!("a key of the MCP server `{}`", server.name);
         server.secrets.iter().map(move |secret| (origin.clone(), secret.expose().to_owned()))
     });
+    let addresses = config.models.iter().filter_map(|(name, model)| {
+        Some((format!("the password in base_url of [models.{name}]"), model.base_url.clone()?))
+    });
+    let ollama = variable("OLLAMA_HOST").map(|host| ("the password in $OLLAMA_HOST".to_owned(), host));
+    let chosen = base_url.map(|url| ("the password in the endpoint's address".to_owned(), url.to_owned()));
+    let addresses = addresses.chain(ollama).chain(chosen).flat_map(|(origin, address)| {
+        in_address(&address).into_iter().map(move |password| (origin.clone(), password))
+    });
     let mut all: Vec<Known> = Vec::new();
-    for (origin, value) in keys.chain(passwords).chain(servers) {
+    for (origin, value) in keys.chain(passwords).chain(servers).chain(addresses) {
         let secret = Secret::new(&value);
         if !all.iter().any(|known| known.secret == secret) {
             all.push(Known { origin, secret });
         }
     }
     all
+}
+
+/// What is secret in the address of a model: its password, in all ways in which it is written or sent, and keys in its query.
+pub(crate) fn in_address(address: &str) -> Vec<String> {
+    let mut found = url_passwords(address);
+    let written = crate::config::keys_in_addresses(address);
+    found.extend(written.into_iter().filter_map(|range| address.get(range).map(str::to_owned)));
+    found
 }
 
 /// The keys of [`named`], to be redacted.
@@ -87,25 +108,31 @@ pub(crate) fn guarded(ui: &Ui) -> Ui {
 
 /// A port behind which no key comes back.
 struct Cleaned<P: ?Sized> {
-    secrets: Arc<[Secret]>,
+    secrets: Secrets,
     port: Arc<P>,
 }
 
 /// The same models, without the keys in their answers.
 pub(crate) fn clean_model(model: Arc<dyn Model>, secrets: &[Secret]) -> Arc<dyn Model> {
-    if secrets.is_empty() { model } else { Arc::new(Cleaned { secrets: secrets.into(), port: model }) }
+    let secrets = Secrets::new(secrets);
+    if secrets.is_empty() { model } else { Arc::new(Cleaned { secrets, port: model }) }
 }
 
 /// The same tools, without the keys in their outputs.
 pub(crate) fn clean_tools(tools: Arc<dyn Tools>, secrets: &[Secret]) -> Arc<dyn Tools> {
-    if secrets.is_empty() { tools } else { Arc::new(Cleaned { secrets: secrets.into(), port: tools }) }
+    let secrets = Secrets::new(secrets);
+    if secrets.is_empty() { tools } else { Arc::new(Cleaned { secrets, port: tools }) }
 }
 
 impl Model for Cleaned<dyn Model> {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
-        let (reply, secrets) = (self.port.call(request, context), Arc::clone(&self.secrets));
+        let (context, heard) = listening(context, &self.secrets);
+        let (reply, secrets) = (self.port.call(request, context), self.secrets.clone());
         Box::pin(async move {
             let mut reply = reply.await.map_err(|failure| failed(failure, &secrets))?;
+            if let Some(heard) = heard {
+                heard.end();
+            }
             text(&mut reply.text, &secrets);
             for call in &mut reply.calls {
                 value(&mut call.arguments, &secrets);
@@ -123,7 +150,8 @@ impl Model for Cleaned<dyn Model> {
 
 impl Tools for Cleaned<dyn Tools> {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
-        let (output, secrets) = (self.port.call(request, context), Arc::clone(&self.secrets));
+        let (context, _) = listening(context, &self.secrets);
+        let (output, secrets) = (self.port.call(request, context), self.secrets.clone());
         Box::pin(async move {
             let mut output = output.await.map_err(|failure| failed(failure, &secrets))?;
             value(&mut output, &secrets);
@@ -132,7 +160,48 @@ impl Tools for Cleaned<dyn Tools> {
     }
 }
 
-fn failed(mut failure: Failure, secrets: &[Secret]) -> Failure {
+/// What a call says meanwhile, on its way to who hears it: a key may begin in one piece and end in another.
+struct Heard {
+    watch: Watch,
+    text: Mutex<Flow>,
+    secrets: Secrets,
+}
+
+impl Heard {
+    fn say(&self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => self.tell(|text| text.more(piece)),
+            Delta::Progress(mut line) => {
+                text(&mut line, &self.secrets);
+                (self.watch)(Delta::Progress(line));
+            }
+        }
+    }
+
+    /// Nothing follows: what was held back is no key.
+    fn end(&self) {
+        self.tell(Flow::rest);
+    }
+
+    fn tell(&self, say: impl FnOnce(&mut Flow) -> String) {
+        let said = say(&mut self.text.lock().unwrap_or_else(PoisonError::into_inner));
+        if !said.is_empty() {
+            (self.watch)(Delta::Text(said));
+        }
+    }
+}
+
+/// The same call, of which nobody hears a part of a key (C-06).
+fn listening(context: CallContext, secrets: &Secrets) -> (CallContext, Option<Arc<Heard>>) {
+    let Some(watch) = context.watch.clone() else { return (context, None) };
+    let text = Mutex::new(Flow::new(secrets));
+    let heard = Arc::new(Heard { watch, text, secrets: secrets.clone() });
+    let told = Arc::clone(&heard);
+    let watch: Watch = Arc::new(move |delta| told.say(delta));
+    (CallContext { watch: Some(watch), ..context }, Some(heard))
+}
+
+fn failed(mut failure: Failure, secrets: &Secrets) -> Failure {
     text(&mut failure.fault.message, secrets);
     if let Some(cause) = &mut failure.fault.cause {
         value(cause, secrets);
@@ -140,23 +209,19 @@ fn failed(mut failure: Failure, secrets: &[Secret]) -> Failure {
     failure
 }
 
-fn text(text: &mut String, secrets: &[Secret]) {
-    for secret in secrets {
-        if let Cow::Owned(clean) = secret.redact(text) {
-            *text = clean;
-        }
+fn text(text: &mut String, secrets: &Secrets) {
+    if let Cow::Owned(clean) = secrets.redact(text) {
+        *text = clean;
     }
 }
 
-fn label(label: &mut Arc<str>, secrets: &[Secret]) {
-    for secret in secrets {
-        if let Cow::Owned(clean) = secret.redact(label) {
-            *label = clean.into();
-        }
+fn label(label: &mut Arc<str>, secrets: &Secrets) {
+    if let Cow::Owned(clean) = secrets.redact(label) {
+        *label = clean.into();
     }
 }
 
-fn value(json: &mut Value, secrets: &[Secret]) {
+fn value(json: &mut Value, secrets: &Secrets) {
     match json {
         Value::String(said) => text(said, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| value(item, secrets)),
@@ -205,7 +270,7 @@ fn is_word(text: &str) -> bool {
 
 /// What is about to be printed as JSON, without keys (C-06): in texts that are data, and in names that are. Numbers stay, and
 /// so do names of fields and the words of a status, a role or a kind.
-pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
+pub(crate) fn clean_printed(json: &mut Value, secrets: &Secrets) {
     match json {
         Value::String(said) => text(said, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| clean_printed(item, secrets)),
@@ -221,9 +286,8 @@ pub(crate) fn clean_printed(json: &mut Value, secrets: &[Secret]) {
     }
 }
 
-fn clean_names(fields: &mut Map<String, Value>, secrets: &[Secret], may: impl Fn(&str) -> bool) {
-    let told =
-        |key: &String| may(key) && secrets.iter().any(|secret| matches!(secret.redact(key), Cow::Owned(_)));
+fn clean_names(fields: &mut Map<String, Value>, secrets: &Secrets, may: impl Fn(&str) -> bool) {
+    let told = |key: &String| may(key) && matches!(secrets.redact(key), Cow::Owned(_));
     if fields.keys().any(told) {
         let clean = std::mem::take(fields).into_iter().map(|(mut key, field)| {
             if may(&key) {
@@ -244,6 +308,7 @@ mod tests {
     #[test]
     fn only_data_is_redacted_in_what_is_printed() {
         let keys = ["12345678", "completed", "input_tokens", "SK-abcdefghij"].map(Secret::new);
+        let keys = Secrets::new(&keys);
         let mut said = json!({
             "status": "completed", "usage": {"input_tokens": 1_234_567_890_u64}, "output": "completed SK-abcdefghij",
             "threads": {"SK-abcdefghij": [{"role": "assistant", "content": "n 12345678"}]}, "kind": "SK-abcdefghij",
@@ -261,7 +326,7 @@ mod tests {
     /// C-06: wherever in an output a key stands, names of fields included; what else there is stays in its order.
     #[test]
     fn keys_are_removed_from_values_and_names() {
-        let secrets = [Secret::new("sk-0123456789")];
+        let secrets = Secrets::new(&[Secret::new("sk-0123456789")]);
         let mut said = json!({"z": 1, "x sk-0123456789": ["sk-0123456789", {"sk-0123456789": null}], "a": 2});
         value(&mut said, &secrets);
         let clean = r#"{"z":1,"x [redacted]":["[redacted]",{"[redacted]":null}],"a":2}"#;

@@ -1,7 +1,7 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
 use crate::secrets::{clean_printed, is_own_word};
-use selvedge_adapters::http::Secret;
+use selvedge_adapters::http::{Secret, Secrets};
 use selvedge_dialects::diagnostic::is_hidden;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ impl Ui {
         let Cow::Owned(clean) = redacted(json, self.secrets.iter()) else { return Cow::Borrowed(json) };
         match selvedge_runtime::recorded::<Value>(json.as_bytes()) {
             Ok(mut value) => {
-                clean_printed(&mut value, &self.secrets);
+                clean_printed(&mut value, &Secrets::new(&self.secrets));
                 let end = json.get(json.trim_end().len()..).unwrap_or_default();
                 Cow::Owned(format!("{value}{end}"))
             }

@@ -191,6 +191,15 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
+fn is_nothing(tokens: &Tokens) -> bool {
+    *tokens == Tokens::default()
+}
+
 /// A model's whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
@@ -209,6 +218,9 @@ pub struct ModelReply {
     /// Why it is not all that the model had to say; `None`: it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
+    /// How many characters in it are U+FFFD because only a part of them came.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unmended: u32,
 }
 
 impl ModelReply {
@@ -253,16 +265,23 @@ pub struct Failure {
     /// Whether it is known that nothing was asked for: a tool that was not called is none that ran (C-02).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsent: bool,
+    /// What a model's reply that was no use took all the same, by its provider's figures (E-20).
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub tokens: Tokens,
 }
 
 impl Failure {
     /// A failure that trying again does not mend.
+    pub fn of(fault: Fault) -> Self {
+        Self { fault, transient: false, retry_after_ms: None, unsent: false, tokens: Tokens::default() }
+    }
+    /// The same of a fault that is yet to be made.
     pub fn permanent(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { fault: Fault::new(kind, message), transient: false, retry_after_ms: None, unsent: false }
+        Self::of(Fault::new(kind, message))
     }
     /// A failure that may pass.
     pub fn transient(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { fault: Fault::new(kind, message), transient: true, retry_after_ms: None, unsent: false }
+        Self { transient: true, ..Self::permanent(kind, message) }
     }
     /// The same, of a tool that was not called.
     #[must_use]

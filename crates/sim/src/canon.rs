@@ -1,7 +1,7 @@
 //! Messages in a form in which engine and reference can be compared: call ids that are not the model's own are
 //! numbered, and the engine's wording of its own faults is left out (the kind stays).
 
-use selvedge_engine::{Message, Role};
+use selvedge_engine::{Limits, Message, Role};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,6 +20,12 @@ const WORDED: [&str; 8] = [
     "malformed_response",
     "unknown_outcome",
 ];
+
+/// The limits of simulated runs. With these, four waits between attempts are longer than the span, and three are not,
+/// whatever chance says: a model is asked five times (E-14).
+pub fn limits() -> Limits {
+    Limits { retry_span_ms: 3_600, ..Limits::default() }
+}
 
 /// A message, in neutral form.
 #[derive(Clone, Debug, PartialEq)]

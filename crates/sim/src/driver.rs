@@ -101,6 +101,7 @@ impl<'p> Sim<'p> {
                 initial: self.plan.metadata.clone(),
                 sequential: self.schedule.sequential,
                 budget: Budget { calls: self.schedule.budget, ..Budget::default() },
+                limits: crate::canon::limits(),
                 ..Start::default()
             };
             self.input(Input::Start(Box::new(start)))?;

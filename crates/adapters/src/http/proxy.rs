@@ -2,6 +2,8 @@
 //! stands in one of them is used or refused, and never passed over: a request must not go past a proxy unnoticed.
 
 use super::{Misconfigured, shown};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 use std::ffi::OsString;
@@ -175,8 +177,30 @@ pub fn proxy_passwords(value: &str) -> Vec<String> {
     let rest = value.split_once("://").map_or(value, |(_, rest)| rest).trim();
     let user = rest.rsplit_once('@').map(|(user, _)| user);
     let Some((_, written)) = user.and_then(|user| user.split_once(':')) else { return Vec::new() };
+    passwords(written, address(value).ok().as_ref())
+}
+
+/// What is secret in the address of a server (C-06): its password in the ways of [`proxy_passwords`], or a user without one,
+/// and the header that is made of both, in base64.
+pub fn url_passwords(value: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(value.trim()) else { return Vec::new() };
+    let rest = value.split_once("://").map_or(value, |(_, rest)| rest).trim();
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else { return Vec::new() };
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let (name, mut found) = match user.split_once(':') {
+        Some((name, written)) => (name, passwords(written, Some(&url))),
+        None => (user, vec![user.to_owned(), decoded(user)]),
+    };
+    let password = url.password().map(decoded).unwrap_or_default();
+    found.push(BASE64_STANDARD.encode(format!("{}:{password}", decoded(name))));
+    found
+}
+
+/// A password as it is written, as it is sent in an address, and as it is meant.
+fn passwords(written: &str, url: Option<&Url>) -> Vec<String> {
     let mut found = vec![written.to_owned()];
-    let sent = address(value).ok().and_then(|url| url.password().map(str::to_owned));
+    let sent = url.and_then(|url| url.password().map(str::to_owned));
     found.extend(sent.filter(|sent| sent != written));
     let meant = percent_decode_str(written).decode_utf8_lossy().into_owned();
     if !found.contains(&meant) {

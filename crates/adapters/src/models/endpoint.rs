@@ -14,7 +14,7 @@ mod stream;
 pub(crate) use fault::Place;
 pub use list::list_models;
 
-use super::protocol::{Form, Protocol};
+use super::protocol::{Form, Protocol, count_in};
 use super::provider::ProviderConfig;
 use super::{CallLimits, Price};
 use crate::http::{Http, shown};
@@ -23,7 +23,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use reqwest::{Client, Response, Url};
-use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings, Tokens};
 use selvedge_runtime::ports::{CallContext, Model, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -70,8 +70,10 @@ impl Endpoint {
             url: protocol.url(&base, &config.model, form),
             base: base.clone(),
             model: config.model,
+            secrets: fault::secrets(config.key.as_ref(), &base),
             key: config.key,
             key_variable: config.key_variable,
+            longest_wait: config.limits.rate_limit_wait,
         };
         let (price, limits, http) = (config.price, config.limits, http.clone());
         let known = Mutex::new((form, Arc::new(place)));
@@ -92,10 +94,15 @@ impl Model for Endpoint {
             let own = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let whole = own.unwrap_or(inner.limits.model_timeout);
             let key = if own.is_some() { "the node's timeout" } else { "limits.model_timeout_s" };
-            match timeout(whole, inner.exchange(&request, &context, Instant::now() + whole)).await {
+            // What a reply takes that comes to nothing is paid for, too (E-20).
+            let spent = Mutex::new(Tokens::default());
+            let exchange = inner.exchange(&request, &context, Instant::now() + whole, &spent);
+            let result = match timeout(whole, exchange).await {
                 Ok(result) => result,
                 Err(_) => Err(inner.known().1.late("did not finish its reply", whole, key)),
-            }
+            };
+            let spent = spent.into_inner().unwrap_or_else(PoisonError::into_inner);
+            result.map_err(|failure| Failure { tokens: inner.charged(spent), ..failure })
         })
     }
 }
@@ -106,6 +113,7 @@ impl Inner {
         request: &ModelRequest,
         context: &CallContext,
         deadline: Instant,
+        spent: &Mutex<Tokens>,
     ) -> Result<ModelReply, Failure> {
         let (mut form, mut place) = self.known();
         let client = self.http.client(&self.base).map_err(|error| place.hopeless(error))?;
@@ -126,9 +134,11 @@ impl Inner {
                     first,
                     deadline,
                     watch: context.watch.as_ref(),
+                    spent,
                 };
                 let empty = self.protocol.assembler(request, self.limits.message_bytes);
-                let reply = reading.read(response, empty).await?;
+                let (reply, learnt) = reading.read(response, empty).await?;
+                self.remember(form.merge(learnt), &place);
                 return Ok(self.settle(names.received(reply), &place));
             }
             let headers = response.headers().clone();
@@ -138,7 +148,12 @@ impl Inner {
             let next = self.protocol.after(form, status, &body, request);
             match next.filter(|next| *next != form && tried < FORMS) {
                 Some(next) => (form, place) = (next, self.place_of(next, &place)),
-                None => return Err(place.refused(status, &headers, &body)),
+                None => {
+                    let mut reply = self.protocol.assembler(request, self.limits.message_bytes);
+                    count_in(&body, &mut *reply);
+                    *spent.lock().unwrap_or_else(PoisonError::into_inner) = reply.tokens();
+                    return Err(place.refused(status, &headers, &body));
+                }
             }
             tried += 1;
         }
@@ -195,11 +210,14 @@ impl Inner {
         })
     }
 
+    /// Figures with what they cost.
+    fn charged(&self, tokens: Tokens) -> Tokens {
+        self.price.map_or(tokens, |price| price.charge(tokens))
+    }
+
     /// The reply with its cost, and without the key should the provider have echoed it (C-06).
     fn settle(&self, mut reply: ModelReply, place: &Place) -> ModelReply {
-        if let Some(price) = self.price {
-            reply.tokens = price.charge(reply.tokens);
-        }
+        reply.tokens = self.charged(reply.tokens);
         reply.text = place.clean(reply.text);
         reply.stop = reply.stop.map(|stop| place.clean(stop));
         for call in &mut reply.calls {

@@ -1,7 +1,7 @@
 //! OpenAI-compatible chat completions at any base URL: OpenAI, vLLM, llama.cpp, Ollama, OpenRouter and others.
 //!
 //! A refusal (400 or 422) that names `stream_options`, `stream`, `max_tokens`, a setting that only some servers know,
-//! or the ids, names or arguments of calls is followed by a request without it, or with others in their place.
+//! `tools`, or the ids, names or arguments of calls is followed by a request without it, or with others in their place.
 
 mod reply;
 mod request;
@@ -12,7 +12,7 @@ use super::protocol::{
 };
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Failure, ModelRequest, ModelSettings};
+use selvedge_engine::{Failure, ModelRequest, ModelSettings, Role};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,6 +29,10 @@ const SHORT_IDS: u16 = 8;
 const PLAIN_NAMES: u16 = 16;
 /// The endpoint wants the arguments of every call to be an object.
 const OBJECT_ARGUMENTS: u16 = 32;
+/// The endpoint is of before there were tools: calls are `function_call`, and their results messages of `function`.
+const FUNCTION_MESSAGES: u16 = 256;
+/// And so are definitions: they are `functions`.
+const FUNCTIONS: u16 = 512;
 /// The first of the bits that say that one of [`EXTRAS`] is not taken.
 const NO_EXTRA: u16 = 64;
 /// The settings that only some servers know (P-26).
@@ -78,6 +82,9 @@ impl Protocol for Chat {
             return Some(form.with(SHORT_IDS));
         }
         if let Some(form) = self.after_calls(form, &text, request) {
+            return Some(form);
+        }
+        if let Some(form) = after_tools(form, &text, request) {
             return Some(form);
         }
         let named = |name: &&String| !form.has(no_extra(name)) && text.contains(name.as_str());
@@ -132,6 +139,23 @@ impl Chat {
         (!form.has(OBJECT_ARGUMENTS) && text.contains("arguments") && unparsed())
             .then(|| form.with(OBJECT_ARGUMENTS))
     }
+}
+
+/// The next form when a server refuses what is newer than it: `tools`, or messages of `tool`.
+fn after_tools(form: Form, text: &str, request: &ModelRequest) -> Option<Form> {
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    // One whose model can't use tools says that it does not support them; it must not seem to be given some.
+    let unknown = says(&["unrecognized", "unknown", "unexpected", "not permitted", "extra inputs"]);
+    let names_tools = says(&["tools", "tool_choice"]) && !text.contains("support");
+    if !form.has(FUNCTIONS) && !request.tools.is_empty() && unknown && names_tools {
+        return Some(form.with(FUNCTIONS).with(FUNCTION_MESSAGES));
+    }
+    let called = request.messages.iter().any(|message| message.role == Role::Tool);
+    let wants_functions = says(&["'function'", "\"function\"", "function_call"])
+        && says(&["role", "'assistant'", "\"assistant\""]);
+    let no_tools = unknown && says(&["tool_calls", "tool_call_id"]);
+    (!form.has(FUNCTION_MESSAGES) && called && (wants_functions || no_tools))
+        .then(|| form.with(FUNCTION_MESSAGES))
 }
 
 /// The key as a bearer token.

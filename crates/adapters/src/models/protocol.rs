@@ -180,8 +180,34 @@ pub(crate) trait Assembler: Send {
     /// How far the reply has come.
     fn phase(&self) -> Phase;
 
+    /// Takes the provider's figures, as its field for them holds them.
+    fn count(&mut self, usage: &Value);
+
+    /// What the reply has taken so far, without its cost.
+    fn tokens(&self) -> Tokens;
+
+    /// What the reply shows of the form that the endpoint wants requests in.
+    fn learnt(&self) -> Form {
+        Form::default()
+    }
+
     /// The finished reply, without its cost.
     fn finish(self: Box<Self>) -> ModelReply;
+}
+
+/// Takes the figures of a body that is no reply, or none that could be read (E-20): they are where a reply's would be, or
+/// inside its error.
+pub(crate) fn count_in(body: &[u8], reply: &mut dyn Assembler) {
+    const NAMES: [&str; 2] = ["usage", "usageMetadata"];
+    let Ok(body) = parse::<Value>(body) else { return };
+    let body = match &body {
+        Value::Array(items) => items.last().unwrap_or(&Value::Null),
+        body => body,
+    };
+    let places = [Some(body), body.get("error"), body.get("response"), body.get("message")];
+    for usage in places.into_iter().flatten().flat_map(|place| NAMES.map(|name| place.get(name))).flatten() {
+        reply.count(usage);
+    }
 }
 
 /// Counts the bytes of a reply against `message_bytes`.
@@ -213,14 +239,14 @@ pub(crate) fn below(base: &Url, path: &str) -> Url {
 }
 
 /// A chunk, event or body of `T`, or why it is none. Half a character, as streams that are cut anywhere have it, is
-/// no reason.
+/// no reason: texts have marks in their place, until [`surrogates::settle`].
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Flaw> {
     let unparsable = |error: serde_json::Error| Flaw::Unparsable(error.to_string());
     let error = match serde_json::from_slice(body) {
         Ok(parsed) => return Ok(parsed),
         Err(error) => error,
     };
-    match surrogates::mended(body) {
+    match surrogates::marked(body) {
         Some(mended) => serde_json::from_slice(&mended).map_err(unparsable),
         None => Err(unparsable(error)),
     }
@@ -248,7 +274,7 @@ pub(crate) fn finished(
             _ => {}
         }
     }
-    ModelReply { text, calls, tokens, stop, cut }
+    ModelReply { text, calls, tokens, stop, cut, unmended: 0 }
 }
 
 /// E-10: arguments that are no JSON object stay the string they came as. None at all are `null` until the reply is
@@ -257,7 +283,7 @@ pub(crate) fn arguments_of(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Null;
     }
-    match serde_json::from_str(&text) {
+    match parse(text.as_bytes()) {
         Ok(Value::Object(object)) => Value::Object(object),
         _ => Value::String(text),
     }

@@ -103,19 +103,20 @@ impl Scripted {
                 let calls = calls.iter().map(call).collect();
                 Ok(finished(text.clone(), calls, *tokens, Some(stop.to_owned())))
             }
-            Reply::Status { status, message } => {
+            Reply::Status { status, message, retry_after_ms, tokens } => {
                 let words = format!("{} answered {status}: {message}", self.file);
                 let cause = json!({"status": status, "body": message, "url": self.file});
                 let fault = Fault::new(FaultKind::ProviderError, words).because(cause);
                 let transient = matches!(status, 408 | 409 | 429 | 500..=599);
-                Err(Failure { fault, transient, retry_after_ms: None, unsent: false })
+                let (retry_after_ms, tokens) = (*retry_after_ms, *tokens);
+                Err(Failure { transient, retry_after_ms, tokens, ..Failure::of(fault) })
             }
-            Reply::Fails(kind) => {
+            Reply::Fails(kind, tokens) => {
                 let words = format!("{} answered with the fault {}", self.file, kind.name());
                 let cause = json!({"status": null, "url": self.file});
                 let fault = Fault::new(*kind, words).because(cause);
                 let transient = matches!(kind, FaultKind::Timeout | FaultKind::ProviderError);
-                Err(Failure { fault, transient, retry_after_ms: None, unsent: false })
+                Err(Failure { transient, tokens: *tokens, ..Failure::of(fault) })
             }
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn failure(kind: FaultKind, class: &str, message: String, more: Map<S
     error.insert("message".into(), message.as_str().into());
     error.extend(more);
     let fault = Fault::new(kind, message).because(json!({ "error": error }));
-    Failure { fault, transient: false, retry_after_ms: None, unsent: false }
+    Failure::of(fault)
 }
 
 /// The tool ran, or should have run, and failed.

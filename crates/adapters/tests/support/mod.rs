@@ -302,6 +302,7 @@ pub fn limits() -> CallLimits {
         model_timeout: Duration::from_secs(20),
         first_token_timeout: Duration::from_secs(10),
         message_bytes: 16 << 20,
+        rate_limit_wait: Duration::from_secs(60),
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
     };
     let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, &ui)?, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
-    let known = secrets::named(&config);
+    let known = secrets::named_with(&config, chosen.base_url.as_deref());
     secrets::refuse_choices(&known, Some(&id), &chosen)?;
     secrets::refuse_inputs(&known, &chosen.inputs)?;
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;

@@ -46,7 +46,7 @@ pub(super) fn may_be_secret(name: &str) -> bool {
 /// Where keys stand in the addresses of a text, as ranges of bytes: users with their passwords, passwords, and values of a
 /// query behind names of keys. A user without a password is one only where addresses are of the web, which knows no other
 /// users.
-pub(super) fn in_addresses(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn in_addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, sign) in text.match_indices("://") {
         let scheme = text.get(..at).unwrap_or_default();

@@ -42,8 +42,12 @@ const LIMITS: Shape = Shape {
         "loop_iterations",
         "max_parallel",
         "message_bytes",
+        "model_attempts",
         "model_timeout_s",
         "nodes",
+        "rate_limit_wait_s",
+        "retry_span_s",
+        "retry_wait_s",
         "run_timeout_s",
         "subgraph_depth",
         "tool_output_bytes",
@@ -344,7 +348,9 @@ impl Reader<'_> {
         for key in LIMITS.fields {
             let Some(number) = fields.number(key, "E-28", self.diagnostics) else { continue };
             let whole = key.ends_with("_s") && *key != "run_timeout_s" || number.value.fract() == 0.0;
-            if number.value > 0.0 && whole {
+            // Nothing is waited for.
+            let none = number.value == 0.0 && ["rate_limit_wait_s", "retry_span_s"].contains(key);
+            if number.value > 0.0 && whole || none {
                 config.limits.values.insert(key, number.value);
                 continue;
             }

@@ -107,8 +107,11 @@ impl Made {
 
     pub(super) fn fails(&mut self, node: &str, transient: bool, message: &str) {
         let fault = Fault::new(FaultKind::ProviderError, message);
-        let failure =
-            selvedge_engine::Failure { fault, transient, retry_after_ms: Some(3_000), unsent: false };
+        let failure = selvedge_engine::Failure {
+            transient,
+            retry_after_ms: Some(3_000),
+            ..selvedge_engine::Failure::of(fault)
+        };
         self.input(Input::Complete(self.effect(node), failure.into(), 0));
     }
 

@@ -74,7 +74,7 @@ mod tests {
 
     fn told(status: u16, message: &str) -> Option<String> {
         let fault = Fault::new(FaultKind::ProviderError, message).because(json!({"status": status}));
-        let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
+        let failure = Failure::of(fault);
         advice(&failure, Some(8192), " --base-url http://h/v1")
     }
 

@@ -49,9 +49,10 @@ pub(crate) fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Resu
 /// # Errors
 /// Exit 2, without the key.
 pub(crate) fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &Chosen) -> Result<(), Failure> {
+    let address = chosen.kept_base_url();
     let texts = [
         ("the run's id", id),
-        ("the endpoint's address", chosen.base_url.as_deref()),
+        ("the endpoint's address", address.as_deref()),
         ("the plan's name", chosen.plan.as_deref()),
         ("the dialect's name", chosen.dialect.as_deref()),
     ];

@@ -123,14 +123,54 @@ pub struct Limits {
     pub message_bytes: u64,
     /// Events of one journal.
     pub events: u64,
-    /// Attempts of one model call at transport faults (E-14).
+    /// Attempts of one model call at transport faults that there are at least (E-14).
     pub model_attempts: u32,
+    /// How long the waits between attempts are in all at least, in milliseconds (E-14). Journals from before there was this
+    /// limit have none, and are read so: the attempts that they record were counted alone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub retry_span_ms: u64,
+    /// The longest wait between two attempts that is a run's own choice, in milliseconds (E-14).
+    #[serde(default = "usual_wait", skip_serializing_if = "is_usual_wait")]
+    pub retry_wait_ms: u64,
+    /// The longest Retry-After that is waited for, in milliseconds (E-14).
+    #[serde(default = "usual_rate_limit", skip_serializing_if = "is_usual_rate_limit")]
+    pub rate_limit_wait_ms: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { message_bytes: 16 << 20, events: 10_000_000, model_attempts: 5 }
+        Self {
+            message_bytes: 16 << 20,
+            events: 10_000_000,
+            model_attempts: 5,
+            retry_span_ms: 15_000,
+            retry_wait_ms: usual_wait(),
+            rate_limit_wait_ms: usual_rate_limit(),
+        }
     }
+}
+
+fn usual_wait() -> u64 {
+    30_000
+}
+
+fn usual_rate_limit() -> u64 {
+    60_000
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_none(span: &u64) -> bool {
+    *span == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_usual_wait(wait: &u64) -> bool {
+    *wait == usual_wait()
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_usual_rate_limit(wait: &u64) -> bool {
+    *wait == usual_rate_limit()
 }
 
 impl Limits {
@@ -140,6 +180,9 @@ impl Limits {
             message_bytes: self.message_bytes.max(to.message_bytes),
             events: self.events.max(to.events),
             model_attempts: self.model_attempts.max(to.model_attempts),
+            retry_span_ms: self.retry_span_ms.max(to.retry_span_ms),
+            retry_wait_ms: self.retry_wait_ms.max(to.retry_wait_ms),
+            rate_limit_wait_ms: self.rate_limit_wait_ms.max(to.rate_limit_wait_ms),
         }
     }
 }

@@ -304,6 +304,7 @@ impl State {
                 frame.last_text = Some(ix);
             }
             frame.reply_calls = calls;
+            frame.unmended = frame.unmended.saturating_add(reply.unmended);
             if reply.cut.is_some() {
                 frame.cut = Some(reply);
             }

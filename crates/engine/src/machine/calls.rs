@@ -1,12 +1,11 @@
 //! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
 
-use super::model::again_after;
 use super::reuse::Reuse;
 use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
-use crate::effect::{Cut, Effects, Failure};
+use crate::effect::{Cut, Effects};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, AskKind, Retry};
+use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::ToolCall;
 use crate::schedule::Until;
@@ -147,7 +146,7 @@ impl State {
         let effect = self.effect_id(node, frame, leaf, index, slot.attempt + 1);
         match &slot.state {
             SlotState::Failed(failure, jitter) => {
-                let retry = self.retry(node, leaf);
+                let retry = self.retry(node, leaf, failure.unsent);
                 let after = self.tool_again(failure, slot, retry, *jitter).unwrap_or(0);
                 Event::Retried { effect, after_ms: after, reason: failure.fault.message.clone() }
             }
@@ -213,18 +212,6 @@ impl State {
         let body = if fixed { Body::Call(effect) } else { Body::Output(effect) };
         Event::Appended { node: def.id.clone(), thread, body }
     }
-
-    /// Milliseconds until a failed tool call is tried again, if it is (P-24).
-    pub(crate) fn tool_again(
-        &self,
-        failure: &Failure,
-        slot: &Slot,
-        retry: Retry,
-        jitter: u32,
-    ) -> Option<u64> {
-        let backoff = retry.backoff_s.map(|s| (s.max(0.0) * 1000.0) as u64);
-        again_after(failure, slot.attempt - 1, retry.max.unwrap_or(0).saturating_add(1), backoff, jitter)
-    }
 }
 
 impl Slot {
@@ -233,6 +220,7 @@ impl Slot {
             call,
             effect,
             attempt: 1,
+            waited_ms: 0,
             effects,
             approved: false,
             declined: false,

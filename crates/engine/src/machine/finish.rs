@@ -58,6 +58,13 @@ impl State {
         let cut = frame.cut.as_ref().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
+        if frame.unmended > 0 {
+            let message = format!(
+                "the server sent parts of {} character(s) only: U+FFFD stands in their place",
+                frame.unmended
+            );
+            warnings.push(Warning::at("characters-lost", id, message));
+        }
         // A result of which nothing is declared is not put together only to be looked at.
         let declared = self.may_declare(node, frame).then(|| self.result(node, frame));
         if let Some(NodeResult { sync: Sync::Declared(outputs), value: Value::Object(object), .. }) =

@@ -7,7 +7,7 @@ use super::state::{Asking, CallsPhase, Frame, LeafPhase, Slot, SlotState, State}
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, AskKind, Graph, Retry};
+use crate::graph::{Act, AskKind, Graph};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::ToolCall;
 use crate::template::JsonTemplate;
@@ -99,22 +99,6 @@ impl State {
             return Err(self.too_long("the text of the arguments"));
         }
         Ok(args.resolve(&scope, missing)?)
-    }
-
-    /// How a leaf retries its calls.
-    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx) -> Retry {
-        let def = &self.graph.nodes[node];
-        let says = match &self.graph.leaf(node, leaf).act {
-            Act::Call(call) => call.retry,
-            Act::Answer { retry, .. } => *retry,
-            Act::Try => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
-            _ => return Retry::default(),
-        };
-        let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };
-        // D-17: unwritten, a write is not repeated; anything else as often as the limits say (D-19).
-        let tool = self.frame(node).and_then(|frame| self.fixed_tool(node, frame, leaf));
-        let repeats = tool.is_some_and(|tool| self.graph.effects(def, &tool) != crate::Effects::Write);
-        Retry { max: repeats.then_some(recovery.retries), ..says }
     }
 
     /// Seconds that a call of the live leaf may take, if the node says so.
@@ -215,7 +199,7 @@ impl State {
         let Outcome::Failed(failure) = outcome else { return None };
         let Failure { fault, transient: true, unsent: false, .. } = &**failure else { return None };
         let slot = self.calls(node)?.slots.get(slot)?;
-        let once = self.retry(node, leaf).max.unwrap_or(0) == 0;
+        let once = self.retry(node, leaf, false).max.unwrap_or(0) == 0;
         (once && self.is_silent(node, leaf) && slot.effects == Effects::Write).then(|| {
             let message = format!(
                 "nobody knows whether `{}` did its work: {}; a write is tried again only if its step says `retry` with a number above 0",
@@ -223,7 +207,7 @@ impl State {
             );
             let cause = serde_json::json!({"error": {"type": fault.kind.name(), "message": fault.message}});
             let fault = Fault::new(FaultKind::UnknownOutcome, message).because(cause);
-            Failure { fault, transient: false, retry_after_ms: None, unsent: false }.into()
+            Failure::of(fault).into()
         })
     }
 }

@@ -22,6 +22,7 @@ mod past;
 mod pool;
 mod recovery;
 mod request;
+mod retry;
 mod reuse;
 mod scope;
 mod skip;

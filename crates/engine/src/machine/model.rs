@@ -1,7 +1,7 @@
 //! Model calls: asking, asking again, giving up (E-14, E-27, E-33).
 
 use super::state::{Frame, Got, LeafPhase, ModelPhase, State};
-use crate::effect::{EffectId, Failure, ModelReply, Wait};
+use crate::effect::{EffectId, ModelReply, Wait};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
@@ -11,10 +11,6 @@ use std::sync::Arc;
 
 /// How often a model that answers with nothing is asked again (E-27).
 const EMPTY_AGAIN: u32 = 2;
-/// Back-off: first step and cap, in milliseconds (E-14).
-const BACKOFF_MS: (u64, u64) = (500, 30_000);
-/// A Retry-After above this fails at once (E-14).
-const RETRY_AFTER_MS: u64 = 60_000;
 
 impl State {
     /// The next event of a node whose live leaf asks a model.
@@ -26,8 +22,7 @@ impl State {
         match &phase.got {
             Some(Got::Reply(reply)) => self.judge_reply(node, frame, leaf, infer, phase, reply),
             Some(Got::Failed(failure, jitter)) => {
-                let tries = self.start.limits.model_attempts;
-                let again = again_after(failure, phase.faults, tries, None, *jitter);
+                let again = self.model_again(failure, phase, *jitter);
                 // While it had failed, others may have used up what was left (E-20).
                 if let (Some(_), Some(fault)) = (again, self.over_budget()) {
                     return self.failed(node, fault);
@@ -183,6 +178,7 @@ impl State {
             effect: effect.clone(),
             attempt: 1,
             faults: 0,
+            waited_ms: 0,
             empties: 0,
             refused: None,
             got: None,
@@ -250,23 +246,4 @@ fn also(reply: &ModelReply) -> String {
 /// No text and no calls (E-27).
 pub(crate) fn is_empty(reply: &ModelReply) -> bool {
     reply.calls.is_empty() && reply.text.trim().is_empty()
-}
-
-/// How long to wait before the next attempt, or `None` if there is none: full jitter between 0 and the
-/// doubled step, never sooner than the provider asks (E-14). `faults` attempts have failed before.
-pub(crate) fn again_after(
-    failure: &Failure,
-    faults: u32,
-    tries: u32,
-    backoff_ms: Option<u64>,
-    jitter: u32,
-) -> Option<u64> {
-    let asked = failure.retry_after_ms.unwrap_or(0);
-    if !failure.transient || faults + 1 >= tries || asked > RETRY_AFTER_MS {
-        return None;
-    }
-    let (base, cap) = BACKOFF_MS;
-    let step = base.saturating_mul(1 << faults.min(16)).min(cap);
-    let own = backoff_ms.unwrap_or_else(|| step.saturating_mul(u64::from(jitter.min(1_000_000))) / 1_000_000);
-    Some(own.max(asked))
 }

@@ -71,7 +71,7 @@ impl State {
                 let effects = slot.effects;
                 phase.closed(effects);
                 // Nobody knows about it in a later visit or a fork either.
-                let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
+                let failure = Failure::of(fault);
                 self.record_call(node, at, failure.into());
             }
             (_, true) => {
@@ -113,11 +113,19 @@ impl State {
         outcome: &Outcome,
         jitter: u32,
     ) {
-        if let Outcome::Reply(reply) = outcome {
-            self.usage.model_calls += 1;
-            self.usage.tokens.add(&reply.tokens);
-            self.note_uncounted(&reply.tokens);
-            self.record_model(node, effect, reply);
+        match outcome {
+            Outcome::Reply(reply) => {
+                self.usage.model_calls += 1;
+                self.usage.tokens.add(&reply.tokens);
+                self.note_uncounted(&reply.tokens);
+                self.record_model(node, effect, reply);
+            }
+            // What was no use was paid for all the same (E-20).
+            Outcome::Failed(failure) if failure.tokens != Tokens::default() => {
+                self.usage.model_calls += 1;
+                self.usage.tokens.add(&failure.tokens);
+            }
+            Outcome::Failed(_) | Outcome::Output(_) => {}
         }
         self.give_model(node, outcome, jitter);
     }
@@ -147,11 +155,11 @@ impl State {
     /// `jitter`: that of a failure that may be tried again. `None`: it stands as it is.
     pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: Option<u32>) {
         let leaf = self.frame(node).and_then(|frame| frame.leaf).unwrap_or(LeafIx(0));
-        let retry = self.retry(node, leaf);
         let unknown = self.unknown_write(node, leaf, at, outcome);
         let outcome = unknown.as_ref().unwrap_or(outcome);
         let again = match (outcome, jitter, self.calls(node).and_then(|phase| phase.slots.get(at))) {
             (Outcome::Failed(failure), Some(jitter), Some(slot)) => {
+                let retry = self.retry(node, leaf, failure.unsent);
                 self.tool_again(failure, slot, retry, jitter).is_some().then_some(jitter)
             }
             _ => None,
@@ -190,7 +198,7 @@ impl State {
         {
             if recovers {
                 let fault = unknown_outcome(&slot.call.name);
-                let failure = Failure { fault, transient: false, retry_after_ms: None, unsent: false };
+                let failure = Failure::of(fault);
                 self.call_completed(pending.node, pending.slot, &failure.into(), None);
             } else {
                 slot.state = SlotState::Lost(false);
@@ -264,6 +272,7 @@ impl State {
                 phase.effect = effect.clone();
                 phase.attempt += 1;
                 phase.faults += 1;
+                phase.waited_ms = phase.waited_ms.saturating_add(after_ms);
                 phase.got = None;
                 self.add_pending(effect.clone(), node, 0, wait, Effects::Idempotent, true);
             }
@@ -271,6 +280,7 @@ impl State {
                 let Some(at) = phase.unsettled.pop_front() else { return };
                 let Some(slot) = phase.slots.get_mut(at) else { return };
                 slot.attempt += 1;
+                slot.waited_ms = slot.waited_ms.saturating_add(after_ms);
                 slot.effect = effect.clone();
                 slot.state = SlotState::Running;
                 let effects = slot.effects;

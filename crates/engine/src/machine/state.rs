@@ -182,6 +182,8 @@ pub(crate) struct Frame {
     pub(crate) last_text: Option<MessageIx>,
     /// The last reply that was not whole (E-27).
     pub(crate) cut: Option<Arc<ModelReply>>,
+    /// Characters of its replies of which only a part came (E-27).
+    pub(crate) unmended: u32,
     /// Outputs of tools, with the tool (P-17).
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
     pub(crate) fault: Option<Fault>,
@@ -239,6 +241,8 @@ pub(crate) struct ModelPhase {
     pub(crate) attempt: u32,
     /// Transport faults of the current question.
     pub(crate) faults: u32,
+    /// Waits between its attempts so far, in milliseconds (E-14).
+    pub(crate) waited_ms: u64,
     /// Empty replies so far (E-27).
     pub(crate) empties: u32,
     /// The reply that did not fit the schema, and why (E-33).
@@ -274,6 +278,8 @@ pub(crate) struct Slot {
     pub(crate) call: ToolCall,
     pub(crate) effect: EffectId,
     pub(crate) attempt: u32,
+    /// Waits between its attempts so far, in milliseconds (P-24).
+    pub(crate) waited_ms: u64,
     pub(crate) effects: Effects,
     pub(crate) approved: bool,
     /// A person does not want it to run again: what it came to before stands (E-29).
@@ -394,6 +400,7 @@ impl Frame {
             reply_calls: Vec::new(),
             last_text: None,
             cut: None,
+            unmended: 0,
             outputs: Vec::new(),
             fault: None,
             published: None,

@@ -107,7 +107,7 @@ fn models_that_could_not_be_asked_are_known() {
     let refused = |asked: &Asked| match asked.what.as_str() {
         "reflection" => {
             let fault = Fault::new(FaultKind::ProviderError, "no such key").because(json!({"status": 401}));
-            Outcome::from(Failure { fault, transient: false, retry_after_ms: None, unsent: false })
+            Outcome::from(Failure::of(fault))
         }
         "read" => gives(json!(1)),
         _ => fails("broken"),

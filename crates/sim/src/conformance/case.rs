@@ -182,6 +182,9 @@ pub struct ToolFault {
     /// Whether trying again may help (D-17).
     #[serde(default)]
     pub transient: bool,
+    /// Whether nothing was sent to the tool (P-24).
+    #[serde(default)]
+    pub unsent: bool,
 }
 
 /// Something that is done once the run has stopped, and what must come of that.

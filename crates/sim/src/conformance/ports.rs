@@ -143,10 +143,9 @@ impl Tools for CaseTools {
             match outcome.fault {
                 None => Ok(outcome.output),
                 Some(fault) => Err(Failure {
-                    fault: Fault::new(fault.kind, fault.message),
                     transient: fault.transient,
-                    retry_after_ms: None,
-                    unsent: false,
+                    unsent: fault.unsent,
+                    ..Failure::of(Fault::new(fault.kind, fault.message))
                 }),
             }
         })

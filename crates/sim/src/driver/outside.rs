@@ -105,10 +105,9 @@ impl Sim<'_> {
             }
             Answer::Output(output) => Outcome::Output(Arc::new(output)),
             Answer::Failed(broken) => Outcome::from(Failure {
-                fault: Fault::new(kind(broken.kind), broken.message),
                 transient: broken.transient,
                 retry_after_ms: broken.retry_after_ms,
-                unsent: false,
+                ..Failure::of(Fault::new(kind(broken.kind), broken.message))
             }),
         })
     }

@@ -139,7 +139,8 @@ impl<'t> Sim<'t> {
         if self.journal.is_empty() {
             let graph = self.state.graph().hash().map_err(|error| error.to_string())?.into();
             let (initial, sequential) = (self.task.initial.clone(), self.sequential);
-            let start = Start { graph, initial, sequential, ..Start::default() };
+            let limits = crate::canon::limits();
+            let start = Start { graph, initial, sequential, limits, ..Start::default() };
             self.input(Input::Start(Box::new(start)))?;
         }
         while self.state.ended().is_none() {
@@ -260,12 +261,10 @@ impl<'t> Sim<'t> {
         }
         Ok(match answer {
             Ok(output) => Outcome::Output(Arc::new(output)),
-            Err(broken) => Outcome::from(Failure {
-                fault: Fault::new(broken.kind, "simulated"),
-                transient: broken.transient,
-                retry_after_ms: None,
-                unsent: false,
-            }),
+            Err(broken) => {
+                let fault = Fault::new(broken.kind, "simulated");
+                Outcome::from(Failure { transient: broken.transient, ..Failure::of(fault) })
+            }
         })
     }
 

@@ -191,7 +191,7 @@ impl Reply {
         }))
     }
 
-    fn tokens(&self) -> Tokens {
+    fn spent(&self) -> Tokens {
         let [fresh, written, read, output, thoughts] = self.usage.map(Option::unwrap_or_default);
         Tokens {
             input: fresh.saturating_add(written).saturating_add(read),
@@ -249,9 +249,17 @@ impl Assembler for Reply {
         Phase::of(self.ended, self.stop.is_some())
     }
 
+    fn count(&mut self, usage: &Value) {
+        self.counts(Some(usage));
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.spent()
+    }
+
     /// A call of the reply's own tool is the text, unless other tools are called too: then the reply is yet to come.
     fn finish(self: Box<Self>) -> ModelReply {
-        let tokens = self.tokens();
+        let tokens = self.spent();
         let calls = self.calls.into_iter().map(Open::close);
         let is_reply = |call: &ToolCall| self.tool.as_ref().is_some_and(|tool| *tool.name == *call.name);
         let (replies, calls): (Vec<ToolCall>, Vec<ToolCall>) = calls.partition(is_reply);

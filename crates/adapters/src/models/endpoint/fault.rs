@@ -2,7 +2,7 @@
 
 mod words;
 
-use crate::http::{Secret, Trouble, chain, shown};
+use crate::http::{Secret, Secrets, Trouble, chain, shown, url_passwords};
 use crate::models::bounded;
 use crate::models::protocol::Refusal;
 use reqwest::header::{DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
@@ -16,8 +16,6 @@ use words::{page, plain, sentence, told};
 
 /// Bytes of a provider's body that a fault's cause keeps.
 const BODY_KEPT: usize = 4096;
-/// The longest Retry-After that is worth waiting for (E-14).
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Where a call went, for the words of its faults.
 #[derive(Clone, Debug)]
@@ -32,6 +30,16 @@ pub(crate) struct Place {
     pub(crate) key: Option<Secret>,
     /// The environment variables that a key may come from.
     pub(crate) key_variable: String,
+    /// The key, and passwords of the address: what is shown of them nowhere (C-06).
+    pub(crate) secrets: Secrets,
+    /// The longest Retry-After that is waited for (E-14).
+    pub(crate) longest_wait: Duration,
+}
+
+/// What is secret of a key and an address (C-06).
+pub(super) fn secrets(key: Option<&Secret>, base: &Url) -> Secrets {
+    let passwords: Vec<Secret> = url_passwords(base.as_str()).iter().map(|word| Secret::new(word)).collect();
+    Secrets::new(key.into_iter().chain(&passwords))
 }
 
 impl Place {
@@ -55,20 +63,20 @@ impl Place {
     }
 
     fn redact(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text).into_owned())
+        self.secrets.redact(text).into_owned()
     }
 
     /// `text` without the key, and without a copy when the key does not occur (C-06).
     pub(crate) fn clean(&self, text: String) -> String {
-        match self.key.as_ref().map(|key| key.redact(&text)) {
-            Some(Cow::Owned(clean)) => clean,
-            _ => text,
+        match self.secrets.redact(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
         }
     }
 
     /// The same for a name that is shared.
     pub(crate) fn clean_shared(&self, text: &mut Arc<str>) {
-        if let Some(Cow::Owned(clean)) = self.key.as_ref().map(|key| key.redact(text)) {
+        if let Cow::Owned(clean) = self.secrets.redact(text) {
             *text = clean.into();
         }
     }
@@ -80,10 +88,7 @@ impl Place {
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
             Value::Object(fields) => {
                 fields.values_mut().for_each(|field| self.clean_value(field));
-                let found = |name: &String| {
-                    matches!(self.key.as_ref().map(|key| key.redact(name)), Some(Cow::Owned(_)))
-                };
-                if fields.keys().any(found) {
+                if fields.keys().any(|name| matches!(self.secrets.redact(name), Cow::Owned(_))) {
                     let all = std::mem::take(fields);
                     *fields = all.into_iter().map(|(name, field)| (self.clean(name), field)).collect();
                 }
@@ -176,7 +181,7 @@ impl Place {
                 let message = self.redact(&sentence(&head, &words, ""));
                 let mut failure = Failure::transient(FaultKind::ProviderError, message);
                 failure.fault.cause = Some(self.cause(None, Some(&text)));
-                hold(&mut failure, wait);
+                self.hold(&mut failure, wait);
                 failure
             }
         }
@@ -194,10 +199,29 @@ impl Place {
         let message = self.redact(&sentence(head, words, help));
         let fault =
             Fault::new(FaultKind::ProviderError, message).because(self.cause(Some(status), Some(body)));
-        let transient = matches!(status, 408 | 409 | 429 | 500..=599);
-        let mut failure = Failure { fault, transient, retry_after_ms: None, unsent: false };
-        hold(&mut failure, wait);
+        let used_up = serde_json::from_str(body).ok().is_some_and(|body| is_used_up(&first(body)));
+        let transient = matches!(status, 408 | 409 | 429 | 500..=599) && !used_up;
+        let mut failure = Failure { transient, ..Failure::of(fault) };
+        self.hold(&mut failure, wait);
         failure
+    }
+
+    /// Puts a wait into a failure; one that is too long ends the attempts (E-14).
+    fn hold(&self, failure: &mut Failure, wait: Option<Duration>) {
+        let Some(wait) = wait.filter(|_| failure.transient) else { return };
+        failure.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        if wait > self.longest_wait {
+            failure.transient = false;
+            let asked = match wait {
+                Duration::MAX => "longer than can be counted".to_owned(),
+                wait => format!("{} s", wait.as_secs()),
+            };
+            failure.fault.message.push_str(&format!(
+                "; it asks to wait {asked}, which is over the {} s that a run waits (setting: \
+                 limits.rate_limit_wait_s)",
+                self.longest_wait.as_secs_f64()
+            ));
+        }
     }
 
     fn help(&self, status: u16) -> String {
@@ -281,23 +305,6 @@ impl Place {
     }
 }
 
-/// Puts a wait into a failure; one that is too long ends the attempts (E-14).
-fn hold(failure: &mut Failure, wait: Option<Duration>) {
-    let Some(wait) = wait.filter(|_| failure.transient) else { return };
-    failure.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-    if wait > LONGEST_WAIT {
-        failure.transient = false;
-        let asked = match wait {
-            Duration::MAX => "longer than can be counted".to_owned(),
-            wait => format!("{} s", wait.as_secs()),
-        };
-        failure.fault.message.push_str(&format!(
-            "; it asks to wait {asked}, which is over the {} s that a run waits",
-            LONGEST_WAIT.as_secs()
-        ));
-    }
-}
-
 /// The error of a body that is a list of one, as Google sends it where a stream was asked for.
 fn first(body: Value) -> Value {
     match body {
@@ -309,6 +316,29 @@ fn first(body: Value) -> Value {
 /// The entries of Google's `error.details`.
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
     error.get("details").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether an error says that what was paid for is used up, which no wait of a run mends (E-14). `quota` alone may be
+/// that of a minute.
+fn is_used_up(body: &Value) -> bool {
+    const WORDS: [&str; 7] = [
+        "insufficient_quota",
+        "insufficient_balance",
+        "insufficient_credits",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "exceeded_current_quota_error",
+        "credit_balance_too_low",
+    ];
+    let error = body.get("error").unwrap_or(body);
+    let names = ["code", "type"].iter().filter_map(|field| error.get(field)?.as_str());
+    let named = names.map(str::to_ascii_lowercase).any(|name| WORDS.contains(&name.as_str()));
+    // Google's quotas of a day.
+    let mut violations = details(error)
+        .filter_map(|detail| detail.get("violations")?.as_array())
+        .flatten()
+        .filter_map(|violation| violation.get("quotaId").or_else(|| violation.get("quota_id"))?.as_str());
+    named || violations.any(|quota| quota.contains("PerDay"))
 }
 
 fn is_wrong_key(error: &Value) -> bool {

@@ -1,5 +1,6 @@
 //! The list of an endpoint's models.
 
+use super::fault::secrets;
 use super::{Place, base_url};
 use crate::http::{Http, Secret, shown};
 use crate::models::protocol::{ModelPage, Protocol};
@@ -31,7 +32,9 @@ pub async fn list_models(
     let protocol = provider.protocol(&base, None);
     let url = protocol.models_url(&base, None);
     let (model, key_variable) = (String::new(), key_variable.to_owned());
-    let place = Place { url, base: base.clone(), model, key, key_variable };
+    let secrets = secrets(key.as_ref(), &base);
+    let longest_wait = CallLimits::default().rate_limit_wait;
+    let place = Place { url, base: base.clone(), model, key, key_variable, secrets, longest_wait };
     let client = http.client(&base).map_err(|error| place.hopeless(error))?;
     let ask = pages(&*protocol, &base, &place, &client);
     let names =

@@ -1,18 +1,20 @@
 //! Reading a reply off the wire: a stream of server-sent events, or one JSON body from servers that don't stream.
 
 use super::fault::Place;
+use crate::http::Flow;
 use crate::models::bounded;
-use crate::models::protocol::{Assembler, Flaw, Phase};
+use crate::models::protocol::{Assembler, Flaw, Form, Phase, count_in};
+use crate::surrogates::{self, Characters, Said};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
-use selvedge_engine::{Failure, ModelReply};
+use selvedge_engine::{Failure, ModelReply, Tokens};
 use selvedge_runtime::ports::{Delta, Watch};
 use sse_stream::{Error as SseError, Sse, SseByteStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -37,6 +39,34 @@ pub(super) struct Reading<'c> {
     pub(super) deadline: Instant,
     /// Who hears the text.
     pub(super) watch: Option<&'c Watch>,
+    /// What the reply has taken so far.
+    pub(super) spent: &'c Mutex<Tokens>,
+}
+
+/// Says the text of a reply to who hears it: whole characters, and no part of a key (C-06).
+struct Speaker<'c> {
+    watch: Option<&'c Watch>,
+    halves: Said,
+    keys: Flow,
+}
+
+impl Speaker<'_> {
+    fn say(&mut self, text: String) {
+        let Some(watch) = self.watch.filter(|_| !text.is_empty()) else { return };
+        let text = self.keys.more(self.halves.more(text));
+        if !text.is_empty() {
+            watch(Delta::Text(text));
+        }
+    }
+
+    /// What was held back, once nothing follows.
+    fn end(mut self) {
+        let Some(watch) = self.watch else { return };
+        let text = self.keys.more(self.halves.rest()) + &self.keys.rest();
+        if !text.is_empty() {
+            watch(Delta::Text(text));
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -57,29 +87,43 @@ enum Kind {
 }
 
 impl Reading<'_> {
-    /// The whole reply of a response with a 2xx status.
+    /// The whole reply of a response with a 2xx status, and what it shows of the form that the endpoint wants.
     pub(super) async fn read(
         &self,
         response: Response,
-        reply: Box<dyn Assembler>,
-    ) -> Result<ModelReply, Failure> {
+        mut reply: Box<dyn Assembler>,
+    ) -> Result<(ModelReply, Form), Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut chunks = response.bytes_stream().map(|chunk| chunk.map_err(Broken::Wire)).boxed();
         let head = self.head(&mut chunks, status).await?;
+        let keys = Flow::new(&self.place.secrets);
+        let mut speaker = Speaker { watch: self.watch, halves: Said::default(), keys };
         match kind(&head) {
-            Kind::Events => self.events(status, &headers, head, chunks, reply).await,
-            Kind::Json => self.json(status, &headers, head, chunks, reply).await,
-            Kind::Other => match super::compressed(&headers) {
-                Some(coding) => {
-                    let why = format!("it is compressed with {coding}, which was not asked for");
-                    Err(self.place.unparsable(status, &why, ""))
-                }
-                None => {
-                    let body = String::from_utf8_lossy(&head);
-                    Err(self.place.unparsable(status, "neither JSON nor an event stream", &body))
-                }
-            },
+            Kind::Events => {
+                self.events(status, &headers, head, chunks, &mut *reply, &mut speaker).await?;
+            }
+            Kind::Json => {
+                let text = self.json(status, &headers, head, chunks, &mut *reply).await?;
+                speaker.say(text);
+            }
+            Kind::Other => {
+                let (why, body) = match super::compressed(&headers) {
+                    Some(coding) => {
+                        (format!("it is compressed with {coding}, which was not asked for"), String::new())
+                    }
+                    None => {
+                        let body = String::from_utf8_lossy(&head).into_owned();
+                        ("neither JSON nor an event stream".to_owned(), body)
+                    }
+                };
+                return Err(self.place.unparsable(status, &why, &body));
+            }
         }
+        speaker.end();
+        let learnt = reply.learnt();
+        let mut reply = reply.finish();
+        surrogates::settle(&mut reply);
+        Ok((reply, learnt))
     }
 
     fn late(&self) -> Failure {
@@ -118,14 +162,15 @@ impl Reading<'_> {
         }
     }
 
+    /// Takes a body that is one reply, and returns its text.
     async fn json(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
         head: Bytes,
         mut chunks: Bytestream,
-        mut reply: Box<dyn Assembler>,
-    ) -> Result<ModelReply, Failure> {
+        reply: &mut dyn Assembler,
+    ) -> Result<String, Failure> {
         let mut body = BytesMut::from(head);
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| self.broken(&error))?;
@@ -134,12 +179,21 @@ impl Reading<'_> {
                 return Err(self.place.too_long(self.limit));
             }
         }
-        let text = reply.whole(text_of(&body)).map_err(|flaw| {
+        let text = text_of(&body);
+        let taken = reply.whole(text);
+        self.counted(text, &taken, reply);
+        taken.map_err(|flaw| {
             let shown = || bounded(&String::from_utf8_lossy(&body), ENVELOPE);
             self.flaw(flaw, status, headers, shown)
-        })?;
-        self.say(text);
-        Ok(reply.finish())
+        })
+    }
+
+    /// Takes note of what a reply has taken, be it none (E-20).
+    fn counted(&self, data: &[u8], taken: &Result<String, Flaw>, reply: &mut dyn Assembler) {
+        if taken.is_err() {
+            count_in(data, reply);
+        }
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = reply.tokens();
     }
 
     fn flaw(
@@ -151,15 +205,17 @@ impl Reading<'_> {
     ) -> Failure {
         match flaw {
             Flaw::TooLong => self.place.too_long(self.limit),
-            Flaw::Provider(error) => self.place.in_reply(&error, headers),
-            Flaw::Refused(refusal) => self.place.withheld(&refusal),
+            Flaw::Provider(mut error) => {
+                surrogates::value(&mut error);
+                self.place.in_reply(&error, headers)
+            }
+            Flaw::Refused(mut refusal) => {
+                for text in [&mut refusal.reason, &mut refusal.detail] {
+                    surrogates::text(text);
+                }
+                self.place.withheld(&refusal)
+            }
             Flaw::Unparsable(why) => self.place.unparsable(status, &why, &body()),
-        }
-    }
-
-    fn say(&self, text: String) {
-        if let Some(watch) = self.watch.filter(|_| !text.is_empty()) {
-            watch(Delta::Text(self.place.clean(text)));
         }
     }
 
@@ -169,8 +225,9 @@ impl Reading<'_> {
         headers: &HeaderMap,
         head: Bytes,
         chunks: Bytestream,
-        mut reply: Box<dyn Assembler>,
-    ) -> Result<ModelReply, Failure> {
+        reply: &mut dyn Assembler,
+        speaker: &mut Speaker<'_>,
+    ) -> Result<(), Failure> {
         let (mut events, pending) = decode(head, chunks, self.widest());
         let mut begun = false;
         let mut stopped: Option<Instant> = None;
@@ -180,7 +237,7 @@ impl Reading<'_> {
                 let until = *stopped.get_or_insert_with(|| self.patience());
                 match timeout_at(until, events.next()).await {
                     Ok(Some(Ok(event))) => event,
-                    Ok(Some(Err(_)) | None) | Err(_) => return Ok(reply.finish()),
+                    Ok(Some(Err(_)) | None) | Err(_) => return Ok(()),
                 }
             } else {
                 let next = if begun {
@@ -199,13 +256,12 @@ impl Reading<'_> {
             pending.store(0, Ordering::Relaxed);
             let Some(data) = next.data.filter(|data| !data.trim().is_empty()) else { continue };
             begun = begun || !is_ping(next.event.as_deref(), &data);
-            let text = reply
-                .event(next.event.as_deref(), &data)
-                .map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?;
-            self.say(text);
+            let taken = reply.event(next.event.as_deref(), &data);
+            self.counted(data.as_bytes(), &taken, reply);
+            speaker.say(taken.map_err(|flaw| self.flaw(flaw, status, headers, || data.clone()))?);
             if reply.phase() == Phase::Ended {
                 drain(events);
-                return Ok(reply.finish());
+                return Ok(());
             }
         }
     }
@@ -235,10 +291,11 @@ fn decode(
 ) -> (impl Stream<Item = Result<Sse, SseError>> + Send + Unpin + 'static, Arc<AtomicUsize>) {
     let pending = Arc::new(AtomicUsize::new(0));
     let count = pending.clone();
+    let mut characters = Characters::default();
     let bytes = stream::iter([Ok(head)]).chain(chunks).map(move |chunk| {
         let chunk = chunk?;
         let so_far = count.fetch_add(chunk.len(), Ordering::Relaxed).saturating_add(chunk.len());
-        if so_far > widest { Err(Broken::TooLong) } else { Ok(chunk) }
+        if so_far > widest { Err(Broken::TooLong) } else { Ok(characters.of(chunk)) }
     });
     // A last line without the empty line after it still counts: some servers end that way after their last event.
     let closed = bytes.chain(stream::iter([Ok(Bytes::from_static(b"\n\n"))]));

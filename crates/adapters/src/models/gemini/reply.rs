@@ -143,7 +143,7 @@ impl Reply {
             return Err(Flaw::Provider(error));
         }
         if let Some(usage) = &chunk.usage_metadata {
-            self.usage(usage);
+            self.count(usage);
         }
         let mut added = String::new();
         let first =
@@ -208,20 +208,6 @@ impl Reply {
         Ok(())
     }
 
-    /// Each chunk has the counts so far, or some of them.
-    fn usage(&mut self, usage: &Value) {
-        let Counts { prompt, cached, tools, said, thought } = &mut self.counts;
-        for (name, known) in [
-            ("promptTokenCount", prompt),
-            ("cachedContentTokenCount", cached),
-            ("toolUsePromptTokenCount", tools),
-            ("candidatesTokenCount", said),
-            ("thoughtsTokenCount", thought),
-        ] {
-            *known = count(usage, &[name]).unwrap_or(*known);
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.calls.is_empty()
     }
@@ -247,6 +233,24 @@ impl Assembler for Reply {
 
     fn phase(&self) -> Phase {
         Phase::of(self.ended, self.stop.is_some())
+    }
+
+    /// Each chunk has the counts so far, or some of them.
+    fn count(&mut self, usage: &Value) {
+        let Counts { prompt, cached, tools, said, thought } = &mut self.counts;
+        for (name, known) in [
+            ("promptTokenCount", prompt),
+            ("cachedContentTokenCount", cached),
+            ("toolUsePromptTokenCount", tools),
+            ("candidatesTokenCount", said),
+            ("thoughtsTokenCount", thought),
+        ] {
+            *known = count(usage, &[name]).unwrap_or(*known);
+        }
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.counts.tokens()
     }
 
     fn finish(self: Box<Self>) -> ModelReply {

@@ -1,8 +1,9 @@
 //! Putting a reply together, from the chunks of a stream or from one body. No I/O here.
 
+use super::FUNCTION_MESSAGES;
 use crate::models::cut_by;
 use crate::models::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
+    Assembler, Flaw, Form, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
 };
 use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall};
 use serde::Deserialize;
@@ -43,6 +44,9 @@ struct Part {
     refusal: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<CallPart>>,
+    /// What calls were before there could be many.
+    #[serde(default)]
+    function_call: Option<FunctionPart>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +105,8 @@ pub(super) struct Reply {
     stop: Option<String>,
     began: bool,
     done: bool,
+    /// It calls as servers did before there were tools.
+    legacy: bool,
 }
 
 impl Reply {
@@ -115,6 +121,7 @@ impl Reply {
             stop: None,
             began: false,
             done: false,
+            legacy: false,
         }
     }
 
@@ -128,7 +135,7 @@ impl Reply {
             return Err(Flaw::Provider(serde_json::from_slice(body).unwrap_or(Value::Null)));
         }
         if let Some(usage) = &chunk.usage {
-            self.usage(usage);
+            self.count(usage);
         }
         let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
         match first {
@@ -155,8 +162,13 @@ impl Reply {
             added = part.content.map(|content| self.content(content)).unwrap_or_default();
             self.room.take(added.len())?;
             self.text.push_str(&added);
+            let legacy = part.function_call.filter(|_| part.tool_calls.as_ref().is_none_or(Vec::is_empty));
             for call in part.tool_calls.into_iter().flatten() {
                 self.call(call)?;
+            }
+            if let Some(function) = legacy.filter(FunctionPart::says_something) {
+                self.legacy = true;
+                self.call(CallPart { index: Some(0), id: None, function: Some(function) })?;
             }
         }
         if let Some(stop) = choice.finish_reason.filter(|stop| !stop.is_empty()) {
@@ -244,18 +256,6 @@ impl Reply {
             }
         }
     }
-
-    fn usage(&mut self, usage: &Value) {
-        let tokens = &mut self.tokens;
-        tokens.input = count(usage, &["prompt_tokens", "input_tokens"]).unwrap_or(tokens.input);
-        tokens.output = count(usage, &["completion_tokens", "output_tokens"]).unwrap_or(tokens.output);
-        let part = |of: &str, name: &str| count(usage.get(of)?, &[name]);
-        // DeepSeek has a word of its own.
-        let cached = part("prompt_tokens_details", "cached_tokens")
-            .or_else(|| count(usage, &["prompt_cache_hit_tokens"]));
-        tokens.cached = cached.unwrap_or(tokens.cached);
-        tokens.reasoning = part("completion_tokens_details", "reasoning_tokens").unwrap_or(tokens.reasoning);
-    }
 }
 
 impl Assembler for Reply {
@@ -280,6 +280,26 @@ impl Assembler for Reply {
         Phase::of(self.done, self.stop.is_some())
     }
 
+    fn count(&mut self, usage: &Value) {
+        let tokens = &mut self.tokens;
+        tokens.input = count(usage, &["prompt_tokens", "input_tokens"]).unwrap_or(tokens.input);
+        tokens.output = count(usage, &["completion_tokens", "output_tokens"]).unwrap_or(tokens.output);
+        let part = |of: &str, name: &str| count(usage.get(of)?, &[name]);
+        // DeepSeek has a word of its own.
+        let cached = part("prompt_tokens_details", "cached_tokens")
+            .or_else(|| count(usage, &["prompt_cache_hit_tokens"]));
+        tokens.cached = cached.unwrap_or(tokens.cached);
+        tokens.reasoning = part("completion_tokens_details", "reasoning_tokens").unwrap_or(tokens.reasoning);
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    fn learnt(&self) -> Form {
+        if self.legacy { Form::default().with(FUNCTION_MESSAGES) } else { Form::default() }
+    }
+
     /// A refusal is text like any other: the run shows it instead of an empty reply.
     fn finish(mut self: Box<Self>) -> ModelReply {
         if self.calls.iter().all(|open| open.index.is_some()) {
@@ -288,6 +308,14 @@ impl Assembler for Reply {
         let text = if self.text.is_empty() { self.refusal } else { self.text };
         let calls = self.calls.into_iter().filter(|open| !open.is_nothing()).map(Open::close).collect();
         finished(text, calls, self.tokens, self.stop)
+    }
+}
+
+impl FunctionPart {
+    /// Some servers send an empty one with every text.
+    fn says_something(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| !name.is_empty())
+            || self.arguments.as_ref().is_some_and(|arguments| !arguments.is_null() && arguments != "")
     }
 }
 

@@ -1,6 +1,11 @@
 //! The body of a chat completion request, written straight from the shared messages (E-23).
 
-use super::{COMPLETION_TOKENS, NO_STREAM, NO_STREAM_OPTIONS, OBJECT_ARGUMENTS, SHORT_IDS, no_extra};
+mod legacy;
+
+use super::{
+    COMPLETION_TOKENS, FUNCTION_MESSAGES, FUNCTIONS, NO_STREAM, NO_STREAM_OPTIONS, OBJECT_ARGUMENTS,
+    SHORT_IDS, no_extra,
+};
 use crate::models::protocol::{Form, never_came, schema_name, short_id, tool_schema};
 use selvedge_engine::{Message, ModelRequest, ReplySchema, Role, ToolCall, ToolDef};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -28,7 +33,11 @@ impl Serialize for Body<'_> {
         map.serialize_entry("model", self.model)?;
         map.serialize_entry("messages", &Messages(&request.messages, self.form))?;
         if !request.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(&request.tools))?;
+            if self.form.has(FUNCTIONS) {
+                map.serialize_entry("functions", &Functions(&request.tools))?;
+            } else {
+                map.serialize_entry("tools", &Tools(&request.tools))?;
+            }
         }
         if let Some(schema) = &request.schema {
             map.serialize_entry("response_format", &Format(schema))?;
@@ -75,6 +84,9 @@ struct Messages<'r>(&'r [Arc<Message>], Form);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.1.has(FUNCTION_MESSAGES) {
+            return legacy::Messages(self.0, self.1).serialize(serializer);
+        }
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for message in self.0 {
             list.serialize_element(&Sent(message, self.1))?;
@@ -177,18 +189,32 @@ struct Tool<'r>(&'r ToolDef);
 
 impl Serialize for Tool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Definition<'d> {
-            name: &'d str,
-            description: &'d str,
-            parameters: &'d Value,
-        }
-        let ToolDef { name, description, input_schema, .. } = self.0;
-        let definition = Definition { name, description, parameters: &tool_schema(input_schema) };
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &definition)?;
+        map.serialize_entry("function", &Definition(self.0))?;
         map.end()
+    }
+}
+
+/// What a function is to the model.
+struct Definition<'r>(&'r ToolDef);
+
+impl Serialize for Definition<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDef { name, description, input_schema, .. } = self.0;
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("name", &**name)?;
+        map.serialize_entry("description", &**description)?;
+        map.serialize_entry("parameters", &*tool_schema(input_schema))?;
+        map.end()
+    }
+}
+
+struct Functions<'r>(&'r [Arc<ToolDef>]);
+
+impl Serialize for Functions<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|tool| Definition(tool)))
     }
 }
 

@@ -69,7 +69,7 @@ impl Reply {
     /// Takes the finished response, whose event is `kind`, and returns the text that only it has.
     fn close(&mut self, response: &Value, kind: &str) -> Result<String, Flaw> {
         if let Some(usage) = response.get("usage") {
-            self.usage(usage);
+            self.count(usage);
         }
         let ending = response.get("status").and_then(Value::as_str);
         match ending.unwrap_or(kind.strip_prefix("response.").unwrap_or(kind)) {
@@ -86,17 +86,6 @@ impl Reply {
         let word = reason.unwrap_or(if incomplete { INCOMPLETE } else { "completed" });
         self.stop = Some(word.to_owned());
         Ok(added)
-    }
-
-    /// Reasoning is part of the output that is paid for (E-20).
-    fn usage(&mut self, usage: &Value) {
-        let read = |whole: &str, detail: &str| count(field(usage, whole), &[detail]);
-        self.tokens.input = count(usage, &["input_tokens", "prompt_tokens"]).unwrap_or(self.tokens.input);
-        self.tokens.output =
-            count(usage, &["output_tokens", "completion_tokens"]).unwrap_or(self.tokens.output);
-        self.tokens.cached = read("input_tokens_details", "cached_tokens").unwrap_or(self.tokens.cached);
-        self.tokens.reasoning =
-            read("output_tokens_details", "reasoning_tokens").unwrap_or(self.tokens.reasoning);
     }
 }
 
@@ -137,6 +126,21 @@ impl Assembler for Reply {
 
     fn phase(&self) -> Phase {
         if self.ended { Phase::Ended } else { Phase::Open }
+    }
+
+    /// Reasoning is part of the output that is paid for (E-20).
+    fn count(&mut self, usage: &Value) {
+        let read = |whole: &str, detail: &str| count(field(usage, whole), &[detail]);
+        self.tokens.input = count(usage, &["input_tokens", "prompt_tokens"]).unwrap_or(self.tokens.input);
+        self.tokens.output =
+            count(usage, &["output_tokens", "completion_tokens"]).unwrap_or(self.tokens.output);
+        self.tokens.cached = read("input_tokens_details", "cached_tokens").unwrap_or(self.tokens.cached);
+        self.tokens.reasoning =
+            read("output_tokens_details", "reasoning_tokens").unwrap_or(self.tokens.reasoning);
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.tokens
     }
 
     fn finish(self: Box<Self>) -> ModelReply {

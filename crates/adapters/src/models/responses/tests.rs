@@ -193,6 +193,7 @@ fn expected() -> ModelReply {
         tokens: Tokens { input: 30, output: 20, cached: 10, reasoning: 15, ..Tokens::default() },
         stop: Some("completed".to_owned()),
         cut: None,
+        unmended: 0,
     }
 }
 

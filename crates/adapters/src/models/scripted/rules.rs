@@ -65,10 +65,10 @@ impl When {
 pub(super) enum Reply {
     /// A reply, possibly empty.
     Says { text: String, calls: Vec<Call>, tokens: Tokens, stop: Option<String> },
-    /// The failure that this HTTP status is.
-    Status { status: u16, message: String },
+    /// The failure that this HTTP status is, with the Retry-After in milliseconds.
+    Status { status: u16, message: String, retry_after_ms: Option<u64>, tokens: Tokens },
     /// A failure of this kind.
-    Fails(FaultKind),
+    Fails(FaultKind, Tokens),
 }
 
 /// A tool call of a reply; without an id the run gives it one (E-10).
@@ -149,9 +149,21 @@ struct RawUsage {
     cost: f64,
 }
 
+impl RawUsage {
+    fn tokens(self) -> Tokens {
+        Tokens {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cost: self.cost,
+            cached: self.cached_tokens,
+            reasoning: self.reasoning_tokens,
+        }
+    }
+}
+
 enum RawError {
     Kind(String),
-    Status { status: u16, message: String },
+    Status { status: u16, message: String, retry_after_s: Option<u32> },
 }
 
 impl<'de> Deserialize<'de> for RawError {
@@ -162,19 +174,22 @@ impl<'de> Deserialize<'de> for RawError {
             status: u16,
             #[serde(default)]
             message: String,
+            #[serde(default)]
+            retry_after_s: Option<u32>,
         }
         struct Either;
         impl<'de> Visitor<'de> for Either {
             type Value = RawError;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("{status, message} or the name of a fault")
+                f.write_str("{status, message, retry_after_s} or the name of a fault")
             }
             fn visit_str<E>(self, text: &str) -> Result<RawError, E> {
                 Ok(RawError::Kind(text.to_owned()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawError, A::Error> {
-                let Fields { status, message } = Fields::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(RawError::Status { status, message })
+                let Fields { status, message, retry_after_s } =
+                    Fields::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(RawError::Status { status, message, retry_after_s })
             }
         }
         deserializer.deserialize_any(Either)
@@ -255,36 +270,29 @@ fn reply(raw: Spanned<RawReply>) -> Result<Reply, Misplaced> {
             "a reply is exactly one of `text` or `tool_calls` (or both), `json`, `empty: true` and `error`";
         return Err((at, message.to_owned()));
     }
+    let tokens = raw.usage.unwrap_or_default().tokens();
     if let Some(error) = raw.error {
-        return failure(error);
+        return failure(error, tokens);
     }
-    let RawUsage {
-        input_tokens: input,
-        output_tokens: output,
-        cached_tokens: cached,
-        reasoning_tokens: reasoning,
-        cost,
-        ..
-    } = raw.usage.unwrap_or_default();
     let text = match raw.json {
         Some(json) => json.to_string(),
         None => raw.text.unwrap_or_default(),
     };
     let calls = raw.tool_calls.unwrap_or_default();
-    let tokens = Tokens { input, output, cost, cached, reasoning };
     Ok(Reply::Says { text, calls, tokens, stop: raw.stop })
 }
 
-fn failure(error: Spanned<RawError>) -> Result<Reply, Misplaced> {
+fn failure(error: Spanned<RawError>, tokens: Tokens) -> Result<Reply, Misplaced> {
     match error.value {
-        RawError::Status { status, message } if (400..600).contains(&status) => {
-            Ok(Reply::Status { status, message })
+        RawError::Status { status, message, retry_after_s } if (400..600).contains(&status) => {
+            let retry_after_ms = retry_after_s.map(|seconds| u64::from(seconds) * 1000);
+            Ok(Reply::Status { status, message, retry_after_ms, tokens })
         }
         RawError::Status { status, .. } => {
             Err((error.referenced, format!("`status` is {status}, an error has one from 400 to 599")))
         }
         RawError::Kind(name) => match serde_json::from_value(Value::String(name.clone())) {
-            Ok(kind) => Ok(Reply::Fails(kind)),
+            Ok(kind) => Ok(Reply::Fails(kind, tokens)),
             Err(_) => {
                 let message = format!(
                     "`{name}` is no fault: write {{status, message}} or a kind such as provider_error"

@@ -29,9 +29,12 @@ fn calls(calls: &[RawCall<'_>]) -> String {
             part["id"] = json!(id);
         }
         body.push_str(&delta(&json!({"tool_calls": [part]})));
-        body.push_str(&delta(
-            &json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
-        ));
+        let (first, second) = arguments.split_at(arguments.floor_char_boundary(arguments.len() / 2));
+        for part in [first, second] {
+            body.push_str(&delta(
+                &json!({"tool_calls": [{"index": index, "function": {"arguments": part}}]}),
+            ));
+        }
     }
     body.push_str(&data(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})));
     body + "data: [DONE]\n\n"

@@ -1,0 +1,298 @@
+//! The ways in which keys are written, and where they stand in a text.
+
+use super::REDACTED;
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Secrets shorter than this are placeholders such as `none` or `EMPTY`; replacing them would mangle plain text.
+const SHORTEST: usize = 8;
+/// Backslashes in a row that may be those of an escape; each level of JSON in JSON doubles them.
+const SLASHES: usize = 32;
+
+/// What texts are searched for.
+#[derive(Default)]
+pub(super) struct Forms {
+    /// Keys as they are, and what hex and base64 make of them.
+    all: Vec<Vec<u8>>,
+    /// Keys with characters that JSON or a URL may write otherwise.
+    odd: Vec<Vec<u8>>,
+    /// Looks for all of them at once.
+    finder: Option<AhoCorasick>,
+}
+
+impl Forms {
+    /// The forms of these keys.
+    pub(super) fn of<'s>(keys: impl IntoIterator<Item = &'s str>) -> Self {
+        let mut forms = Self::default();
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+        for key in keys.into_iter().map(str::as_bytes).filter(|key| key.len() >= SHORTEST) {
+            if !key.iter().all(plain) {
+                forms.odd.push(key.to_vec());
+            }
+            forms.all.push(key.to_vec());
+            forms.all.push(key.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
+            forms.all.push(key.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
+            forms.all.extend(base64(key));
+        }
+        forms.all.sort();
+        forms.all.dedup();
+        // It fails for patterns of gigabytes only.
+        let found = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms.all);
+        forms.finder = found.ok().filter(|_| !forms.is_empty());
+        forms
+    }
+
+    /// Whether nothing is searched for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// `text` with [`REDACTED`] in the place of each of them.
+    pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let spans = self.spans(text);
+        if spans.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut at = 0;
+        for span in spans {
+            out.push_str(text.get(at..span.start).unwrap_or_default());
+            out.push_str(REDACTED);
+            at = span.end;
+        }
+        out.push_str(text.get(at..).unwrap_or_default());
+        Cow::Owned(out)
+    }
+
+    /// Where they stand, in order and apart from each other.
+    pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(finder) = &self.finder else { return Vec::new() };
+        let mut spans: Vec<Range<usize>> = finder.find_iter(text).map(|found| found.range()).collect();
+        let bytes = text.as_bytes();
+        if bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'\n')) {
+            let plain = Plain::of(bytes);
+            spans.extend(finder.find_iter(&plain.bytes).map(|found| plain.place(found.range())));
+            for key in &self.odd {
+                let mut at = 0;
+                while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+                    let Written::Whole(length) = written(key, rest) else {
+                        at += 1;
+                        continue;
+                    };
+                    spans.push(at..at + length);
+                    at += length;
+                }
+            }
+            spans.sort_by_key(|span| (span.start, span.end));
+            // Of two that overlap, all that belongs to either.
+            spans.dedup_by(|next, before| {
+                let overlaps = next.start < before.end;
+                if overlaps {
+                    before.end = before.end.max(next.end);
+                }
+                overlaps
+            });
+        }
+        spans.retain(|span| text.is_char_boundary(span.start) && text.is_char_boundary(span.end));
+        spans
+    }
+
+    /// From where on the end of `text` could be the beginning of one of them.
+    pub(super) fn beginnings(&self, text: &str) -> Vec<usize> {
+        let bytes = text.as_bytes();
+        let plain = Plain::of(bytes);
+        let begins = |at: &usize| {
+            let tail = plain.bytes.get(*at..).unwrap_or_default();
+            self.all.iter().any(|form| form.len() > tail.len() && form.starts_with(tail))
+        };
+        let mut found: Vec<usize> = (0..plain.bytes.len()).filter(begins).map(|at| plain.start(at)).collect();
+        let odd = |at: &usize| {
+            let tail = bytes.get(*at..).unwrap_or_default();
+            self.odd.iter().any(|key| written(key, tail) == Written::Begins)
+        };
+        found.extend((0..bytes.len()).filter(odd));
+        found.extend((plain.unfinished < bytes.len()).then_some(plain.unfinished));
+        found.sort_unstable();
+        found
+    }
+}
+
+/// What of a key's base64 says what it is, in both alphabets, wherever it begins in what is encoded. The first and the last
+/// letter may be its neighbours' as well; but for those of a key by itself they are left.
+fn base64(key: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    for engine in [BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD] {
+        forms.push(engine.encode(key).into_bytes());
+        for before in 0..3 {
+            let whole = engine.encode([vec![0; before], key.to_vec()].concat()).into_bytes();
+            let (from, to) = ((before * 8).div_ceil(6), (before + key.len()) * 8 / 6);
+            forms.extend(whole.get(from..to).map(<[u8]>::to_vec));
+        }
+    }
+    forms
+}
+
+/// A text without its escapes and without the ends of its lines: what encoders wrap is one word again.
+struct Plain {
+    bytes: Vec<u8>,
+    /// From which of the bytes on they stand from where on in the text; two for one where something was left out before it.
+    places: Vec<(usize, usize)>,
+    /// Where an escape begins that the text ends within; the text's end if there is none.
+    unfinished: usize,
+}
+
+impl Plain {
+    fn of(text: &[u8]) -> Self {
+        let mut plain =
+            Self { bytes: Vec::with_capacity(text.len()), places: vec![(0, 0)], unfinished: text.len() };
+        let (mut at, mut wrapped) = (0, false);
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let special = |byte: &u8| matches!(byte, b'\\' | b'%' | b'\n' | b'\r');
+            let usual = rest.iter().position(special).unwrap_or(rest.len());
+            if usual > 0 {
+                plain.bytes.extend_from_slice(rest.get(..usual).unwrap_or_default());
+                (at, wrapped) = (at + usual, false);
+                continue;
+            }
+            let (byte, length) = match sign(rest) {
+                Some(found) => found,
+                None => {
+                    plain.unfinished = at;
+                    break;
+                }
+            };
+            plain.places.push((plain.bytes.len(), at));
+            // One end of a line; what is behind two is no part of the same word.
+            if byte == b'\r' || (byte == b'\n' && !wrapped) {
+                wrapped |= byte == b'\n';
+            } else {
+                wrapped = false;
+                plain.bytes.push(byte);
+            }
+            at += length;
+            plain.places.push((plain.bytes.len(), at));
+        }
+        plain
+    }
+
+    /// Where a byte stands in the text.
+    fn start(&self, index: usize) -> usize {
+        let behind = self.places.partition_point(|(from, _)| *from <= index);
+        let known = behind.checked_sub(1).and_then(|last| self.places.get(last));
+        known.map_or(index, |(from, place)| place + (index - from))
+    }
+
+    /// Where something stands in the text.
+    fn place(&self, range: Range<usize>) -> Range<usize> {
+        let first = self.places.partition_point(|(from, _)| *from < range.end);
+        let end = match self.places.get(first) {
+            // What was left out behind its last byte is none of it.
+            Some((from, place)) if *from == range.end => *place,
+            _ => self.start(range.end),
+        };
+        self.start(range.start)..end
+    }
+}
+
+/// What stands at the beginning of a text: a byte, or an escape of JSON or a URL for one, and its length; `None` where the
+/// text ends within an escape.
+fn sign(text: &[u8]) -> Option<(u8, usize)> {
+    let first = text.first().copied().unwrap_or_default();
+    let hex = |digits: Option<&[u8]>| {
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok())?;
+        digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
+        u8::try_from(u16::from_str_radix(digits, 16).ok()?).ok().filter(u8::is_ascii)
+    };
+    let is_begin = |digits: &[u8], all: usize| digits.len() < all && digits.iter().all(u8::is_ascii_hexdigit);
+    match first {
+        b'%' => {
+            let digits = text.get(1..).unwrap_or_default();
+            match hex(digits.get(..2)) {
+                Some(byte) => Some((byte, 3)),
+                None if is_begin(digits, 2) => None,
+                None => Some((first, 1)),
+            }
+        }
+        b'\\' => {
+            let slashes = text.iter().take(SLASHES + 1).take_while(|byte| **byte == b'\\').count();
+            if slashes > SLASHES {
+                return Some((first, 1));
+            }
+            let Some(rest) = text.get(slashes..).filter(|rest| !rest.is_empty()) else {
+                return None;
+            };
+            let digits = rest.get(1..).unwrap_or_default();
+            match rest.first().copied().unwrap_or_default() {
+                b'u' => match hex(digits.get(..4)) {
+                    Some(byte) => Some((byte, slashes + 5)),
+                    None if is_begin(digits, 4) => None,
+                    None => Some((first, 1)),
+                },
+                b'n' => Some((b'\n', slashes + 1)),
+                b'r' => Some((b'\r', slashes + 1)),
+                other if other.is_ascii_punctuation() => Some((other, slashes + 1)),
+                _ => Some((first, 1)),
+            }
+        }
+        byte => Some((byte, 1)),
+    }
+}
+
+/// How a text begins, of which a key is sought that JSON or a URL may write otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Written {
+    /// With so many bytes that are the key.
+    Whole(usize),
+    /// It ends within what may be the key.
+    Begins,
+    /// Otherwise.
+    Other,
+}
+
+fn written(key: &[u8], text: &[u8]) -> Written {
+    let mut length = 0;
+    for byte in key {
+        match written_byte(*byte, text.get(length..).unwrap_or_default()) {
+            Written::Whole(more) => length += more,
+            other => return other,
+        }
+    }
+    Written::Whole(length)
+}
+
+/// How many bytes at the beginning of `text` stand for `byte`: itself, `%XX`, or an escape of JSON, whose backslash is
+/// doubled each time that JSON is put into a text of JSON.
+fn written_byte(byte: u8, text: &[u8]) -> Written {
+    let Some((first, rest)) = text.split_first() else { return Written::Begins };
+    let is_hex = |digits: &[u8]| {
+        let text = str::from_utf8(digits).ok();
+        text.is_some_and(|text| u16::from_str_radix(text, 16) == Ok(u16::from(byte)))
+    };
+    let own = if *first == byte { Written::Whole(1) } else { Written::Other };
+    let digits = |from: &[u8], all: usize, length: usize| match from.get(..all) {
+        Some(digits) if is_hex(digits) => Written::Whole(length),
+        None if own == Written::Other && from.iter().all(u8::is_ascii_hexdigit) => Written::Begins,
+        _ => own,
+    };
+    if *first == b'%' {
+        return digits(rest, 2, 3);
+    }
+    if *first != b'\\' {
+        return own;
+    }
+    let more = rest.iter().take(SLASHES).take_while(|byte| **byte == b'\\').count();
+    // One of its own may be written as two.
+    let own = if own == Written::Other { own } else { Written::Whole(1 + more.min(1)) };
+    match rest.get(more..).and_then(<[u8]>::split_first) {
+        None if own == Written::Other => Written::Begins,
+        Some((b'u', behind)) => match digits(behind, 4, 1 + more + 5) {
+            Written::Whole(1) => own,
+            found => found,
+        },
+        Some((sign, _)) if *sign == byte && !byte.is_ascii_alphanumeric() => Written::Whole(1 + more + 1),
+        _ => own,
+    }
+}

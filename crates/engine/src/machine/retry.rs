@@ -1,0 +1,93 @@
+//! How often and after which waits what failed is tried again (E-14, P-24, D-17).
+
+use super::state::{ModelPhase, Slot, State};
+use crate::effect::{Effects, Failure};
+use crate::fault::FaultKind;
+use crate::graph::{Act, Retry};
+use crate::ids::{LeafIx, NodeIx};
+
+/// The first step of the back-off, in milliseconds (E-14).
+const FIRST_MS: u64 = 500;
+
+/// What is allowed, and what was done of it.
+struct Attempts {
+    /// Attempts that there may be, the first counted in.
+    tries: u32,
+    /// Those that have failed before this one.
+    faults: u32,
+    /// Whether there may be more as long as their waits are no more than `retry_span_ms` in all.
+    spans: bool,
+    /// The waits between them so far.
+    waited_ms: u64,
+    /// A wait that the document says.
+    backoff_ms: Option<u64>,
+}
+
+impl State {
+    /// Milliseconds until a question to a model is asked again, if it is (E-14). A time-out has had its time already.
+    pub(crate) fn model_again(&self, failure: &Failure, phase: &ModelPhase, jitter: u32) -> Option<u64> {
+        let attempts = Attempts {
+            tries: self.start.limits.model_attempts,
+            faults: phase.faults,
+            spans: failure.fault.kind != FaultKind::Timeout,
+            waited_ms: phase.waited_ms,
+            backoff_ms: None,
+        };
+        self.again(failure, &attempts, jitter)
+    }
+
+    /// Milliseconds until a failed tool call is tried again, if it is (P-24, D-17). What was not sent is tried for as long
+    /// as a model is, unless the document says otherwise.
+    pub(crate) fn tool_again(
+        &self,
+        failure: &Failure,
+        slot: &Slot,
+        retry: Retry,
+        jitter: u32,
+    ) -> Option<u64> {
+        let max = retry.max.unwrap_or(0);
+        let attempts = Attempts {
+            tries: max.saturating_add(1),
+            faults: slot.attempt - 1,
+            spans: failure.unsent && max > 0 && retry.backoff_s.is_none(),
+            waited_ms: slot.waited_ms,
+            backoff_ms: retry.backoff_s.map(|s| (s.max(0.0) * 1000.0) as u64),
+        };
+        self.again(failure, &attempts, jitter)
+    }
+
+    /// The wait before the next attempt, or `None` if there is none. The step doubles; half of it is waited for in any
+    /// case, so that attempts come to an end, and what of the rest chance says, so that those of many do not fall
+    /// together. Never sooner than the provider asks.
+    fn again(&self, failure: &Failure, attempts: &Attempts, jitter: u32) -> Option<u64> {
+        let limits = &self.start.limits;
+        let asked = failure.retry_after_ms.unwrap_or(0);
+        let counted = attempts.faults.saturating_add(1) < attempts.tries;
+        let spans = attempts.spans && attempts.waited_ms < limits.retry_span_ms;
+        if !failure.transient || asked > limits.rate_limit_wait_ms || !(counted || spans) {
+            return None;
+        }
+        let step = FIRST_MS.saturating_mul(1 << attempts.faults.min(16)).min(limits.retry_wait_ms.max(1));
+        // Journals without a span have waits from nothing on.
+        let floor = if limits.retry_span_ms > 0 { step.div_ceil(2) } else { 0 };
+        let chance = (step - floor).saturating_mul(u64::from(jitter.min(1_000_000))) / 1_000_000;
+        Some(attempts.backoff_ms.unwrap_or(floor + chance).max(asked))
+    }
+
+    /// How a leaf retries a call that failed; `unsent`: nothing was sent.
+    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx, unsent: bool) -> Retry {
+        let def = &self.graph.nodes[node];
+        let says = match &self.graph.leaf(node, leaf).act {
+            Act::Call(call) => call.retry,
+            Act::Answer { retry, .. } => *retry,
+            Act::Try => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
+            _ => return Retry::default(),
+        };
+        let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };
+        // D-17: unwritten, a write that may have happened is not repeated; anything else as often as the limits say (D-19).
+        let tool = self.frame(node).and_then(|frame| self.fixed_tool(node, frame, leaf));
+        let unsent = unsent && self.start.limits.retry_span_ms > 0;
+        let repeats = tool.is_some_and(|tool| unsent || self.graph.effects(def, &tool) != Effects::Write);
+        Retry { max: repeats.then_some(recovery.retries), ..says }
+    }
+}
