@@ -144,14 +144,11 @@ fn walk(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok) {
             let Some(rest) = left.checked_sub(1) else { return found };
             left = rest;
-            let path = entry.path();
-            if is_name(&path) {
-                found.push(path);
-            } else if depth > 0
-                && entry.file_name() != PACKAGES
-                && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            {
-                folders.push_back((path, depth - 1));
+            let name = entry.file_name();
+            if is_name(Path::new(&name)) {
+                found.push(folder.join(name));
+            } else if depth > 0 && name != PACKAGES && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push_back((folder.join(name), depth - 1));
             }
         }
     }

@@ -96,7 +96,7 @@ pub(crate) async fn started(mut command: Command, handed: Handed) -> io::Result<
     let task = move || {
         let _inside = runtime.enter();
         let child = inherited(&handed, FdFlags::empty()).and_then(|()| command.spawn());
-        // An error leaves it to the next one's launcher, which closes what it was not given.
+        // What this leaves open, a launcher closes: no tool has it.
         let _ = inherited(&handed, FdFlags::CLOEXEC);
         // Nobody waits any more: the child is killed as it is dropped.
         let _ = answer.send(child);

@@ -115,3 +115,25 @@ fn what_may_be_written_is_made_with_the_folders_around_it() {
     assert!(!root.join("nowhere").exists(), "a link may lead out of what was allowed");
     assert!(!root.join("g").exists(), "nothing is known of what lies behind a missing folder");
 }
+
+/// a path that was checked leads nowhere else later, in none of its parts.
+#[test]
+fn what_has_become_a_link_since_it_was_checked_is_not_granted() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    create_dir_all(root.join("out/sub")).unwrap();
+    create_dir_all(root.join("elsewhere/sub")).unwrap();
+    let grants = [grant(root.join("out")), grant(root.join("out/sub")), grant(root.join("out/new"))];
+    std::fs::rename(root.join("out"), root.join("old")).unwrap();
+    symlink(root.join("elsewhere"), root.join("out")).unwrap();
+    for place in grants {
+        make_writable(std::slice::from_ref(&place));
+        let read = Policy { read: vec![place.clone()], ..Policy::default() };
+        let write = Policy { write: vec![place], ..Policy::default() };
+        for policy in [read, write] {
+            let refused = View::new(&policy, &[]).unwrap_err().to_string();
+            assert!(refused.contains("has become a link since it was checked"), "{refused}");
+        }
+    }
+    assert!(!root.join("elsewhere/new").exists());
+}
