@@ -3,11 +3,13 @@
 //! Clients are built when first needed: a run against a server on this machine never loads root certificates.
 
 mod proxy;
+mod public;
 mod roots;
 mod secret;
 mod trouble;
 
 pub use proxy::{PROXY_VARIABLES, Proxies, ProxyInUse, proxy_passwords, url_passwords};
+pub use public::NotPublic;
 pub use roots::{Roots, roots};
 pub use secret::{Flow, REDACTED, Secret, Secrets};
 pub use trouble::Trouble;
@@ -42,6 +44,15 @@ impl fmt::Display for Misconfigured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.message, self.help)
     }
+}
+
+/// Why there is no client for an address.
+#[derive(Debug)]
+pub enum Unreached {
+    /// It is not public.
+    NotPublic(NotPublic),
+    /// A sentence for the user about what can't be used.
+    Unusable(String),
 }
 
 /// Whether a URL names this machine: `localhost`, `*.localhost`, `127.0.0.0/8`, `::1`, or `0.0.0.0` and `::`, which a
@@ -87,6 +98,7 @@ struct Clients {
     local: OnceLock<Result<Client, String>>,
     local_tls: OnceLock<Result<Client, String>>,
     outside: OnceLock<Result<Client, String>>,
+    public: OnceLock<Result<Client, String>>,
     proxies: OnceLock<Proxies>,
 }
 
@@ -124,6 +136,24 @@ impl Http {
                 self.clients.outside.get_or_init(outside).clone()
             }
         }
+    }
+
+    /// The client for a URL that is to lead to a public address: it connects to no other, whatever a name means. Where a
+    /// proxy is in use, it is the proxy that resolves names, and that decides where they may lead; addresses are checked here
+    /// all the same.
+    ///
+    /// # Errors
+    /// An address that is not public, or what [`Http::client`] says.
+    pub fn public_client(&self, url: &Url) -> Result<Client, Unreached> {
+        let proxies = self.proxies().hosts();
+        public::check(url, &proxies).map_err(Unreached::NotPublic)?;
+        self.proxies().check(url).map_err(|wrong| Unreached::Unusable(wrong.to_string()))?;
+        let public = || {
+            let resolver = Arc::new(public::Public { proxies });
+            let builder = Client::builder().connect_timeout(CONNECT).dns_resolver(resolver);
+            tls_client(self.proxies().of_client(builder).map_err(|error| unbuilt(&error))?)
+        };
+        self.clients.public.get_or_init(public).clone().map_err(Unreached::Unusable)
     }
 
     /// Looks, before anything is begun, at what the environment says about requests to `url`: the proxy that they go

@@ -10,7 +10,7 @@
 #[cfg(test)]
 mod tools_common;
 
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Network};
 use selvedge_engine::{
     Effects,
     FaultKind::{Denied, ExecutionFailure, InputError, LimitExceeded, Timeout},
@@ -365,7 +365,7 @@ async fn http_get_fetches_within_limits() {
         fault(call(&world.load().await, "http_get", json!({"url": "http://127.0.0.1:1/"})).await, Denied, "");
     assert!(denied.message.contains("--allow-network"), "{}", denied.message);
     let tools = with(&world, |config| {
-        config.permissions.allow_network = true;
+        config.permissions.allow_network = Network::Local;
         config.limits.tool_output_bytes = 10_000;
     })
     .await;
@@ -412,4 +412,22 @@ async fn http_get_fetches_within_limits() {
     // The words of model endpoints (C-04).
     let words = "can't be reached: nothing listens there (connection refused); start the server, or check the address";
     assert!(refused.fault.message.contains(words), "{}", refused.fault.message);
+}
+
+/// what listens on this machine, in its networks, or is a cloud's metadata is not for `http_get`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_get_reaches_public_addresses_only() {
+    let world = World::new();
+    let tools = with(&world, |config| config.permissions.allow_network = Network::Public).await;
+    let base = serve(|_| reply("200 OK", "", "secret"));
+    let port = base.rsplit(':').next().unwrap();
+    for host in ["127.0.0.1", "127.1", "localhost", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"] {
+        let url = format!("http://{host}:{port}/");
+        let fault = fault(call(&tools, "http_get", json!({ "url": url })).await, Denied, "");
+        assert!(fault.message.contains("--allow-network=local"), "{}", fault.message);
+    }
+    for url in ["http://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "http://[fd00:ec2::254]/"] {
+        let fault = fault(call(&tools, "http_get", json!({ "url": url })).await, Denied, "");
+        assert!(fault.message.contains("is not fetched"), "{}", fault.message);
+    }
 }

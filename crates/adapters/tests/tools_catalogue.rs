@@ -10,7 +10,9 @@
 #[cfg(test)]
 mod tools_common;
 
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, CommandTool, ErrorClass, Isolation, Layer};
+use selvedge_adapters::tools::{
+    Catalogue, CatalogueConfig, CommandTool, ErrorClass, Isolation, Layer, Network,
+};
 use selvedge_engine::{Effects, FaultKind};
 use selvedge_runtime::ports::Tools;
 use serde_json::json;
@@ -102,7 +104,7 @@ async fn undeclared_effects_are_reading_only_where_that_is_enforced() {
     world.tool("out", ", 'write_paths': ['.']", "def run(i):\n    return 1");
     world.tool("own", ", 'effects': 'write'", "def run(i):\n    return 1");
     let mut config = world.config();
-    config.permissions.allow_network = true;
+    config.permissions.allow_network = Network::Public;
     config.permissions.allow_write = vec![".".into()];
     let effects = async |isolation: Isolation| {
         let tools = Catalogue::load(CatalogueConfig { isolation, ..config.clone() }).await.unwrap();
@@ -401,7 +403,7 @@ async fn declarations_need_permission_before_anything_runs() {
     assert!(!mark.exists());
     tools.prepare(&["read_file"]).await.unwrap();
     let mut config = world.config();
-    config.permissions.allow_network = true;
+    config.permissions.allow_network = Network::Public;
     config.permissions.allow_write = vec!["out".into()];
     let allowed = Catalogue::load(config.clone()).await.unwrap();
     allowed.prepare(&["net", "out"]).await.unwrap();

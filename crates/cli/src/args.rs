@@ -11,6 +11,7 @@ pub(crate) use crate::look::graph::GraphArgs;
 pub(crate) use crate::look::init::InitArgs;
 pub(crate) use crate::look::schema::SchemaArgs;
 use clap::{Args, Parser, Subcommand};
+use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 const MAIN_HELP: &str = "\
@@ -159,9 +160,16 @@ pub(crate) struct Exec {
     /// A folder or file that tools may write
     #[arg(long, value_name = "PATH")]
     pub(crate) allow_write: Vec<PathBuf>,
-    /// Let tools that declare it use the network
-    #[arg(long)]
-    pub(crate) allow_network: bool,
+    /// Let tools that declare it use the network; with `=local`, `http_get` also reaches this machine and private networks
+    #[arg(
+        long,
+        value_name = "local",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "public",
+        value_parser = network
+    )]
+    pub(crate) allow_network: Option<Network>,
     /// Refuse to run where tools can't be isolated
     #[arg(long)]
     pub(crate) require_isolation: bool,
@@ -182,6 +190,10 @@ pub(crate) struct Exec {
     pub(crate) run_id: Option<String>,
 }
 
+fn network(word: &str) -> Result<Network, String> {
+    Network::named(word).ok_or_else(|| "write --allow-network, or --allow-network=local".to_owned())
+}
+
 impl Exec {
     /// The options that are given of those that may be given again for a run that is there.
     pub(crate) fn given(&self) -> Vec<&'static str> {
@@ -193,7 +205,7 @@ impl Exec {
             ("--mcp", self.mcp.is_some()),
             ("--allow-read", !self.allow_read.is_empty()),
             ("--allow-write", !self.allow_write.is_empty()),
-            ("--allow-network", self.allow_network),
+            ("--allow-network", self.allow_network.is_some()),
             ("--require-isolation", self.require_isolation),
             ("--sequential", self.sequential),
             ("--max-parallel", self.max_parallel.is_some()),

@@ -9,6 +9,7 @@ use crate::args::Exec;
 use crate::environment::{self, absolute};
 use crate::failure::Failure;
 use crate::ui::one_line;
+use selvedge_adapters::tools::Network;
 use selvedge_engine::{Budget, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,7 +51,7 @@ pub(crate) struct Chosen {
     /// `--allow-write`.
     pub(crate) allow_write: Vec<PathBuf>,
     /// `--allow-network`.
-    pub(crate) allow_network: bool,
+    pub(crate) allow_network: Network,
     /// `--require-isolation`.
     pub(crate) require_isolation: bool,
     /// `--sequential`.
@@ -86,7 +87,7 @@ impl Chosen {
             script: exec.script.as_deref().map(absolute),
             allow_read: all(&exec.allow_read),
             allow_write: all(&exec.allow_write),
-            allow_network: exec.allow_network,
+            allow_network: exec.allow_network.unwrap_or_default(),
             require_isolation: exec.require_isolation,
             sequential: exec.sequential,
             max_parallel: exec.max_parallel,
@@ -253,7 +254,7 @@ impl Chosen {
             script: over.script.or(self.script),
             allow_read: joined(self.allow_read, over.allow_read),
             allow_write: joined(self.allow_write, over.allow_write),
-            allow_network: over.allow_network || self.allow_network,
+            allow_network: over.allow_network.max(self.allow_network),
             require_isolation: over.require_isolation || self.require_isolation,
             sequential: over.sequential || self.sequential,
             max_parallel: over.max_parallel.or(self.max_parallel),

@@ -20,7 +20,7 @@ use crate::ui::Ui;
 use read::Promise;
 use selvedge_adapters::models::{CallLimits, Price, Provider};
 use selvedge_adapters::tools::mcp::McpServer;
-use selvedge_adapters::tools::{CommandTool, ToolLimits};
+use selvedge_adapters::tools::{CommandTool, Network, ToolLimits};
 use selvedge_dialects::fields::misspelt;
 use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source};
@@ -72,7 +72,7 @@ pub(crate) struct Config {
     /// `[tools] allow_write`.
     pub(crate) allow_write: Vec<PathBuf>,
     /// `[tools] allow_network`.
-    pub(crate) allow_network: bool,
+    pub(crate) allow_network: Network,
     /// `[tools] shell_approval = false` lets `shell` run without asking.
     pub(crate) shell_approval: Option<bool>,
     /// `[tools] python`.

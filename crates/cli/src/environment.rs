@@ -3,6 +3,7 @@
 use crate::args::Exec;
 use crate::chosen::{Chosen, base_url, budget, seconds};
 use crate::failure::Failure;
+use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 /// Every variable with what it means.
@@ -24,7 +25,7 @@ pub(crate) const VARIABLES: [(&str, &str); 25] = [
     ("SELVEDGE_CONFIG", "the user's configuration file, instead of ~/.config/selvedge/config.toml"),
     ("SELVEDGE_CACHE_DIR", "the folder of tools' environments, instead of ~/.cache/selvedge"),
     ("SELVEDGE_PYTHON", "the Python that runs tools, instead of the first usable one on PATH"),
-    ("SELVEDGE_ALLOW_NETWORK", "1 is like --allow-network"),
+    ("SELVEDGE_ALLOW_NETWORK", "1 is like --allow-network, local like --allow-network=local"),
     ("SELVEDGE_TRUST", "1 is like --trust"),
     ("SELVEDGE_MAX_PARALLEL", "like --max-parallel"),
     ("SELVEDGE_BUDGET", "like --budget"),
@@ -78,8 +79,17 @@ fn read() -> Result<Chosen, Failure> {
             .map(|folder| absolute(&folder))
             .collect();
     }
-    chosen.allow_network =
-        flag("SELVEDGE_ALLOW_NETWORK", "set it to 1 to let tools that declare it use the network")?;
+    chosen.allow_network = match variable("SELVEDGE_ALLOW_NETWORK").as_deref() {
+        Some("local") => Network::Local,
+        _ if flag(
+            "SELVEDGE_ALLOW_NETWORK",
+            "set it to 1 to let tools that declare it use the network, or to local",
+        )? =>
+        {
+            Network::Public
+        }
+        _ => Network::Off,
+    };
     if let Some(text) = variable("SELVEDGE_MAX_PARALLEL") {
         let number = text.parse().ok().filter(|number| *number > 0);
         chosen.max_parallel = Some(number.ok_or_else(|| {

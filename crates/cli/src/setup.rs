@@ -149,7 +149,7 @@ pub(crate) fn settings(
     settings.permissions = Permissions {
         allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
         allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
-        allow_network: chosen.allow_network || config.allow_network,
+        allow_network: chosen.allow_network.max(config.allow_network),
     };
     crate::trust::keep_out(&settings.permissions.allow_write);
     settings.limits = config.limits.tools();

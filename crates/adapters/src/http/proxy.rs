@@ -91,6 +91,14 @@ impl Proxies {
         Ok(builder)
     }
 
+    /// The hosts of the proxies, as names are compared.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let routes = self.http.iter().chain(&self.https);
+        routes
+            .filter_map(|route| Some(super::public::plain(route.address.as_ref().ok()?.host_str()?)))
+            .collect()
+    }
+
     /// The variables that count, for people.
     pub fn in_use(&self) -> Vec<ProxyInUse> {
         let mut routes = Vec::new();

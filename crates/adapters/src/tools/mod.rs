@@ -27,7 +27,7 @@ pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};
 pub use limits::ToolLimits;
-pub use permissions::Permissions;
+pub use permissions::{Network, Permissions};
 
 use selvedge_engine::graph::INTERNAL;
 

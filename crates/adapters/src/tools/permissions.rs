@@ -3,6 +3,7 @@
 use crate::tools::configuration::{Found, guarded, is_own, state_of};
 use crate::tools::diag::ToolError;
 use crate::tools::exact;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -19,6 +20,66 @@ pub(crate) fn is_ours(state: &Path, real: &Path) -> bool {
     OURS.iter().any(|name| real.starts_with(state.join(name)))
 }
 
+/// What of the network tools may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Said", into = "Said")]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Off,
+    /// `--allow-network`: tools that declare it use the network; `http_get` reaches public addresses.
+    Public,
+    /// `--allow-network=local`: `http_get` also reaches this machine and its networks.
+    Local,
+}
+
+impl Network {
+    /// Whether there is any.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
+
+    /// What a word for it says.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "public" => Some(Self::Public),
+            "local" => Some(Self::Local),
+            _ => None,
+        }
+    }
+}
+
+/// As it is written: a flag, or a word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Flag(bool),
+    Word(String),
+}
+
+impl TryFrom<Said> for Network {
+    type Error = String;
+
+    fn try_from(said: Said) -> Result<Self, String> {
+        match said {
+            Said::Flag(false) => Ok(Self::Off),
+            Said::Flag(true) => Ok(Self::Public),
+            Said::Word(word) => {
+                Self::named(&word).ok_or_else(|| format!("{word:?} is nothing of the network"))
+            }
+        }
+    }
+}
+
+impl From<Network> for Said {
+    fn from(network: Network) -> Self {
+        match network {
+            Network::Local => Self::Word("local".into()),
+            other => Self::Flag(other.is_on()),
+        }
+    }
+}
+
 /// What the user allowed: `--allow-read`, `--allow-write`, `--allow-network`, or `[tools]` in the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
@@ -27,8 +88,8 @@ pub struct Permissions {
     pub allow_read: Vec<PathBuf>,
     /// Folders and files that may be written.
     pub allow_write: Vec<PathBuf>,
-    /// Whether tools that declare it may use the network.
-    pub allow_network: bool,
+    /// What of the network tools that declare it may use.
+    pub allow_network: Network,
 }
 
 /// What a tool declares that it reaches.
@@ -90,7 +151,7 @@ impl Granted {
         let mut read = vec![folder];
         read.extend(Grant::all(&permissions.allow_read, workspace));
         let write = Grant::all(&permissions.allow_write, workspace);
-        Self { workspace: workspace.to_owned(), read, write, network: permissions.allow_network }
+        Self { workspace: workspace.to_owned(), read, write, network: permissions.allow_network.is_on() }
     }
 
     /// All of it: what built-ins that run code may reach.

@@ -81,3 +81,18 @@ fn keys_in_an_address_are_not_kept() {
     let plain = run(|exec| exec.base_url = Some("http://127.0.0.1:1/v1".into()));
     assert_eq!(Chosen::stored(&plain.to_stored().unwrap()), plain);
 }
+
+#[test]
+fn what_of_the_network_is_allowed_is_kept_with_the_run_and_adds_up() {
+    for (given, json) in
+        [(None, "false"), (Some(Network::Public), "true"), (Some(Network::Local), "\"local\"")]
+    {
+        let stored = serde_json::to_string(&run(|exec| exec.allow_network = given)).unwrap();
+        assert!(stored.contains(&format!("\"allow_network\":{json}")), "{stored}");
+        let again = Chosen::for_resume(&stored, &Exec::default()).unwrap();
+        assert_eq!(again.allow_network, given.unwrap_or_default());
+        let more = Exec { allow_network: Some(Network::Public), ..Exec::default() };
+        let both = Chosen::for_resume(&stored, &more).unwrap().allow_network;
+        assert_eq!(both, given.unwrap_or_default().max(Network::Public));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{Config, ModelConfig, hidden};
 use selvedge_adapters::models::{Price, Provider};
-use selvedge_adapters::tools::{CommandTool, reserved};
+use selvedge_adapters::tools::{CommandTool, Network, reserved};
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node, to_map};
@@ -247,8 +247,8 @@ impl Reader<'_> {
         if let Some(allowed) = paths("allow_write") {
             config.allow_write = allowed;
         }
-        if let Some(flag) = fields.boolean("allow_network", "C-14", self.diagnostics) {
-            config.allow_network = flag.value;
+        if let Some(network) = self.network(&fields) {
+            config.allow_network = network;
         }
         if let Some(flag) = fields.boolean("shell_approval", "C-14", self.diagnostics) {
             config.shell_approval = Some(flag.value);
@@ -317,6 +317,17 @@ impl Reader<'_> {
             self.diagnostics.push(Finding::error("A-27", "bad-schema", span, message).help(help));
         }
         Some(tool)
+    }
+
+    /// What of the network tools may use: true, false, or "local".
+    fn network(&mut self, fields: &Fields<'_, '_>) -> Option<Network> {
+        const FIELD: &str = "allow_network";
+        let node = fields.given(FIELD)?;
+        if matches!(&node.kind, Kind::String(word) if word == "local") {
+            return Some(Network::Local);
+        }
+        let flag = fields.boolean(FIELD, "C-14", self.diagnostics)?;
+        Some(if flag.value { Network::Public } else { Network::Off })
     }
 
     /// A whole number from 0 on; 1e6 is one too, as on the command line.

@@ -54,7 +54,7 @@ tokens = 1e6
     assert_eq!(config.roles["judge"], "small");
     assert_eq!(config.tool_dirs, [PathBuf::from("/project/tools"), "/abs".into()]);
     assert_eq!(config.allow_write, [PathBuf::from("/project/out")]);
-    assert!(config.allow_network);
+    assert!(config.allow_network.is_on());
     let tool = &config.commands["count"];
     assert_eq!((tool.command.len(), tool.timeout_s), (2, Some(2.5)));
     assert_eq!(tool.dir, Path::new("/project"));

@@ -1,9 +1,10 @@
 //! `http_get`: one document, with its redirects, within limits. A refusal by the site is an output (A-14).
 
 use super::{Bench, passing};
-use crate::http::{Trouble, chain, is_loopback, shown};
+use crate::http::{NotPublic, Trouble, Unreached, chain, is_loopback, shown};
 use crate::tools::failures::{denied, input_error, over_limit, tool_failure};
-use reqwest::{Response, Url};
+use crate::tools::permissions::Network;
+use reqwest::{Client, Response, Url};
 use selvedge_engine::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,8 +26,8 @@ pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> 
         if !matches!(url.scheme(), "http" | "https") {
             return Err(input_error(format!("`{}`: only http and https are fetched", shown(&url))));
         }
-        let client = bench.http.client(&url).map_err(|e| tool_failure("tool_execution_error", e))?;
-        let response = client.get(url.clone()).send().await.map_err(|e| unreachable(&url, e))?;
+        let response =
+            client(bench, &url)?.get(url.clone()).send().await.map_err(|e| unreachable(&url, e))?;
         match redirect(&url, &response) {
             None => return document(bench, &url, response).await,
             Some(next) => url = next,
@@ -45,6 +46,26 @@ pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> 
     ))
 }
 
+/// The client for an address that may be reached (A-22).
+fn client(bench: &Bench, url: &Url) -> Result<Client, Failure> {
+    let unusable = |e| tool_failure("tool_execution_error", e);
+    match bench.network {
+        Network::Local => bench.http.client(url).map_err(unusable),
+        _ => bench.http.public_client(url).map_err(|unreached| match unreached {
+            Unreached::NotPublic(what) => not_public(url, &what),
+            Unreached::Unusable(why) => unusable(why),
+        }),
+    }
+}
+
+fn not_public(url: &Url, what: &NotPublic) -> Failure {
+    denied(format!(
+        "{} is not fetched: {what}, and `http_get` reaches public addresses only; allow it with `--allow-network=local`, or \
+         `allow_network = \"local\"` in `[tools]` of selvedge.toml",
+        shown(url)
+    ))
+}
+
 fn redirect(url: &Url, response: &Response) -> Option<Url> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -55,6 +76,9 @@ fn redirect(url: &Url, response: &Response) -> Option<Url> {
 
 /// No connection: in the words that model endpoints have for it (C-04).
 fn unreachable(url: &Url, error: reqwest::Error) -> Failure {
+    if let Some(what) = NotPublic::find(&error) {
+        return not_public(url, what);
+    }
     let Trouble { words, help, lasting } = Trouble::of(&error.without_url(), url);
     let mut message = format!("{} can't be reached: {words}", shown(url));
     if !help.is_empty() {

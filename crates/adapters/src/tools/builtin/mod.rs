@@ -9,7 +9,7 @@ use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::diag::{ToolError, shown};
 use crate::tools::failures::{denied, failure, input_error, timed_out, tool_failure};
 use crate::tools::limits::ToolLimits;
-use crate::tools::permissions::{Reach, Refusal};
+use crate::tools::permissions::{Network, Reach, Refusal};
 use crate::tools::python::tool::Workshop;
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
@@ -124,7 +124,7 @@ impl Builtin {
 /// What the built-ins work with.
 pub(crate) struct Bench {
     reach: Reach,
-    network: bool,
+    network: Network,
     limits: ToolLimits,
     hidden: Vec<PathBuf>,
     http: Http,
@@ -141,7 +141,7 @@ impl Bench {
     pub(crate) fn refusal(&self, builtin: Builtin) -> Option<ToolError> {
         let (what, option) = match builtin {
             Builtin::WriteFile if !self.reach.may_write() => ("writes files", "--allow-write PATH"),
-            Builtin::HttpGet if !self.network => ("uses the network", "--allow-network"),
+            Builtin::HttpGet if !self.network.is_on() => ("uses the network", "--allow-network"),
             _ => return None,
         };
         let message = format!("the built-in `{}` {what}, which is not allowed here", builtin.name());
