@@ -78,6 +78,7 @@ fn server(place: &Path) -> Result<McpServer> {
         },
         effects: EffectsRule::default(),
         timeout_s: None,
+        max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: McpServer::START_TIMEOUT,
         secrets: Vec::new(),
         unset: Vec::new(),

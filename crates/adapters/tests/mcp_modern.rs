@@ -97,6 +97,7 @@ async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
         },
         effects: EffectsRule::default(),
         timeout_s: Some(20.0),
+        max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: Duration::from_secs(20),
         secrets: Vec::new(),
         unset: Vec::new(),

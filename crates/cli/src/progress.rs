@@ -1,13 +1,14 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
 use crate::asks;
+use crate::commands::run::now_ms;
 use crate::live::text::{cut, width};
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
-use selvedge_runtime::Watcher;
+use selvedge_runtime::{Delta, Watcher};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,9 @@ const SHOWN_FIELD: usize = 60;
 /// Characters of a line in all, and columns that it takes in the narrowest terminal.
 const LONGEST: usize = 400;
 const SHORTEST: usize = 12;
+
+/// Milliseconds between two lines about how far one call has come.
+const BETWEEN_MS: i64 = 200;
 
 /// In larger documents `-v` leaves the metadata out: finding what is new takes time in proportion to all of it.
 const MANY_NODES: usize = 2_000;
@@ -43,6 +47,8 @@ struct Seen {
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
+    /// When a call last told how far it has come.
+    told: HashMap<EffectId, i64>,
     waits: Option<Waits>,
 }
 
@@ -117,6 +123,22 @@ impl Watcher for Progress {
         for text in waits {
             self.line(&seen, at, ("2", "wait "), &text);
         }
+    }
+
+    /// With -v: how far a call has come, as it tells itself. Not more often than a person reads.
+    fn delta(&self, effect: &EffectId, delta: Delta) {
+        let Delta::Progress(told) = delta else { return };
+        if self.ui.verbose == 0 {
+            return;
+        }
+        let now = now_ms();
+        let mut seen = locked(&self.seen);
+        if seen.told.get(effect).is_some_and(|last| now < last.saturating_add(BETWEEN_MS)) {
+            return;
+        }
+        let Some((node, name, _)) = seen.effects.get(effect).cloned() else { return };
+        seen.told.insert(effect.clone(), now);
+        self.line(&seen, now, ("2", "tells"), &format!("{node}: {name}: {}", self.short(&told, SHOWN)));
     }
 }
 
@@ -226,6 +248,7 @@ impl Progress {
     }
 
     fn completed(&self, seen: &mut Seen, at: i64, effect: &EffectId, outcome: &Outcome, more: bool) {
+        seen.told.remove(effect);
         let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
         let known = seen.node(&node, at);
         let told = match outcome {

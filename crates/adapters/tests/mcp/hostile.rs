@@ -233,6 +233,44 @@ async fn errors_are_faults() {
     assert!(failure.fault.message.contains("no result"), "{failure:?}");
 }
 
+/// What a server gets wrong is read where it says what it means. What can't be read is the fault of its call, at once, and
+/// shows how it begins; the server goes on.
+#[tokio::test]
+async fn messages_that_are_not_quite_right() {
+    let place = Place::new();
+    let mut server = place.server("garbled");
+    server.secrets = vec![Secret::new("key-0123456789")];
+    if let Reached::Command { env, .. } = &mut server.reached {
+        env.insert("LICENCE_KEY".into(), Hidden("key-0123456789".into()));
+    }
+    let catalogue = place.catalogue(vec![server], &["s__echo"]).await;
+    for (mode, output) in [
+        ("half", "a\u{fffd} b"),
+        ("latin1", "a\u{fffd}"),
+        ("pretty", "whole"),
+        ("batch", "whole"),
+        ("glued", "whole"),
+    ] {
+        assert_eq!(
+            call(&catalogue, "s__echo", json!({"text": mode})).await.unwrap(),
+            json!(output),
+            "{mode}"
+        );
+    }
+    for (mode, words) in [
+        ("boom", "boom"),
+        ("nobody", "what?"),
+        ("nan", "it begins with: {\"jsonrpc\""),
+        ("cut", "\"text\": \"one"),
+    ] {
+        let began = Instant::now();
+        let failure = call(&catalogue, "s__echo", json!({"text": mode})).await.unwrap_err();
+        assert!(failure.fault.message.contains(words) && !failure.transient, "{mode}: {failure:?}");
+        assert!(!failure.fault.message.contains("key-0123456789"), "{failure:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{mode}");
+    }
+}
+
 /// D-17: a server that dies under a call is a transient fault, and is there again for the next; a few times.
 #[tokio::test]
 async fn servers_that_die_are_started_again() {
@@ -299,6 +337,60 @@ async fn progress_is_shown() {
     let (output, lines) = watched(&catalogue, "s__echo", json!({"text": "done"})).await;
     assert_eq!(output.unwrap(), json!("done"));
     assert_eq!(lines, ["0/3 part 0", "1/3 part 1", "2/3 part 2"]);
+}
+
+/// E-12: progress extends the time limit, up to another one; what the document says is the limit.
+#[tokio::test]
+async fn progress_extends_time_limits() {
+    let place = Place::new();
+    let mut server = place.server("busy");
+    (server.timeout_s, server.max_timeout) = (Some(0.8), Duration::from_secs(4));
+    let catalogue = place.catalogue(vec![server], &["s__echo"]).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({"text": "8"})).await.unwrap(), json!("8"));
+    let began = Instant::now();
+    let failure = call(&catalogue, "s__echo", json!({"text": "100"})).await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::Timeout, "{failure:?}");
+    assert!(failure.fault.message.contains("max_timeout_s"), "{failure:?}");
+    assert!(began.elapsed() > Duration::from_secs(3) && began.elapsed() < Duration::from_secs(12));
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("busy")], &["s__echo"]).await;
+    let mut asked = request(&catalogue, "s__echo", json!({"text": "100"}));
+    asked.timeout_s = Some(0.8);
+    let failure = run(&catalogue, asked).await.unwrap_err();
+    assert!(failure.fault.message.contains("longer than its 0.8 s ("), "{failure:?}");
+}
+
+/// One block of content by itself is a list, too.
+#[tokio::test]
+async fn one_block_is_a_list() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("object")], &["s__echo"]).await;
+    assert_eq!(call(&catalogue, "s__echo", json!({})).await.unwrap(), json!("alone"));
+}
+
+/// A tool that can only be called as a task can't be called by us: who names it is told so.
+#[tokio::test]
+async fn tools_that_are_tasks() {
+    let place = Place::new();
+    place.catalogue(vec![place.server("tasks")], &["s__echo"]).await;
+    let errors = place.refused(vec![place.server("tasks")], &["s__slow"]).await;
+    assert!(errors.to_string().contains("taskSupport: required"), "{errors}");
+    assert_eq!(errors.class(), ErrorClass::Document);
+}
+
+/// What a tool wants in the middle of a call is told as what it is.
+#[tokio::test]
+async fn what_tools_want_is_told() {
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![place.server("wants")], &["s__echo"]).await;
+    for (wants, words) in [
+        ("sampling", "asks for a model's reply"),
+        ("roots", "asks which folders"),
+        ("person", "asks a person"),
+    ] {
+        let failure = call(&catalogue, "s__echo", json!({"text": wants})).await.unwrap_err();
+        assert!(failure.fault.message.contains(words), "{wants}: {failure:?}");
+    }
 }
 
 /// A-20: what a server gets of our environment holds no key, and what is configured for it is there.

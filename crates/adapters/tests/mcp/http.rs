@@ -65,6 +65,130 @@ async fn sessions_that_end_at_once_are_a_fault() {
     assert_eq!(server.asked("tools/call").len(), 2);
 }
 
+/// The texts with which servers made with the SDKs say that there is no such session, as they come.
+const LOST: [(u16, &str); 5] = [
+    (
+        400,
+        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}, "id": null}"#,
+    ),
+    (
+        400,
+        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}}"#,
+    ),
+    (
+        400,
+        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: Server not initialized"}, "id": null}"#,
+    ),
+    (
+        400,
+        r#"{"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Bad Request: Missing session ID"}}"#,
+    ),
+    (404, r#"{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "Session not found"}}"#),
+];
+
+/// A server that has been restarted knows no session: it is begun anew, and nothing is called twice.
+#[tokio::test]
+async fn sessions_that_are_lost_are_begun_anew() {
+    for (code, body) in LOST {
+        let server = Loopback::start(move |asked| {
+            let over = asked.method() == "tools/call" && asked.header("mcp-session-id") == Some("session-0");
+            over.then(|| status(code, "content-type: application/json\r\n", body))
+        })
+        .await;
+        let (_place, catalogue) = catalogue(&server).await;
+        assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"), "{body}");
+        assert_eq!((server.asked("initialize").len(), server.asked("tools/call").len()), (2, 2), "{body}");
+    }
+}
+
+/// An error belongs to the call whose response it is, whatever its id and status: the call ends at once, and of what was
+/// refused for good nobody wonders what came of it.
+#[tokio::test]
+async fn errors_that_name_no_call() {
+    for id in ["", r#""id": null,"#, r#""id": "server-error","#, r#""id": 77,"#] {
+        for (code, as_events) in
+            [(200, false), (200, true), (400, false), (422, false), (500, false), (429, false)]
+        {
+            let error = r#"{"code": -32000, "message": "the lock is held"}"#;
+            let body = format!(r#"{{"jsonrpc": "2.0", {id} "error": {error}}}"#);
+            let began = Instant::now();
+            let failure = answered(move |_| match as_events {
+                true => vec![events(&format!("data: {body}\n\n")), Step::Wait(60_000)],
+                false => status(code, "content-type: application/json\r\n", &body),
+            });
+            let failure = failure.await.unwrap_err();
+            assert!(began.elapsed() < Duration::from_secs(5), "{id} {code}");
+            assert!(failure.fault.message.contains("the lock is held"), "{failure:?}");
+            assert_eq!(
+                (failure.transient, failure.unsent),
+                (code == 429 || code == 500, code == 429),
+                "{failure:?}"
+            );
+        }
+    }
+}
+
+/// What a server gets wrong is read where it says what it means; what can't be read is the fault of its call, at once, and
+/// shows how it begins.
+#[tokio::test]
+async fn answers_that_are_not_quite_right() {
+    let of = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
+    for as_events in [false, true] {
+        let whole = move |body: String| match as_events {
+            true => vec![events(&format!("data: {body}\n\n")), Step::Wait(60_000)],
+            false => status(200, "content-type: application/json\r\n", &body),
+        };
+        let half = of(r"a\ud83d b");
+        let output = answered(move |asked| whole(message(asked, &half))).await.unwrap();
+        assert_eq!(output, json!("a\u{fffd} b"));
+        let other = message(
+            &Asked {
+                verb: String::new(),
+                headers: Default::default(),
+                message: json!({"id": 5000}),
+                before: 0,
+            },
+            &of("b"),
+        );
+        let listed = of("a");
+        let output = answered(move |asked| whole(format!("[{other}, {}]", message(asked, &listed))));
+        assert_eq!(output.await.unwrap(), json!("a"));
+        let failure = answered(move |asked| {
+            whole(format!(r#"{{"jsonrpc": "2.0", "id": {}, "error": "boom"}}"#, asked.message["id"]))
+        });
+        assert!(failure.await.unwrap_err().fault.message.contains("boom"));
+        let began = Instant::now();
+        let failure = answered(move |asked| whole(message(asked, "{\"x\": NaN}"))).await.unwrap_err();
+        assert!(failure.fault.message.contains("\"result\": {\"x\": NaN}"), "{failure:?}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+/// E-28: the limit is one of outputs. Escapes and what is said twice do not count, whatever they take on their way.
+#[tokio::test]
+async fn limits_count_outputs() {
+    // Within 1 MiB, and 6 times that as it comes.
+    let text = "é".repeat(500_000);
+    let escaped = r"\u00e9".repeat(500_000);
+    let said = format!(
+        r#"{{"content": [{{"type": "text", "text": "{{\"a\": \"{escaped}\"}}"}}], "structuredContent": {{"a": "{escaped}"}}}}"#
+    );
+    for as_events in [false, true] {
+        let said = said.clone();
+        let output = answered(move |asked| match as_events {
+            true => vec![events(&format!("data: {}\n\n", message(asked, &said)))],
+            false => raw(asked, &said),
+        });
+        assert_eq!(output.await.unwrap(), json!({"a": text}));
+    }
+    let over = r"\u00e9".repeat(600_000);
+    let failure = answered(move |asked| {
+        raw(asked, &format!(r#"{{"content": [], "structuredContent": {{"a": "{over}"}}}}"#))
+    });
+    let failure = failure.await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::LimitExceeded, "{failure:?}");
+}
+
 /// Refusals before a run are exit 4, in it faults that no second attempt mends; both say what to do.
 #[tokio::test]
 async fn refusals_of_keys() {

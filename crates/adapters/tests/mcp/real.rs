@@ -1,7 +1,7 @@
 //! Servers that others have written, from npm.
 
 use crate::support::{Place, call, from_npm, over_http, server, watched};
-use selvedge_adapters::tools::mcp::Hidden;
+use selvedge_adapters::tools::mcp::{Hidden, Reached};
 use selvedge_engine::{Effects, FaultKind};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -57,10 +57,20 @@ async fn everything_over_stdio() {
 async fn everything_over_http() {
     let Some((node, modules)) = from_npm() else { return };
     let place = Place::new();
-    let (mut child, port) = serving(&node, &script(&modules, "server-everything")).await;
+    let (mut child, port) = serving(&node, &script(&modules, "server-everything"), "streamableHttp", 0).await;
     let url = format!("http://127.0.0.1:{port}/mcp");
     let catalogue = place.catalogue(vec![over_http("e", &url)], &["e__echo"]).await;
     everything(&place, catalogue).await;
+    // Restarted, it knows no session, and says so with a 400.
+    let catalogue = place.catalogue(vec![over_http("e", &url)], &["e__echo"]).await;
+    assert!(call(&catalogue, "e__echo", json!({"message": "a"})).await.is_ok());
+    child.kill().await.unwrap();
+    let failure = call(&catalogue, "e__echo", json!({"message": "a"})).await.unwrap_err();
+    assert!(failure.transient && failure.unsent, "{failure:?}");
+    (child, _) = serving(&node, &script(&modules, "server-everything"), "streamableHttp", port).await;
+    let began = std::time::Instant::now();
+    assert_eq!(call(&catalogue, "e__echo", json!({"message": "b"})).await.unwrap(), json!("Echo: b"));
+    assert!(began.elapsed() < Duration::from_secs(10));
     // A server that is gone is a transient fault that says so.
     let catalogue = place.catalogue(vec![over_http("e", &url)], &["e__echo"]).await;
     child.kill().await.unwrap();
@@ -68,11 +78,38 @@ async fn everything_over_http() {
     assert!(failure.transient && failure.fault.message.contains("`e`"), "{failure:?}");
 }
 
-async fn serving(node: &str, script: &Hidden) -> (Child, u16) {
+/// The transport of 2024-11-05: where it is named, and where an address is tried as one of streamable HTTP first.
+#[tokio::test]
+async fn everything_over_sse() {
+    let Some((node, modules)) = from_npm() else { return };
+    let (mut child, port) = serving(&node, &script(&modules, "server-everything"), "sse", 0).await;
+    let url = format!("http://127.0.0.1:{port}/sse");
+    for named in [true, false] {
+        let place = Place::new();
+        let mut server = over_http("e", &url);
+        if let Reached::Url { sse, .. } = &mut server.reached {
+            *sse = named;
+        }
+        let catalogue = place.catalogue(vec![server], &["e__echo"]).await;
+        everything(&place, catalogue).await;
+    }
+    let place = Place::new();
+    let catalogue = place.catalogue(vec![over_http("e", &url)], &["e__echo"]).await;
+    child.kill().await.unwrap();
+    let failure = call(&catalogue, "e__echo", json!({"message": "a"})).await.unwrap_err();
+    assert!(failure.transient && failure.unsent, "{failure:?}");
+    (child, _) = serving(&node, &script(&modules, "server-everything"), "sse", port).await;
+    assert_eq!(call(&catalogue, "e__echo", json!({"message": "b"})).await.unwrap(), json!("Echo: b"));
+    drop(child);
+}
+
+/// The server over HTTP, at a port of its own or at this one.
+async fn serving(node: &str, script: &Hidden, transport: &str, at: u16) -> (Child, u16) {
     for _ in 0..5 {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = if at == 0 { free() } else { at };
         let mut child = Command::new(node)
-            .args([&script.0, "streamableHttp"])
+            .args([&script.0, transport])
             .env("PORT", port.to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -82,7 +119,7 @@ async fn serving(node: &str, script: &Hidden) -> (Child, u16) {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let listening = async {
             while let Ok(Some(line)) = lines.next_line().await {
-                if line.contains("listening") {
+                if line.contains("listening") || line.contains("is running on port") {
                     return true;
                 }
             }

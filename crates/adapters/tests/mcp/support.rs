@@ -77,6 +77,7 @@ pub fn server(name: &str, program: &str, args: &[Hidden], dir: &Path) -> McpServ
         },
         effects: EffectsRule::default(),
         timeout_s: None,
+        max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: Duration::from_secs(30),
         secrets: Vec::new(),
         unset: Vec::new(),
@@ -84,7 +85,7 @@ pub fn server(name: &str, program: &str, args: &[Hidden], dir: &Path) -> McpServ
 }
 
 pub fn over_http(name: &str, url: &str) -> McpServer {
-    let reached = Reached::Url { url: Hidden(url.to_owned()), headers: BTreeMap::new() };
+    let reached = Reached::Url { url: Hidden(url.to_owned()), headers: BTreeMap::new(), sse: false };
     McpServer { reached, ..server(name, "", &[], Path::new(".")) }
 }
 

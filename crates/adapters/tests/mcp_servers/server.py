@@ -8,7 +8,7 @@ import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "plain"
 PLACE = sys.argv[2] if len(sys.argv) > 2 else ""
-MODERN = MODE == "modern"
+MODERN = MODE in ("modern", "wants")
 listings = 0
 
 
@@ -75,6 +75,8 @@ def tools():
             "no tool at all",
         ]
     hints = {"annotations": {"readOnlyHint": True}}
+    if MODE == "tasks":
+        return [tool("echo", **hints, execution={"taskSupport": "optional"}), tool("slow", execution={"taskSupport": "required"})]
     return [tool("echo", **hints), tool("again", annotations={"idempotentHint": True}), tool("change")]
 
 
@@ -104,6 +106,18 @@ def call(id, params):
     if MODE == "floods":
         while True:
             sys.stdout.write("this is no message\n")
+    if MODE == "object":
+        return send({"id": id, "result": {"content": {"type": "text", "text": "alone"}}})
+    if MODE == "wants":
+        wants = {"sampling": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 10}},
+                 "roots": {"method": "roots/list", "params": {}},
+                 "person": {"method": "elicitation/create", "params": {
+                     "mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}
+        return send({"id": id, "result": {"resultType": "input_required", "inputRequests": {said: wants[said]}}})
+    if MODE == "busy":
+        for n in range(int(said)):
+            send({"method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
+            time.sleep(0.2)
     if MODE == "progress":
         for n in range(3):
             send({"method": "notifications/progress",
@@ -115,6 +129,21 @@ def call(id, params):
         if said == "arguments":
             return send({"id": id, "error": {"code": -32602, "message": "text is too short"}})
         return send({"id": id, "result": text("no such town", isError=True)})
+    if MODE == "garbled":
+        whole = json.dumps({"jsonrpc": "2.0", "id": id, "result": text("whole")})
+        written = {
+            "half": whole.replace("whole", "a\\ud83d b"),
+            "latin1": whole.replace("whole", "a\xe9"),
+            "boom": json.dumps({"jsonrpc": "2.0", "id": id, "error": "boom"}),
+            "nobody": json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "what?"}}),
+            "pretty": json.dumps(json.loads(whole), indent=2),
+            "batch": "[" + json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}) + "," + whole + "]",
+            "glued": "INFO {worker 1} " + whole + " (3 ms)",
+            "nan": whole.replace('"whole"', "NaN, " + os.environ.get("LICENCE_KEY", "")),
+            "cut": whole.replace("whole", "one\ntwo"),
+        }[said]
+        sys.stdout.buffer.write(written.encode("latin-1") + b"\n")
+        return sys.stdout.flush()
     if MODE == "nonsense":
         return send({"id": id, "result": {"weather": "fine"}})
     if MODE == "environment":

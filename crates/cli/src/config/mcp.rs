@@ -1,17 +1,19 @@
 //! MCP servers: `[mcp.servers.NAME]` of a configuration file, and the JSON with `mcpServers` that other programs read
 //! as well (A-22, C-14).
 
+mod words;
+
 use super::hidden;
 use super::read::{EFFECTS, Reader};
-use selvedge_adapters::http::Secret;
 use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
 use selvedge_adapters::tools::reserved;
+use selvedge_dialects::diagnostic::Severity;
 use selvedge_dialects::fields::{Fields, Shape, misspelt};
-use selvedge_dialects::json::{Member, Node};
-use selvedge_dialects::{Finding, Source};
+use selvedge_dialects::json::{Kind, Member, Node};
+use selvedge_dialects::{Diagnostics, Finding, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use url::form_urlencoded;
+use words::Words;
 
 const MCP: Shape = Shape { what: "[mcp]", fields: &["servers"] };
 const FILE: Shape = Shape { what: "a file of MCP servers", fields: &["mcpServers"] };
@@ -25,12 +27,61 @@ const SERVER: Shape = Shape {
         "effects",
         "env",
         "headers",
+        "max_timeout_s",
         "start_timeout_s",
         "timeout_s",
         "type",
         "url",
     ],
 };
+/// The same in a file that other programs read: with their names for what we have, and with what only they know.
+const SHARED: Shape = Shape {
+    what: SERVER.what,
+    fields: &[
+        "alwaysAllow",
+        "args",
+        "autoApprove",
+        "command",
+        "cwd",
+        "description",
+        "disabled",
+        "disabledTools",
+        "effects",
+        "enabled",
+        "env",
+        "envFile",
+        "excludeTools",
+        "gallery",
+        "headers",
+        "httpUrl",
+        "icon",
+        "includeTools",
+        "max_timeout_s",
+        "name",
+        "serverUrl",
+        "start_timeout_s",
+        "timeout",
+        "timeout_s",
+        "transport",
+        "transportType",
+        "trust",
+        "type",
+        "url",
+        "version",
+    ],
+};
+/// Where an address may stand: what says more goes first.
+const ADDRESSES: [&str; 3] = ["httpUrl", "url", "serverUrl"];
+/// More of a `timeout` than these seconds are milliseconds: some programs count in these.
+const LONGEST_S: f64 = 3600.0;
+
+/// How a server is spoken to, as far as its entry says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    Http,
+    Sse,
+}
 
 /// In what kind of file servers stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +102,11 @@ impl Reader<'_> {
 
     /// A file of `mcpServers`.
     pub(super) fn mcp_file(&mut self, root: &Node<'_>, servers: &mut BTreeMap<String, McpServer>) {
-        let Some(fields) = Fields::open(root, &FILE, "A-22", self.diagnostics) else { return };
+        // It may be the settings of another program: what else stands there is its own.
+        let mut others = Diagnostics::new();
+        let known = root.get("mcpServers").is_some();
+        let told = if known { &mut others } else { &mut *self.diagnostics };
+        let Some(fields) = Fields::open(root, &FILE, "A-22", told) else { return };
         let help = "write {\"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}}";
         if fields.required("mcpServers", "A-22", help, self.diagnostics).is_some() {
             let members = self.members(&fields, "mcpServers");
@@ -61,56 +116,86 @@ impl Reader<'_> {
 
     fn servers(&mut self, members: &[Member<'_>], form: Form, servers: &mut BTreeMap<String, McpServer>) {
         for member in members {
-            let name = member.key.as_ref();
-            if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-                let message = "the name of an MCP server must not be empty or have white space in it";
-                self.diagnostics.push(
-                    Finding::error("A-22", "bad-server-name", member.key_span, message)
-                        .help("its tools are called NAME__TOOL: choose a short word"),
-                );
-                continue;
-            }
-            if let Some(why) = reserved(&format!("{name}__TOOL")) {
-                let message = format!("tools of an MCP server can't be named after `{name}`: {why}");
-                self.diagnostics.push(
-                    Finding::error("A-22", "reserved-name", member.key_span, message)
-                        .help("give the server another name"),
-                );
-                continue;
-            }
+            let mut own = Diagnostics::new();
+            let mut reader = Reader { folder: self.folder, diagnostics: &mut own };
             // A server that is switched off here is off, wherever else it is configured.
-            if let Some(server) = self.server(member, form) {
-                servers.insert(name.to_owned(), server);
+            let server = if reader.named(member) { reader.server(member, form) } else { None };
+            let wrong = own.findings().iter().find(|finding| finding.severity == Severity::Error);
+            let server = match (form, wrong) {
+                // One entry does not spoil the others of a file that is not ours alone.
+                (Form::Json, Some(wrong)) => Some(left_out(&member.key, wrong)),
+                (Form::Toml, Some(_)) => None,
+                (_, None) => server,
+            };
+            for finding in own.findings() {
+                self.diagnostics.push(match (form, finding.severity) {
+                    (Form::Json, Severity::Error) => Finding {
+                        severity: Severity::Warning,
+                        message: format!("{} (the server is left out)", finding.message),
+                        ..finding.clone()
+                    },
+                    _ => finding.clone(),
+                });
+            }
+            if let Some(server) = server {
+                servers.insert(member.key.to_string(), server);
             }
         }
     }
 
+    /// Whether tools can be named after a server.
+    fn named(&mut self, member: &Member<'_>) -> bool {
+        let name = member.key.as_ref();
+        if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            let message = "the name of an MCP server must not be empty or have white space in it";
+            self.diagnostics.push(
+                Finding::error("A-22", "bad-server-name", member.key_span, message)
+                    .help("its tools are called NAME__TOOL: choose a short word"),
+            );
+            return false;
+        }
+        if let Some(why) = reserved(&format!("{name}__TOOL")) {
+            let message = format!("tools of an MCP server can't be named after `{name}`: {why}");
+            self.diagnostics.push(
+                Finding::error("A-22", "reserved-name", member.key_span, message)
+                    .help("give the server another name"),
+            );
+            return false;
+        }
+        true
+    }
+
     /// One server. Of one that is switched off nothing else counts: what it names may not be there.
     fn server(&mut self, member: &Member<'_>, form: Form) -> Option<McpServer> {
-        let fields = Fields::open(&member.value, &SERVER, "C-14", self.diagnostics)?;
-        if fields.boolean("disabled", "C-14", self.diagnostics).is_some_and(|off| off.value) {
-            return Some(off(&member.key));
+        let shape = if form == Form::Json { &SHARED } else { &SERVER };
+        let fields = Fields::open(&member.value, shape, "C-14", self.diagnostics)?;
+        let mut flag = |field: &'static str| {
+            let known = shape.fields.contains(&field);
+            known.then(|| fields.boolean(field, "C-14", self.diagnostics)).flatten().map(|flag| flag.value)
+        };
+        if flag("disabled") == Some(true) || flag("enabled") == Some(false) {
+            return Some(nowhere(&member.key, Reached::Off { place: String::new() }));
         }
         let mut words = Words { form, ..Words::default() };
-        let kind = fields.name("type", "C-14", self.diagnostics);
-        if let Some(kind) = kind.filter(|kind| !["stdio", "http", "streamable-http"].contains(&&*kind.value))
-        {
-            let message = format!("an MCP server can't be reached over `{}`", kind.value);
-            self.diagnostics.push(
-                Finding::error("A-22", "unknown-transport", kind.span, message)
-                    .help("there are \"stdio\" and \"http\" (streamable HTTP); leave `type` out"),
-            );
-        }
-        let command = fields.given("command");
-        let reached = match (command, fields.given("url")) {
+        let way = self.way(&fields, form);
+        let command =
+            fields.given("command").filter(|_| way.is_none_or(|way| way == Way::Stdio || form == Form::Toml));
+        let addresses: &[&str] = if form == Form::Json { &ADDRESSES } else { &["url"] };
+        let address = addresses.iter().find_map(|field| fields.given(field));
+        let address = address.filter(|_| form == Form::Toml || way != Some(Way::Stdio));
+        let reached = match (command, address) {
             (Some(command), None) => self.command_line(&fields, command, &mut words)?,
             (None, Some(url)) => {
                 let Some(text) = url.as_str() else {
                     self.wrong(url, "url", "an address", "write url = \"https://HOST/mcp\"");
                     return None;
                 };
-                let url = words.expanded(text);
-                Reached::Url { url: Hidden(url), headers: self.table(&fields, "headers", &mut words) }
+                let url = Hidden(words.expanded(text));
+                Reached::Url {
+                    url,
+                    headers: self.table(&fields, "headers", &mut words),
+                    sse: way == Some(Way::Sse),
+                }
             }
             // A slip of the pen is told already (E-32).
             (None, None) if misspelt_way(&member.value) => return None,
@@ -123,17 +208,58 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let timeout = fields.seconds("timeout_s", "C-14", false, self.diagnostics);
-        let start_timeout = fields.seconds("start_timeout_s", "C-14", false, self.diagnostics);
+        let mut seconds =
+            |field| fields.seconds(field, "C-14", false, self.diagnostics).map(|time| time.value);
+        let (timeout, longest, start) =
+            (seconds("timeout_s"), seconds("max_timeout_s"), seconds("start_timeout_s"));
+        let shared = if form == Form::Json { self.shared(&fields) } else { None };
         Some(McpServer {
-            name: Arc::from(member.key.as_ref()),
             reached,
             effects: self.effects(&fields),
-            timeout_s: timeout.map(|time| time.value.as_secs_f64()),
-            start_timeout: start_timeout.map_or(McpServer::START_TIMEOUT, |time| time.value),
+            timeout_s: timeout.map(|time| time.as_secs_f64()).or(shared),
+            max_timeout: longest.unwrap_or(McpServer::MAX_TIMEOUT),
+            start_timeout: start.unwrap_or(McpServer::START_TIMEOUT),
             secrets: words.secrets,
             unset: words.unset,
+            ..nowhere(&member.key, Reached::Off { place: String::new() })
         })
+    }
+
+    /// `type`, as programs write it.
+    fn way(&mut self, fields: &Fields<'_, '_>, form: Form) -> Option<Way> {
+        let names: &[&'static str] =
+            if form == Form::Json { &["type", "transport", "transportType"] } else { &["type"] };
+        let name = names.iter().find(|name| fields.given(name).is_some())?;
+        let kind = fields.name(name, "C-14", self.diagnostics)?;
+        match kind.value.to_ascii_lowercase().replace(['-', '_', ' '], "").as_str() {
+            "stdio" => Some(Way::Stdio),
+            "http" | "streamablehttp" => Some(Way::Http),
+            "sse" => Some(Way::Sse),
+            _ => {
+                let message = format!("an MCP server can't be reached over `{}`", kind.value);
+                self.diagnostics.push(
+                    Finding::error("A-22", "unknown-transport", kind.span, message).help(
+                        "there are \"stdio\", \"http\" (streamable HTTP) and \"sse\"; leave `type` out",
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    /// What other programs call otherwise than we do: the time limit of calls, in seconds.
+    fn shared(&mut self, fields: &Fields<'_, '_>) -> Option<f64> {
+        if let Some(file) = fields.member("envFile").filter(|file| !file.value.is_null()) {
+            let message = "`envFile` is not read";
+            self.diagnostics.push(
+                Finding::warning("A-22", "env-file", file.key_span, message)
+                    .help("write the variables that the server needs into `env`, as \"${NAME}\""),
+            );
+        }
+        let timeout = fields.number("timeout", "C-14", self.diagnostics)?.value;
+        let seconds = if timeout > LONGEST_S { timeout / 1000.0 } else { timeout };
+        // Programs write 0 for none.
+        (seconds > 0.0).then_some(seconds)
     }
 
     /// `command` with `args`, or both in one list.
@@ -173,7 +299,13 @@ impl Reader<'_> {
     ) -> BTreeMap<String, Hidden> {
         let mut table = BTreeMap::new();
         for member in self.members(fields, field) {
-            let Some(text) = member.value.as_str() else {
+            let number = match &member.value.kind {
+                Kind::Number(_) | Kind::Bool(_) if words.form == Form::Json => {
+                    Some(member.value.to_value().to_string())
+                }
+                _ => None,
+            };
+            let Some(text) = member.value.as_str().or(number.as_deref()) else {
                 // What stands there may be a key: it is not shown.
                 let message = format!("the values of `{field}` must be strings");
                 self.diagnostics.push(
@@ -222,29 +354,38 @@ impl Reader<'_> {
     }
 }
 
-fn off(name: &str) -> McpServer {
+/// A server that can't be had.
+fn nowhere(name: &str, reached: Reached) -> McpServer {
     McpServer {
         name: Arc::from(name),
-        reached: Reached::Off { place: String::new() },
+        reached,
         effects: EffectsRule::default(),
         timeout_s: None,
+        max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: McpServer::START_TIMEOUT,
         secrets: Vec::new(),
         unset: Vec::new(),
     }
 }
 
-/// Says of each server that a file switches off where it does so.
+/// A server whose entry is wrong: who names a tool of it is told so.
+fn left_out(name: &str, wrong: &Finding) -> McpServer {
+    let (why, help) = (wrong.message.clone(), wrong.help.clone());
+    nowhere(name, Reached::Wrong { why, help, place: String::new() })
+}
+
+/// Says of each server that a file switches off, or has wrong, where it does so.
 pub(super) fn place_off(root: &Node<'_>, source: &Source, servers: &mut BTreeMap<String, McpServer>) {
     let tables = [root.get("mcp").and_then(|mcp| mcp.get("servers")), root.get("mcpServers")];
     for member in tables.into_iter().flatten().filter_map(Node::as_object).flatten() {
-        let (Some(server), Some(word)) = (servers.get_mut(&*member.key), member.value.get("disabled")) else {
-            continue;
+        let Some(server) = servers.get_mut(&*member.key) else { continue };
+        let word = ["disabled", "enabled"].iter().find_map(|word| member.value.get(word));
+        let (place, span) = match &mut server.reached {
+            Reached::Off { place } => (place, word.map_or(member.key_span, |word| word.span)),
+            Reached::Wrong { place, .. } => (place, member.key_span),
+            _ => continue,
         };
-        if let Reached::Off { place } = &mut server.reached {
-            let line = source.place(word.span.range().start).line;
-            *place = format!("{}:{line}", source.name());
-        }
+        *place = format!("{}:{}", source.name(), source.place(span.range().start).line);
     }
 }
 
@@ -252,97 +393,4 @@ pub(super) fn place_off(root: &Node<'_>, source: &Source, servers: &mut BTreeMap
 fn misspelt_way(server: &Node<'_>) -> bool {
     let mut members = server.as_object().unwrap_or_default().iter();
     members.any(|member| matches!(misspelt(&member.key, SERVER.fields), Some("command" | "url")))
-}
-
-/// The texts of a server's table, variables in place.
-struct Words {
-    form: Form,
-    unset: Vec<String>,
-    secrets: Vec<Secret>,
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        Self { form: Form::Toml, unset: Vec::new(), secrets: Vec::new() }
-    }
-}
-
-impl Words {
-    /// `${NAME}` and `${NAME:-DEFAULT}` as other programs that read such files have them. A `$` by itself is one.
-    fn expanded(&mut self, text: &str) -> String {
-        let mut expanded = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((before, behind)) = rest.split_once("${") {
-            expanded.push_str(before);
-            let inner = behind.split_once('}').map(|(inner, after)| (inner.split_once(":-"), inner, after));
-            let Some((default, inner, after)) = inner else {
-                expanded.push_str("${");
-                rest = behind;
-                continue;
-            };
-            let name = default.map_or(inner, |(name, _)| name);
-            match (std::env::var(name).ok().filter(|value| !value.is_empty()), default) {
-                (Some(value), _) => {
-                    if hidden::may_be_secret(name) {
-                        self.secret(&value);
-                    }
-                    expanded.push_str(&value);
-                }
-                (None, Some((_, default))) => expanded.push_str(default),
-                (None, None) if hidden::names_variable(name) => self.unset.push(name.to_owned()),
-                // It may be the key itself.
-                (None, None) => self.unset.push("${…} (what stands there is no name of one)".to_owned()),
-            }
-            rest = after;
-        }
-        expanded.push_str(rest);
-        self.secrets_of_addresses(&expanded);
-        expanded
-    }
-
-    /// A key, and what follows its scheme in a header: `Bearer KEY`.
-    fn secret(&mut self, value: &str) {
-        for value in [Some(value), value.rsplit_once(' ').map(|(_, last)| last)].into_iter().flatten() {
-            let secret = Secret::new(value);
-            if !value.trim().is_empty() && !self.secrets.contains(&secret) {
-                self.secrets.push(secret);
-            }
-        }
-    }
-
-    /// Keys in the addresses of a text, as they stand there and as they are meant: `%40` is an `@`.
-    fn secrets_of_addresses(&mut self, text: &str) {
-        for range in hidden::in_addresses(text) {
-            let Some(key) = text.get(range) else { continue };
-            self.secret(key);
-            let meant = form_urlencoded::parse(key.replace('+', "%2B").replace('&', "%26").as_bytes())
-                .map(
-                    |(name, value)| {
-                        if value.is_empty() { name.into_owned() } else { format!("{name}={value}") }
-                    },
-                )
-                .collect::<String>();
-            self.secret(&meant);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// C-06: a key in an address is known as it stands there and as it is meant, and with the user it belongs to.
-    #[test]
-    fn keys_of_addresses_are_known() {
-        let mut words = Words::default();
-        let text = "postgres://me:p%40ss+word%261@h/db?sslkey=k%3D0123456#x";
-        assert_eq!(words.expanded(text), text);
-        let known: Vec<&str> = words.secrets.iter().map(Secret::expose).collect();
-        for key in ["me:p%40ss+word%261", "p%40ss+word%261", "p@ss+word&1", "k%3D0123456", "k=0123456"] {
-            assert!(known.contains(&key), "{key}: {known:?}");
-        }
-        let mut words = Words::default();
-        words.expanded("https://example.com:8080/a?page=2 -p 80:80 user@example.com");
-        assert!(words.secrets.is_empty(), "{:?}", words.secrets.len());
-    }
 }

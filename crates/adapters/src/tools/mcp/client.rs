@@ -1,17 +1,17 @@
 //! Requests of the protocol over HTTP. Answers are read within the limits of a run, however they come: as one JSON body, or
 //! as events (E-28).
 
-use super::message::Reader;
+mod body;
+
+use super::message::{Reader, cancelled, id_of, same};
 use crate::http::shown;
-use bytes::{Bytes, BytesMut};
+use body::{Broken, body, bounded};
 use futures_util::stream::{BoxStream, StreamExt};
-use futures_util::{Stream, TryStreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse,
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use rmcp_sse::{Sse, SseStream};
 use std::collections::HashMap;
@@ -29,8 +29,6 @@ pub(super) const RESERVED: [&str; 5] =
 
 /// The longest answer that is no success, in bytes: it is told to people.
 const REFUSAL: usize = 64 << 10;
-/// How much of it is told.
-const TOLD: usize = 300;
 /// The time between two streams that are opened: a server that cuts each at once is not asked in a loop.
 const BETWEEN: Duration = Duration::from_millis(250);
 
@@ -45,15 +43,15 @@ pub(super) enum Bad {
     Moved { status: u16, to: String },
     /// A status that is no success.
     #[error("it answers with status {status}{said}")]
-    Refused { status: u16, said: String },
+    Refused { status: u16, said: String, retry_after: Option<String> },
     /// No message of the protocol.
     #[error("it answers with what is no message of the protocol: {0}")]
     NoMessage(String),
 }
 
-type Failed = StreamableHttpError<Bad>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
-type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Failed = StreamableHttpError<Bad>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 
 fn wire(error: reqwest::Error) -> Failed {
     // The address may have a key in it (C-06).
@@ -65,15 +63,67 @@ fn wire(error: reqwest::Error) -> Failed {
 pub(super) struct Wire {
     client: Client,
     reader: Reader,
-    /// The longest body and event, in bytes.
-    longest: usize,
     /// When the last stream was opened.
     opened: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Wire {
-    pub(super) fn new(client: Client, (reader, longest): (&Reader, usize)) -> Self {
-        Self { client, reader: reader.clone(), longest, opened: Arc::default() }
+    pub(super) fn new(client: Client, reader: &Reader) -> Self {
+        Self { client, reader: reader.clone(), opened: Arc::default() }
+    }
+
+    /// Who reads what it brings.
+    pub(super) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// A stream of all that a server of the older transport says.
+    pub(super) async fn listen(&self, url: &Url, headers: Headers) -> Result<Events, Failed> {
+        let response = Self::send(self.client.get(url.clone()), None, None, headers).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(self.refusal(status, response).await);
+        }
+        if !is(response.headers(), EVENTS) {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        Ok(self.events(response, None))
+    }
+
+    /// Says something to one; the answer comes over its stream.
+    pub(super) async fn say(
+        &self,
+        url: &Url,
+        message: &ClientJsonRpcMessage,
+        headers: Headers,
+    ) -> Result<(), Failed> {
+        let request = self.client.post(url.clone()).json(message);
+        let response = Self::send(request, None, None, headers).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        match self.refusal(status, response).await {
+            // Its sessions are streams: one that it does not know has ended with the server that knew it.
+            StreamableHttpError::Client(Bad::Refused { status: 400 | 404, said, .. })
+                if said.to_ascii_lowercase().contains("session") =>
+            {
+                Err(StreamableHttpError::SessionExpired)
+            }
+            refused => Err(refused),
+        }
+    }
+
+    async fn refusal(&self, status: StatusCode, response: Response) -> Failed {
+        let retry_after = after(response.headers());
+        let body = body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
+        self.bad(status, &body, retry_after)
+    }
+
+    fn bad(&self, status: StatusCode, said: &[u8], retry_after: Option<String>) -> Failed {
+        let said = self.reader.told(said);
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        StreamableHttpError::Client(Bad::Refused { status: status.as_u16(), said, retry_after })
     }
 
     async fn send(
@@ -104,59 +154,137 @@ impl Wire {
         }
     }
 
-    /// What an answer that is no success means for `message`.
+    async fn posted(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let has_session = session.is_some();
+        let request = self.client.post(uri).json(message);
+        let response = Self::send(request, session, token, headers).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return self.refused(response, message, has_session).await;
+        }
+        let session = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        // Nothing is said to what is no question.
+        let ClientJsonRpcMessage::Request(asked) = message else {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        };
+        if is(response.headers(), EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(
+                self.events(response, Some(asked.id.clone())),
+                session,
+            ));
+        }
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        match body(response, self.reader.longest()).await.map_err(wire)? {
+            None => Ok(StreamableHttpPostResponse::Json(self.reader.too_long(&asked.id), session)),
+            Some(body) => self.answers(&body, &asked.id, session),
+        }
+    }
+
+    /// What an answer that is no success means for `message`. The server's own error is the answer to it, whatever id
+    /// it has: who refuses before reading knows none. But a status that passes by itself (E-14) is more than such an error.
     async fn refused(
         &self,
         response: Response,
         message: &ClientJsonRpcMessage,
+        has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let (status, json) = (response.status(), is(response.headers(), JSON));
-        let failed = status_error(status, response.headers());
+        let status = response.status();
+        let retry_after = after(response.headers());
         let body = body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
-        // The error that the server answers is told in its own words.
-        let said = self.reader.read(&body).filter(|said| matches!(said, JsonRpcMessage::Error(_)));
-        if let ClientJsonRpcMessage::Request(asked) = message
-            && matches!(asked.request, ClientRequest::DiscoverRequest(_))
-            && status.is_client_error()
-            && failed.is_none()
-        {
-            // Servers that do not know the question refuse it in many ways; none of them knows whose answer it is.
-            let error = match said {
-                Some(JsonRpcMessage::Error(said)) => said.error,
-                _ => ErrorData::invalid_request(format!("status {status}"), None),
-            };
-            let error = JsonRpcMessage::error(error, Some(asked.id.clone()));
-            return Ok(StreamableHttpPostResponse::Json(error, None));
+        let said = self.reader.read(&body).into_iter().find_map(|said| match said {
+            JsonRpcMessage::Error(error) => Some(error),
+            _ => None,
+        });
+        let lost = has_session && said.as_ref().is_some_and(|said| is_lost(status, &said.error.message));
+        if lost || (has_session && status == StatusCode::NOT_FOUND) {
+            return Err(StreamableHttpError::SessionExpired);
         }
-        match said {
-            Some(error) if json => Ok(StreamableHttpPostResponse::Json(error, None)),
-            _ => Err(failed.unwrap_or_else(|| {
-                let said = match told(&body) {
-                    said if said.is_empty() => said,
-                    said => format!(": {said}"),
-                };
-                StreamableHttpError::Client(Bad::Refused { status: status.as_u16(), said })
-            })),
+        let passes = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+        let own = |id: &RequestId, said: &JsonRpcError| said.id.as_ref().is_some_and(|said| same(said, id));
+        match (message, said) {
+            (ClientJsonRpcMessage::Request(asked), said)
+                if matches!(asked.request, ClientRequest::DiscoverRequest(_)) && !passes =>
+            {
+                // Servers that do not know the question refuse it in many ways.
+                let unnamed = || ErrorData::invalid_request(format!("status {status}"), None);
+                let error = said.map_or_else(unnamed, |said| said.error);
+                Ok(StreamableHttpPostResponse::Json(
+                    JsonRpcMessage::error(error, Some(asked.id.clone())),
+                    None,
+                ))
+            }
+            (ClientJsonRpcMessage::Request(asked), Some(said))
+                if !passes || (status != StatusCode::TOO_MANY_REQUESTS && own(&asked.id, &said)) =>
+            {
+                let answer = JsonRpcMessage::error(said.error, Some(asked.id.clone()));
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            (_, Some(said)) => Err(self.bad(status, said.error.message.as_bytes(), retry_after)),
+            (_, None) => Err(self.bad(status, &body, retry_after)),
+        }
+    }
+
+    /// The messages of a body that answers `asked`.
+    fn answers(
+        &self,
+        body: &[u8],
+        asked: &RequestId,
+        session: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut answers = self.reader.answer(body, asked);
+        match (answers.pop(), answers.is_empty()) {
+            (Some(answer), true) if id_of(&answer).is_some_and(|id| same(id, asked)) => {
+                Ok(StreamableHttpPostResponse::Json(answer, session))
+            }
+            // Several in a list are as several events.
+            (Some(last), false) => {
+                answers.push(last);
+                answers.sort_by_key(|answer| id_of(answer).is_some());
+                let events = answers.into_iter().filter_map(|answer| serde_json::to_string(&answer).ok());
+                let events: Vec<_> = events.map(|data| Ok(Sse::default().data(data))).collect();
+                Ok(StreamableHttpPostResponse::Sse(futures_util::stream::iter(events).boxed(), session))
+            }
+            // No answer to it; nothing else will come.
+            _ => Err(StreamableHttpError::Client(Bad::NoMessage(self.reader.told(body)))),
         }
     }
 
     /// The events of an answer to `asked`; one that is too long is the end of them.
     fn events(&self, response: Response, asked: Option<RequestId>) -> Events {
         let reader = self.reader.clone();
-        let bytes = bounded(response.bytes_stream(), self.longest);
+        let bytes = bounded(response.bytes_stream(), reader.longest());
         let event = move |event: Result<Sse, SseError>| match (event, &asked) {
-            (Ok(Sse { data: Some(data), event, id, retry }), _) => {
-                Ok(Sse { data: Some(reader.readable(data)), event, id, retry })
-            }
-            (Err(SseError::Body(error)), Some(asked))
-                if matches!(error.downcast_ref(), Some(Broken::TooLong)) =>
+            (Ok(Sse { data: Some(data), event, id, retry }), asked)
+                if matches!(event.as_deref(), None | Some("" | "message")) =>
             {
-                let data = serde_json::to_string(&reader.too_long(asked)).unwrap_or_default();
-                Ok(Sse::default().data(data))
+                let read = reader.readable(data, asked.as_ref()).into_iter();
+                let mut read: Vec<_> =
+                    read.map(|data| Ok(Sse { event: event.clone(), ..Sse::default().data(data) })).collect();
+                // Where it could be taken up is said even if nothing else is.
+                match read.last_mut() {
+                    Some(Ok(last)) => (last.id, last.retry) = (id, retry),
+                    _ => read.push(Ok(Sse { data: None, event, id, retry })),
+                }
+                read
             }
-            (event, _) => event,
+            (Err(SseError::Body(error)), asked) if matches!(error.downcast_ref(), Some(Broken::TooLong)) => {
+                let only = asked.clone().or_else(|| reader.only_one());
+                let data = only.and_then(|asked| serde_json::to_string(&reader.too_long(&asked)).ok());
+                let data = data.map(|data| Ok(Sse::default().data(data)));
+                data.into_iter().chain([Err(SseError::Body(error))]).collect()
+            }
+            (event, _) => vec![event],
         };
-        SseStream::from_bytes_stream(bytes).map(event).boxed()
+        SseStream::from_bytes_stream(bytes).flat_map(move |e| futures_util::stream::iter(event(e))).boxed()
     }
 }
 
@@ -171,35 +299,15 @@ impl StreamableHttpClient for Wire {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let has_session = session.is_some();
-        let request = self.client.post(&*uri).json(&message);
-        let response = Self::send(request, session, token, headers).await?;
-        let status = response.status();
-        if status == StatusCode::NOT_FOUND && has_session {
-            return Err(StreamableHttpError::SessionExpired);
+        match &message {
+            ClientJsonRpcMessage::Request(asked) => self.reader.asked(&asked.id),
+            other => cancelled(other).into_iter().for_each(|id| self.reader.given_up(id)),
         }
-        if !status.is_success() {
-            return self.refused(response, &message).await;
+        let posted = self.posted(&uri, &message, session, token, headers).await;
+        if let (Err(_), ClientJsonRpcMessage::Request(asked)) = (&posted, &message) {
+            self.reader.given_up(&asked.id);
         }
-        let session = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        // Nothing is said to what is no question.
-        let ClientJsonRpcMessage::Request(asked) = message else {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        };
-        if is(response.headers(), EVENTS) {
-            return Ok(StreamableHttpPostResponse::Sse(self.events(response, Some(asked.id)), session));
-        }
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
-        let message = match body(response, self.longest).await.map_err(wire)? {
-            None => self.reader.too_long(&asked.id),
-            Some(body) => self
-                .reader
-                .read(&body)
-                .ok_or_else(|| StreamableHttpError::Client(Bad::NoMessage(told(&body))))?,
-        };
-        Ok(StreamableHttpPostResponse::Json(message, session))
+        posted
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -251,7 +359,7 @@ impl StreamableHttpClient for Wire {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         if !status.is_success() {
-            let refused = Bad::Refused { status: status.as_u16(), said: String::new() };
+            let refused = Bad::Refused { status: status.as_u16(), said: String::new(), retry_after: None };
             return Err(StreamableHttpError::Client(refused));
         }
         if !is(response.headers(), EVENTS) {
@@ -279,67 +387,22 @@ fn is(headers: &HeaderMap, kind: &str) -> bool {
     given.split(';').next().is_some_and(|given| given.trim().eq_ignore_ascii_case(kind))
 }
 
-/// A status that may pass by itself (E-14), with what the server says about when.
-fn status_error(status: StatusCode, headers: &HeaderMap) -> Option<Failed> {
-    if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
-        return None;
-    }
-    let after = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()).map(str::to_owned);
-    Some(HttpStatusError::new(status.as_u16(), after).into())
+/// What the server says about when to come again.
+fn after(headers: &HeaderMap) -> Option<String> {
+    headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()).map(str::to_owned)
 }
 
-/// The whole body; `None` if it is longer than that.
-async fn body(response: Response, longest: usize) -> Result<Option<Bytes>, reqwest::Error> {
-    let mut bytes = response.bytes_stream();
-    let mut body = BytesMut::new();
-    while let Some(piece) = bytes.try_next().await? {
-        if piece.len() > longest.saturating_sub(body.len()) {
-            return Ok(None);
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(Some(body.freeze()))
-}
-
-/// The beginning of a body, for people.
-fn told(body: &[u8]) -> String {
-    super::trouble::line(&String::from_utf8_lossy(body)).chars().take(TOLD).collect()
-}
-
-/// Why events end before their end.
-#[derive(Debug, thiserror::Error)]
-enum Broken {
-    #[error(transparent)]
-    Wire(reqwest::Error),
-    #[error("an event is longer than a message may be")]
-    TooLong,
-}
-
-/// Bytes of events, of which none is longer than `longest`: an event ends with an empty line.
-fn bounded(
-    bytes: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
-    longest: usize,
-) -> BoxStream<'static, Result<Bytes, Broken>> {
-    let counted = (bytes.boxed(), 0_usize, 0_usize);
-    let stream = futures_util::stream::unfold(Some(counted), move |state| async move {
-        let (mut bytes, mut event, mut line) = state?;
-        let piece = match bytes.next().await? {
-            Ok(piece) => piece,
-            Err(error) => return Some((Err(Broken::Wire(error.without_url())), None)),
-        };
-        for byte in &piece {
-            match byte {
-                b'\n' if line == 0 => event = 0,
-                b'\n' => line = 0,
-                b'\r' => {}
-                _ => line += 1,
-            }
-            event += 1;
-            if event > longest {
-                return Some((Err(Broken::TooLong), None));
-            }
-        }
-        Some((Ok(piece), Some((bytes, event, line))))
-    });
-    stream.boxed()
+/// Whether a refusal says that there is no such session (any more): the specification wants a 404 for it, and servers made
+/// after the examples of the SDKs answer 400 with one of these texts.
+fn is_lost(status: StatusCode, said: &str) -> bool {
+    const TEXTS: [&str; 6] = [
+        "session id",
+        "session-id",
+        "session not found",
+        "session expired",
+        "invalid session",
+        "server not initialized",
+    ];
+    let said = said.to_ascii_lowercase();
+    status == StatusCode::BAD_REQUEST && TEXTS.iter().any(|text| said.contains(text))
 }

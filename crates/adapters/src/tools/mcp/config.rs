@@ -32,12 +32,23 @@ pub enum Reached {
         /// Where it runs.
         dir: PathBuf,
     },
-    /// An address that speaks streamable HTTP.
+    /// An address that speaks streamable HTTP, or what there was before it.
     Url {
         /// The address, `https://host/mcp`.
         url: Hidden,
         /// Headers that every request has, by name.
         headers: BTreeMap<String, Hidden>,
+        /// Whether it speaks the transport of 2024-11-05, HTTP with SSE. Else that is tried where streamable HTTP is refused.
+        sse: bool,
+    },
+    /// Nowhere: its entry in a shared file is wrong. Who names a tool of it is told so.
+    Wrong {
+        /// What is wrong.
+        why: String,
+        /// What to do about it; may be empty.
+        help: String,
+        /// Where it stands: `servers.json:3`.
+        place: String,
     },
     /// Nowhere: `disabled = true`. It is not started, and who names a tool of it is told so.
     Off {
@@ -71,8 +82,10 @@ pub struct McpServer {
     pub reached: Reached,
     /// What the user says about the effects of its tools.
     pub effects: EffectsRule,
-    /// Seconds a call may take.
+    /// Seconds a call may take, and again after each progress that the server tells of.
     pub timeout_s: Option<f64>,
+    /// How long a call may take in all, however much progress is told of.
+    pub max_timeout: Duration,
     /// How long it may take from its start until it has said what tools it has.
     pub start_timeout: Duration,
     /// Keys among all that: they are in no message (C-06).
@@ -84,6 +97,9 @@ pub struct McpServer {
 impl McpServer {
     /// The time limit of starts when the configuration sets none: programs are often fetched when they are first run.
     pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// The time limit of calls that tell of progress when the configuration sets none.
+    pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 
     /// Where it is switched off, if it is.
     pub(crate) fn off(&self) -> Option<&str> {

@@ -4,7 +4,7 @@ use super::config::{McpServer, Reached};
 use super::flights::Flights;
 use super::handler::{Handler, Progress};
 use super::handshake::{Generation, Service, late, over_http, over_stdio};
-use super::http;
+use super::http::{self, Way};
 use super::listing::{Listing, NoListing};
 use super::message::{Reader, Unheard};
 use super::process::{Process, Start};
@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// For how long definitions are taken to be what they were when nothing says otherwise; and the same before a call that may
@@ -54,7 +55,6 @@ pub(super) struct Connection {
     flights: Flights,
     handler: Handler,
     reader: Reader,
-    nesting: usize,
     listed: Mutex<Listed>,
 }
 
@@ -64,7 +64,7 @@ impl Connection {
     pub(super) async fn start(
         server: &McpServer,
         (http, warden): (&Http, &Arc<Warden>),
-        (longest, nesting): (usize, usize),
+        reader: Reader,
         known: &mut Option<Generation>,
     ) -> Result<Self, Trouble> {
         if let Some(name) = server.unset.first() {
@@ -76,19 +76,21 @@ impl Connection {
         }
         let deadline = Instant::now() + server.start_timeout;
         let handler = Handler { progress: Progress::default(), changed: Arc::default() };
-        let reader = Reader::new(nesting);
         let (service, process) = match &server.reached {
             Reached::Command { program, args, env, dir } => {
                 let reader = &reader;
-                let start =
-                    || Start { server: &server.name, program, args, env, dir, longest, reader, warden };
+                let start = || Start { server: &server.name, program, args, env, dir, reader, warden };
                 over_stdio(server, start, &handler, known, deadline).await?
             }
-            Reached::Url { url, headers } => {
-                let open = || http::transport(&server.name, url, headers, http, (&reader, longest));
-                let begun = timeout_at(deadline, over_http(open, &handler)).await;
-                let begun = begun.map_err(|_| late(server, String::new()))??;
+            Reached::Url { url, headers, sse } => {
+                let way = Way::to(&server.name, url, headers, http, &reader)?;
+                let begun = timeout_at(deadline, over_http(&way, &handler, *sse)).await;
+                let begun = begun.map_err(|_| late(server, String::new()))?;
                 (begun.map_err(|error| http::not_begun(&server.name, url, &error))?, None)
+            }
+            Reached::Wrong { why, help, place } => {
+                let message = format!("the MCP server `{}` can't be had: {why} ({place})", server.name);
+                return Err(Trouble::lasting(message).help(help.clone()));
             }
             Reached::Off { place } => return Err(Trouble::off(&server.name, place)),
         };
@@ -105,7 +107,7 @@ impl Connection {
         }
         let flights = Flights::new(service.peer().clone());
         let listed = Mutex::new(Listed { at: Instant::now(), listing: Arc::default(), again: false });
-        let connection = Self { service, process, flights, handler, reader, nesting, listed };
+        let connection = Self { service, process, flights, handler, reader, listed };
         match timeout_at(deadline, connection.list(server, false)).await {
             Ok(listed) => listed.map(|()| connection),
             Err(_) => Err(late(server, connection.process.as_ref().map(Process::said).unwrap_or_default())),
@@ -165,7 +167,7 @@ impl Connection {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
             Err(NoListing::Unheard(unheard)) => {
-                let (name, words) = (&server.name, unheard.words(self.nesting));
+                let (name, words) = (&server.name, unheard.words(self.reader.nesting()));
                 let message = format!("the MCP server `{name}` answers `tools/list` with {words}");
                 return Err(Trouble { kind: FaultKind::LimitExceeded, ..Trouble::lasting(message) });
             }
@@ -178,12 +180,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Calls a tool. Dropped, the call is cancelled at the server (E-13).
+    /// Calls a tool. Progress that the server tells of goes to `watch`, and is a `beat`. Dropped, the call is cancelled at
+    /// the server (E-13).
     pub(super) async fn call(
         &self,
         tool: &str,
         args: &Map<String, Value>,
-        watch: Option<Watch>,
+        (watch, beat): (Option<Watch>, &Arc<Notify>),
     ) -> Result<ServerResult, Unanswered> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -193,7 +196,7 @@ impl Connection {
         let handle = handle.map_err(Unanswered::Service)?;
         let id = handle.id.clone();
         flight.sent(&id);
-        let _watching = watch.map(|watch| self.handler.progress.watch(&handle.progress_token, watch));
+        let _watching = self.handler.progress.watch(&handle.progress_token, watch, beat);
         let died = async {
             match &self.process {
                 Some(process) => process.ended().await,

@@ -42,7 +42,7 @@ pub(super) fn output(
         return Err(deep());
     }
     match definition.fits(&value) {
-        Ok(()) => Ok(value),
+        Ok(()) => Ok(definition.unwrapped(value)),
         Err(why) => {
             let message = format!("the output of `{name}` does not fit the outputSchema it declares: {why}");
             Err(tool_failure("parsing_tool_error", words(&message)))
@@ -72,7 +72,12 @@ impl Answer {
             // Kinds of content that are newer than the client.
             ServerResult::CustomResult(custom) => {
                 let Value::Object(mut fields) = custom.0 else { return None };
-                let Some(Value::Array(blocks)) = fields.remove("content") else { return None };
+                let blocks = match fields.remove("content")? {
+                    Value::Array(blocks) => blocks,
+                    // One block by itself is a list, too.
+                    block @ Value::Object(_) => vec![block],
+                    _ => return None,
+                };
                 let structured = fields.remove("structuredContent").filter(|content| !content.is_null());
                 let failed = fields.get("isError") == Some(&Value::Bool(true));
                 Some(Self { blocks, structured, failed })
@@ -168,6 +173,7 @@ mod tests {
             (json!({"content": [text("{no json}")]}), json!("{no json}")),
             (json!({"content": [text("[18446744073709551616]")]}), json!("[18446744073709551616]")),
             (json!({"content": []}), json!("")),
+            (json!({"content": text("a")}), json!("a")),
             (json!({"content": [text("a")], "structuredContent": {"b": 1}}), json!({"b": 1})),
             (
                 json!({"content": [{"type": "resource_link", "uri": "file:///x", "name": "x"}]}),

@@ -21,6 +21,8 @@ pub(crate) struct Definition {
     description: String,
     input_schema: Value,
     output: Option<Arc<Validator>>,
+    /// Whether an output is the only field of an object.
+    wraps: bool,
     read_only: bool,
     idempotent: bool,
     /// Everything that was said, with the keys of objects in order.
@@ -82,6 +84,7 @@ impl Definition {
             description: tool.description.as_deref().or(title).unwrap_or_default().to_owned(),
             input_schema,
             output: output.map(Arc::new),
+            wraps: output_schema.as_ref().is_some_and(|schema| wraps(name, schema)),
             read_only: hints.and_then(|hints| hints.read_only_hint) == Some(true),
             idempotent: hints.and_then(|hints| hints.idempotent_hint) == Some(true),
             said,
@@ -131,6 +134,31 @@ impl Definition {
     }
 }
 
+impl Definition {
+    /// An output that fits, out of the object that its server puts around it where a schema has to be one of an object.
+    pub(super) fn unwrapped(&self, output: Value) -> Value {
+        match output {
+            Value::Object(mut fields) if self.wraps && fields.len() == 1 => match fields.remove("result") {
+                Some(result) => result,
+                None => Value::Object(fields),
+            },
+            other => other,
+        }
+    }
+}
+
+/// Whether a server has wrapped the outputs of a tool, as its schema says: FastMCP in so many words, the Python SDK by the
+/// name that it gives to what it makes.
+fn wraps(tool: &str, schema: &Value) -> bool {
+    if schema.get("x-fastmcp-wrap-result") == Some(&Value::Bool(true)) {
+        return true;
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let only = properties.is_some_and(|fields| fields.len() == 1 && fields.contains_key("result"));
+    let title = schema.get("title").and_then(Value::as_str).and_then(|title| title.strip_suffix("Output"));
+    only && title == Some(tool) && schema.get("required") == Some(&json!(["result"]))
+}
+
 impl Pinned {
     /// The bytes that are kept and hashed.
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -150,7 +178,10 @@ impl Pinned {
             description: of("description").and_then(Value::as_str).unwrap_or_default().into(),
             input_schema: of("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
             // D-24: the properties of the outputs' schema.
-            output_params: of("outputSchema").and_then(Outputs::of_schema),
+            output_params: of("outputSchema").and_then(|schema| match wraps(&self.tool, schema) {
+                true => Outputs::of_schema(&inner(schema)?),
+                false => Outputs::of_schema(schema),
+            }),
             effects: Some(self.effects),
             version: sha256(&self.bytes()).into(),
             source: format!("mcp:{}", self.server).into(),
@@ -158,6 +189,22 @@ impl Pinned {
             approval: false,
         }
     }
+}
+
+/// The schema of what is wrapped, with the definitions that it may name.
+fn inner(schema: &Value) -> Option<Value> {
+    let inner = schema.get("properties")?.get("result")?;
+    let inner = match inner.get("$ref").and_then(Value::as_str) {
+        Some(place) => schema.pointer(place.strip_prefix('#')?)?,
+        None => inner,
+    };
+    let mut inner = inner.clone();
+    for definitions in ["$defs", "definitions"] {
+        if let (Some(fields), Some(all)) = (inner.as_object_mut(), schema.get(definitions)) {
+            fields.insert(definitions.to_owned(), all.clone());
+        }
+    }
+    Some(inner)
 }
 
 /// A schema, which must be one of objects.
@@ -181,5 +228,42 @@ fn in_order(value: Value) -> Value {
         }
         Value::Array(items) => Value::Array(items.into_iter().map(in_order).collect()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &'static str, output: Value) -> Arc<Definition> {
+        let tool = json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": output});
+        Definition::read(&serde_json::from_value(tool).unwrap(), None).unwrap()
+    }
+
+    /// what a server has wrapped for the schema's sake is taken out, and nothing else.
+    #[test]
+    fn outputs_that_are_wrapped() {
+        let number = json!({"title": "Result", "type": "integer"});
+        let sdk = json!({"properties": {"result": number}, "required": ["result"], "title": "addOutput", "type": "object"});
+        let fast = json!({"properties": {"result": {"type": "integer"}}, "required": ["result"], "type": "object",
+            "x-fastmcp-wrap-result": true});
+        let own = json!({"properties": {"result": number}, "required": ["result"], "title": "Sum", "type": "object"});
+        let two = json!({"properties": {"result": number, "b": number}, "required": ["result"], "title": "addOutput",
+            "type": "object"});
+        let output = json!({"result": 5});
+        for (schema, wrapped) in [(sdk, true), (fast, true), (own, false), (two, false)] {
+            let unwrapped = of("add", schema.clone()).unwrapped(output.clone());
+            assert_eq!(unwrapped, if wrapped { json!(5) } else { output.clone() }, "{schema}");
+        }
+        let list = json!({"$defs": {"P": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            "properties": {"result": {"$ref": "#/$defs/P"}}, "required": ["result"], "type": "object", "x-fastmcp-wrap-result": true});
+        let def = Pinned {
+            server: "s".into(),
+            tool: "t".into(),
+            definition: json!({"outputSchema": list}),
+            effects: Effects::Read,
+            timeout_s: None,
+        };
+        assert_eq!(def.tool().output_params.unwrap().names().join(" "), "x");
     }
 }

@@ -10,14 +10,16 @@ use selvedge_runtime::ports::{Delta, Watch};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// The longest line of progress, in characters, and the most lines of one call: no more than a person would read.
 const LONGEST: usize = 2000;
 const MOST: usize = 10_000;
 
 struct Watched {
-    watch: Watch,
+    watch: Option<Watch>,
     left: usize,
+    beat: Arc<Notify>,
 }
 
 /// Who watches which call.
@@ -31,18 +33,18 @@ pub(super) struct Watching {
 }
 
 impl Progress {
-    /// Hands progress with this token to a watcher.
-    pub(super) fn watch(&self, token: &ProgressToken, watch: Watch) -> Watching {
-        let watched = Watched { watch, left: MOST };
+    /// Hands progress with this token to a watcher, and lets `beat` know of it.
+    pub(super) fn watch(&self, token: &ProgressToken, watch: Option<Watch>, beat: &Arc<Notify>) -> Watching {
+        let watched = Watched { watch, left: MOST, beat: Arc::clone(beat) };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watched);
         Watching { progress: self.clone(), token: token.clone() }
     }
 
     fn tell(&self, said: &ProgressNotificationParam) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watched) = all.get_mut(&said.progress_token).filter(|watched| watched.left > 0) else {
-            return;
-        };
+        let Some(watched) = all.get_mut(&said.progress_token) else { return };
+        watched.beat.notify_one();
+        let Some(watch) = watched.watch.clone().filter(|_| watched.left > 0) else { return };
         watched.left -= 1;
         let share = match said.total {
             Some(total) => format!("{}/{total}", said.progress),
@@ -53,7 +55,6 @@ impl Progress {
             None => share,
         };
         let line: String = line.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let watch = Arc::clone(&watched.watch);
         drop(all);
         watch(Delta::Progress(line));
     }

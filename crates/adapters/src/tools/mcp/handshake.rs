@@ -1,10 +1,11 @@
 //! The beginning of a conversation: a process or a connection, and which generation of the protocol is spoken.
 
-use super::client::Wire;
 use super::config::{McpServer, Reached};
 use super::handler::{Handler, config};
+use super::http::{self, Way};
 use super::pipe::{PROBE, Pipe, closed};
 use super::process::{Process, Start};
+use super::sse::Sse;
 use super::trouble::{Trouble, line, seconds};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage,
@@ -14,7 +15,7 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService, RxJsonRpcMessage,
     serve_client_with_lifecycle,
 };
-use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use rmcp::transport::Transport;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -79,28 +80,42 @@ pub(super) fn late(server: &McpServer, said: String) -> Trouble {
     let message = format!("the MCP server `{}` was not ready within {limit}{said}", server.name);
     let what = match server.reached {
         Reached::Command { .. } => "command",
-        Reached::Url { .. } | Reached::Off { .. } => "address",
+        Reached::Url { .. } | Reached::Off { .. } | Reached::Wrong { .. } => "address",
     };
     Trouble::passing(message).help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
 }
 
-/// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way.
+/// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way, and whether it
+/// knows only the transport before streamable HTTP, which is all that is tried where it is said to be `sse`.
 pub(super) async fn over_http(
-    open: impl Fn() -> Result<StreamableHttpClientTransport<Wire>, Trouble>,
+    way: &Way,
     handler: &Handler,
-) -> Result<Result<Service, ClientInitializeError>, Trouble> {
+    sse: bool,
+) -> Result<Service, ClientInitializeError> {
+    if sse {
+        let stream = way.sse().await;
+        let stream =
+            stream.map_err(|error| ClientInitializeError::transport::<Sse>(error, "open the stream"))?;
+        return serve_client_with_lifecycle(handler.clone(), stream, ClientLifecycleMode::Initialize).await;
+    }
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     };
-    match serve_client_with_lifecycle(handler.clone(), open()?, mode).await {
+    let error = match serve_client_with_lifecycle(handler.clone(), way.transport(), mode).await {
         // It knows the question, and speaks the older generation only.
         Err(ClientInitializeError::NoCompatibleProtocolVersion { .. }) => {
             let mode = ClientLifecycleMode::Initialize;
-            Ok(serve_client_with_lifecycle(handler.clone(), open()?, mode).await)
+            return serve_client_with_lifecycle(handler.clone(), way.transport(), mode).await;
         }
-        begun => Ok(begun),
+        Ok(begun) => return Ok(begun),
+        Err(error) => error,
+    };
+    if !http::may_be_older(&error) {
+        return Err(error);
     }
+    let Ok(stream) = way.sse().await else { return Err(error) };
+    serve_client_with_lifecycle(handler.clone(), stream, ClientLifecycleMode::Initialize).await
 }
 
 /// The beginning of a conversation, in the generation of the protocol that the server speaks.

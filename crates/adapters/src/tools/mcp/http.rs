@@ -1,8 +1,9 @@
 //! The protocol over HTTP: the way to a server, and what its troubles mean.
 
-use super::client::{Bad, RESERVED, Wire};
+use super::client::{Bad, Failed, Headers, RESERVED, Wire};
 use super::config::Hidden;
 use super::message::Reader;
+use super::sse::Sse;
 use super::trouble::{Trouble, line};
 use crate::http::{Http, chain, shown};
 use reqwest::Url;
@@ -19,45 +20,76 @@ use std::time::Duration;
 /// How often a stream that broke is taken up again in vain before the calls that wait for it fail.
 const RESUMED: usize = 4;
 
-/// Opens the way to a server; nothing is sent yet.
-///
-/// # Errors
-/// The address is none, a header can't be sent, or no client can be set up.
-pub(super) fn transport(
-    server: &str,
-    url: &Hidden,
-    headers: &BTreeMap<String, Hidden>,
-    http: &Http,
-    reading: (&Reader, usize),
-) -> Result<StreamableHttpClientTransport<Wire>, Trouble> {
-    let wrong = |message: String| Trouble::lasting(format!("the MCP server `{server}`: {message}"));
-    let address = Url::parse(&url.0).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let address = address.filter(Url::has_host).ok_or_else(|| {
-        wrong("its `url` is no http or https address".into()).help("write url = \"https://HOST/mcp\"")
-    })?;
-    let mut sent = HashMap::new();
-    for (name, value) in headers {
-        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
-            return Err(wrong(format!("the header `{name}` belongs to the protocol"))
-                .help("leave it out of `headers`"));
+/// The way to a server.
+pub(super) struct Way {
+    url: Url,
+    headers: Headers,
+    wire: Wire,
+}
+
+impl Way {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is none, a header can't be sent, or no client can be set up.
+    pub(super) fn to(
+        server: &str,
+        url: &Hidden,
+        headers: &BTreeMap<String, Hidden>,
+        http: &Http,
+        reader: &Reader,
+    ) -> Result<Self, Trouble> {
+        let wrong = |message: String| Trouble::lasting(format!("the MCP server `{server}`: {message}"));
+        let address = Url::parse(&url.0).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = address.filter(Url::has_host).ok_or_else(|| {
+            wrong("its `url` is no http or https address".into()).help("write url = \"https://HOST/mcp\"")
+        })?;
+        let mut sent = HashMap::new();
+        for (name, value) in headers {
+            if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+                return Err(wrong(format!("the header `{name}` belongs to the protocol"))
+                    .help("leave it out of `headers`"));
+            }
+            let header =
+                HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(&value.0).ok());
+            let Some((header, mut value)) = header else {
+                return Err(wrong(format!("the header `{name}` has characters that no header may have")));
+            };
+            value.set_sensitive(true);
+            sent.insert(header, value);
         }
-        let header = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(&value.0).ok());
-        let Some((header, mut value)) = header else {
-            return Err(wrong(format!("the header `{name}` has characters that no header may have")));
-        };
-        value.set_sensitive(true);
-        sent.insert(header, value);
+        let wire = Wire::new(http.client(&url).map_err(wrong)?, reader);
+        Ok(Self { url, headers: sent, wire })
     }
-    let client = Wire::new(http.client(&address).map_err(wrong)?, reading);
-    let mut config = StreamableHttpClientTransportConfig::with_uri(address.as_str())
-        .custom_headers(sent)
-        // A new session may be of another server than the one whose tools are known: it is begun anew, and asked for them.
-        .reinit_on_expired_session(false);
-    let mut again = ExponentialBackoff::default();
-    again.max_times = Some(RESUMED);
-    again.base_duration = Duration::from_millis(500);
-    config.retry_config = Arc::new(again);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+
+    /// Streamable HTTP.
+    pub(super) fn transport(&self) -> StreamableHttpClientTransport<Wire> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
+            .custom_headers(self.headers.clone())
+            // A new session may be of another server than the one whose tools are known: it is begun anew, and asked for them.
+            .reinit_on_expired_session(false);
+        let mut again = ExponentialBackoff::default();
+        again.max_times = Some(RESUMED);
+        again.base_duration = Duration::from_millis(500);
+        config.retry_config = Arc::new(again);
+        StreamableHttpClientTransport::with_client(self.wire.clone(), config)
+    }
+
+    /// HTTP with SSE, as it was before.
+    pub(super) async fn sse(&self) -> Result<Sse, Failed> {
+        Sse::open(self.wire.clone(), &self.url, self.headers.clone()).await
+    }
+}
+
+/// Whether a conversation did not begin as a server refuses it that speaks only the transport before streamable HTTP.
+pub(super) fn may_be_older(error: &ClientInitializeError) -> bool {
+    let refused = match error {
+        ClientInitializeError::TransportError { error, .. } => found(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return may_be_older(fallback),
+        _ => None,
+    };
+    matches!(refused, Some(StreamableHttpError::Client(Bad::Refused { status: 400 | 404 | 405, .. })))
+        || matches!(error, ClientInitializeError::JsonRpcError(_))
 }
 
 /// The address as messages show it.
@@ -85,9 +117,12 @@ pub(super) fn is_unsent(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return false };
     match found(error) {
         Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::SessionExpired) => true,
-        Some(StreamableHttpError::HttpStatus(status)) => status.status == 429,
-        Some(StreamableHttpError::Client(Bad::Wire(error))) => error.is_connect(),
-        Some(StreamableHttpError::Client(Bad::Moved { .. })) => true,
+        Some(StreamableHttpError::Client(bad)) => match bad {
+            Bad::Wire(error) => error.is_connect(),
+            Bad::Refused { status, .. } => *status == 429,
+            Bad::Moved { .. } => true,
+            Bad::NoMessage(_) => false,
+        },
         _ => false,
     }
 }
@@ -116,12 +151,9 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
             Trouble::lasting(format!("the MCP server `{server}` at {place} wants another authorization"))
                 .help("give it a key: headers = { Authorization = \"Bearer ${NAME_OF_A_VARIABLE}\" }")
         }
-        Some(StreamableHttpError::HttpStatus(status)) => {
-            let message =
-                format!("the MCP server `{server}` at {place} answers with status {}", status.status);
-            let seconds = status.retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
-            let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
-            Trouble { retry_after_ms, ..Trouble::passing(message) }
+        Some(StreamableHttpError::ServerDoesNotSupportSse) => {
+            let message = format!("the MCP server `{server}` at {place} answers with no stream of events");
+            Trouble::lasting(message).help("leave `type` out, or write type = \"http\"")
         }
         Some(StreamableHttpError::SessionExpired) => {
             Trouble::passing(format!("the MCP server `{server}` at {place} has ended the session"))
@@ -140,6 +172,13 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
             Bad::Refused { status: 404, .. } => {
                 Trouble::lasting(format!("there is no MCP server at {place} (status 404)"))
                     .help(format!("check the `url` of `{server}`"))
+            }
+            Bad::Refused { status, said, retry_after } if *status == 429 || *status >= 500 => {
+                let message =
+                    format!("the MCP server `{server}` at {place} answers with status {status}{said}");
+                let seconds = retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
+                let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
+                Trouble { retry_after_ms, ..Trouble::passing(message) }
             }
             // What it refuses once it refuses again.
             Bad::Refused { .. } => {

@@ -79,6 +79,13 @@ impl Listing {
             ServerResult::CustomResult(page) => {
                 for tool in page.0.get("tools")?.as_array()? {
                     let tool = clean(tool.clone(), config);
+                    if tool.pointer("/execution/taskSupport").is_some_and(|support| support == "required") {
+                        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                        let why =
+                            "it can only be called as a task (`taskSupport: required`), which is not offered";
+                        self.wrong.insert(shown(name).into(), why.to_owned());
+                        continue;
+                    }
                     match serde_json::from_value::<Tool>(tool.clone()) {
                         Ok(tool) => self.tool(&tool, config, before),
                         Err(error) => {

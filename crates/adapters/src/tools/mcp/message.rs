@@ -1,17 +1,24 @@
-//! Messages of a server, read within what a run keeps: an answer that is nested too deeply (E-28), or has an integer that
-//! would become another one (E-25), is the fault of its own call and loses no other.
+//! Messages of a server, read within what a run keeps: an answer that is nested too deeply (E-28), has an integer that
+//! would become another one (E-25), or can't be read at all is the fault of its own call and loses no other.
 
-use crate::tools::failures::over_limit;
+mod lenient;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use crate::http::Secret;
+use crate::tools::failures::{over_limit, tool_failure};
 use crate::tools::json::{self, Unread};
 use crate::tools::limits::ToolLimits;
-use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerResult};
-use rmcp::service::{RoleClient, RxJsonRpcMessage};
+use rmcp::model::{ClientNotification, CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerResult};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use selvedge_engine::Failure;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use waiting::Waiting;
 
 /// What a server says.
 pub(super) type Message = RxJsonRpcMessage<RoleClient>;
@@ -22,32 +29,42 @@ const USUAL: usize = 120;
 /// that is too deep is wrong.
 const AROUND: usize = 64;
 /// Answers that wait to be fetched. Those of calls that were given up are fetched by nobody.
-const WAITING: usize = 32;
+const ASIDE: usize = 32;
+/// How much of what can't be read is shown, in characters.
+const SHOWN: usize = 200;
 
 /// Why an answer is none.
 #[derive(Debug)]
 pub(super) enum Unheard {
     /// It can't be kept as it is.
     Unread(Unread),
-    /// It has more than so many bytes.
-    Long,
+    /// Its message has more than so many bytes.
+    Long(usize),
+    /// It can't be read: how it begins, without keys.
+    Garbled(String),
 }
 
 /// An answer that did not go through the client of the protocol.
 pub(super) type Answer = Result<ServerResult, Unheard>;
 
-/// Reads the messages of one connection. Clones share what was put aside.
+/// Reads the messages of one connection. Clones share what was put aside, and who waits.
 #[derive(Clone)]
 pub(super) struct Reader {
     nesting: usize,
+    longest: usize,
+    secrets: Arc<[Secret]>,
     aside: Arc<Mutex<VecDeque<(String, Answer)>>>,
+    waiting: Waiting,
 }
 
-/// What tells whose answer a message is.
+/// What tells what a message is, and whose. Its texts are looked at by nobody yet.
 #[derive(Deserialize)]
 struct Envelope {
+    jsonrpc: Option<String>,
     id: Option<RequestId>,
+    method: Option<IgnoredAny>,
     result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -56,15 +73,46 @@ struct Whole {
 }
 
 impl Reader {
-    /// At most `nesting` objects and arrays of an output inside each other.
-    pub(super) fn new(nesting: usize) -> Self {
-        Self { nesting, aside: Arc::default() }
+    /// At most `nesting` objects and arrays of an output inside each other, and `longest` bytes of a message.
+    pub(super) fn new(nesting: usize, longest: usize, secrets: &[Secret]) -> Self {
+        let (aside, waiting) = (Arc::default(), Waiting::default());
+        Self { nesting, longest, secrets: secrets.into(), aside, waiting }
     }
 
-    /// Reads a message; `None` if it is none. In the place of an answer that the client could not read comes an error with
-    /// the same id, and [`Self::fetch`] has the answer.
-    pub(super) fn read(&self, text: &[u8]) -> Option<Message> {
-        match serde_json::from_slice::<Message>(text) {
+    /// The most objects and arrays of an output inside each other.
+    pub(super) fn nesting(&self) -> usize {
+        self.nesting
+    }
+
+    /// The most bytes of a message.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// A request goes out: its answer is waited for.
+    pub(super) fn asked(&self, id: &RequestId) {
+        self.waiting.add(id);
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn given_up(&self, id: &RequestId) {
+        self.waiting.remove(id);
+    }
+
+    /// Reads the messages of a text: one, or several in a list; none if it is nothing of the protocol. What is not quite as
+    /// the protocol has it is read where it says what it means. In the place of an answer that the client of the
+    /// protocol could not read comes an error with the same id, and [`Self::fetch`] has the answer.
+    pub(super) fn read(&self, text: &[u8]) -> Vec<Message> {
+        let read = self.parsed(text);
+        self.answered(&read);
+        read
+    }
+
+    fn parsed(&self, text: &[u8]) -> Vec<Message> {
+        let read = match serde_json::from_slice::<Message>(text) {
+            Ok(JsonRpcMessage::Response(response)) if for_itself(text) => {
+                self.deep(text).or(Some(JsonRpcMessage::Response(response)))
+            }
             Ok(JsonRpcMessage::Response(response)) => match changed(&response.result, text) {
                 Some(digits) => {
                     Some(self.put_aside(&response.id, Err(Unheard::Unread(Unread::Large(digits)))))
@@ -74,24 +122,104 @@ impl Reader {
             Ok(message) => Some(message),
             Err(_) if json::depth(text) > USUAL => self.deep(text),
             Err(_) => None,
+        };
+        match read {
+            Some(message) => vec![message],
+            None => lenient::messages(text, self.nesting.saturating_add(AROUND), &|text| self.parsed(text)),
         }
     }
 
-    /// The text of a message as the client may read it: the same, but for answers that it could not read.
-    pub(super) fn readable(&self, text: String) -> String {
+    fn answered(&self, messages: &[Message]) {
+        messages.iter().filter_map(id_of).for_each(|id| self.waiting.remove(id));
+    }
+
+    /// The messages of an answer to `asked`: an error that names no call, or one that nobody waits for, is its own. What
+    /// answers another call as well is left out: the client of the protocol reads nothing behind the first answer.
+    pub(super) fn answer(&self, text: &[u8], asked: &RequestId) -> Vec<Message> {
+        let mut read = self.parsed(text);
+        for message in &mut read {
+            if let JsonRpcMessage::Error(error) = message
+                && !error.id.as_ref().is_some_and(|id| self.waiting.has(id))
+            {
+                error.id = Some(asked.clone());
+            }
+        }
+        let own = |message: &Message| id_of(message).is_some_and(|id| same(id, asked));
+        if read.iter().any(own) {
+            read.retain(|message| own(message) || id_of(message).is_none());
+        } else {
+            read.retain(|message| id_of(message).is_none_or(|id| self.waiting.has(id)));
+        }
+        self.answered(&read);
+        read
+    }
+
+    /// The text of an event as the client of the protocol may read it: the same, but for what it could not read or
+    /// would not take for an answer to `asked`. Nothing, if it is nothing of the protocol.
+    pub(super) fn readable(&self, text: String, asked: Option<&RequestId>) -> Vec<String> {
+        if text.trim().is_empty() {
+            return vec![text];
+        }
         let bytes = text.as_bytes();
-        if json::depth(bytes) <= USUAL && json::large_integer(bytes).is_none() {
-            return text;
+        let plain = json::depth(bytes) <= USUAL
+            && json::large_integer(bytes).is_none()
+            && !lenient::may_have_halves(bytes)
+            && !for_itself(bytes);
+        if plain && let Some(id) = plainly(bytes) {
+            let foreign =
+                |id: &RequestId| asked.is_some_and(|asked| !same(id, asked)) && !self.waiting.has(id);
+            if id.as_ref().is_some_and(foreign) {
+                return Vec::new();
+            }
+            id.iter().for_each(|id| self.waiting.remove(id));
+            return vec![text];
         }
-        match self.read(bytes).map(|message| serde_json::to_string(&message)) {
-            Some(Ok(readable)) => readable,
-            _ => text,
+        let mut read = match asked {
+            Some(asked) => self.answer(bytes, asked),
+            None => self.read(bytes).into_iter().map(|message| self.addressed(message)).collect(),
+        };
+        if read.is_empty() {
+            read = self.unreadable(bytes);
         }
+        read.iter().filter_map(|message| serde_json::to_string(message).ok()).collect()
+    }
+
+    /// What was meant as a message and can't be read ends the call whose id it names, else all that wait: none of them would
+    /// hear of it otherwise.
+    pub(super) fn unreadable(&self, text: &[u8]) -> Vec<Message> {
+        if !lenient::is_meant(text) {
+            return Vec::new();
+        }
+        let named = lenient::id_in(text).filter(|id| self.waiting.has(id));
+        let over = named.map_or_else(|| self.waiting.all(), |id| vec![id]);
+        let told = self.told(text);
+        let over: Vec<Message> =
+            over.iter().map(|id| self.put_aside(id, Err(Unheard::Garbled(told.clone())))).collect();
+        self.answered(&over);
+        over
     }
 
     /// In the place of an answer to `id` that is longer than a message may be.
     pub(super) fn too_long(&self, id: &RequestId) -> Message {
-        self.put_aside(id, Err(Unheard::Long))
+        self.put_aside(id, Err(Unheard::Long(self.longest)))
+    }
+
+    /// Gives an error that names no call to the only one that waits.
+    pub(super) fn addressed(&self, mut message: Message) -> Message {
+        if let JsonRpcMessage::Error(error) = &mut message
+            && error.id.is_none()
+            && let Some(only) = self.only_one()
+        {
+            self.waiting.remove(&only);
+            error.id = Some(only);
+        }
+        message
+    }
+
+    /// The only request that waits, if there is one and no other.
+    pub(super) fn only_one(&self) -> Option<RequestId> {
+        let mut waiting = self.waiting.all();
+        waiting.pop().filter(|_| waiting.is_empty())
     }
 
     /// The answer to a request that was put aside, if it was.
@@ -99,6 +227,18 @@ impl Reader {
         let (id, mut aside) = (key(id), self.aside.lock().unwrap_or_else(PoisonError::into_inner));
         let at = aside.iter().position(|(of, _)| *of == id)?;
         aside.remove(at).map(|(_, answer)| answer)
+    }
+
+    /// The beginning of what a server wrote, for people, without keys: they are taken out before it is cut (C-06).
+    pub(super) fn told(&self, text: &[u8]) -> String {
+        // More than is shown, so that no key is cut in two, and not all of it.
+        let text = String::from_utf8_lossy(text.get(..20 * SHOWN).unwrap_or(text));
+        let clean = self.secrets.iter().fold(text.into_owned(), |text, key| key.redact(&text).into_owned());
+        let line = super::trouble::line(&clean);
+        match line.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+            None => line,
+        }
     }
 
     fn deep(&self, text: &[u8]) -> Option<Message> {
@@ -117,14 +257,56 @@ impl Reader {
     fn put_aside(&self, id: &RequestId, answer: Answer) -> Message {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         aside.push_back((key(id), answer));
-        if aside.len() > WAITING {
+        if aside.len() > ASIDE {
             aside.pop_front();
         }
         JsonRpcMessage::error(ErrorData::internal_error("the answer can't be read", None), Some(id.clone()))
     }
 }
 
-/// Servers answer number 7 as number "7" too.
+/// Whether the client of the protocol would lose a part of what is said: it knows no tools that are called as tasks.
+fn for_itself(text: &[u8]) -> bool {
+    lenient::has(text, b"\"taskSupport\"")
+}
+
+/// The id that a message as the protocol has it answers, if it answers; `None` if it is not one, or an error.
+fn plainly(text: &[u8]) -> Option<Option<RequestId>> {
+    let envelope: Envelope = serde_json::from_slice(text).ok()?;
+    match envelope {
+        Envelope { jsonrpc: Some(version), .. } if version != "2.0" => None,
+        Envelope { jsonrpc: None, .. } | Envelope { error: Some(_), .. } => None,
+        Envelope { method: Some(_), result: None, .. } => Some(None),
+        Envelope { id: Some(id), result: Some(_), method: None, .. } => Some(Some(id)),
+        _ => None,
+    }
+}
+
+/// The id of the request that a message of ours gives up.
+pub(super) fn cancelled(message: &TxJsonRpcMessage<RoleClient>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Notification(told) => match &told.notification {
+            ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The id of the request that a message answers.
+pub(super) fn id_of(message: &Message) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+/// Whether two ids are the same call's.
+pub(super) fn same(one: &RequestId, other: &RequestId) -> bool {
+    key(one) == key(other)
+}
+
+/// Servers answer number 7 as text "7" too.
 fn key(id: &RequestId) -> String {
     match id {
         RequestId::Number(number) => number.to_string(),
@@ -147,7 +329,11 @@ impl Unheard {
     pub(super) fn failure(self, tool: &str, limits: &ToolLimits) -> Failure {
         match self {
             Self::Unread(unread) => unread.failure(tool, limits),
-            Self::Long => over_limit(tool, limits),
+            Self::Long(_) => over_limit(tool, limits),
+            Self::Garbled(begin) => {
+                let message = format!("the answer to `{tool}` can't be read; it begins with: {begin}");
+                tool_failure("parsing_tool_error", message)
+            }
         }
     }
 
@@ -159,80 +345,12 @@ impl Unheard {
                 "more than {nesting} objects and arrays inside each other (`json_nesting` in [limits])"
             ),
             Self::Unread(Unread::Wrong(error)) => format!("what is no JSON: {error}"),
-            Self::Long => "more bytes than a message may have (`tool_output_bytes` in [limits])".to_owned(),
+            Self::Long(longest) => {
+                format!(
+                    "more than the {longest} bytes that a message may have (`tool_output_bytes` in [limits])"
+                )
+            }
+            Self::Garbled(begin) => format!("what can't be read; it begins with: {begin}"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn nested(levels: usize) -> String {
-        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
-    }
-
-    fn answer(id: &str, structured: &str) -> String {
-        format!(
-            r#"{{"jsonrpc": "2.0", "id": {id}, "result": {{"content": [], "structuredContent": {{"a": {structured}}}}}}}"#
-        )
-    }
-
-    /// E-28: what is deeper than the client reads by itself, but not too deep, arrives whole; what is too deep has its call
-    /// as the only one that fails; numbers and texts are the same id.
-    #[test]
-    fn deep_answers_are_put_aside() {
-        let reader = Reader::new(128);
-        for (id, levels) in [("7", 127), ("\"7\"", 127)] {
-            let message = reader.read(answer(id, &nested(levels)).as_bytes()).expect("a message");
-            assert!(matches!(message, JsonRpcMessage::Error(_)), "{message:?}");
-            let Some(Ok(ServerResult::CustomResult(result))) = reader.fetch(&RequestId::Number(7)) else {
-                panic!("not put aside")
-            };
-            assert!(result.0["structuredContent"]["a"].is_array());
-            assert!(reader.fetch(&RequestId::Number(7)).is_none());
-        }
-        for levels in [200, 100_000] {
-            reader.read(answer("8", &nested(levels)).as_bytes()).expect("a message");
-            let aside = reader.fetch(&RequestId::Number(8));
-            assert!(matches!(aside, Some(Err(Unheard::Unread(Unread::Deep)))), "{levels}: {aside:?}");
-        }
-        // Nobody waits for it.
-        let told = format!(r#"{{"jsonrpc": "2.0", "method": "a", "params": {}}}"#, nested(200));
-        assert!(reader.read(told.as_bytes()).is_none());
-        assert!(reader.read(b"[[[").is_none());
-    }
-
-    /// E-25: an integer of an output stays what it is; those of other answers, and those in texts, are none of an output.
-    #[test]
-    fn integers_of_outputs_are_not_changed() {
-        let reader = Reader::new(128);
-        reader.read(answer("1", "18446744073709551616").as_bytes()).expect("a message");
-        let aside = reader.fetch(&RequestId::Number(1));
-        let Some(Err(Unheard::Unread(Unread::Large(digits)))) = aside else { panic!("{aside:?}") };
-        assert_eq!(digits, "18446744073709551616");
-        for untouched in [
-            answer("1", "18446744073709551615"),
-            answer("1", "\"18446744073709551616\""),
-            json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [
-                {"name": "t", "inputSchema": {"type": "object", "maximum": 7}}]}})
-            .to_string()
-            .replace('7', "340282366920938463463374607431768211455"),
-        ] {
-            let message = reader.read(untouched.as_bytes()).expect("a message");
-            assert!(matches!(message, JsonRpcMessage::Response(_)), "{untouched}: {message:?}");
-        }
-    }
-
-    /// What nobody fetches does not stay for ever.
-    #[test]
-    fn only_so_many_wait() {
-        let reader = Reader::new(128);
-        for id in 0..1000 {
-            reader.too_long(&RequestId::Number(id));
-        }
-        assert!(reader.aside.lock().unwrap().len() <= WAITING);
-        assert!(reader.fetch(&RequestId::Number(999)).is_some());
     }
 }

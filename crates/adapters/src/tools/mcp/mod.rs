@@ -11,15 +11,18 @@ mod connection;
 mod content;
 mod definition;
 mod flights;
+mod framing;
 mod handler;
 mod handshake;
 mod http;
 mod listing;
 mod message;
+mod patience;
 mod pipe;
 mod process;
 mod server;
 mod servers;
+mod sse;
 mod trouble;
 mod warden;
 

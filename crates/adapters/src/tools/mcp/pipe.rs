@@ -1,6 +1,7 @@
 //! The protocol over a program's stdin and stdout: one JSON message a line, with limits on what the program writes.
 
-use super::message::{Message, Reader};
+use super::framing::{Brought, Framing};
+use super::message::{Message, Reader, cancelled};
 use super::trouble::line;
 use rmcp::model::{JsonRpcMessage, RequestId};
 use rmcp::service::{RoleClient, TxJsonRpcMessage};
@@ -52,6 +53,7 @@ pub(super) struct Pipe {
     messages: Arc<tokio::sync::Mutex<mpsc::Receiver<Message>>>,
     /// The answer to the probe, if it came when nobody waited for it any more.
     late: Arc<Mutex<Option<Message>>>,
+    reader: Reader,
 }
 
 /// The program's stdin, until it is closed.
@@ -78,19 +80,20 @@ impl Noise {
 }
 
 impl Pipe {
-    /// Begins to read. No line may be longer than `longest` bytes.
+    /// Begins to read.
     pub(super) fn new(
         input: Input,
         output: impl AsyncRead + Send + Unpin + 'static,
-        (reader, longest): (Reader, usize),
+        reader: Reader,
         noise: Noise,
         ended: Ended,
     ) -> Self {
         let (sender, messages) = mpsc::channel(WAITING);
+        let reads = reader.clone();
         tokio::spawn(async move {
-            tell(&ended, read(output, sender, (reader, longest), noise).await);
+            tell(&ended, read(output, sender, reads, noise).await);
         });
-        Self { input, messages: Arc::new(tokio::sync::Mutex::new(messages)), late: Arc::default() }
+        Self { input, messages: Arc::new(tokio::sync::Mutex::new(messages)), late: Arc::default(), reader }
     }
 
     /// The next answer to the probe; `None` if the server's output ends before it.
@@ -126,6 +129,11 @@ impl Transport<RoleClient> for Pipe {
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let input = Arc::clone(&self.input);
+        match (&item, cancelled(&item)) {
+            (_, Some(id)) => self.reader.given_up(id),
+            (JsonRpcMessage::Request(request), None) => self.reader.asked(&request.id),
+            _ => {}
+        }
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
@@ -157,9 +165,11 @@ impl Transport<RoleClient> for Pipe {
 async fn read(
     output: impl AsyncRead + Unpin,
     sender: mpsc::Sender<Message>,
-    (reader, longest): (Reader, usize),
+    reader: Reader,
     noise: Noise,
 ) -> Why {
+    let longest = reader.longest();
+    let mut framing = Framing::new(reader);
     let mut lines_in = BufReader::with_capacity(64 << 10, output);
     let mut line = Vec::new();
     let (mut bytes, mut lines) = (0, 0);
@@ -177,20 +187,19 @@ async fn read(
         if text.is_empty() {
             continue;
         }
-        match reader.read(text) {
-            Some(message) => {
-                if sender.send(message).await.is_err() {
-                    return Why::Closed;
-                }
+        let Brought { messages, noise: other } = framing.line(text);
+        for message in messages {
+            if sender.send(message).await.is_err() {
+                return Why::Closed;
             }
-            None => {
-                bytes += text.len();
-                lines += 1;
-                noise.add(text);
-                if bytes > NOISE_BYTES || lines > NOISE_LINES {
-                    let flood = "it floods its stdout with what is no message of the protocol";
-                    return Why::Broken(flood.to_owned());
-                }
+        }
+        if !other.is_empty() {
+            bytes += other.len();
+            lines += 1;
+            noise.add(&other);
+            if bytes > NOISE_BYTES || lines > NOISE_LINES {
+                let flood = "it floods its stdout with what is no message of the protocol";
+                return Why::Broken(flood.to_owned());
             }
         }
     }

@@ -61,8 +61,6 @@ pub(super) struct Start<'a> {
     pub(super) args: &'a [Hidden],
     pub(super) env: &'a BTreeMap<String, Hidden>,
     pub(super) dir: &'a Path,
-    /// The longest message, in bytes.
-    pub(super) longest: usize,
     /// Reads the messages.
     pub(super) reader: &'a Reader,
     /// Who ends it if we can't.
@@ -90,7 +88,7 @@ impl Process {
         let pipe = Pipe::new(
             Arc::clone(&input),
             output.ok_or_else(lacking)?,
-            (start.reader.clone(), start.longest),
+            start.reader.clone(),
             noise.clone(),
             Ended::clone(&ended),
         );

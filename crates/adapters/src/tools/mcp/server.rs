@@ -1,32 +1,38 @@
 //! A configured server: started when it is first needed, and again a few times when it dies.
 
-use super::config::McpServer;
+use super::config::{McpServer, Reached};
 use super::connection::{Connection, Unanswered};
 use super::content::output;
 use super::definition::Pinned;
 use super::handshake::Generation;
 use super::http;
 use super::listing::Listing;
-use super::trouble::{Trouble, seconds};
+use super::message::Reader;
+use super::patience::Patience;
+use super::trouble::Trouble;
 use super::warden::Warden;
 use crate::http::Http;
 use crate::tools::Progress;
-use crate::tools::failures::{TIMEOUT_SETTING, failure, input_error, over_limit, tool_failure};
+use crate::tools::failures::{failure, input_error, over_limit, tool_failure};
 use crate::tools::limits::ToolLimits;
-use rmcp::model::{ErrorCode, ServerResult};
+use rmcp::model::{ErrorCode, InputRequest, InputRequiredResult, ServerResult};
 use rmcp::service::ServiceError;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolRequest};
 use selvedge_runtime::ports::{Delta, Watch};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::Mutex;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::sleep;
 
 /// How often a server is started again after failures, without a call in between that it answered.
 const RESTARTS: u32 = 3;
+/// How many times the bytes of an output its message may have: `é` takes two bytes and escaped six, and servers say an
+/// output as data and as a text, in which it is escaped once more.
+const TRANSPORT: usize = 8;
 /// After how long people are told that a server is waited for.
 const SLOW: Duration = Duration::from_secs(3);
 
@@ -114,43 +120,49 @@ impl Server {
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Value, Failure> {
         let Call { pinned, request, watch } = call;
         let name = &request.tool.name;
-        let limit = self.limits.timeout(request.timeout_s, pinned.timeout_s);
         let sent = AtomicBool::new(false);
         let watch = watch.map(|watch| self.clean(watch));
-        let done = timeout(limit, async {
-            match self.ask(pinned, request, &sent, watch.clone()).await {
+        let patience = self.patience(pinned, request);
+        let work = async {
+            match self.ask(pinned, request, &sent, (watch.clone(), &patience.beat)).await {
                 // Nobody looked at what was asked in a session that is no more.
                 Err(Ended::Session) => {
                     sent.store(false, Ordering::Relaxed);
-                    self.ask(pinned, request, &sent, watch).await
+                    self.ask(pinned, request, &sent, (watch, &patience.beat)).await
                 }
                 asked => asked,
             }
-        });
-        let done = async {
-            done.await.map(|done| {
-                done.map_err(|ended| match ended {
-                    Ended::Session => {
-                        let message =
-                            format!("the MCP server `{}` ends its sessions at once", self.config.name);
-                        Trouble::passing(message).fault().unsent()
-                    }
-                    Ended::Failed(failure) => failure,
-                })
-            })
         };
-        let value = done.await.unwrap_or_else(|_| {
-            let unsent = !sent.load(Ordering::Relaxed);
-            let limit = seconds(limit);
-            let message =
-                format!("`{name}` took longer than its {limit} and was given up ({TIMEOUT_SETTING})");
-            let late = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
-            Err(Failure { transient: true, unsent, ..late })
+        let done = tokio::select! {
+            done = work => done,
+            () = patience.over() => {
+                let unsent = !sent.load(Ordering::Relaxed);
+                let message = format!("`{name}` {} and was given up", patience.words());
+                let late = failure(FaultKind::Timeout, "tool_execution_timeout", message, Map::new());
+                Err(Ended::Failed(Failure { transient: true, unsent, ..late }))
+            }
+        };
+        let value = done.map_err(|ended| match ended {
+            Ended::Session => {
+                let message = format!("the MCP server `{}` ends its sessions at once", self.config.name);
+                Trouble::passing(message).fault().unsent()
+            }
+            Ended::Failed(failure) => failure,
         })?;
         if size(&value) > self.limits.tool_output_bytes {
             return Err(over_limit(name, &self.limits));
         }
         Ok(value)
+    }
+
+    /// How long a call is waited for. What the document says is the limit; progress extends any other.
+    fn patience(&self, pinned: &Pinned, request: &ToolRequest) -> Patience {
+        let limit = self.limits.timeout(request.timeout_s, pinned.timeout_s);
+        let most = match request.timeout_s {
+            Some(_) => limit,
+            None => self.config.max_timeout.max(limit),
+        };
+        Patience { limit, most, beat: Arc::default() }
     }
 
     /// Asks once.
@@ -159,7 +171,7 @@ impl Server {
         pinned: &Pinned,
         request: &ToolRequest,
         sent: &AtomicBool,
-        watch: Option<Watch>,
+        watching: (Option<Watch>, &Arc<Notify>),
     ) -> Result<Value, Ended> {
         let name = &request.tool.name;
         let effects = Some(pinned.effects);
@@ -170,10 +182,9 @@ impl Server {
         sent.store(true, Ordering::Relaxed);
         let nothing = Map::new();
         let args = request.args.as_object().unwrap_or(&nothing);
-        let result = match connection.call(&pinned.tool, args, watch).await {
-            Ok(ServerResult::InputRequiredResult(_)) => {
-                let message =
-                    format!("`{name}` asks a person for more input in the middle, which is not offered");
+        let result = match connection.call(&pinned.tool, args, watching).await {
+            Ok(ServerResult::InputRequiredResult(wanted)) => {
+                let message = format!("`{name}` {} in the middle, which is not offered", wants(&wanted));
                 return Err(tool_failure("tool_execution_error", message).into());
             }
             Ok(result) => result,
@@ -267,11 +278,10 @@ impl Server {
             return Err(Trouble::lasting(message));
         }
         let mut generation = state.generation;
-        let longest = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
-        // Escapes may double what a message holds.
-        let longest = longest.saturating_mul(2).saturating_add(1 << 20);
-        let limits = (longest, self.limits.json_nesting);
-        let starting = Connection::start(&self.config, (&self.http, &self.warden), limits, &mut generation);
+        let output = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
+        let longest = output.saturating_mul(TRANSPORT).saturating_add(1 << 20);
+        let reader = Reader::new(self.limits.json_nesting, longest, &self.config.secrets);
+        let starting = Connection::start(&self.config, (&self.http, &self.warden), reader, &mut generation);
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {
@@ -293,8 +303,11 @@ impl Server {
         self.falls.store(0, Ordering::Relaxed);
     }
 
+    /// What is only connected to is not started, and may come back whenever it likes.
     fn fell(&self, state: &mut State, trouble: &Trouble) {
-        self.falls.fetch_add(1, Ordering::Relaxed);
+        if matches!(self.config.reached, Reached::Command { .. }) {
+            self.falls.fetch_add(1, Ordering::Relaxed);
+        }
         state.last = self.config.clean(&trouble.message);
     }
 
@@ -306,6 +319,21 @@ impl Server {
             () = sleep(SLOW) => (self.progress)(&format!("waiting for the MCP server `{}`", self.config.name)),
         }
         work.await
+    }
+}
+
+/// What a tool wants of us in the middle of a call.
+fn wants(wanted: &InputRequiredResult) -> String {
+    let wants = wanted.input_requests.iter().flat_map(BTreeMap::values).map(|wanted| match wanted {
+        InputRequest::CreateMessage(_) => "asks for a model's reply (sampling)",
+        InputRequest::Elicitation(_) => "asks a person for more input (elicitation)",
+        InputRequest::ListRoots(_) => "asks which folders it may use (roots)",
+        _ => "asks for something",
+    });
+    let wants: BTreeSet<&str> = wants.collect();
+    match wants.is_empty() {
+        true => "asks for more input".to_owned(),
+        false => wants.into_iter().collect::<Vec<_>>().join(" and "),
     }
 }
 
