@@ -83,7 +83,6 @@ pub(crate) fn marked(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// `body` with U+FFFD for every half of a character whose other half is not beside it; `None` if it has no such half.
-#[allow(dead_code, reason = "for what is whole, as the messages of MCP servers are")]
 pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     let marked = String::from_utf8(marked(body)?).ok()?;
     settled(&marked).map(|(whole, _)| whole.into_bytes())
