@@ -152,6 +152,8 @@ pub struct PlanNode {
     pub enable_tool_loop: bool,
     /// Most calls of single tools (`P-14`).
     pub tools_limit: Vec<ToolLimit>,
+    /// The plan's own, where the node has none (`P-14`).
+    pub plan_limit: Vec<ToolLimit>,
     /// Most rounds of the tool loop, if written (`P-14`, default 25).
     pub max_rounds: Option<Spanned<u32>>,
     /// The parent that `parent_thread_id` names (`P-09`): it only supplies the defaults below.
@@ -264,4 +266,16 @@ impl ToolEffects {
         ("idempotent", ToolEffects::Idempotent),
         ("write", ToolEffects::Write),
     ];
+}
+
+impl PlanNode {
+    /// The tools that it may call, and the one that it starts with.
+    pub(crate) fn own_tools(&self) -> impl Iterator<Item = &Spanned<Arc<str>>> {
+        let initial = match &self.kind {
+            NodeKind::ToolFirst { tool, .. } => Some(tool),
+            NodeKind::LlmFirst => None,
+        };
+        let initial = initial.filter(|tool| self.tools.iter().all(|known| known.value != tool.value));
+        self.tools.iter().chain(initial)
+    }
 }

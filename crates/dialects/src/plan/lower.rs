@@ -227,7 +227,7 @@ impl NodeLowering<'_> {
             };
             leaves.push(Leaf { name: name.into(), act, next });
         }
-        let limits = self.node.tools_limit.iter();
+        let limits = self.node.tools_limit.iter().chain(&self.node.plan_limit);
         let call_limits: BTreeMap<Arc<str>, u32> = limits
             .map(|limit| (limit.tool.value.clone(), u32::try_from(limit.limit.value).unwrap_or(u32::MAX)))
             .collect();

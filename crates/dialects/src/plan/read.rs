@@ -14,7 +14,17 @@ use crate::{Diagnostics, DocumentLimits, Finding, Source};
 /// `$schema` is for editors and says nothing to the reader (`C-11`).
 pub(super) const PLAN: Shape = Shape {
     what: "a plan",
-    fields: &["$schema", "budget", "description", "inputs", "metadata", "name", "nodes", "task"],
+    fields: &[
+        "$schema",
+        "budget",
+        "description",
+        "inputs",
+        "metadata",
+        "name",
+        "nodes",
+        "task",
+        "tools_limit",
+    ],
 };
 
 /// Reads a plan. Everything that could be read is returned, with every finding in `diagnostics`; `None` only
@@ -31,7 +41,10 @@ pub fn read(
     let mut head = Head::read(&fields, ("P-02", "write the task: \"task\": \"…\""), source, diagnostics);
     let key = plan.member.map(|member| Spanned::new(Arc::from(member.key.as_ref()), member.key_span));
     head.name = head.name.or(key);
-    let (nodes, complete) = read_nodes(&fields, source, limits, diagnostics);
+    let (mut nodes, complete) = read_nodes(&fields, source, limits, diagnostics);
+    if let Some(node) = fields.given("tools_limit") {
+        read_node::limit_all(node, &mut nodes, source, diagnostics);
+    }
     Some(PlanDoc { head, nodes, complete })
 }
 

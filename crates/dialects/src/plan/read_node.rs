@@ -97,6 +97,7 @@ pub(super) fn read(
         tools: fields.given("tools").map(|node| shapes::names(node, "tools", "P-15", d)).unwrap_or_default(),
         enable_tool_loop: truth(fields.boolean("enable_tool_loop", "P-11", d)),
         tools_limit,
+        plan_limit: Vec::new(),
         max_rounds,
         data_in_thread: thread_or(fields.name("data_in_thread", "P-03", d), parent, fields.span()),
         data_in_slice,
@@ -114,6 +115,48 @@ pub(super) fn read(
         parent_thread: None,
     };
     Some(PlanNode { id: id?, kind: kind?, name: name?, thread: thread?, parent_thread, ..rest })
+}
+
+/// `P-14`: the plan's own `tools_limit` holds for each node that has none: for those of its tools that it names, or, where it
+/// is a number, for each of them.
+pub(super) fn limit_all(
+    node: &Node<'_>,
+    nodes: &mut [PlanNode],
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) {
+    let every = match node.kind {
+        Kind::Number(_) => match count_of(node, "tools_limit", "P-14", source, diagnostics) {
+            Some(limit) => Some(limit),
+            None => return,
+        },
+        _ => None,
+    };
+    let named = match every {
+        Some(_) => Vec::new(),
+        None => Reader { source, diagnostics: &mut *diagnostics }.limits_in(node),
+    };
+    for limit in &named {
+        if !nodes.iter().any(|node| node.own_tools().any(|tool| tool.value == limit.tool.value)) {
+            let message = format!(
+                "`tools_limit` for {}, which no node has among its `tools`",
+                shown(&limit.tool.value)
+            );
+            let finding = Finding::warning("P-14", "limit-without-tool", limit.tool.span, message);
+            diagnostics.push(finding.help("add it to `tools` of a node, or remove the limit"));
+        }
+    }
+    for node in nodes.iter_mut().filter(|node| node.tools_limit.is_empty()) {
+        let limit = |tool: &Spanned<Arc<str>>| match &every {
+            Some(limit) => Some(limit.clone()),
+            None => {
+                named.iter().find(|known| known.tool.value == tool.value).map(|known| known.limit.clone())
+            }
+        };
+        let limits =
+            node.own_tools().filter_map(|tool| Some(ToolLimit { tool: tool.clone(), limit: limit(tool)? }));
+        node.plan_limit = limits.collect();
+    }
 }
 
 fn on_error(fields: &Fields<'_, '_>, diagnostics: &mut Diagnostics) -> OnError {
@@ -276,7 +319,10 @@ impl Reader<'_> {
 
     /// `P-14`: `{tool: limit}`; 0 means never, a negative limit is an error.
     fn tools_limit(&mut self, fields: &Fields<'_, '_>) -> Vec<ToolLimit> {
-        let Some(node) = fields.given("tools_limit") else { return Vec::new() };
+        fields.given("tools_limit").map(|node| self.limits_in(node)).unwrap_or_default()
+    }
+
+    fn limits_in(&mut self, node: &Node<'_>) -> Vec<ToolLimit> {
         let Some(members) = node.as_object() else {
             let help = "write the most calls of each tool: {\"tool\": 5}";
             let error = TypeError { field: "tools_limit", expected: "an object", rule: "P-14", help };
