@@ -2,7 +2,7 @@
 
 mod hidden;
 mod mcp;
-mod parts;
+pub(crate) mod parts;
 mod read;
 mod recovery;
 mod toml;

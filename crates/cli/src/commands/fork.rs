@@ -76,7 +76,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     };
     let edits = Edits::of(&source, args)?;
     let gate = Gate::of(common, &ui)?;
-    gate.pass_state(&source.dir, source.run(), &ui)?;
+    gate.pass_state(&source.dir, source.run(), &Chosen::stored(&source.info.options), &ui)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     let folders = chosen.tools.clone();

@@ -148,7 +148,7 @@ pub(crate) fn go_on(
     };
     let inputs = [changes(exec, &ui)?, inputs].concat();
     let gate = Gate::of(common, &ui)?;
-    gate.pass_state(&held.dir, &held.run, &ui)?;
+    gate.pass_state(&held.dir, &held.run, &Chosen::stored(&held.info.options), &ui)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     // Which models answer from here on is recorded (C-06).

@@ -2,8 +2,10 @@
 //! trusts, or does not. Taken from the file's tree, so that nothing is lost in reading it, and variables are as they stand there.
 
 use super::hidden;
+use crate::environment;
 use crate::hints::quoted;
 use crate::ui::one_line;
+use selvedge_adapters::http::is_loopback;
 use selvedge_adapters::models::Provider;
 use selvedge_dialects::Source;
 use selvedge_dialects::json::{Member, Node};
@@ -89,7 +91,8 @@ impl Parts<'_> {
         let text = |field| member.value.get(field).and_then(Node::as_str);
         let provider = text("provider").and_then(Provider::parse).unwrap_or_default();
         let (address, variable) = (text("base_url"), text("api_key_env"));
-        let far = address.filter(|address| !is_own(provider, address));
+        let keyed = |address: &&str| variable.is_some() || may_carry_key(address);
+        let far = address.filter(|address| !is_own(provider, address)).filter(keyed);
         let own = |name: &&str| {
             let spare = provider.key_variable() == Some("OPENAI_API_KEY") && *name == "SELVEDGE_API_KEY";
             provider.key_variables().contains(name) || spare
@@ -188,8 +191,15 @@ fn is_own(provider: Provider, address: &str) -> bool {
     origin(address).is_some_and(|found| Some(found) == origin(provider.default_base_url()))
 }
 
+/// Whether a key may go to an address for which no variable is named (C-06): one of this machine gets none but
+/// `SELVEDGE_API_KEY`.
+pub(crate) fn may_carry_key(address: &str) -> bool {
+    let near = Url::parse(address).is_ok_and(|url| is_loopback(&url));
+    !near || environment::variable("SELVEDGE_API_KEY").is_some()
+}
+
 /// Whether a folder, links followed, is outside of another. One that can't be found is, unless it is said to be inside.
-pub(super) fn is_outside(folder: &Path, dir: &Path) -> bool {
+pub(crate) fn is_outside(folder: &Path, dir: &Path) -> bool {
     let Ok(root) = folder.canonicalize() else { return true };
     match dir.canonicalize() {
         Ok(real) => !real.starts_with(root),

@@ -1,8 +1,9 @@
-//! State folders that are found upwards (C-20): the runs in one say what to go on with, programs and addresses among it. One that
-//! came with somebody else's folder is looked at, and no more, until a person trusts it.
+//! State folders that are found upwards (C-20): the runs in one say what to go on with, programs and addresses among it. Of one that
+//! came with somebody else's folder, a run that could start, send or reach something goes on only once a person trusts it.
 
 use super::{Gate, NOT_TRUSTED, Record};
-use crate::config::{Does, Part};
+use crate::chosen::Chosen;
+use crate::config::{Does, Part, parts};
 use crate::failure::Failure;
 use crate::hints::command;
 use crate::places;
@@ -47,18 +48,36 @@ pub(crate) fn made(dir: &Path) {
     }
 }
 
+/// Whether a run could start a program, send a key, or reach out of the folder that its state folder lies in. Others go on
+/// without a question, also where the user's data folder is another one each time, as in containers.
+fn reaches_out(dir: &Path, stored: &Chosen) -> bool {
+    let folder = dir.parent().unwrap_or(dir);
+    let mut paths = [&stored.allow_read, &stored.allow_write, &stored.tools].into_iter().flatten();
+    stored.mcp.is_some()
+        || stored.base_url.as_deref().is_some_and(parts::may_carry_key)
+        || stored.allow_network
+        || parts::is_outside(folder, &stored.document)
+        || paths.any(|path| parts::is_outside(folder, path))
+        || holds_commands(dir)
+}
+
+/// Whether the folder brings commands along: those that its runs have pinned.
+fn holds_commands(dir: &Path) -> bool {
+    let kept = std::fs::read_dir(dir.join("cache/tools")).into_iter().flatten().filter_map(Result::ok);
+    kept.into_iter().any(|entry| entry.file_name().as_encoded_bytes().ends_with(b".command.json"))
+}
+
 impl Gate {
-    /// Goes on with a run only where its state folder is trusted.
+    /// Goes on with a run that was started with `stored` only where its state folder is trusted, or the run needs no trust.
     ///
     /// # Errors
-    /// Exit 4 where it is not.
-    pub(crate) fn pass_state(self, dir: &Path, run: &str, ui: &Ui) -> Result<(), Failure> {
-        if self.given || is_trusted(dir) {
+    /// Exit 4 where it does.
+    pub(crate) fn pass_state(self, dir: &Path, run: &str, stored: &Chosen, ui: &Ui) -> Result<(), Failure> {
+        if self.given || !reaches_out(dir, stored) || is_trusted(dir) {
             return Ok(());
         }
         let shown = shown(dir);
-        let what =
-            "nothing says that you made it here, and its runs say what to start and where to send keys";
+        let what = "nothing says that you made it here, and this run says what to start, send or allow";
         if self.asks {
             ui.notice(&format!("{shown} is not trusted: {what}."));
             if super::confirmed(ui) {

@@ -147,6 +147,7 @@ fn c20_runs_of_ones_own_go_on() {
         finish(command.spawn().unwrap())
     };
     std::fs::create_dir_all(place.work().join("mine/.selvedge")).unwrap();
+    // The document lies outside of the folder: a stranger's run could read there.
     own("mine", &["run", "../fails.json", "--run-id", "r", "-q"]).exits(1);
     own("mine", &["resume", "r", "-q"]).exits(1);
     let copied =
