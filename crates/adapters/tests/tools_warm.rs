@@ -140,23 +140,39 @@ async fn calls_that_are_dropped_leave_others_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_tool_imports_is_imported_ahead() {
+async fn what_tools_import_is_imported_ahead() {
     if !possible().await {
         return;
     }
     let world = World::new();
-    world.write(
-        "tools/first.py",
-        &format!("import colorsys\n{}", tools_common::source("first", "", "def run(i):\n    return 1")),
-    );
-    let body = "def run(i):\n    return [name in sys.modules for name in ('colorsys', 'tabnanny')]";
-    world.tool("second", "", body);
+    let imports = |name: &str, module: &str| {
+        let text = tools_common::source(name, "", "def run(i):\n    return 1");
+        world.write(&format!("tools/{name}.py"), &format!("import {module}\n{text}"));
+    };
+    imports("first", "colorsys");
+    imports("second", "tabnanny");
+    imports("late", "cmd");
+    let body = "def run(i):\n    return [name in sys.modules for name in ('colorsys', 'tabnanny', 'cmd')]";
+    world.tool("looks", "", body);
+    // Of all tools that the document names, whichever is called first; the one that was asked for schemas may have less.
     let tools = world.load().await;
-    // The first tool that asks for a server decides what it imports.
-    tools.prepare(&["first"]).await.unwrap();
-    call(&tools, "first", json!({})).await.unwrap();
-    tools.prepare(&["second"]).await.unwrap();
-    assert_eq!(call(&tools, "second", json!({})).await.unwrap(), json!([true, false]));
+    tools.prepare(&["looks", "first", "second"]).await.unwrap();
+    for name in ["first", "second"] {
+        call(&tools, name, json!({})).await.unwrap();
+    }
+    assert_eq!(call(&tools, "looks", json!({})).await.unwrap(), json!([true, true, false]));
+    let server = servers(&world);
+    for name in ["first", "second", "looks"] {
+        call(&tools, name, json!({})).await.unwrap();
+    }
+    assert!(servers(&world).iter().any(|pid| server.contains(pid)), "by one and the same server");
+    // One that comes later brings another server, for all of them.
+    tools.prepare(&["late"]).await.unwrap();
+    call(&tools, "late", json!({})).await.unwrap();
+    assert_eq!(call(&tools, "looks", json!({})).await.unwrap(), json!([true, true, true]));
+    let server = servers(&world);
+    call(&tools, "late", json!({})).await.unwrap();
+    assert!(servers(&world).iter().any(|pid| server.contains(pid)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -156,3 +156,34 @@ async fn what_is_imported_ahead_harms_no_call() {
     assert_eq!(call(&tools, "outlives", json!({})).await.unwrap(), json!(true));
     assert_eq!(call(&tools, "alone", json!({})).await.unwrap(), json!(2), "its thread is there, and lives");
 }
+
+/// Tools of one environment share an interpreter: a module of one that can't be imported ahead costs its own calls only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_not_be_imported_ahead_does_its_neighbours_no_harm() {
+    if !machine_has(&[Namespaces, Landlock]).await {
+        return;
+    }
+    let world = with_index(&json!({
+        "quiet": {"quiet.py": "value = 7\n", "calm.py": "value = 8\n"},
+        "dies": {"dies.py": "import os\nif os.environ.get('HOME') == '/dev/shm': os._exit(3)\n"},
+        "threads": {"threads.py": "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"},
+    }));
+    let tool = |name: &str, modules: &str, body: &str| {
+        let text = format!(
+            "import sys{modules}\nfrom pydantic import BaseModel\n__TOOL_META__ = {{'name': '{name}', 'description': 'd', \
+             'dependencies': ['quiet', 'dies', 'threads']}}\nclass InputModel(BaseModel): pass\n\
+             def run(i):\n    return {body}\n"
+        );
+        world.write(&format!("tools/{name}.py"), &text);
+    };
+    tool("one", ", quiet", "quiet.value");
+    tool("two", ", dies", "'dies' in sys.modules");
+    tool("three", ", threads", "threads.threading.active_count()");
+    tool("four", ", calm", "calm.value");
+    tool("looks", "", "[name in sys.modules for name in ('quiet', 'dies', 'threads', 'calm')]");
+    let tools = ready(&world, &["one", "two", "three", "four", "looks"]).await;
+    assert_eq!(call(&tools, "one", json!({})).await.unwrap(), json!(7));
+    assert_eq!(call(&tools, "two", json!({})).await.unwrap(), json!(true));
+    assert_eq!(call(&tools, "three", json!({})).await.unwrap(), json!(2));
+    assert_eq!(call(&tools, "looks", json!({})).await.unwrap(), json!([true, false, false, true]));
+}

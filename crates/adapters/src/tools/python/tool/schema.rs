@@ -53,6 +53,10 @@ impl PythonTool {
     pub(crate) async fn prepare(&self, workshop: &Workshop) -> Result<(), ToolError> {
         self.pin().await?;
         let python = self.environment(workshop).await?;
+        #[cfg(target_os = "linux")]
+        if let Ok(source) = tokio::fs::read(self.copy()).await {
+            workshop.warm.expect(&python, &source);
+        }
         if self.schema().is_some() {
             return Ok(());
         }

@@ -1,12 +1,13 @@
-//! What a tool file imports when it is loaded: its server imports that ahead, so that calls need not.
+//! What tool files import when they are loaded: their server imports that ahead, so that calls need not.
 
 use serde::Serialize;
 
-/// The most that is imported ahead.
+/// The most that is imported ahead: of one file, and of all in an environment.
 const MOST: usize = 64;
+const MOST_OF_ALL: usize = 256;
 
 /// One module, and what is taken from it, which may be modules too.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Import(String, Vec<String>);
 
 /// What the lines of a file that begin with `import` or `from` name. It may be nonsense, as in a text: then it does not work,
@@ -15,6 +16,15 @@ pub(super) fn imports(source: &[u8]) -> Vec<Import> {
     let text = String::from_utf8_lossy(source);
     let ahead = text.lines().take_while(|line| !line.contains("environ") && !line.contains("putenv"));
     ahead.flat_map(line).take(MOST).collect()
+}
+
+/// Adds what is not among them yet.
+pub(super) fn add(all: &mut Vec<Import>, more: &[Import]) {
+    for import in more {
+        if all.len() < MOST_OF_ALL && !all.contains(import) {
+            all.push(import.clone());
+        }
+    }
 }
 
 fn line(line: &str) -> Vec<Import> {

@@ -1,5 +1,5 @@
 //! Warm interpreters: one sandboxed server for each environment and policy, which forks a child per call. It has
-//! the environment's basics imported and never a tool's code, and ends when it has been idle for a while, with the
+//! imported the environment's basics and what its tools import, and never a tool's code, and ends when it has been idle for a while, with the
 //! catalogue, and with this process.
 
 mod call;
@@ -9,6 +9,7 @@ mod server;
 use crate::tools::isolation::Isolation;
 use crate::tools::process::Policy;
 pub(crate) use call::Call;
+use imports::{Import, add, imports};
 use server::Server;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -52,10 +53,26 @@ pub(crate) struct Warm {
     servers: Arc<Mutex<HashMap<Key, Slot>>>,
     /// Those that did not start, and when.
     refused: Mutex<HashMap<Key, Instant>>,
+    /// What the tools of an environment import, by its `python`: those that the document names, and those that came later.
+    wanted: Mutex<HashMap<PathBuf, Vec<Import>>>,
 }
 
 impl Warm {
-    /// The server for calls of the tool file `source`, started if need be; `None` where interpreters cannot be kept warm, or
+    /// Takes note of a tool file that will be called in the environment of this `python`.
+    pub(crate) fn expect(&self, python: &Path, source: &[u8]) {
+        self.want(python, &imports(source));
+    }
+
+    /// All that is imported in an environment, with this.
+    fn want(&self, python: &Path, more: &[Import]) -> Vec<Import> {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = wanted.entry(python.to_owned()).or_default();
+        add(all, more);
+        all.clone()
+    }
+
+    /// The server for calls of the tool file `source`, started if need be; one that has not tried to import what the file does is
+    /// left to the calls that it has. `None` where interpreters cannot be kept warm, or
     /// this one does not start: then each call starts one of its own, which says what is wrong.
     pub(crate) async fn server(
         &self,
@@ -67,16 +84,26 @@ impl Warm {
         if isolation.found().await.warm.is_some() || self.has_refused(key) {
             return None;
         }
+        let own = imports(source);
+        let wanted = self.want(&key.python, &own);
         let slot = {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             servers.retain(|_, slot| slot.get().is_none_or(|server| !server.has_ended()));
+            let tried = |slot: &Slot| {
+                slot.get().is_none_or(|server| {
+                    own.iter().all(|import| !wanted.contains(import) || server.has_tried(import))
+                })
+            };
+            if servers.get(key).is_some_and(|slot| !tried(slot)) {
+                servers.remove(key);
+            }
             if !servers.contains_key(key) {
                 while has_enough(&servers) && remove_idlest(&mut servers) {}
             }
             servers.entry(key.clone()).or_default().clone()
         };
         let start = || async {
-            let server = Arc::new(Server::start(isolation, key, scratch_root, source).await?);
+            let server = Arc::new(Server::start(isolation, key, scratch_root, wanted).await?);
             tokio::spawn(end_when_idle(Arc::downgrade(&self.servers), key.clone(), Arc::downgrade(&server)));
             Ok::<_, std::io::Error>(server)
         };

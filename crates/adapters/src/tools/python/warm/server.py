@@ -300,9 +300,13 @@ def share(code):
             pass
 
 
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
 def has_threads():
     """Whether there are threads that do not end for a fork, as those of a library do that can be forked (OpenBLAS)."""
-    alone = lambda: len(os.listdir("/proc/self/task")) == 1
+    alone = lambda: threads() == 1
     if alone():
         return False
     child = os.fork()
@@ -314,10 +318,10 @@ def has_threads():
 
 
 def preload():
-    """What every call needs first, used once so that nothing is left to be imported, and what the first tool imports.
+    """What every call needs first, used once so that nothing is left to be imported, and what tools import.
 
     Whoever is not done in time ends here, and so does who starts threads, which a call would not have: this process is
-    started once more then, without imports.
+    started once more then, without the import that was told last.
     """
     from pydantic import BaseModel
 
@@ -333,16 +337,20 @@ def preload():
     # The first process of a namespace: without a handler, no signal from in there ends it.
     signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
     signal.setitimer(signal.ITIMER_REAL, IMPORTING)
-    for name, members in setup["imports"]:
+    before = threads()
+    for number, (name, members) in enumerate(setup["imports"]):
+        control.send(b"import %d" % number)
         try:
             __import__(name, {}, {}, members)
         except BaseException:
             # The tool will see for itself.
             pass
+        if threads() > before:
+            if has_threads():
+                os._exit(1)
+            before = threads()
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    if has_threads():
-        os._exit(1)
 
 
 control = socket.socket(fileno=os.dup(0))

@@ -1,7 +1,7 @@
 //! One server of warm interpreters: a sandboxed process that is sent calls over a socket.
 
 use super::Key;
-use super::imports::{Import, imports};
+use super::imports::Import;
 use crate::tools::isolation::bubblewrap::{Inside, SHARED_MEMORY_BYTES};
 use crate::tools::isolation::confine::syscalls;
 use crate::tools::isolation::groups::{Group, Groups};
@@ -35,6 +35,8 @@ const SERVER: &str =
 const SPARES: usize = 2;
 /// How long an interpreter may take to get warm: as long as it takes to import pydantic on a busy machine.
 const STARTING: Duration = Duration::from_secs(30);
+/// How many modules that can't be imported ahead are found one after the other; then there are none.
+const CULPRITS: usize = 3;
 /// What a call's process may do with files whatever their owner, where Selvedge runs as root.
 const READ_ALL: u64 = 1 << 2;
 const WRITE_ALL: u64 = 1 << 1 | 1 << 3;
@@ -82,6 +84,8 @@ pub(crate) struct Server {
     /// Its own control group, and those of the calls to come, in their order: the server has the entrances of these.
     groups: Option<(Groups, Group)>,
     ahead: tokio::sync::Mutex<VecDeque<Group>>,
+    /// What it was to import, whatever came of it.
+    tried: Vec<Import>,
     bytes: AtomicU64,
     busy: AtomicUsize,
     last: Mutex<Instant>,
@@ -91,21 +95,31 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server that has imported what the tool file `source` imports. Without that where it does not work:
-    /// packages that take too long for it, end their interpreter or start threads are for each call to import.
+    /// Starts a server that has imported what tools import. Without what does not work: packages that take too long for it, end
+    /// their interpreter or start threads are for each call to import, and do the others no harm.
     pub(super) async fn start(
         isolation: &Isolation,
         key: &Key,
         scratch_root: PathBuf,
-        source: &[u8],
+        wanted: Vec<Import>,
     ) -> io::Result<Self> {
-        let imports = imports(source);
-        let plain = imports.is_empty();
-        let started = Self::start_with(isolation, key, scratch_root.clone(), imports).await;
-        match started {
-            Err(_) if !plain => Self::start_with(isolation, key, scratch_root, Vec::new()).await,
-            started => started,
+        let mut imports = wanted.clone();
+        for left in (0..=CULPRITS).rev() {
+            let mut reached = None;
+            let root = scratch_root.clone();
+            match Self::start_with(isolation, key, root, imports.clone(), &mut reached).await {
+                Ok(mut server) => {
+                    server.tried = wanted;
+                    return Ok(server);
+                }
+                Err(error) if imports.is_empty() => return Err(error),
+                Err(_) => match reached.filter(|reached| left > 1 && *reached < imports.len()) {
+                    Some(culprit) => drop(imports.remove(culprit)),
+                    None => imports.clear(),
+                },
+            }
         }
+        Err(io::Error::other("the interpreter does not get warm"))
     }
 
     async fn start_with(
@@ -113,6 +127,7 @@ impl Server {
         key: &Key,
         scratch_root: PathBuf,
         imports: Vec<Import>,
+        reached: &mut Option<usize>,
     ) -> io::Result<Self> {
         let found = isolation.found().await;
         let base = Own::warm(&scratch_root)?;
@@ -147,6 +162,7 @@ impl Server {
             policy: key.policy.clone(),
             groups: found.groups.clone().zip(group),
             ahead: tokio::sync::Mutex::default(),
+            tried: Vec::new(),
             bytes: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
@@ -168,18 +184,22 @@ impl Server {
         let setup = Setup { imports, ..setup(&key.policy, server.base.path(), server.groups.is_some())? };
         server.send(&serde_json::to_vec(&setup)?, &entrances).await?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the interpreter takes too long to start");
-        timeout(STARTING, server.ready()).await.map_err(late)??;
+        timeout(STARTING, server.ready(reached)).await.map_err(late)??;
         Ok(server)
     }
 
-    /// Waits until it is ready, and takes note of its size.
-    async fn ready(&self) -> io::Result<()> {
+    /// Waits until it is ready, and takes note of its size, and of the import that it is at.
+    async fn ready(&self, reached: &mut Option<usize>) -> io::Result<()> {
         loop {
             self.control.readable().await?;
             let mut words = [0; 32];
             match self.control.try_read(&mut words) {
                 Ok(count) => {
                     let words = String::from_utf8_lossy(words.get(..count).unwrap_or_default());
+                    if let Some(number) = words.strip_prefix("import ") {
+                        *reached = number.parse().ok();
+                        continue;
+                    }
                     let size = words.strip_prefix("ready ").and_then(|kib| kib.parse::<u64>().ok());
                     let early = || io::Error::other("the interpreter ended before it was ready");
                     self.bytes.store(size.ok_or_else(early)?.saturating_mul(1024), Ordering::Release);
@@ -233,6 +253,11 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Whether it was to import this.
+    pub(super) fn has_tried(&self, import: &Import) -> bool {
+        self.tried.contains(import)
     }
 
     pub(super) fn base(&self) -> &Path {
