@@ -254,9 +254,9 @@ async fn wrong_metadata_names_file_line_and_remedy() {
 async fn names_are_free_but_for_selvedges_own() {
     let said = errors_of(&source("selvedge__compile", "", "def run(i):\n    return 1")).await;
     assert!(said.contains("tools/t.py:") && said.contains("kept for Selvedge's own tools"), "{said}");
-    let wrong = command("selvedge__x", &["true"]).definition().unwrap_err();
+    let wrong = command("selvedge__x", &["true"]).definition(5_000_000).unwrap_err();
     assert!(wrong.to_string().contains("[tools.command.selvedge__x]"), "{wrong}");
-    assert!(command("selvedge_x", &["true"]).definition().is_ok());
+    assert!(command("selvedge_x", &["true"]).definition(5_000_000).is_ok());
     let world = World::new();
     world.write("tools/t.py", &source("größe: 1.5", "", "def run(i):\n    return 1"));
     let tools = Catalogue::load(world.config()).await.unwrap();

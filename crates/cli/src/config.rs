@@ -296,6 +296,7 @@ impl Limits {
             document_bytes: self.count("document_bytes").unwrap_or(default.document_bytes),
             nodes: self.size("nodes", default.nodes),
             json_nesting: self.size("json_nesting", default.json_nesting),
+            schema_steps: self.count("schema_steps").unwrap_or(default.schema_steps),
         }
     }
 
@@ -312,6 +313,8 @@ impl Limits {
             retry_span_ms: self.millis("retry_span_s", default.retry_span_ms),
             retry_wait_ms: self.millis("retry_wait_s", default.retry_wait_ms),
             rate_limit_wait_ms: self.millis("rate_limit_wait_s", default.rate_limit_wait_ms),
+            calls_per_reply: self.count("calls_per_reply").or(default.calls_per_reply),
+            schema_steps: self.count("schema_steps").or(default.schema_steps),
         }
     }
 
@@ -348,6 +351,7 @@ impl Limits {
             tool_timeout_s: self.values.get("tool_timeout_s").copied().unwrap_or(default.tool_timeout_s),
             tool_output_bytes: self.count("tool_output_bytes").unwrap_or(default.tool_output_bytes),
             json_nesting: self.document().nesting_in_force(),
+            schema_steps: self.document().schema_steps,
             ..default
         }
     }

@@ -6,9 +6,15 @@ use crate::fields::misspelt;
 use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
+use selvedge_engine::ToolDef;
+use selvedge_engine::schema::{self, Unchecked};
 use selvedge_engine::template::{self, Path, Placeholder, Seg, TemplateError};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Why a pattern is not checked.
+pub(crate) const BEYOND: &str =
+    "it looks ahead or behind, or refers back, which takes an engine whose time has no limit";
 
 /// How a dialect calls what its documents are a list of.
 pub(crate) struct Kind {
@@ -60,6 +66,29 @@ impl Kind {
         finding.help(format!(
             "declare \"effects\" (pure, read, idempotent or write) in the tool, or at the {one}"
         ))
+    }
+
+    /// E-45: what can't be used of a tool's schema, or is not checked.
+    pub(crate) fn tool_schema(&self, def: &ToolDef, place: Span, steps: u64, diagnostics: &mut Diagnostics) {
+        let tool = shown(&def.name);
+        match schema::look(&def.input_schema, steps) {
+            Ok(unchecked) => {
+                for Unchecked { place: part, pattern } in unchecked {
+                    let message = format!(
+                        "the pattern {} in the input schema of tool {tool}, at {}, is not checked: {BEYOND}",
+                        shown(&pattern),
+                        shown(&part)
+                    );
+                    let finding = Finding::warning("E-45", "unchecked-pattern", place, message);
+                    diagnostics.push(finding.help("the tool has to check it; or say it without"));
+                }
+            }
+            Err(limit) => {
+                let message = format!("the input schema of tool {tool} can't be used: {limit}");
+                let finding = Finding::error("E-45", "schema-too-large", place, message);
+                diagnostics.push(finding.help("make the tool's schema simpler, or call another tool"));
+            }
+        }
     }
 
     /// D-07: an id hides a name of metadata.

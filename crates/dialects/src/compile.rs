@@ -163,7 +163,7 @@ impl Document {
     ) -> Option<Graph> {
         match &self.body {
             Body::Plan(plan) if plan.complete => {
-                plan::compile(plan, &self.source, tools, initial, diagnostics)
+                plan::compile(plan, &self.source, tools, initial, &means.limits, diagnostics)
             }
             Body::Steps(task) => steps::compile(task, &self.source, tools, initial, means, diagnostics),
             _ => None,

@@ -1,5 +1,7 @@
 //! Limits of documents (`E-28`), as the `[limits]` section of the configuration sets them.
 
+use selvedge_engine::schema::STEPS;
+
 /// The deepest nesting that any setting of `json_nesting` can allow.
 ///
 /// Trees of JSON are walked and dropped recursively, so depth must stay far below what a thread's stack holds.
@@ -17,11 +19,18 @@ pub struct DocumentLimits {
     pub nodes: usize,
     /// Most objects and arrays inside each other (`json_nesting`, default 128).
     pub json_nesting: usize,
+    /// Most steps of reading a schema, and of holding a value against it (`schema_steps`, default 5,000,000).
+    pub schema_steps: u64,
 }
 
 impl Default for DocumentLimits {
     fn default() -> Self {
-        DocumentLimits { document_bytes: 64 * 1024 * 1024, nodes: 100_000, json_nesting: 128 }
+        DocumentLimits {
+            document_bytes: 64 * 1024 * 1024,
+            nodes: 100_000,
+            json_nesting: 128,
+            schema_steps: STEPS,
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub use read::read;
 pub use slice::Slice;
 
 use crate::compile::ToolSource;
-use crate::{Diagnostics, Finding, Source};
+use crate::{Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::Graph;
 use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
@@ -34,9 +34,10 @@ pub fn compile(
     source: &Source,
     tools: &dyn ToolSource,
     initial: &Map<String, Value>,
+    limits: &DocumentLimits,
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
-    check::check(plan, source, tools, initial, diagnostics);
+    check::check(plan, source, tools, initial, limits.schema_steps, diagnostics);
     if diagnostics.has_errors() {
         return None;
     }

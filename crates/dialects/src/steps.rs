@@ -62,7 +62,8 @@ pub fn compile(
 ) -> Option<Graph> {
     let names = document.head.names(initial);
     let context = Context::of(document, &names, means);
-    let scope = Scope { names: Some(names), complete: document.complete, ..Scope::default() };
+    let schema_steps = Some(means.limits.schema_steps);
+    let scope = Scope { names: Some(names), complete: document.complete, schema_steps, ..Scope::default() };
     let steps = document.steps.as_deref().unwrap_or_default();
     check::check(Some(&document.head.task), steps, scope, source, tools, diagnostics);
     if diagnostics.has_errors() || !document.complete {

@@ -56,7 +56,7 @@ mod machine;
 pub mod message;
 mod messages;
 pub mod schedule;
-mod schema;
+pub mod schema;
 pub mod template;
 
 pub use effect::*;

@@ -317,9 +317,12 @@ pub(crate) fn never_came(arguments: &Value) -> bool {
     arguments.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// The first of `names` that holds a count in `usage`. Some servers write counts as floats.
+/// The first of `names` that holds a count in `usage` (E-20). Some servers write counts as floats; what no reply can have
+/// taken is no count, as it would be the sum of all.
 pub(crate) fn count(usage: &Value, names: &[&str]) -> Option<u64> {
-    let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|float| float.max(0.0) as u64));
+    const MOST: u64 = 1_000_000_000_000;
+    let float = |value: &Value| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64);
+    let number = |value: &Value| value.as_u64().or_else(|| float(value)).filter(|count| *count <= MOST);
     names.iter().filter_map(|name| usage.get(name)).find_map(number)
 }
 

@@ -24,7 +24,7 @@ use crate::tools::python::PythonTool;
 use crate::tools::python::tool::Workshop;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
-use gathered::Gathered;
+use gathered::{Gathered, defined};
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
@@ -107,7 +107,7 @@ impl Catalogue {
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
         gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
         gathered.library(&workshop, config.shelf.as_ref()).await;
-        gathered.commands(config.commands);
+        gathered.commands(config.commands, config.limits.schema_steps).await;
         gathered.builtins(config.shell_approval);
         gathered.mcp(&servers, &config.wanted).await;
         gathered.withheld(&config.withheld, &config.wanted);
@@ -308,8 +308,8 @@ impl Inner {
                     return None;
                 }
                 let command: CommandTool = serde_json::from_slice(&bytes).ok()?;
-                let def = command.definition().ok()?;
-                Kind::Command(Arc::new(command), Arc::new(def))
+                let (command, def) = defined(command, self.workshop.limits.schema_steps).await;
+                Kind::Command(Arc::new(command), Arc::new(def.ok()?))
             }
         };
         let mut known = self.by_version.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,7 @@ use crate::tools::process::{
 };
 use crate::tools::reserved;
 use crate::tools::store::sha256;
+use selvedge_engine::schema::{Schema, Unusable};
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_runtime::ports::Watch;
 use serde::{Deserialize, Serialize};
@@ -54,11 +55,11 @@ pub struct Place<'a> {
 }
 
 impl CommandTool {
-    /// Checks the declaration and makes the definition that models and graphs see.
+    /// Checks the declaration, its schema with so many steps (E-45), and makes the definition that models and graphs see.
     ///
     /// # Errors
     /// An empty name or command, a schema that is none, a time limit that is no positive number.
-    pub fn definition(&self) -> Result<ToolDef, ToolError> {
+    pub fn definition(&self, schema_steps: u64) -> Result<ToolDef, ToolError> {
         let place = format!("[tools.command.{}]", self.name);
         let wrong = |message: String| Err(ToolError::document("A-27", format!("{place}: {message}")));
         if self.name.trim().is_empty() {
@@ -78,8 +79,14 @@ impl CommandTool {
         if !self.input_schema.is_object() {
             return wrong("`input_schema` must be a JSON Schema of an object".into());
         }
-        if let Err(e) = jsonschema::validator_for(&self.input_schema) {
-            return wrong(format!("`input_schema` is no JSON Schema: {e}"));
+        match Schema::new(&self.input_schema, schema_steps) {
+            Ok(_) => {}
+            Err(error @ Unusable::Invalid { .. }) => {
+                return wrong(format!("`input_schema` is no JSON Schema: {error}"));
+            }
+            Err(Unusable::OverLimit(limit)) => {
+                return wrong(format!("`input_schema` can't be used: {limit}"));
+            }
         }
         Ok(ToolDef {
             name: self.name.as_str().into(),

@@ -12,6 +12,8 @@ pub struct ToolLimits {
     /// `json_nesting`: the most objects and arrays of an output inside each other; no more than 1,000, which can be
     /// walked.
     pub json_nesting: usize,
+    /// `schema_steps`: steps of reading a schema, and of holding a value against it (E-45).
+    pub schema_steps: u64,
     /// Address space of a tool's process in bytes; `None` leaves it alone.
     pub memory_bytes: Option<u64>,
     /// Processes and threads that a tool may have at a time, where it is isolated; `None` leaves it alone.
@@ -28,6 +30,7 @@ impl Default for ToolLimits {
             tool_timeout_s: 120.0,
             tool_output_bytes: 16 << 20,
             json_nesting: 128,
+            schema_steps: selvedge_engine::schema::STEPS,
             memory_bytes: Some(8 << 30),
             processes: Some(512),
             file_bytes: Some(1 << 30),

@@ -33,6 +33,7 @@ const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "toke
 const LIMITS: Shape = Shape {
     what: "[limits]",
     fields: &[
+        "calls_per_reply",
         "concurrency",
         "document_bytes",
         "events",
@@ -49,6 +50,7 @@ const LIMITS: Shape = Shape {
         "retry_span_s",
         "retry_wait_s",
         "run_timeout_s",
+        "schema_steps",
         "subgraph_depth",
         "tool_output_bytes",
         "tool_timeout_s",
@@ -108,14 +110,15 @@ pub(super) fn read(
             None => reader.wrong(&role.value, "roles", "the name of a model", "write role = \"NAME\""),
         }
     }
+    // They hold for what follows.
+    if let Some(limits) = fields.given("limits") {
+        reader.limits(limits, config);
+    }
     if let Some(tools) = fields.given("tools") {
         reader.tools(tools, config);
         let dirs = tools.get("dirs").and_then(Node::as_array).unwrap_or_default();
         let dir = |node: &Node<'_>| Some((Promise::Dir(folder.join(node.as_str()?)), node.span));
         promises.extend(dirs.iter().filter_map(dir));
-    }
-    if let Some(limits) = fields.given("limits") {
-        reader.limits(limits, config);
     }
     if let Some(budget) = fields.given("budget") {
         reader.budget(budget, config);
@@ -257,7 +260,7 @@ impl Reader<'_> {
             config.python = Some(self.program(&python.value));
         }
         for command in self.members(&fields, "command") {
-            if let Some(tool) = self.command(command) {
+            if let Some(tool) = self.command(command, config.limits.document().schema_steps) {
                 config.commands.insert(tool.name.clone(), tool);
             }
         }
@@ -268,7 +271,7 @@ impl Reader<'_> {
         if name.contains('/') { self.folder.join(name) } else { name.into() }
     }
 
-    fn command(&mut self, member: &Member<'_>) -> Option<CommandTool> {
+    fn command(&mut self, member: &Member<'_>, schema_steps: u64) -> Option<CommandTool> {
         let nameless =
             || Some("a command tool needs a name".to_owned()).filter(|_| member.key.trim().is_empty());
         let misnamed = reserved(&member.key).or_else(nameless);
@@ -312,7 +315,7 @@ impl Reader<'_> {
             dir: self.folder.to_owned(),
         };
         // What stands at a place of its own is told there already; what is left to be wrong is the schema.
-        if let (Err(error), Some(span), false) = (tool.definition(), schema_span, told) {
+        if let (Err(error), Some(span), false) = (tool.definition(schema_steps), schema_span, told) {
             let message = error.message.split_once("]: ").map_or(&*error.message, |(_, why)| why);
             self.diagnostics.push(Finding::error("A-27", "bad-schema", span, message).help(help));
         }

@@ -55,7 +55,7 @@ fn reaches_out(dir: &Path, stored: &Chosen) -> bool {
     let mut paths = [&stored.allow_read, &stored.allow_write, &stored.tools].into_iter().flatten();
     stored.mcp.is_some()
         || stored.base_url.as_deref().is_some_and(parts::may_carry_key)
-        || stored.allow_network
+        || stored.allow_network.is_on()
         || parts::is_outside(folder, &stored.document)
         || paths.any(|path| parts::is_outside(folder, path))
         || holds_commands(dir)

@@ -11,6 +11,7 @@ use crate::head::listed;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::outputs::Undeclared;
 use crate::{Diagnostics, Finding, Severity, Source};
+use selvedge_engine::schema::Schema;
 use selvedge_engine::template::{Placeholder, Root, Seg, Template, classify};
 use selvedge_engine::{Outputs, ToolDef};
 use serde_json::{Map, Value};
@@ -24,6 +25,7 @@ pub(super) fn check(
     source: &Source,
     tools: &dyn ToolSource,
     initial: &Map<String, Value>,
+    schema_steps: u64,
     diagnostics: &mut Diagnostics,
 ) {
     let ids = plan.nodes.iter().map(|node| (node.id.value.as_ref(), node.index)).collect();
@@ -40,6 +42,9 @@ pub(super) fn check(
         read_results: HashSet::new(),
         unknown_nodes: Vec::new(),
         told: HashSet::new(),
+        looked: HashSet::new(),
+        schemas: HashMap::new(),
+        schema_steps,
         diagnostics,
     };
     check.template(None, &plan.head.task);
@@ -70,6 +75,12 @@ struct Check<'p, 'd> {
     unknown_nodes: Vec<usize>,
     /// Tools whose missing effects were told.
     told: HashSet<Arc<str>>,
+    /// Tools whose schema was looked at.
+    looked: HashSet<Arc<str>>,
+    /// The schemas of tools whose arguments were checked.
+    schemas: HashMap<Arc<str>, Option<Schema>>,
+    /// `schema_steps` of `[limits]`.
+    schema_steps: u64,
     diagnostics: &'d mut Diagnostics,
 }
 
@@ -207,6 +218,9 @@ impl<'p> Check<'p, '_> {
             Kind::NODE.no_tool(tool, self.tools, false, self.diagnostics);
             return None;
         };
+        if self.looked.insert(tool.value.clone()) {
+            Kind::NODE.tool_schema(&def, tool.span, self.schema_steps, self.diagnostics);
+        }
         if def.effects.is_none() && node.effects.is_none() && self.told.insert(tool.value.clone()) {
             self.diagnostics.push(Kind::NODE.undeclared_effects(&tool.value, tool.span));
         }
@@ -222,8 +236,14 @@ impl<'p> Check<'p, '_> {
         if open {
             return;
         }
-        let Ok(validator) = jsonschema::validator_for(&def.input_schema) else { return };
-        if let Err(error) = validator.validate(&args.to_value()) {
+        let steps = self.schema_steps;
+        let read = || Schema::new(&def.input_schema, steps).ok();
+        let Some(schema) = self.schemas.entry(def.name.clone()).or_insert_with(read) else { return };
+        let refused = match schema.violation(&args.to_value()) {
+            Ok(violation) => violation.map(|violation| violation.message),
+            Err(excess) => Some(format!("to hold them against its schema {excess}")),
+        };
+        if let Some(error) = refused {
             let message = format!("tool {} will refuse these arguments: {error}", shown(&def.name));
             let finding = Finding::warning("D-15", "arguments-refused", args.span, message);
             self.diagnostics

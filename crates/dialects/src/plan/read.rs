@@ -64,7 +64,7 @@ fn read_nodes(
     let Some(elements) = list.and_then(|list| NODES.elements(list, limits, diagnostics)) else {
         return (Vec::new(), false);
     };
-    let read = |(index, node): (usize, &Node<'_>)| read_node::read(index, node, source, diagnostics);
+    let read = |(index, node): (usize, &Node<'_>)| read_node::read(index, node, source, limits, diagnostics);
     let nodes: Vec<PlanNode> = elements.iter().enumerate().filter_map(read).collect();
     let complete = nodes.len() == elements.len();
     report_duplicate_ids(&nodes, source, diagnostics);

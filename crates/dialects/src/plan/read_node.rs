@@ -7,7 +7,7 @@ use super::{Slice, shapes};
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
-use crate::{Diagnostics, Finding, Source};
+use crate::{Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::template::is_name;
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
@@ -66,6 +66,7 @@ pub(super) fn read(
     index: usize,
     node: &Node<'_>,
     source: &Source,
+    limits: &DocumentLimits,
     diagnostics: &mut Diagnostics,
 ) -> Option<PlanNode> {
     let fields = Fields::open(node, &NODE, "P-01", diagnostics)?;
@@ -109,7 +110,9 @@ pub(super) fn read(
         on_error: on_error(&fields, d),
         retry: fields.given("retry").and_then(|node| shapes::retry(node, source, d)),
         timeout: fields.seconds("timeout", "P-24", false, d),
-        output_schema: fields.given("output_schema").and_then(|node| shapes::output_schema(node, d)),
+        output_schema: fields
+            .given("output_schema")
+            .and_then(|node| shapes::output_schema(node, limits.schema_steps, d)),
         require_approval: truth(fields.boolean("require_approval", "E-33", d)),
         effects: fields.choice("effects", "E-22", &ToolEffects::NAMES, d),
         parent_thread: None,

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use selvedge_engine::schema::{Schema, Unchecked, Unusable};
 use serde_json::Value;
 
 use super::doc::{Budget, Retry};
+use crate::checks::BEYOND;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Spanned};
@@ -81,7 +83,11 @@ fn whole(
 }
 
 /// `output_schema`: a JSON Schema, which is an object or a boolean (`E-33`).
-pub(crate) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Spanned<Arc<Value>>> {
+pub(crate) fn output_schema(
+    node: &Node<'_>,
+    steps: u64,
+    diagnostics: &mut Diagnostics,
+) -> Option<Spanned<Arc<Value>>> {
     if !matches!(node.kind, Kind::Object(_) | Kind::Bool(_)) {
         let help = "write a JSON Schema, such as {\"type\": \"object\", \"properties\": {…}}";
         let expected = "a JSON Schema (an object)";
@@ -90,14 +96,24 @@ pub(crate) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> O
         return None;
     }
     let schema = node.to_value();
-    let Err(error) = jsonschema::validator_for(&schema) else {
-        return Some(Spanned::new(Arc::new(schema), node.span));
+    let (path, value, message) = match Schema::new(&schema, steps) {
+        Ok(read) => {
+            unchecked(node, &read, diagnostics);
+            return Some(Spanned::new(Arc::new(schema), node.span));
+        }
+        Err(Unusable::OverLimit(limit)) => {
+            let message = format!("`output_schema` can't be used: {limit}");
+            let help =
+                "make it simpler: fewer references to the same definitions, fewer and shorter patterns";
+            diagnostics.push(Finding::error("E-45", "schema-too-large", node.span, message).help(help));
+            return None;
+        }
+        Err(Unusable::Invalid { message, place, value }) => (place, value, message),
     };
     // The fault is a part of the schema: point at it when its path leads there.
-    let path = error.instance_path().as_str().to_owned();
     let at = descend(node, &path).unwrap_or(node);
     let place = if path.is_empty() { String::new() } else { format!("at {}: ", shown(&path)) };
-    let reason = wrong(&path, error.instance()).unwrap_or_else(|| error.to_string());
+    let reason = wrong(&path, &value).unwrap_or(message);
     let reason: String = reason.chars().take(300).collect();
     diagnostics.push(
         Finding::error(
@@ -109,6 +125,16 @@ pub(crate) fn output_schema(node: &Node<'_>, diagnostics: &mut Diagnostics) -> O
         .help("correct the schema; references to other files or addresses are not followed"),
     );
     None
+}
+
+/// Patterns that nothing is held against (E-45), where they stand.
+fn unchecked(node: &Node<'_>, schema: &Schema, diagnostics: &mut Diagnostics) {
+    for Unchecked { place, pattern } in schema.unchecked() {
+        let at = descend(node, place).unwrap_or(node);
+        let message = format!("the pattern {} is not checked: {BEYOND}", shown(pattern));
+        let help = "say it without; several patterns can stand in an `allOf`";
+        diagnostics.push(Finding::warning("E-45", "unchecked-pattern", at.span, message).help(help));
+    }
 }
 
 /// What is wrong with the value of a keyword that has several forms, of which the validator only says that it is none.

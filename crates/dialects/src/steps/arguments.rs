@@ -5,8 +5,8 @@
 
 use super::doc::Parameters;
 use crate::json::{Kind, Node, Span};
-use jsonschema::Validator;
 use selvedge_engine::ToolDef;
+use selvedge_engine::schema::{Schema, Violation};
 use selvedge_engine::template::Template;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -26,15 +26,11 @@ pub(super) struct Refusal {
 }
 
 /// What the tool's schema refuses of a call with these arguments.
-pub(super) fn refusals(
-    def: &ToolDef,
-    validator: &Validator,
-    parameters: Option<&Parameters>,
-) -> Vec<Refusal> {
+pub(super) fn refusals(def: &ToolDef, schema: &Schema, parameters: Option<&Parameters>) -> Vec<Refusal> {
     let template = parameters.and_then(Parameters::template);
     // Where nothing is escaped, the arguments are held against the schema as they are written.
     let as_written = template.filter(|all| all.templates().all(|text| text.literal().is_none()));
-    if as_written.is_some_and(|arguments| validator.is_valid(arguments.source())) {
+    if as_written.is_some_and(|arguments| schema.fits(arguments.source()) == Ok(true)) {
         return Vec::new();
     }
     let mut open = Open::default();
@@ -43,15 +39,15 @@ pub(super) fn refusals(
         None => Value::Object(Map::new()),
     };
     let mut found = Vec::new();
-    for error in validator.iter_errors(&value) {
-        let keyword = error.kind().keyword().to_owned();
-        let pointer = error.instance_path().as_str().to_owned();
-        if !open.certain(&pointer, &keyword, error.schema_path().as_str()) {
+    // What takes too long to find out is found out, and told, by the call.
+    let violations = schema.violations(&value, usize::MAX).unwrap_or_default();
+    for Violation { message, place: pointer, keyword, schema_place } in violations {
+        if !open.certain(&pointer, &keyword, &schema_place) {
             continue;
         }
         let place = parameters.map(|given| at(&given.root, &pointer).unwrap_or(&given.root).span);
         let what = if pointer.is_empty() { "these arguments".to_owned() } else { format!("`{pointer}`") };
-        let why: String = error.to_string().chars().take(300).collect();
+        let why: String = message.chars().take(300).collect();
         found.push(Refusal { place, why: format!("{what}: {why}"), help: help(def, &keyword) });
         if found.len() == MOST {
             break;

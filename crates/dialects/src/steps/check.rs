@@ -13,9 +13,9 @@ use crate::fields::misspelt;
 use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity, Source};
-use jsonschema::Validator;
 use order::Link;
 use selvedge_engine::ToolDef;
+use selvedge_engine::schema::{STEPS, Schema};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use typed::Brought;
@@ -32,6 +32,8 @@ pub(super) struct Scope<'p> {
     /// Whether all steps could be read. If not, only what each step says by itself is checked: what is said about
     /// names of steps might only follow from those that are missing.
     pub(super) complete: bool,
+    /// `schema_steps` of `[limits]`; `None`: schemas of tools that can't be used are not told.
+    pub(super) schema_steps: Option<u64>,
 }
 
 /// Checks steps that could be read; `task` is checked as a template of the first data layer.
@@ -58,8 +60,10 @@ pub(super) fn check<'p>(
         links: Vec::new(),
         known: HashMap::new(),
         told: HashSet::new(),
+        looked: HashSet::new(),
         for_model: scope.for_model,
         complete: scope.complete,
+        schema_steps: scope.schema_steps,
         diagnostics,
     };
     if let Some(task) = task.filter(|_| scope.complete) {
@@ -79,7 +83,7 @@ pub(super) fn check<'p>(
 type Place<'a> = &'a dyn Fn() -> Span;
 
 /// A tool's definition, and what holds arguments against its schema.
-type Known = (Option<Arc<ToolDef>>, Option<Arc<Validator>>);
+type Known = (Option<Arc<ToolDef>>, Option<Arc<Schema>>);
 
 struct Check<'p, 'd> {
     steps: &'p [Step],
@@ -102,8 +106,11 @@ struct Check<'p, 'd> {
     known: HashMap<&'p str, Known>,
     /// Tools whose missing effects were told.
     told: HashSet<&'p str>,
+    /// Tools whose schema was looked at.
+    looked: HashSet<&'p str>,
     for_model: bool,
     complete: bool,
+    schema_steps: Option<u64>,
     diagnostics: &'d mut Diagnostics,
 }
 
@@ -132,12 +139,12 @@ impl<'p> Check<'p, '_> {
 
     /// A tool by its name, looked up once.
     fn known(&mut self, tool: &'p str) -> Known {
-        let tools = self.tools;
+        let (tools, steps) = (self.tools, self.schema_steps.unwrap_or(STEPS));
         let look_up = || {
             let def = tools.def(tool);
             // A schema that is none refuses nothing here; the call says what is wrong with it.
-            let validator = def.as_ref().and_then(|def| jsonschema::validator_for(&def.input_schema).ok());
-            (def, validator.map(Arc::new))
+            let schema = def.as_ref().and_then(|def| Schema::new(&def.input_schema, steps).ok());
+            (def, schema.map(Arc::new))
         };
         self.known.entry(tool).or_insert_with(look_up).clone()
     }
@@ -148,6 +155,9 @@ impl<'p> Check<'p, '_> {
             Kind::STEP.no_tool(tool, self.tools, self.for_model, self.diagnostics);
             return None;
         };
+        if let Some(steps) = self.schema_steps.filter(|_| self.looked.insert(&tool.value)) {
+            Kind::STEP.tool_schema(&def, tool.span, steps, self.diagnostics);
+        }
         let own = tool.value == step.tool.value && step.effects.is_some();
         if def.effects.is_none() && !own && self.told.insert(&tool.value) {
             self.diagnostics.push(Kind::STEP.undeclared_effects(&tool.value, tool.span));
@@ -157,8 +167,8 @@ impl<'p> Check<'p, '_> {
 
     /// Arguments against the tool's schema (D-15); a call without any is held against it too.
     fn arguments(&mut self, step: &'p Step, parameters: Option<&'p Parameters>, tool: &'p Spanned<Arc<str>>) {
-        let (Some(def), Some(validator)) = self.known(&tool.value) else { return };
-        for refusal in arguments::refusals(&def, &validator, parameters) {
+        let (Some(def), Some(schema)) = self.known(&tool.value) else { return };
+        for refusal in arguments::refusals(&def, &schema, parameters) {
             let place =
                 parameters.map_or(tool.span, |given| given.place(refusal.place.unwrap_or(given.root.span)));
             let message = format!("tool {} will refuse {}", shown(&def.name), refusal.why);

@@ -193,6 +193,8 @@ fn compiled(
         earlier: earlier.iter().map(|(id, tool)| (id.as_str(), tool.as_deref())).collect(),
         for_model: true,
         complete: true,
+        // What a document of theirs says of its tools was said of the document; the call has the limit that is set.
+        schema_steps: None,
     };
     check::check(None, steps, scope, source, tools, found);
     if found.has_errors() {

@@ -151,5 +151,10 @@ const MODEL: Means = Means {
         consecutive_failures: None,
         reflections: None,
     },
-    limits: DocumentLimits { document_bytes: 64 << 20, nodes: 100_000, json_nesting: 128 },
+    limits: DocumentLimits {
+        document_bytes: 64 << 20,
+        nodes: 100_000,
+        json_nesting: 128,
+        schema_steps: 5_000_000,
+    },
 };

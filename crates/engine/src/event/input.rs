@@ -135,6 +135,18 @@ pub struct Limits {
     /// The longest Retry-After that is waited for, in milliseconds (E-14).
     #[serde(default = "usual_rate_limit", skip_serializing_if = "is_usual_rate_limit")]
     pub rate_limit_wait_ms: u64,
+    /// Tool calls of one reply. Runs that began before there was this limit have none.
+    #[serde(default = "unlimited", skip_serializing_if = "Option::is_none")]
+    pub calls_per_reply: Option<u64>,
+    /// Steps of holding one value against a schema (E-45). Runs that began before there was this limit check as it was done
+    /// then.
+    #[serde(default = "unlimited", skip_serializing_if = "Option::is_none")]
+    pub schema_steps: Option<u64>,
+}
+
+/// What a journal that does not say it means, whatever is the default today.
+fn unlimited() -> Option<u64> {
+    None
 }
 
 impl Default for Limits {
@@ -146,6 +158,8 @@ impl Default for Limits {
             retry_span_ms: 15_000,
             retry_wait_ms: usual_wait(),
             rate_limit_wait_ms: usual_rate_limit(),
+            calls_per_reply: Some(1_000),
+            schema_steps: Some(crate::schema::STEPS),
         }
     }
 }
@@ -183,6 +197,8 @@ impl Limits {
             retry_span_ms: self.retry_span_ms.max(to.retry_span_ms),
             retry_wait_ms: self.retry_wait_ms.max(to.retry_wait_ms),
             rate_limit_wait_ms: self.rate_limit_wait_ms.max(to.rate_limit_wait_ms),
+            calls_per_reply: self.calls_per_reply.max(to.calls_per_reply),
+            schema_steps: self.schema_steps.max(to.schema_steps),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
 use crate::message::ToolCall;
 use crate::schedule::Until;
-use crate::schema::Owner;
+use crate::schema::{Owner, Refusal};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -112,15 +112,24 @@ impl State {
     /// What the tool's schema says against the arguments (D-15).
     pub(crate) fn input_error(&self, call: &ToolCall) -> Option<Fault> {
         let tool = self.graph.tools.get(&call.name)?;
-        let error = match &call.arguments {
+        let arguments = match &call.arguments {
             // Not with the parser's words: they are another's, and a replay has to find the same ones (E-18).
-            Value::String(text) => format!("the arguments are not a JSON object: {}", shorten(text)),
-            arguments => {
-                let owner = Owner::Tool(tool.version.clone());
-                self.checks.refusal(owner, &tool.input_schema, arguments)?
+            Value::String(text) => {
+                return Some(not_run(
+                    call,
+                    &format!("the arguments are not a JSON object: {}", shorten(text)),
+                ));
             }
+            arguments => arguments,
         };
-        Some(not_run(call, &error))
+        let (owner, steps) = (Owner::Tool(tool.version.clone()), self.start.limits.schema_steps);
+        match self.checks.refusal(owner, &tool.input_schema, arguments, steps)? {
+            Refusal::Violates(error) => Some(not_run(call, &error)),
+            Refusal::OverLimit(limit) => {
+                let message = format!("`{}` was not run: {limit}", call.name);
+                Some(Fault::new(FaultKind::LimitExceeded, message))
+            }
+        }
     }
 
     /// The next event of a leaf whose calls exist.

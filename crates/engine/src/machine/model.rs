@@ -6,7 +6,7 @@ use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
 use crate::ids::{LeafIx, NodeIx};
-use crate::schema::Owner;
+use crate::schema::{Owner, Refusal};
 use std::sync::Arc;
 
 /// How often a model that answers with nothing is asked again (E-27).
@@ -60,7 +60,26 @@ impl State {
             );
             return self.failed(node, Fault::new(FaultKind::EmptyResponse, message));
         }
-        if let Some(error) = self.schema_refusal(node, leaf, infer, reply) {
+        if let Some(limit) = self.start.limits.calls_per_reply
+            && reply.calls.len() as u64 > limit
+        {
+            let message = format!(
+                "the reply calls tools {} times, and none of them was run: the limit is {limit} calls of one reply \
+                 (setting: limits.calls_per_reply)",
+                reply.calls.len()
+            );
+            return self.failed(node, Fault::new(FaultKind::LimitExceeded, message));
+        }
+        if let Some(refusal) = self.schema_refusal(node, leaf, infer, reply) {
+            let error = match refusal {
+                Refusal::Violates(error) => error,
+                Refusal::OverLimit(limit) => {
+                    let message =
+                        format!("nobody knows whether the reply fits the node's output_schema: {limit}");
+                    let cause = serde_json::json!({ "reply": reply.text });
+                    return self.failed(node, Fault::new(FaultKind::LimitExceeded, message).because(cause));
+                }
+            };
             if phase.refused.is_none() {
                 return self.ask_model(node, frame, leaf, phase.attempt + 1);
             }
@@ -88,7 +107,7 @@ impl State {
         leaf: LeafIx,
         infer: &Infer,
         reply: &ModelReply,
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
         if infer.judged {
             return None;
         }
@@ -102,18 +121,21 @@ impl State {
         leaf: LeafIx,
         infer: &Infer,
         reply: &ModelReply,
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
         let schema = infer.schema.as_ref()?;
         let calls = !reply.calls.is_empty();
         if calls && !self.only_answers(node, infer) {
             return None;
         }
         if calls && reply.text.trim().is_empty() {
-            return Some("it calls tools, and there are none to call".to_owned());
+            return Some(Refusal::Violates("it calls tools, and there are none to call".to_owned()));
         }
         match crate::json::read(&reply.text) {
-            Ok(value) => self.checks.refusal(Owner::Reply(node, leaf), &schema.schema, &value),
-            Err(error) => Some(format!("it is not JSON: {error}")),
+            Ok(value) => {
+                let (owner, steps) = (Owner::Reply(node, leaf), self.start.limits.schema_steps);
+                self.checks.refusal(owner, &schema.schema, &value, steps)
+            }
+            Err(error) => Some(Refusal::Violates(format!("it is not JSON: {error}"))),
         }
     }
 
@@ -191,7 +213,8 @@ impl State {
                 if is_empty(&reply) {
                     phase.empties += 1;
                 } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node, leaf).act {
-                    let error = self.schema_refusal(node, leaf, infer, &reply).unwrap_or_default();
+                    let error = self.schema_refusal(node, leaf, infer, &reply);
+                    let error = error.map(Refusal::into_text).unwrap_or_default();
                     phase.refused = Some((reply, error));
                 }
             }

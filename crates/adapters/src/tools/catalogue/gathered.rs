@@ -7,7 +7,7 @@ use crate::tools::diag::{ErrorClass, ToolError};
 use crate::tools::python::PythonTool;
 use crate::tools::python::load::{files_of, load};
 use crate::tools::python::tool::Workshop;
-use selvedge_engine::Warning;
+use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,10 +86,11 @@ impl Gathered {
         }
     }
 
-    pub(super) fn commands(&mut self, commands: Vec<CommandTool>) {
+    pub(super) async fn commands(&mut self, commands: Vec<CommandTool>, schema_steps: u64) {
         let mut tools = Vec::new();
         for command in commands {
-            match command.definition() {
+            let (command, def) = defined(command, schema_steps).await;
+            match def {
                 Ok(def) => tools.push((def.name.clone(), Kind::Command(Arc::new(command), Arc::new(def)))),
                 Err(error) => self.errors.push(error),
             }
@@ -104,4 +105,18 @@ impl Gathered {
         });
         self.rank("the built-ins", all.into());
     }
+}
+
+/// A command tool with its definition. Reading its schema may take a while, which nobody else is to wait for.
+pub(super) async fn defined(
+    command: CommandTool,
+    schema_steps: u64,
+) -> (CommandTool, Result<ToolDef, ToolError>) {
+    let read = move || {
+        let def = command.definition(schema_steps);
+        (command, def)
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }

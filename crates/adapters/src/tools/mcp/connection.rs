@@ -55,6 +55,7 @@ pub(super) struct Connection {
     flights: Flights,
     handler: Handler,
     reader: Reader,
+    schema_steps: u64,
     listed: Mutex<Listed>,
 }
 
@@ -64,7 +65,7 @@ impl Connection {
     pub(super) async fn start(
         server: &McpServer,
         (http, warden): (&Http, &Arc<Warden>),
-        reader: Reader,
+        (reader, schema_steps): (Reader, u64),
         known: &mut Option<Generation>,
     ) -> Result<Self, Trouble> {
         if let Some(name) = server.unset.first() {
@@ -107,7 +108,7 @@ impl Connection {
         }
         let flights = Flights::new(service.peer().clone());
         let listed = Mutex::new(Listed { at: Instant::now(), listing: Arc::default(), again: false });
-        let connection = Self { service, process, flights, handler, reader, listed };
+        let connection = Self { service, process, flights, handler, reader, schema_steps, listed };
         match timeout_at(deadline, connection.list(server, false)).await {
             Ok(listed) => listed.map(|()| connection),
             Err(_) => Err(late(server, connection.process.as_ref().map(Process::said).unwrap_or_default())),
@@ -163,7 +164,8 @@ impl Connection {
         // News that come while it is asked count for the next time.
         self.handler.changed.store(false, Ordering::Relaxed);
         let before = self.listing();
-        let listing = match Listing::of(server, self.service.peer(), &self.reader, &before).await {
+        let listed = Listing::of(server, self.service.peer(), &self.reader, &before, self.schema_steps).await;
+        let listing = match listed {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
             Err(NoListing::Unheard(unheard)) => {

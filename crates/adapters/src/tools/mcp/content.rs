@@ -7,7 +7,7 @@ use crate::tools::json::{self, Unread};
 use crate::tools::limits::ToolLimits;
 use crate::tools::store::sha256;
 use rmcp::model::{CallToolResult, ServerResult};
-use selvedge_engine::Failure;
+use selvedge_engine::{Failure, FaultKind};
 use serde_json::{Map, Value, json};
 
 /// Structured content, else the text, else a description of what there is.
@@ -41,9 +41,14 @@ pub(super) fn output(
     if json::depth_of(&value) > limits.json_nesting {
         return Err(deep());
     }
-    match definition.fits(&value) {
-        Ok(()) => Ok(definition.unwrapped(value)),
-        Err(why) => {
+    match definition.misfit(&value) {
+        Ok(None) => Ok(definition.unwrapped(value)),
+        Err(excess) => {
+            let message =
+                format!("to hold the output of `{name}` against the outputSchema it declares {excess}");
+            Err(Failure::permanent(FaultKind::LimitExceeded, message))
+        }
+        Ok(Some(why)) => {
             let message = format!("the output of `{name}` does not fit the outputSchema it declares: {why}");
             Err(tool_failure("parsing_tool_error", words(&message)))
         }

@@ -3,15 +3,12 @@
 use super::config::McpServer;
 use crate::tools::json::depth_of;
 use crate::tools::store::sha256;
-use jsonschema::Validator;
 use rmcp::model::Tool;
+use selvedge_engine::schema::{Excess, NESTING, Schema, Unusable, Violation};
 use selvedge_engine::{Effects, Outputs, ToolDef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// Objects and arrays inside each other that a schema may have, which is walked again and again.
-const DEEPEST: usize = 128;
 
 /// A tool of a server, with all that models and people are told about it.
 #[derive(Clone, Debug)]
@@ -20,7 +17,7 @@ pub(crate) struct Definition {
     pub(crate) name: Arc<str>,
     description: String,
     input_schema: Value,
-    output: Option<Arc<Validator>>,
+    output: Option<Arc<Schema>>,
     /// Whether an output is the only field of an object.
     wraps: bool,
     read_only: bool,
@@ -48,7 +45,7 @@ impl Definition {
     ///
     /// # Errors
     /// What is wrong with it, as the rest of a sentence.
-    pub(super) fn read(tool: &Tool, before: Option<&Arc<Self>>) -> Result<Arc<Self>, String> {
+    pub(super) fn read(tool: &Tool, before: Option<&Arc<Self>>, steps: u64) -> Result<Arc<Self>, String> {
         let name = tool.name.trim();
         if name.is_empty() || name != tool.name || name.chars().any(char::is_control) {
             return Err("its name is empty, or has white space around it or control characters in it".into());
@@ -58,9 +55,9 @@ impl Definition {
         for (schema, field) in
             [(Some(&input_schema), "inputSchema"), (output_schema.as_ref(), "outputSchema")]
         {
-            if schema.is_some_and(|schema| depth_of(schema) > DEEPEST) {
+            if schema.is_some_and(|schema| depth_of(schema) > NESTING) {
                 return Err(format!(
-                    "its `{field}` has more than {DEEPEST} objects and arrays inside each other"
+                    "its `{field}` has more than {NESTING} objects and arrays inside each other"
                 ));
             }
         }
@@ -75,8 +72,9 @@ impl Definition {
         if let Some(same) = before.filter(|before| before.said == said) {
             return Ok(Arc::clone(same));
         }
-        schema(&input_schema, "inputSchema")?;
-        let output = output_schema.as_ref().map(|output| schema(output, "outputSchema")).transpose()?;
+        schema(&input_schema, "inputSchema", steps)?;
+        let output =
+            output_schema.as_ref().map(|output| schema(output, "outputSchema", steps)).transpose()?;
         let hints = tool.annotations.as_ref();
         let title = tool.title.as_deref().or_else(|| hints?.title.as_deref());
         Ok(Arc::new(Self {
@@ -121,16 +119,16 @@ impl Definition {
         self.said == pinned.definition
     }
 
-    /// Whether an output is what the server promised; else why not.
-    pub(super) fn fits(&self, output: &Value) -> Result<(), String> {
-        let Some(checker) = &self.output else { return Ok(()) };
-        match checker.validate(output) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(match error.instance_path().to_string() {
-                path if path.is_empty() => error.to_string(),
-                path => format!("{error} (at {path})"),
-            }),
-        }
+    /// Why an output is not what the server promised.
+    ///
+    /// # Errors
+    /// To find out takes more than it may (E-45).
+    pub(super) fn misfit(&self, output: &Value) -> Result<Option<String>, Excess> {
+        let Some(schema) = &self.output else { return Ok(None) };
+        Ok(schema.violation(output)?.map(|Violation { message, place, .. }| match place.as_str() {
+            "" => message,
+            place => format!("{message} (at {place})"),
+        }))
     }
 }
 
@@ -208,13 +206,16 @@ fn inner(schema: &Value) -> Option<Value> {
 }
 
 /// A schema, which must be one of objects.
-fn schema(schema: &Value, field: &str) -> Result<Validator, String> {
+fn schema(schema: &Value, field: &str, steps: u64) -> Result<Schema, String> {
     match schema.get("type") {
         None => {}
         Some(Value::String(kind)) if kind == "object" => {}
         Some(other) => return Err(format!("the `type` of its `{field}` is {other}, not \"object\"")),
     }
-    jsonschema::validator_for(schema).map_err(|error| format!("its `{field}` is no JSON Schema: {error}"))
+    Schema::new(schema, steps).map_err(|error| match error {
+        Unusable::Invalid { .. } => format!("its `{field}` is no JSON Schema: {error}"),
+        Unusable::OverLimit(limit) => format!("its `{field}` can't be used: {limit}"),
+    })
 }
 
 /// The same value with the keys of all objects in order: a server that says the same in another order says the same.
@@ -237,7 +238,7 @@ mod tests {
 
     fn of(name: &'static str, output: Value) -> Arc<Definition> {
         let tool = json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": output});
-        Definition::read(&serde_json::from_value(tool).unwrap(), None).unwrap()
+        Definition::read(&serde_json::from_value(tool).unwrap(), None, 10_000).unwrap()
     }
 
     /// what a server has wrapped for the schema's sake is taken out, and nothing else.

@@ -10,6 +10,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// The most pages and tools of one server.
 const PAGES: usize = 1000;
@@ -41,6 +42,7 @@ impl Listing {
         peer: &Peer<RoleClient>,
         reader: &Reader,
         before: &Self,
+        schema_steps: u64,
     ) -> Result<Self, NoListing> {
         let mut listing = Self::default();
         let server = &config.name;
@@ -50,7 +52,7 @@ impl Listing {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let page = ask(peer, request, reader).await?;
-            cursor = listing.add(page, config, before).ok_or_else(|| {
+            cursor = listing.add(page, config, before, schema_steps).await.ok_or_else(|| {
                 let message = format!("the MCP server `{server}` answers `tools/list` with no list of tools");
                 NoListing::Wrong(Trouble::lasting(message))
             })?;
@@ -69,10 +71,18 @@ impl Listing {
     }
 
     /// Adds a page and returns where the next one begins; `None` if this is no page. (The inner `None`: it is the last.)
-    fn add(&mut self, page: ServerResult, config: &McpServer, before: &Self) -> Option<Option<String>> {
+    async fn add(
+        &mut self,
+        page: ServerResult,
+        config: &McpServer,
+        before: &Self,
+        steps: u64,
+    ) -> Option<Option<String>> {
         match page {
             ServerResult::ListToolsResult(page) => {
-                page.tools.iter().for_each(|tool| self.tool(tool, config, before));
+                for tool in page.tools {
+                    self.tool(tool, config, before, steps).await;
+                }
                 Some(page.next_cursor)
             }
             // One tool that is wrong makes the whole page none to the client: each is looked at by itself.
@@ -87,7 +97,7 @@ impl Listing {
                         continue;
                     }
                     match serde_json::from_value::<Tool>(tool.clone()) {
-                        Ok(tool) => self.tool(&tool, config, before),
+                        Ok(tool) => self.tool(tool, config, before, steps).await,
                         Err(error) => {
                             let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
                             self.wrong.entry(shown(name).into()).or_insert_with(|| {
@@ -102,13 +112,15 @@ impl Listing {
         }
     }
 
-    fn tool(&mut self, tool: &Tool, config: &McpServer, before: &Self) {
-        let cleaned = cleaned(tool, config);
-        let tool = cleaned.as_ref().unwrap_or(tool);
+    async fn tool(&mut self, tool: Tool, config: &McpServer, before: &Self, steps: u64) {
+        let tool = cleaned(&tool, config).unwrap_or(tool);
         let name: Arc<str> = tool.name.as_ref().into();
         // What is wrong is shown to people, and is called by nobody.
         let own: Arc<str> = shown(&name).into();
-        match Definition::read(tool, before.tools.get(&name)) {
+        let before = before.tools.get(&name).cloned();
+        // Schemas are a stranger's: what is done with them is bounded, and long enough not to hold up others.
+        let read = spawn_blocking(move || Definition::read(&tool, before.as_ref(), steps)).await;
+        match read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) {
             // Of two tools with one name nobody can say which one is meant.
             Ok(_) | Err(_) if self.tools.remove(&name).is_some() || self.wrong.contains_key(&own) => {
                 self.wrong.insert(own, "the server has two tools of that name".to_owned());

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// How often a server is started again after failures, without a call in between that it answered.
@@ -208,7 +209,10 @@ impl Server {
             }
         };
         self.stands();
-        Ok(output(name, definition, result, &self.limits)?)
+        let (name, definition, limits) = (Arc::clone(name), Arc::clone(definition), self.limits.clone());
+        // Servers choose what is to be held against what.
+        let read = spawn_blocking(move || output(&name, &definition, result, &limits)).await;
+        Ok(read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?)
     }
 
     /// Takes a connection out of use, if it still is.
@@ -281,7 +285,12 @@ impl Server {
         let output = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
         let longest = output.saturating_mul(TRANSPORT).saturating_add(1 << 20);
         let reader = Reader::new(self.limits.json_nesting, longest, &self.config.secrets);
-        let starting = Connection::start(&self.config, (&self.http, &self.warden), reader, &mut generation);
+        let starting = Connection::start(
+            &self.config,
+            (&self.http, &self.warden),
+            (reader, self.limits.schema_steps),
+            &mut generation,
+        );
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {

@@ -1,0 +1,82 @@
+//! Schemas of a run's tools and replies, each compiled once.
+
+use super::{Schema, Unusable};
+use crate::ids::{LeafIx, NodeIx};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// Compiled schemas, by what they belong to. A cache only: nothing of a run's state is in it.
+#[derive(Default)]
+pub(crate) struct Checks {
+    compiled: Mutex<HashMap<(Owner, Option<u64>), Arc<Result<Schema, Unusable>>>>,
+}
+
+/// Whose schema it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// A version of a tool.
+    Tool(Arc<str>),
+    /// A leaf of a node.
+    Reply(NodeIx, LeafIx),
+}
+
+/// Why a value is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// What it violates, in words.
+    Violates(String),
+    /// Nobody knows whether it does: a limit was reached first (E-45).
+    OverLimit(String),
+}
+
+impl Refusal {
+    /// The words.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Violates(text) | Self::OverLimit(text) => text,
+        }
+    }
+}
+
+impl Checks {
+    /// Why `value` is not taken, or `None` if it fits `schema`. Without a number of steps it is what it was before there was
+    /// one.
+    pub(crate) fn refusal(
+        &self,
+        owner: Owner,
+        schema: &Value,
+        value: &Value,
+        steps: Option<u64>,
+    ) -> Option<Refusal> {
+        const SHOWN: usize = 3;
+        let compiled = {
+            let mut compiled = self.compiled.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let compile = || match steps {
+                Some(steps) => Schema::new(schema, steps),
+                None => Schema::before_limits(schema),
+            };
+            Arc::clone(compiled.entry((owner, steps)).or_insert_with(|| Arc::new(compile())))
+        };
+        match compiled.as_ref().as_ref().map(|schema| schema.violations(value, SHOWN)) {
+            Ok(Ok(violations)) => {
+                let words: Vec<String> = violations.iter().map(ToString::to_string).collect();
+                (!words.is_empty()).then(|| Refusal::Violates(words.join("; ")))
+            }
+            Ok(Err(excess)) => Some(Refusal::OverLimit(format!("to hold it against its schema {excess}"))),
+            Err(error @ Unusable::Invalid { .. }) => {
+                Some(Refusal::Violates(format!("its schema is not a valid JSON Schema: {error}")))
+            }
+            Err(Unusable::OverLimit(limit)) => {
+                Some(Refusal::OverLimit(format!("its schema can't be used: {limit}")))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Checks")
+    }
+}
