@@ -24,6 +24,9 @@ use dispatch::Seen;
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Steps of checks after which other things on this thread have their turn: a fraction of a second.
+const CHECKED_AT_ONCE: u64 = 1_000_000;
+
 /// Limits that the driver applies (E-28).
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -119,6 +122,8 @@ struct Drive<'a> {
     known: HashSet<EffectId>,
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
+    /// Whether something is left to derive from the inputs so far.
+    unfinished: bool,
     random: RandomState,
     drawn: u64,
 }
@@ -160,6 +165,7 @@ impl Driver {
             flying: FuturesUnordered::new(),
             known: HashSet::new(),
             inbox: Vec::new(),
+            unfinished: false,
             random: RandomState::new(),
             drawn: 0,
         };
@@ -190,6 +196,8 @@ impl Drive<'_> {
             let inputs = tokio::select! {
                 biased;
                 () = stop.reached(1) => return self.wind_down(stop).await,
+                // No input comes between: what follows from the last ones has not all been derived.
+                () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
                 () = self.answered() => self.inputs(),
             };
@@ -248,7 +256,10 @@ impl Drive<'_> {
         let recalled = |request: ModelRequest| self.driver.model.recorded(&request, &self.run);
         let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on, recalled)));
         let records = match advanced {
-            Ok(records) => records,
+            Ok((records, unfinished)) => {
+                self.unfinished = unfinished;
+                records
+            }
             Err(panic) => return self.poison(&panic_text(panic.as_ref())).await.map(Some),
         };
         if records.is_empty() {
@@ -316,7 +327,7 @@ impl Drive<'_> {
     }
 }
 
-/// Applies inputs and everything that follows from them. Derived events carry the time of the latest input,
+/// Applies inputs and what follows from them, and says whether something is left to derive. Derived events carry the time of the latest input,
 /// so that a replay of the inputs gives them again byte for byte (E-18).
 fn advance(
     state: &mut State,
@@ -324,8 +335,9 @@ fn advance(
     now: i64,
     go_on: bool,
     recalled: impl Fn(ModelRequest),
-) -> Vec<Record> {
+) -> (Vec<Record>, bool) {
     let mut records = Vec::new();
+    let begun = state.checking_steps();
     for input in inputs {
         if let Some(event) = state.accept(input) {
             let at = state.tick(now);
@@ -334,7 +346,12 @@ fn advance(
         }
     }
     let at = state.tick(0);
-    while go_on && let Some(event) = state.step() {
+    while go_on {
+        // A stop is heard between many costly checks (E-45, C-05).
+        if state.checking_steps() - begun > CHECKED_AT_ONCE {
+            return (records, true);
+        }
+        let Some(event) = state.step() else { break };
         // A fork's model has not been asked what its source was; it counts all the same (C-07).
         if let Some(request) = state.recalled(&event) {
             recalled(request);
@@ -342,7 +359,7 @@ fn advance(
         state.apply(&event);
         records.push(Record { at, event });
     }
-    records
+    (records, false)
 }
 
 /// The effect that an event asks to dispatch.

@@ -116,7 +116,8 @@ fn damage_is_told_of() {
     sql("update runs set options = 'zz'");
     for args in [&["resume", "r", "--json"], &["fork", "r", "--json"]] {
         let error = place.run(args).exits(4).error();
-        assert!(error["message"].as_str().unwrap().contains("options"), "{error}");
+        assert_eq!(error["code"], "run-damaged", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("its row in the index"), "{error}");
     }
     sql("update journal set body = 'garbage' where key % 4294967296 = 4");
     let done = place.run(&["export", "r", "--json"]).exits(4);

@@ -119,6 +119,12 @@ impl State {
         self.agenda.front().and_then(|node| self.derive(*node))
     }
 
+    /// Steps that checks of arguments and replies have taken in this process (E-45): a driver that does other things on its
+    /// thread may stop deriving after many of them, and go on later. What is derived does not depend on it.
+    pub fn checking_steps(&self) -> u64 {
+        self.checks.taken()
+    }
+
     /// Applies a record of the journal.
     pub fn apply_record(&mut self, record: &Record) {
         self.at = self.at.max(record.at);

@@ -1,16 +1,19 @@
 //! Schemas of a run's tools and replies, each compiled once.
 
+use super::metered::taken;
 use super::{Schema, Unusable};
 use crate::ids::{LeafIx, NodeIx};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Compiled schemas, by what they belong to. A cache only: nothing of a run's state is in it.
 #[derive(Default)]
 pub(crate) struct Checks {
     compiled: Mutex<HashMap<(Owner, Option<u64>), Arc<Result<Schema, Unusable>>>>,
+    taken: AtomicU64,
 }
 
 /// Whose schema it is.
@@ -59,7 +62,10 @@ impl Checks {
             };
             Arc::clone(compiled.entry((owner, steps)).or_insert_with(|| Arc::new(compile())))
         };
-        match compiled.as_ref().as_ref().map(|schema| schema.violations(value, SHOWN)) {
+        let before = taken();
+        let found = compiled.as_ref().as_ref().map(|schema| schema.violations(value, SHOWN));
+        self.taken.fetch_add(taken().wrapping_sub(before), Ordering::Relaxed);
+        match found {
             Ok(Ok(violations)) => {
                 let words: Vec<String> = violations.iter().map(ToString::to_string).collect();
                 (!words.is_empty()).then(|| Refusal::Violates(words.join("; ")))
@@ -72,6 +78,13 @@ impl Checks {
                 Some(Refusal::OverLimit(format!("its schema can't be used: {limit}")))
             }
         }
+    }
+}
+
+impl Checks {
+    /// The steps that all checks have taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 }
 

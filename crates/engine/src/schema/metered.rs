@@ -36,6 +36,12 @@ struct Meter {
 thread_local! {
     /// What the validation that runs on this thread has left.
     static METER: Cell<Meter> = const { Cell::new(Meter { left: u64::MAX, prices: Prices { text: 0, names: 0, look: 1 } }) };
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// All steps that were taken on this thread so far.
+pub(super) fn taken() -> u64 {
+    TAKEN.get()
 }
 
 /// Runs `work` with so many steps, and says how many it took.
@@ -43,6 +49,7 @@ pub(super) fn within<T>(steps: u64, prices: Prices, work: impl FnOnce() -> T) ->
     let outer = METER.replace(Meter { left: steps, prices });
     let done = catch_unwind(AssertUnwindSafe(work));
     let left = METER.replace(outer).left;
+    TAKEN.set(TAKEN.get().wrapping_add(steps - left));
     match done {
         Ok(done) => Ok((done, steps - left)),
         Err(payload) if payload.is::<Spent>() => Err(Spent),
