@@ -36,7 +36,7 @@ fn state_place(option: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(found) = found_state(&cwd) {
         return Ok(found);
     }
-    user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge")).ok_or_else(|| {
+    user_state().ok_or_else(|| {
         Failure::environment(
             "C-14",
             "no-state-folder",
@@ -91,9 +91,7 @@ pub(crate) fn config_files(cwd: &Path) -> Files {
     let user = match path("SELVEDGE_CONFIG") {
         // A file that is named must be there, so it is read whether it exists or not.
         Some(named) => Some(absolute(&named)),
-        None => user_folder("XDG_CONFIG_HOME", ".config")
-            .map(|folder| folder.join("selvedge/config.toml"))
-            .filter(|file| file.is_file()),
+        None => user_config().filter(|file| file.is_file()),
     };
     let project = cwd.ancestors().map(|folder| folder.join(CONFIG)).find(|file| file.is_file());
     let same = |file: &PathBuf| {
@@ -101,6 +99,16 @@ pub(crate) fn config_files(cwd: &Path) -> Files {
     };
     let project = project.filter(|file| !same(file));
     Files { user, project }
+}
+
+/// The user's own state folder.
+pub(crate) fn user_state() -> Option<PathBuf> {
+    user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge"))
+}
+
+/// The user's own configuration, where no variable names another.
+pub(crate) fn user_config() -> Option<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("selvedge/config.toml"))
 }
 
 /// Where it is kept which folders a person trusts (C-20): with the user, and in no project.

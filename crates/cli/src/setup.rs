@@ -157,9 +157,13 @@ pub(crate) fn settings(
     settings.shell_approval = config.shell_approval.unwrap_or(true);
     settings.isolation = isolation().kept_in(places::shared_cache(state).join("isolation.json"));
     settings.require_isolation = chosen.require_isolation;
-    settings.hidden = vec![state.to_owned()];
+    // That of the user is no tool's, also while another one is in use.
+    settings.hidden = std::iter::once(state.to_owned()).chain(places::user_state()).collect();
     let files = places::config_files(&chosen.cwd);
-    settings.kept = files.all().chain(&chosen.mcp).cloned().chain(places::trust_dir()).collect();
+    // The user's own is trusted whatever it says: it is not to be made either.
+    let users = files.user.clone().or_else(places::user_config);
+    let read = files.project.iter().chain(&chosen.mcp).cloned();
+    settings.kept = users.into_iter().chain(read).chain(places::trust_dir()).collect();
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).

@@ -59,10 +59,11 @@ impl FromStr for BlobHash {
     }
 }
 
-/// Stores a content unless it is there already.
+/// Stores a content unless it is there already; one that was damaged since is mended by it (E-44).
 pub(crate) fn insert(conn: &Connection, hash: BlobHash, bytes: &[u8]) -> rusqlite::Result<()> {
-    conn.prepare_cached("INSERT INTO blobs (hash, data) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING")?
-        .execute((hash.as_bytes(), bytes))?;
+    let sql = "INSERT INTO blobs (hash, data) VALUES (?1, ?2) \
+               ON CONFLICT (hash) DO UPDATE SET data = excluded.data WHERE data IS NOT excluded.data";
+    conn.prepare_cached(sql)?.execute((hash.as_bytes(), bytes))?;
     Ok(())
 }
 

@@ -96,7 +96,8 @@ impl Catalogue {
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = config.folder();
         let granted = Granted::new(&config.permissions, &workspace);
-        let reach = Reach::new(&granted).without(&config.hidden).keeping(&config.own());
+        let reach =
+            Reach::new(&granted).without(&config.hidden).keeping(&[config.own(), config.unmade()].concat());
         let http = Http::new();
         let launcher = config.isolation.launcher();
         let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);

@@ -65,6 +65,8 @@ pub struct Policy {
     /// What stays as it is although it lies in what may be written: what Selvedge reads for itself, and what other programs
     /// run unasked.
     pub kept: Vec<PathBuf>,
+    /// Files that Selvedge would read or run, and that are not there: they are not to be made.
+    pub(crate) unmade: Vec<PathBuf>,
     /// Whether none of the latter is made either.
     pub(crate) unasked: bool,
     /// Whether it may use the network.

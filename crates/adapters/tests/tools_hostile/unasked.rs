@@ -215,3 +215,53 @@ async fn every_state_folder_is_out_of_reach() {
     assert_eq!(read(&world, "projects/a/.selvedge/selvedge.db"), "canary");
     assert_eq!(read(&world, "projects/a/.selvedge/notes.txt"), "canary");
 }
+
+/// A-20: an older folder that is given one of the names is one that was made, in the same call or in a later one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_folder_does_not_come_to_have_one_of_the_names() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    world.tool("writes", ", 'write_paths': ['out']", WRITES);
+    let mut config = world.config();
+    config.permissions.allow_write = vec!["out".into()];
+    let tools = Catalogue::load(config).await.unwrap();
+    prepare_all(&tools).await.unwrap();
+    let repository = "import os
+os.makedirs('out/project/sub', exist_ok=True)
+for name in ['git', 'code', 'state']:
+    os.makedirs(f'out/{name}/hooks', exist_ok=True)
+    open(f'out/{name}/config', 'w').write('[core]\\nfsmonitor = evil\\n')";
+    assert_eq!(call(&tools, "writes", json!({"text": repository})).await.unwrap(), "done");
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    for (from, to) in [("git", ".git"), ("code", ".vscode"), ("state", ".selvedge")] {
+        let rename = format!("import os; os.rename('out/{from}', 'out/project/sub/{to}')");
+        let outcome = call(&tools, "writes", json!({"text": rename})).await;
+        assert!(outcome.is_err(), "{to}: {outcome:?}");
+        assert!(!world.path(&format!("document/out/project/sub/{to}")).exists(), "{to}");
+        assert!(world.path(&format!("document/out/project/sub/{to}.set-aside")).exists(), "{to}");
+    }
+}
+
+/// A-20: a program of the user's that is not there is not a tool's to make.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_run_and_not_there_is_not_made() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let world = world();
+    world.tool("writes", ", 'write_paths': ['.']", WRITES);
+    let mut config = world.config();
+    config.permissions.allow_write = vec![".".into()];
+    config.kept = vec![world.path("document/home/selvedge/config.toml")];
+    let tools = Catalogue::load(config).await.unwrap();
+    prepare_all(&tools).await.unwrap();
+    let write = "import os; os.makedirs('home/selvedge', exist_ok=True); open('home/selvedge/config.toml', 'w').write('x')";
+    let outcome = call(&tools, "writes", json!({"text": write})).await;
+    assert!(outcome.is_err(), "{outcome:?}");
+    assert!(!world.path("document/home/selvedge/config.toml").exists());
+    let written =
+        call(&tools, "write_file", json!({"path": "home/selvedge/config.toml", "content": "x"})).await;
+    fault(written, Denied, "");
+}

@@ -166,7 +166,7 @@ impl Source {
             {
                 events = bad.saturating_sub(1);
                 let warning = ui.paint("1;33", "warning");
-                ui.notice(&format!("{warning}: {}; the fork is of what is before it", damage.what()));
+                ui.notice(&format!("{warning}: {}; the fork is of what is before it, and what the run did behind it may be done again", damage.what()));
                 load(&store, &run, Some(events), None)?
             }
             loaded => loaded?,

@@ -217,3 +217,22 @@ fn a_damaged_run_is_left_alone_and_others_go_on() {
     assert_eq!(runs.damaged.len(), 1);
     assert_eq!(store.journal("first", 1).unwrap().filter(Result::is_ok).count(), 40, "its events are sound");
 }
+
+/// E-44: a content that was damaged is mended by whoever stores it again, so that no later run refers to the damage.
+#[test]
+fn a_damaged_content_is_mended_when_it_is_stored_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = b"{\"nodes\": [1, 2, 3]}".to_vec();
+    let store = Store::open(folder.path(), Mode::ReadWrite).unwrap();
+    let (hash, commit) = store.put_blob(content.clone());
+    commit.wait().unwrap();
+    drop(store);
+    let db = Connection::open(folder.path().join("selvedge.db")).unwrap();
+    assert_eq!(db.execute("update blobs set data = x'00'", []).unwrap(), 1);
+    drop(db);
+    let store = Store::open(folder.path(), Mode::ReadWrite).unwrap();
+    assert!(store.get_blob(hash).is_err());
+    let (again, commit) = store.put_blob(content.clone());
+    commit.wait().unwrap();
+    assert_eq!((again, store.get_blob(hash).unwrap()), (hash, content));
+}

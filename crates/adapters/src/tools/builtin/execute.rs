@@ -89,6 +89,7 @@ async fn execute(
     Access { read: policy.read, write: policy.write } = workshop.granted.all();
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
+    policy.unmade.clone_from(&workshop.unmade);
     policy.network = workshop.granted.network();
     workshop.names.guard(&mut policy, &workshop.own).await;
     let finished = run(Launch {

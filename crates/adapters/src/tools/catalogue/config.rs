@@ -7,8 +7,9 @@ use crate::tools::isolation::Isolation;
 use crate::tools::library::Shelf;
 use crate::tools::limits::ToolLimits;
 use crate::tools::mcp::{McpServer, Reached, Wanted};
-use crate::tools::permissions::Permissions;
+use crate::tools::permissions::{Grant, Permissions};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,6 +125,33 @@ impl CatalogueConfig {
         // Of the words of a command, those that are files.
         let code = commands.chain(servers).filter(|path| path.is_file());
         own.chain(code).chain([self.shared_cache.clone(), self.tool_cache.clone()]).collect()
+    }
+
+    /// What Selvedge would read or run, and is not there: configuration that it looks for, and programs and scripts of commands
+    /// and servers, by their paths.
+    pub(crate) fn unmade(&self) -> Vec<PathBuf> {
+        const SCRIPTS: [&str; 10] = ["sh", "bash", "py", "js", "mjs", "ts", "rb", "pl", "php", "jar"];
+        let commands = self.commands.iter().map(|tool| {
+            let dir = if tool.dir.as_os_str().is_empty() { &self.workspace } else { &tool.dir };
+            (dir, tool.command.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+        let servers = self.mcp.iter().filter_map(|server| match &server.reached {
+            Reached::Command { program, args, dir, .. } => {
+                let words = std::iter::once(program.as_str()).chain(args.iter().map(|word| word.0.as_str()));
+                Some((dir, words.collect::<Vec<_>>()))
+            }
+            _ => None,
+        });
+        let runs = |at: usize, word: &str| {
+            let script = Path::new(word).extension().and_then(OsStr::to_str);
+            word.contains('/') && (at == 0 || script.is_some_and(|kind| SCRIPTS.contains(&kind)))
+        };
+        let words = commands.chain(servers).flat_map(|(dir, words)| {
+            let run = words.into_iter().enumerate().filter(|(at, word)| runs(*at, word));
+            run.map(|(_, word)| dir.join(word)).collect::<Vec<_>>()
+        });
+        let absent = words.chain(self.kept.iter().cloned()).filter(|path| path.symlink_metadata().is_err());
+        absent.filter_map(|path| Grant::of(path).map(|grant| grant.real)).collect()
     }
 }
 

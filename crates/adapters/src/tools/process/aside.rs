@@ -51,6 +51,7 @@ impl Before {
                 Err(_) => {}
             }
         }
+        absent.extend(policy.unmade.iter().filter(|place| place.symlink_metadata().is_err()).cloned());
         let hidden = policy.hidden.iter().filter_map(|path| path.canonicalize().ok());
         // Links are seen to by themselves.
         let places = links.iter().map(|(place, _)| place.clone());
@@ -134,16 +135,27 @@ impl Before {
         is_own(name.as_os_str()) || self.unasked && is_name(name)
     }
 
-    /// Whether an entry was made by the call: by its owner, or by when it was made.
-    pub(super) fn is_made(&self, folder: impl AsFd, name: &Path, user: Option<u32>) -> Result<bool, Errno> {
+    /// Whether an entry was made by the call, or was given its name: by its owner, or by when that was. `changed`: whether
+    /// entries came into its folder since the call began, or went.
+    pub(super) fn is_made(
+        &self,
+        folder: impl AsFd,
+        name: &Path,
+        user: Option<u32>,
+        changed: bool,
+    ) -> Result<bool, Errno> {
         let meta = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(false),
             meta => meta?,
         };
         let made = user == Some(meta.st_uid)
             || match FileType::from_raw_mode(meta.st_mode) {
-                // One that was there changes its time with each run that is kept in it.
-                FileType::Directory => born(&folder, name).is_some_and(|born| born >= self.since),
+                // One that was there changes its time with each run that is kept in it; one that has got its name since
+                // has changed the folder around it, too.
+                FileType::Directory => {
+                    changed && self.is_fresh(&meta)
+                        || born(&folder, name).is_some_and(|born| born >= self.since)
+                }
                 _ => self.is_fresh(&meta),
             };
         // A clone may be what the user has asked for. Where people and their programs are already, it is set aside.

@@ -226,7 +226,8 @@ impl Walk<'_> {
     /// All that is in a folder. Nothing was made in one that the call has not changed, and nothing is given back there that
     /// its owner is kept from; into one that it has changed, the way is cleared.
     fn inside(&mut self, entry: OwnedFd, meta: &Stat, at: &Path, depth: usize) {
-        let fresh = self.whose.user == Some(meta.st_uid) || self.before.is_fresh(meta);
+        let changed = self.before.is_fresh(meta);
+        let fresh = self.whose.user == Some(meta.st_uid) || changed;
         let left = if fresh { &mut self.fresh } else { &mut self.others };
         let Some(depth) = left.checked_sub(1).and_then(|rest| {
             *left = rest;
@@ -255,7 +256,7 @@ impl Walk<'_> {
                 continue;
             }
             let ours = self.before.is_ours(&name) && !self.before.roots.contains(&at);
-            let is_made = ours.then(|| self.before.is_made(&folder, &name, self.whose.user));
+            let is_made = ours.then(|| self.before.is_made(&folder, &name, self.whose.user, changed));
             let done = match is_made.transpose() {
                 Ok(Some(true)) => {
                     self.aside(&folder, &name, &at);

@@ -41,6 +41,8 @@ pub(crate) struct Workshop {
     pub(crate) hidden: Vec<PathBuf>,
     /// What Selvedge reads and runs for itself: no tool changes it.
     pub(crate) own: Vec<PathBuf>,
+    /// What is not there of it, and not to be made.
+    pub(crate) unmade: Vec<PathBuf>,
     /// What is kept from tools by its name.
     pub(crate) names: Names,
     pub(crate) shelf: Option<Arc<dyn Shelf>>,
@@ -70,6 +72,7 @@ impl Workshop {
             isolation: config.isolation.clone(),
             hidden: config.hidden.clone(),
             own: config.own(),
+            unmade: config.unmade(),
             names: Names::default(),
             shelf: config.shelf.clone(),
             replay: config.replay,
@@ -269,6 +272,7 @@ impl PythonTool {
         let mut policy = Policy::closed(&workshop.limits);
         Access { read: policy.read, write: policy.write } = access;
         policy.hidden.clone_from(&workshop.hidden);
+        policy.unmade.clone_from(&workshop.unmade);
         workshop.names.guard(&mut policy, &workshop.own).await;
         policy.network = self.meta.network && !workshop.replay;
         Job {
