@@ -348,7 +348,7 @@ fn advance(
     let at = state.tick(0);
     while go_on {
         // A stop is heard between many costly checks (E-45, C-05).
-        if state.checking_steps() - begun > CHECKED_AT_ONCE {
+        if state.checking_steps().saturating_sub(begun) > CHECKED_AT_ONCE {
             return (records, true);
         }
         let Some(event) = state.step() else { break };

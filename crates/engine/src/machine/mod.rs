@@ -120,7 +120,8 @@ impl State {
     }
 
     /// Steps that checks of arguments and replies have taken in this process (E-45): a driver that does other things on its
-    /// thread may stop deriving after many of them, and go on later. What is derived does not depend on it.
+    /// thread may stop deriving after many of them, and go on later. What is derived does not depend on it;
+    /// a splice begins to count anew.
     pub fn checking_steps(&self) -> u64 {
         self.checks.taken()
     }
