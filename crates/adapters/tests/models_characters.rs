@@ -60,7 +60,7 @@ async fn halves_of_a_character_in_neighbouring_events_are_joined() {
 async fn what_can_not_be_joined_is_counted() {
     for wire in wires() {
         let name = wire.provider.name();
-        let body = pieces(&wire, &["a\\ud83dx", "\\ude00"]).replace("\"half\"", "\"half\"");
+        let body = pieces(&wire, &["a\\ud83dx", "\\ude00"]);
         let (reply, heard) = reply_to(&wire, body.as_bytes(), 4096).await;
         assert!(heard.ends_with("a\u{fffd}x\u{fffd}"), "{name}: {heard:?}");
         if name != "openai-responses" {

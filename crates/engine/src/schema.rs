@@ -170,8 +170,8 @@ impl Schema {
     fn run<T>(&self, value: &Value, steps: u64, work: impl FnOnce() -> T) -> Result<(T, u64), Excess> {
         let deep = self.way.saturating_add(1).saturating_mul(nesting_of(value) as u64 + 1);
         match deep {
-            0..=SHALLOW => within(steps, self.prices, work).map_err(|Spent| Excess::Steps(steps)),
-            0..=DEEPEST => {
+            deep if deep <= SHALLOW => within(steps, self.prices, work).map_err(|Spent| Excess::Steps(steps)),
+            deep if deep <= DEEPEST => {
                 let room = usize::try_from(deep).unwrap_or(usize::MAX).saturating_mul(STACK_EACH);
                 stacker::maybe_grow(room, room + (1 << 20), || within(steps, self.prices, work))
                     .map_err(|Spent| Excess::Steps(steps))

@@ -346,7 +346,10 @@ fn advance(
         }
     }
     let at = state.tick(0);
-    while go_on {
+    if !go_on {
+        return (records, false);
+    }
+    loop {
         // A stop is heard between many costly checks (E-45, C-05).
         if state.checking_steps().saturating_sub(begun) > CHECKED_AT_ONCE {
             return (records, true);

@@ -176,7 +176,7 @@ mod tests {
             ("::7f00:1", "reserved"),
             ("5f00::1", "reserved"),
         ] {
-            let found = kind(text.parse().unwrap()).unwrap_or_else(|| "public");
+            let found = kind(text.parse().unwrap()).unwrap_or("public");
             assert!(found.contains(what), "{text}: {found}");
         }
         for text in [

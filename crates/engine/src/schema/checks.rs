@@ -9,10 +9,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// A schema, or why it is none.
+type Compiled = Arc<Result<Schema, Unusable>>;
+
 /// Compiled schemas, by what they belong to. A cache only: nothing of a run's state is in it.
 #[derive(Default)]
 pub(crate) struct Checks {
-    compiled: Mutex<HashMap<(Owner, Option<u64>), Arc<Result<Schema, Unusable>>>>,
+    compiled: Mutex<HashMap<(Owner, Option<u64>), Compiled>>,
     taken: AtomicU64,
 }
 

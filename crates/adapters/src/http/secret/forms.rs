@@ -221,9 +221,7 @@ fn sign(text: &[u8]) -> Option<(u8, usize)> {
             if slashes > SLASHES {
                 return Some((first, 1));
             }
-            let Some(rest) = text.get(slashes..).filter(|rest| !rest.is_empty()) else {
-                return None;
-            };
+            let rest = text.get(slashes..).filter(|rest| !rest.is_empty())?;
             let digits = rest.get(1..).unwrap_or_default();
             match rest.first().copied().unwrap_or_default() {
                 b'u' => match hex(digits.get(..4)) {
