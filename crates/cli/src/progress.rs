@@ -47,9 +47,16 @@ struct Seen {
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
-    /// When a call last told how far it has come.
-    told: HashMap<EffectId, i64>,
+    /// What calls last told of how far they have come.
+    told: HashMap<EffectId, Told>,
     waits: Option<Waits>,
+}
+
+/// When a call's line was last shown, and what it has told since.
+#[derive(Default)]
+struct Told {
+    shown: Option<i64>,
+    held: Option<String>,
 }
 
 #[derive(Default)]
@@ -125,7 +132,7 @@ impl Watcher for Progress {
         }
     }
 
-    /// With -v: how far a call has come, as it tells itself. Not more often than a person reads.
+    /// With -v: how far a call has come, as it tells itself. Not more often than a person reads; the last of it always.
     fn delta(&self, effect: &EffectId, delta: Delta) {
         let Delta::Progress(told) = delta else { return };
         if self.ui.verbose == 0 {
@@ -133,12 +140,16 @@ impl Watcher for Progress {
         }
         let now = now_ms();
         let mut seen = locked(&self.seen);
-        if seen.told.get(effect).is_some_and(|last| now < last.saturating_add(BETWEEN_MS)) {
+        if !seen.effects.contains_key(effect) {
             return;
         }
-        let Some((node, name, _)) = seen.effects.get(effect).cloned() else { return };
-        seen.told.insert(effect.clone(), now);
-        self.line(&seen, now, ("2", "tells"), &format!("{node}: {name}: {}", self.short(&told, SHOWN)));
+        let last = seen.told.entry(effect.clone()).or_default();
+        if last.shown.is_some_and(|shown| now < shown.saturating_add(BETWEEN_MS)) {
+            last.held = Some(told);
+            return;
+        }
+        *last = Told { shown: Some(now), held: None };
+        self.tells(&seen, now, effect, &told);
     }
 }
 
@@ -160,6 +171,18 @@ impl Progress {
             What::Retry { .. } | What::Ended { .. } => return,
         };
         self.line(seen, record.at, mark, &format!("{}: {}", seen.title(&rung.node), rung.what.told()));
+    }
+
+    fn tells(&self, seen: &Seen, at: i64, effect: &EffectId, told: &str) {
+        let Some((node, name, _)) = seen.effects.get(effect) else { return };
+        self.line(seen, at, ("2", "tells"), &format!("{node}: {name}: {}", self.short(told, SHOWN)));
+    }
+
+    /// A call has come to its end: what it told last is shown, if it was not.
+    fn told_last(&self, seen: &mut Seen, at: i64, effect: &EffectId) {
+        if let Some(Told { held: Some(told), .. }) = seen.told.remove(effect) {
+            self.tells(seen, at, effect, &told);
+        }
     }
 
     fn event(&self, seen: &mut Seen, state: &State, record: &Record) {
@@ -194,6 +217,7 @@ impl Progress {
             }
             Event::Completed { effect, outcome, .. } => self.completed(seen, at, effect, outcome, more),
             Event::Retried { effect, after_ms, reason } => {
+                self.told_last(seen, at, effect);
                 if let Some((node, what)) = request(state, effect) {
                     let name = what.split(' ').next().unwrap_or_default().to_owned();
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
@@ -248,7 +272,7 @@ impl Progress {
     }
 
     fn completed(&self, seen: &mut Seen, at: i64, effect: &EffectId, outcome: &Outcome, more: bool) {
-        seen.told.remove(effect);
+        self.told_last(seen, at, effect);
         let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
         let known = seen.node(&node, at);
         let told = match outcome {

@@ -337,6 +337,11 @@ async fn progress_is_shown() {
     let (output, lines) = watched(&catalogue, "s__echo", json!({"text": "done"})).await;
     assert_eq!(output.unwrap(), json!("done"));
     assert_eq!(lines, ["0/3 part 0", "1/3 part 1", "2/3 part 2"]);
+    // All of it, in its order, and before the answer.
+    let catalogue = place.catalogue(vec![place.server("burst")], &["s__echo"]).await;
+    let (output, lines) = watched(&catalogue, "s__echo", json!({"text": "2000"})).await;
+    assert_eq!(output.unwrap(), json!("2000"));
+    assert_eq!(lines, (0..2000).map(|n: i32| n.to_string()).collect::<Vec<_>>());
 }
 
 /// E-12: progress extends the time limit, up to another one; what the document says is the limit.

@@ -1,6 +1,6 @@
 //! A-22 over HTTP: sessions that end, refusals, redirects, streams that break, and limits on what comes (E-28).
 
-use crate::loopback::{Asked, Loopback, Step, echo, events, message, raw, result, status, text};
+use crate::loopback::{Asked, Loopback, Step, events, message, raw, result, status, text};
 use crate::support::{Place, call, over_http, request, run};
 use selvedge_adapters::http::Secret;
 use selvedge_adapters::tools::mcp::{Hidden, McpServer, Reached};
@@ -21,84 +21,6 @@ async fn answered(answer: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) 
     let server = Loopback::start(move |asked| (asked.method() == "tools/call").then(|| answer(asked))).await;
     let (_place, catalogue) = catalogue(&server).await;
     call(&catalogue, "s__echo", json!({"text": "a"})).await
-}
-
-/// A session that is no more is begun anew, and nothing is called twice.
-#[tokio::test]
-async fn sessions_that_end_are_begun_anew() {
-    let server = Loopback::start(|asked| {
-        let over = asked.method() == "tools/call" && asked.header("mcp-session-id") == Some("session-0");
-        (over && asked.before > 0).then(|| status(404, "", ""))
-    })
-    .await;
-    let (_place, catalogue) = catalogue(&server).await;
-    for word in ["a", "b", "c"] {
-        assert_eq!(call(&catalogue, "s__echo", json!({"text": word})).await.unwrap(), json!(word));
-    }
-    assert_eq!(server.asked("initialize").len(), 2);
-    // Three calls, and the one that was refused.
-    assert_eq!(server.asked("tools/call").len(), 4);
-}
-
-/// A-18: a new session may be that of a new version of the server; what is not as it was approved is not called.
-#[tokio::test]
-async fn definitions_are_compared_in_new_sessions() {
-    let server = Loopback::start(|asked| match (asked.method(), asked.header("mcp-session-id")) {
-        ("tools/call", Some("session-0")) => Some(status(404, "", "")),
-        ("tools/list", Some("session-1")) => Some(result(asked, &json!({"tools": [echo("Deletes.")]}))),
-        _ => None,
-    })
-    .await;
-    let (_place, catalogue) = catalogue(&server).await;
-    let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
-    assert!(failure.fault.kind == FaultKind::DefinitionChanged && failure.unsent, "{failure:?}");
-    assert_eq!(server.asked("tools/call").len(), 1);
-}
-
-/// A server that ends each session at once is a fault, after one more try.
-#[tokio::test]
-async fn sessions_that_end_at_once_are_a_fault() {
-    let server = Loopback::start(|asked| (asked.method() == "tools/call").then(|| status(404, "", ""))).await;
-    let (_place, catalogue) = catalogue(&server).await;
-    let failure = call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap_err();
-    assert!(failure.transient && failure.unsent && failure.fault.message.contains("`s`"), "{failure:?}");
-    assert_eq!(server.asked("tools/call").len(), 2);
-}
-
-/// The texts with which servers made with the SDKs say that there is no such session, as they come.
-const LOST: [(u16, &str); 5] = [
-    (
-        400,
-        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}, "id": null}"#,
-    ),
-    (
-        400,
-        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}}"#,
-    ),
-    (
-        400,
-        r#"{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: Server not initialized"}, "id": null}"#,
-    ),
-    (
-        400,
-        r#"{"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Bad Request: Missing session ID"}}"#,
-    ),
-    (404, r#"{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "Session not found"}}"#),
-];
-
-/// A server that has been restarted knows no session: it is begun anew, and nothing is called twice.
-#[tokio::test]
-async fn sessions_that_are_lost_are_begun_anew() {
-    for (code, body) in LOST {
-        let server = Loopback::start(move |asked| {
-            let over = asked.method() == "tools/call" && asked.header("mcp-session-id") == Some("session-0");
-            over.then(|| status(code, "content-type: application/json\r\n", body))
-        })
-        .await;
-        let (_place, catalogue) = catalogue(&server).await;
-        assert_eq!(call(&catalogue, "s__echo", json!({"text": "a"})).await.unwrap(), json!("a"), "{body}");
-        assert_eq!((server.asked("initialize").len(), server.asked("tools/call").len()), (2, 2), "{body}");
-    }
 }
 
 /// An error belongs to the call whose response it is, whatever its id and status: the call ends at once, and of what was

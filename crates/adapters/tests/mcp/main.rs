@@ -14,4 +14,5 @@ mod loopback;
 mod names;
 mod overhead;
 mod real;
+mod sessions;
 mod support;

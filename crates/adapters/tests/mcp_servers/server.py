@@ -123,6 +123,9 @@ def call(id, params):
             send({"method": "notifications/progress",
                   "params": {"progressToken": token, "progress": n, "total": 3, "message": f"part {n}"}})
             time.sleep(0.02)
+    if MODE == "burst":
+        for n in range(int(said)):
+            send({"method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
     if MODE == "errors":
         if said == "protocol":
             return send({"id": id, "error": {"code": -32603, "message": "the disk is full"}})

@@ -2,14 +2,18 @@
 //! as events (E-28).
 
 mod body;
+mod listening;
+mod lost;
+mod refused;
 
 use super::message::{Reader, cancelled, id_of, same};
 use crate::http::shown;
 use body::{Broken, body, bounded};
 use futures_util::stream::{BoxStream, StreamExt};
+use listening::Listening;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -44,9 +48,21 @@ pub(super) enum Bad {
     /// A status that is no success.
     #[error("it answers with status {status}{said}")]
     Refused { status: u16, said: String, retry_after: Option<String> },
+    /// There is no such session, or no more: nothing was done about what was asked in it.
+    #[error("it answers with status {status}{said}")]
+    Lost { status: u16, said: String },
+    /// Perhaps there is no such session: the server refuses, and says neither what nor whom.
+    #[error("it answers with status {status}{said}")]
+    Unclear { status: u16, said: String },
     /// No message of the protocol.
     #[error("it answers with what is no message of the protocol: {0}")]
     NoMessage(String),
+    /// No answer, where one was asked for.
+    #[error(
+        "it answers with status {status}{said}, which is no answer to a request, and there is no stream on which one \
+         could come"
+    )]
+    NoAnswer { status: u16, said: String },
 }
 
 pub(super) type Failed = StreamableHttpError<Bad>;
@@ -65,11 +81,13 @@ pub(super) struct Wire {
     reader: Reader,
     /// When the last stream was opened.
     opened: Arc<Mutex<Option<Instant>>>,
+    /// The streams that are open, or being opened, for whatever the server says.
+    listening: Listening,
 }
 
 impl Wire {
     pub(super) fn new(client: Client, reader: &Reader) -> Self {
-        Self { client, reader: reader.clone(), opened: Arc::default() }
+        Self { client, reader: reader.clone(), opened: Arc::default(), listening: Listening::default() }
     }
 
     /// Who reads what it brings.
@@ -105,25 +123,13 @@ impl Wire {
         }
         match self.refusal(status, response).await {
             // Its sessions are streams: one that it does not know has ended with the server that knew it.
-            StreamableHttpError::Client(Bad::Refused { status: 400 | 404, said, .. })
+            StreamableHttpError::Client(Bad::Refused { status: status @ (400 | 404), said, .. })
                 if said.to_ascii_lowercase().contains("session") =>
             {
-                Err(StreamableHttpError::SessionExpired)
+                Err(StreamableHttpError::Client(Bad::Lost { status, said }))
             }
             refused => Err(refused),
         }
-    }
-
-    async fn refusal(&self, status: StatusCode, response: Response) -> Failed {
-        let retry_after = after(response.headers());
-        let body = body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
-        self.bad(status, &body, retry_after)
-    }
-
-    fn bad(&self, status: StatusCode, said: &[u8], retry_after: Option<String>) -> Failed {
-        let said = self.reader.told(said);
-        let said = if said.is_empty() { said } else { format!(": {said}") };
-        StreamableHttpError::Client(Bad::Refused { status: status.as_u16(), said, retry_after })
     }
 
     async fn send(
@@ -181,55 +187,11 @@ impl Wire {
             ));
         }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            return Ok(StreamableHttpPostResponse::Accepted);
+            return self.accepted(response, message, &asked.id, session).await;
         }
         match body(response, self.reader.longest()).await.map_err(wire)? {
             None => Ok(StreamableHttpPostResponse::Json(self.reader.too_long(&asked.id), session)),
             Some(body) => self.answers(&body, &asked.id, session),
-        }
-    }
-
-    /// What an answer that is no success means for `message`. The server's own error is the answer to it, whatever id
-    /// it has: who refuses before reading knows none. But a status that passes by itself (E-14) is more than such an error.
-    async fn refused(
-        &self,
-        response: Response,
-        message: &ClientJsonRpcMessage,
-        has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
-        let status = response.status();
-        let retry_after = after(response.headers());
-        let body = body(response, REFUSAL).await.unwrap_or_default().unwrap_or_default();
-        let said = self.reader.read(&body).into_iter().find_map(|said| match said {
-            JsonRpcMessage::Error(error) => Some(error),
-            _ => None,
-        });
-        let lost = has_session && said.as_ref().is_some_and(|said| is_lost(status, &said.error.message));
-        if lost || (has_session && status == StatusCode::NOT_FOUND) {
-            return Err(StreamableHttpError::SessionExpired);
-        }
-        let passes = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-        let own = |id: &RequestId, said: &JsonRpcError| said.id.as_ref().is_some_and(|said| same(said, id));
-        match (message, said) {
-            (ClientJsonRpcMessage::Request(asked), said)
-                if matches!(asked.request, ClientRequest::DiscoverRequest(_)) && !passes =>
-            {
-                // Servers that do not know the question refuse it in many ways.
-                let unnamed = || ErrorData::invalid_request(format!("status {status}"), None);
-                let error = said.map_or_else(unnamed, |said| said.error);
-                Ok(StreamableHttpPostResponse::Json(
-                    JsonRpcMessage::error(error, Some(asked.id.clone())),
-                    None,
-                ))
-            }
-            (ClientJsonRpcMessage::Request(asked), Some(said))
-                if !passes || (status != StatusCode::TOO_MANY_REQUESTS && own(&asked.id, &said)) =>
-            {
-                let answer = JsonRpcMessage::error(said.error, Some(asked.id.clone()));
-                Ok(StreamableHttpPostResponse::Json(answer, None))
-            }
-            (_, Some(said)) => Err(self.bad(status, said.error.message.as_bytes(), retry_after)),
-            (_, None) => Err(self.bad(status, &body, retry_after)),
         }
     }
 
@@ -348,6 +310,7 @@ impl StreamableHttpClient for Wire {
             *opened = Some(next);
             next
         };
+        let open = self.listening.open();
         sleep_until(next).await;
         let mut request = self.client.get(&*uri);
         if let Some(last) = last_event {
@@ -365,7 +328,7 @@ impl StreamableHttpClient for Wire {
         if !is(response.headers(), EVENTS) {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
-        Ok(self.events(response, None))
+        Ok(open.during(self.events(response, None)))
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -390,19 +353,4 @@ fn is(headers: &HeaderMap, kind: &str) -> bool {
 /// What the server says about when to come again.
 fn after(headers: &HeaderMap) -> Option<String> {
     headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()).map(str::to_owned)
-}
-
-/// Whether a refusal says that there is no such session (any more): the specification wants a 404 for it, and servers made
-/// after the examples of the SDKs answer 400 with one of these texts.
-fn is_lost(status: StatusCode, said: &str) -> bool {
-    const TEXTS: [&str; 6] = [
-        "session id",
-        "session-id",
-        "session not found",
-        "session expired",
-        "invalid session",
-        "server not initialized",
-    ];
-    let said = said.to_ascii_lowercase();
-    status == StatusCode::BAD_REQUEST && TEXTS.iter().any(|text| said.contains(text))
 }

@@ -6,7 +6,7 @@ use super::handler::{Handler, Progress};
 use super::handshake::{Generation, Service, late, over_http, over_stdio};
 use super::http::{self, Way};
 use super::listing::{Listing, NoListing};
-use super::message::{Reader, Unheard};
+use super::message::{Reader, Unheard, code_of};
 use super::process::{Process, Start};
 use super::trouble::{Trouble, line};
 use super::warden::Warden;
@@ -221,11 +221,10 @@ impl Connection {
     pub(super) async fn trouble(&self, server: &McpServer, error: ServiceError, doing: &str) -> Trouble {
         let name = &server.name;
         match (error, &self.process, &server.reached) {
-            (ServiceError::McpError(error), ..) => Trouble::lasting(format!(
-                "the MCP server `{name}` refuses ({}): {}",
-                error.code.0,
-                line(&error.message)
-            )),
+            (ServiceError::McpError(error), ..) => {
+                let code = code_of(&error).map(|code| format!(" ({code})")).unwrap_or_default();
+                Trouble::lasting(format!("the MCP server `{name}` refuses{code}: {}", line(&error.message)))
+            }
             (ServiceError::TransportSend(error), None, Reached::Url { url, .. }) => {
                 http::trouble(name, url, &error)
             }

@@ -136,7 +136,8 @@ impl Framing {
 
     fn give_up(&mut self, brought: &mut Brought) {
         let begun = std::mem::take(&mut self.begun);
-        self.lost(&begun, brought);
+        brought.messages.extend(self.reader.unfinished(&begun));
+        brought.noise.extend_from_slice(&begun);
     }
 
     fn lost(&self, text: &[u8], brought: &mut Brought) {

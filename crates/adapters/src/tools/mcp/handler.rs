@@ -1,24 +1,24 @@
 //! What a server says without being asked: progress of calls, and that its tools have changed.
 
+use super::message::Message;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    ClientCapabilities, ClientConfig, Implementation, JsonRpcMessage, JsonRpcNotification,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerNotification,
 };
-use rmcp::service::{NotificationContext, RoleClient};
+use rmcp::service::{NotificationContext, RoleClient, TxJsonRpcMessage};
+use rmcp::transport::Transport;
 use selvedge_runtime::ports::{Delta, Watch};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// The longest line of progress, in characters, and the most lines of one call: no more than a person would read.
+/// The longest line of progress, in characters.
 const LONGEST: usize = 2000;
-const MOST: usize = 10_000;
 
 struct Watched {
     watch: Option<Watch>,
-    left: usize,
     beat: Arc<Notify>,
 }
 
@@ -35,17 +35,16 @@ pub(super) struct Watching {
 impl Progress {
     /// Hands progress with this token to a watcher, and lets `beat` know of it.
     pub(super) fn watch(&self, token: &ProgressToken, watch: Option<Watch>, beat: &Arc<Notify>) -> Watching {
-        let watched = Watched { watch, left: MOST, beat: Arc::clone(beat) };
+        let watched = Watched { watch, beat: Arc::clone(beat) };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watched);
         Watching { progress: self.clone(), token: token.clone() }
     }
 
     fn tell(&self, said: &ProgressNotificationParam) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watched) = all.get_mut(&said.progress_token) else { return };
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watched) = all.get(&said.progress_token) else { return };
         watched.beat.notify_one();
-        let Some(watch) = watched.watch.clone().filter(|_| watched.left > 0) else { return };
-        watched.left -= 1;
+        let Some(watch) = watched.watch.clone() else { return };
         let share = match said.total {
             Some(total) => format!("{}/{total}", said.progress),
             None => said.progress.to_string(),
@@ -54,8 +53,8 @@ impl Progress {
             Some(message) => format!("{share} {message}"),
             None => share,
         };
-        let line: String = line.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
         drop(all);
+        let line: String = line.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
         watch(Delta::Progress(line));
     }
 }
@@ -74,6 +73,47 @@ pub(super) struct Handler {
     pub(super) changed: Arc<AtomicBool>,
 }
 
+/// A transport whose progress is heard in the order in which it comes, and before the answer that follows it: the client of
+/// the protocol works on each notification by itself.
+pub(super) struct Heard<T> {
+    transport: T,
+    progress: Progress,
+}
+
+impl Handler {
+    /// Hears what comes over a transport.
+    pub(super) fn hears<T>(&self, transport: T) -> Heard<T> {
+        Heard { transport, progress: self.progress.clone() }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Heard<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<Message> {
+        loop {
+            match self.transport.receive().await? {
+                JsonRpcMessage::Notification(JsonRpcNotification {
+                    notification: ServerNotification::ProgressNotification(said),
+                    ..
+                }) => self.progress.tell(&said.params),
+                message => return Some(message),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.transport.close().await
+    }
+}
+
 /// Who we are, in the words of the protocol.
 pub(super) fn config() -> ClientConfig {
     let us = Implementation::new("selvedge", env!("CARGO_PKG_VERSION"));
@@ -83,10 +123,6 @@ pub(super) fn config() -> ClientConfig {
 }
 
 impl ClientHandler for Handler {
-    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.progress.tell(&said);
-    }
-
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.store(true, Ordering::Relaxed);
     }

@@ -3,6 +3,7 @@
 use super::config::{McpServer, Reached};
 use super::handler::{Handler, config};
 use super::http::{self, Way};
+use super::message::code_of;
 use super::pipe::{PROBE, Pipe, closed};
 use super::process::{Process, Start};
 use super::sse::Sse;
@@ -66,7 +67,7 @@ pub(super) async fn over_stdio<'s>(
             }
             other => Trouble::lasting(format!(
                 "the MCP server `{name}` does not begin as MCP has it: {}{}",
-                line(&other.to_string()),
+                line(&begun_as(other)),
                 process.said()
             ))
             .help("check that its command starts an MCP server on stdio"),
@@ -85,6 +86,18 @@ pub(super) fn late(server: &McpServer, said: String) -> Trouble {
     Trouble::passing(message).help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
 }
 
+/// How a server began that does not begin as it should.
+pub(super) fn begun_as(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => match code_of(error) {
+            Some(code) => format!("it refuses ({code}): {}", error.message),
+            None => format!("it refuses: {}", error.message),
+        },
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => begun_as(fallback),
+        other => other.to_string(),
+    }
+}
+
 /// The beginning of a conversation over HTTP. Which generation the server speaks is found out on the way, and whether it
 /// knows only the transport before streamable HTTP, which is all that is tried where it is said to be `sse`.
 pub(super) async fn over_http(
@@ -96,17 +109,23 @@ pub(super) async fn over_http(
         let stream = way.sse().await;
         let stream =
             stream.map_err(|error| ClientInitializeError::transport::<Sse>(error, "open the stream"))?;
-        return serve_client_with_lifecycle(handler.clone(), stream, ClientLifecycleMode::Initialize).await;
+        return serve_client_with_lifecycle(
+            handler.clone(),
+            handler.hears(stream),
+            ClientLifecycleMode::Initialize,
+        )
+        .await;
     }
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     };
-    let error = match serve_client_with_lifecycle(handler.clone(), way.transport(), mode).await {
+    let error = match serve_client_with_lifecycle(handler.clone(), handler.hears(way.transport()), mode).await
+    {
         // It knows the question, and speaks the older generation only.
         Err(ClientInitializeError::NoCompatibleProtocolVersion { .. }) => {
             let mode = ClientLifecycleMode::Initialize;
-            return serve_client_with_lifecycle(handler.clone(), way.transport(), mode).await;
+            return serve_client_with_lifecycle(handler.clone(), handler.hears(way.transport()), mode).await;
         }
         Ok(begun) => return Ok(begun),
         Err(error) => error,
@@ -115,7 +134,7 @@ pub(super) async fn over_http(
         return Err(error);
     }
     let Ok(stream) = way.sse().await else { return Err(error) };
-    serve_client_with_lifecycle(handler.clone(), stream, ClientLifecycleMode::Initialize).await
+    serve_client_with_lifecycle(handler.clone(), handler.hears(stream), ClientLifecycleMode::Initialize).await
 }
 
 /// The beginning of a conversation, in the generation of the protocol that the server speaks.
@@ -150,7 +169,7 @@ async fn serve(
         }
         Generation::Legacy => ClientLifecycleMode::Initialize,
     };
-    serve_client_with_lifecycle(handler.clone(), pipe, mode).await
+    serve_client_with_lifecycle(handler.clone(), handler.hears(pipe), mode).await
 }
 
 /// Asks which generation it is: only the newer one knows the question.

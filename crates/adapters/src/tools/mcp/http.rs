@@ -2,6 +2,7 @@
 
 use super::client::{Bad, Failed, Headers, RESERVED, Wire};
 use super::config::Hidden;
+use super::handshake::begun_as;
 use super::message::Reader;
 use super::sse::Sse;
 use super::trouble::{Trouble, line};
@@ -102,26 +103,43 @@ pub(super) fn not_begun(server: &str, url: &Hidden, error: &ClientInitializeErro
     match error {
         ClientInitializeError::TransportError { error, .. } => trouble(server, url, error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(server, url, fallback),
+        ClientInitializeError::JsonRpcError(_) => Trouble::passing(format!(
+            "the MCP server `{server}` at {} does not begin as MCP has it: {}",
+            place(url),
+            line(&begun_as(error))
+        )),
         other => trouble(server, url, other),
     }
 }
 
 /// Whether a request was refused because its session is no more: nothing was done about it.
 pub(super) fn is_expired(error: &ServiceError) -> bool {
-    let ServiceError::TransportSend(error) = error else { return false };
-    matches!(found(error), Some(StreamableHttpError::SessionExpired))
+    matches!(bad(error), Some(Bad::Lost { .. }))
+}
+
+/// Whether it may be: what was refused was refused, and the next request had better be made in a new session.
+pub(super) fn may_be_expired(error: &ServiceError) -> bool {
+    matches!(bad(error), Some(Bad::Unclear { .. }))
+}
+
+fn bad(error: &ServiceError) -> Option<&Bad> {
+    let ServiceError::TransportSend(error) = error else { return None };
+    match found(error) {
+        Some(StreamableHttpError::Client(bad)) => Some(bad),
+        _ => None,
+    }
 }
 
 /// Whether a request can't have reached whoever does what it asks for: there was no connection, or it was turned away before.
 pub(super) fn is_unsent(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return false };
     match found(error) {
-        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::SessionExpired) => true,
+        Some(StreamableHttpError::AuthRequired(_)) => true,
         Some(StreamableHttpError::Client(bad)) => match bad {
             Bad::Wire(error) => error.is_connect(),
             Bad::Refused { status, .. } => *status == 429,
-            Bad::Moved { .. } => true,
-            Bad::NoMessage(_) => false,
+            Bad::Moved { .. } | Bad::Lost { .. } => true,
+            Bad::NoMessage(_) | Bad::NoAnswer { .. } | Bad::Unclear { .. } => false,
         },
         _ => false,
     }
@@ -155,9 +173,6 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
             let message = format!("the MCP server `{server}` at {place} answers with no stream of events");
             Trouble::lasting(message).help("leave `type` out, or write type = \"http\"")
         }
-        Some(StreamableHttpError::SessionExpired) => {
-            Trouble::passing(format!("the MCP server `{server}` at {place} has ended the session"))
-        }
         Some(StreamableHttpError::Client(bad)) => match bad {
             Bad::Wire(error) if error.is_connect() => {
                 let why = chain(error);
@@ -169,8 +184,11 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
                 let message = format!("the MCP server `{server}` at {place} is at {to} (status {status})");
                 Trouble::lasting(message).help("write that address as its `url`, if it is the right one")
             }
-            Bad::Refused { status: 404, .. } => {
-                Trouble::lasting(format!("there is no MCP server at {place} (status 404)"))
+            Bad::Lost { .. } => {
+                Trouble::passing(format!("the MCP server `{server}` at {place} has ended the session: {bad}"))
+            }
+            Bad::Refused { status: 404, said, .. } => {
+                Trouble::lasting(format!("there is no MCP server at {place} (status 404{said})"))
                     .help(format!("check the `url` of `{server}`"))
             }
             Bad::Refused { status, said, retry_after } if *status == 429 || *status >= 500 => {
@@ -181,10 +199,10 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
                 Trouble { retry_after_ms, ..Trouble::passing(message) }
             }
             // What it refuses once it refuses again.
-            Bad::Refused { .. } => {
+            Bad::Refused { .. } | Bad::Unclear { .. } => {
                 Trouble::lasting(format!("the MCP server `{server}` at {place} refuses: {bad}"))
             }
-            Bad::NoMessage(_) => strange(bad),
+            Bad::NoMessage(_) | Bad::NoAnswer { .. } => strange(bad),
         },
         Some(other) => strange(other),
         None => strange(error),

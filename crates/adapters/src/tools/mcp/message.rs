@@ -6,11 +6,14 @@ mod lenient;
 mod tests;
 mod waiting;
 
+use super::trouble::{CUT, cut, line};
 use crate::http::Secret;
 use crate::tools::failures::{over_limit, tool_failure};
 use crate::tools::json::{self, Unread};
 use crate::tools::limits::ToolLimits;
-use rmcp::model::{ClientNotification, CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerResult};
+use rmcp::model::{
+    ClientNotification, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerResult,
+};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use selvedge_engine::Failure;
 use serde::Deserialize;
@@ -32,6 +35,8 @@ const AROUND: usize = 64;
 const ASIDE: usize = 32;
 /// How much of what can't be read is shown, in characters.
 const SHOWN: usize = 200;
+/// The code of an error that has none: the client of the protocol wants one, and nobody else has this.
+const UNNAMED: i32 = i32::MIN;
 
 /// Why an answer is none.
 #[derive(Debug)]
@@ -187,12 +192,24 @@ impl Reader {
     /// What was meant as a message and can't be read ends the call whose id it names, else all that wait: none of them would
     /// hear of it otherwise.
     pub(super) fn unreadable(&self, text: &[u8]) -> Vec<Message> {
+        self.lost(text, false)
+    }
+
+    /// The same of a text of which only the beginning is known.
+    pub(super) fn unfinished(&self, text: &[u8]) -> Vec<Message> {
+        self.lost(text, true)
+    }
+
+    fn lost(&self, text: &[u8], goes_on: bool) -> Vec<Message> {
         if !lenient::is_meant(text) {
             return Vec::new();
         }
         let named = lenient::id_in(text).filter(|id| self.waiting.has(id));
         let over = named.map_or_else(|| self.waiting.all(), |id| vec![id]);
-        let told = self.told(text);
+        let mut told = self.told(text);
+        if goes_on && !told.ends_with(CUT) {
+            told.push_str(CUT);
+        }
         let over: Vec<Message> =
             over.iter().map(|id| self.put_aside(id, Err(Unheard::Garbled(told.clone())))).collect();
         self.answered(&over);
@@ -232,12 +249,13 @@ impl Reader {
     /// The beginning of what a server wrote, for people, without keys: they are taken out before it is cut (C-06).
     pub(super) fn told(&self, text: &[u8]) -> String {
         // More than is shown, so that no key is cut in two, and not all of it.
-        let text = String::from_utf8_lossy(text.get(..20 * SHOWN).unwrap_or(text));
-        let clean = self.secrets.iter().fold(text.into_owned(), |text, key| key.redact(&text).into_owned());
-        let line = super::trouble::line(&clean);
-        match line.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-            None => line,
+        let most = 20 * SHOWN;
+        let read = String::from_utf8_lossy(text.get(..most).unwrap_or(text));
+        let clean = self.secrets.iter().fold(read.into_owned(), |text, key| key.redact(&text).into_owned());
+        let told = cut(&line(&clean), SHOWN);
+        match text.len() > most && !told.ends_with(CUT) {
+            true => told + CUT,
+            false => told,
         }
     }
 
@@ -260,7 +278,8 @@ impl Reader {
         if aside.len() > ASIDE {
             aside.pop_front();
         }
-        JsonRpcMessage::error(ErrorData::internal_error("the answer can't be read", None), Some(id.clone()))
+        let error = ErrorData::new(ErrorCode(UNNAMED), "the answer can't be read", None);
+        JsonRpcMessage::error(error, Some(id.clone()))
     }
 }
 
@@ -299,6 +318,11 @@ pub(super) fn id_of(message: &Message) -> Option<&RequestId> {
         JsonRpcMessage::Error(error) => error.id.as_ref(),
         _ => None,
     }
+}
+
+/// The code of an error, if the server gave it one.
+pub(super) fn code_of(error: &ErrorData) -> Option<i32> {
+    Some(error.code.0).filter(|code| *code != UNNAMED)
 }
 
 /// Whether two ids are the same call's.

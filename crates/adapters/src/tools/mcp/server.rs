@@ -7,7 +7,7 @@ use super::definition::Pinned;
 use super::handshake::Generation;
 use super::http;
 use super::listing::Listing;
-use super::message::Reader;
+use super::message::{Reader, code_of};
 use super::patience::Patience;
 use super::trouble::Trouble;
 use super::warden::Warden;
@@ -127,7 +127,7 @@ impl Server {
         let work = async {
             match self.ask(pinned, request, &sent, (watch.clone(), &patience.beat)).await {
                 // Nobody looked at what was asked in a session that is no more.
-                Err(Ended::Session) => {
+                Err(Ended::Session(_)) => {
                     sent.store(false, Ordering::Relaxed);
                     self.ask(pinned, request, &sent, (watch, &patience.beat)).await
                 }
@@ -144,8 +144,9 @@ impl Server {
             }
         };
         let value = done.map_err(|ended| match ended {
-            Ended::Session => {
-                let message = format!("the MCP server `{}` ends its sessions at once", self.config.name);
+            Ended::Session(why) => {
+                let message =
+                    format!("the MCP server `{}` ends its sessions at once: {why}", self.config.name);
                 Trouble::passing(message).fault().unsent()
             }
             Ended::Failed(failure) => failure,
@@ -199,9 +200,13 @@ impl Server {
             }
             Err(Unanswered::Service(error)) if http::is_expired(&error) => {
                 self.drop_connection(&connection).await;
-                return Err(Ended::Session);
+                let trouble = connection.trouble(&self.config, error, "").await;
+                return Err(Ended::Session(self.config.clean(&trouble.message)));
             }
             Err(Unanswered::Service(error)) => {
+                if http::may_be_expired(&error) {
+                    self.drop_connection(&connection).await;
+                }
                 let (doing, unsent) = (format!("worked on `{}`", pinned.tool), http::is_unsent(&error));
                 let mut trouble = connection.trouble(&self.config, error, &doing).await;
                 trouble.message = self.config.clean(&trouble.message);
@@ -348,8 +353,8 @@ fn wants(wanted: &InputRequiredResult) -> String {
 
 /// Why a call has no output.
 enum Ended {
-    /// The session is over, and nothing was called.
-    Session,
+    /// The session is over, and nothing was called; what the server says.
+    Session(String),
     Failed(Failure),
 }
 
@@ -366,8 +371,12 @@ fn refused(name: &str, error: rmcp::ErrorData) -> Failure {
         return input_error(format!("`{name}` refuses its arguments: {said}"));
     }
     let mut more = Map::new();
-    more.insert("code".into(), json!(error.code.0));
-    let message = format!("`{name}` failed (error {}): {said}", error.code.0);
+    let mut message = format!("`{name}` failed");
+    if let Some(code) = code_of(&error) {
+        more.insert("code".into(), json!(code));
+        message.push_str(&format!(" (error {code})"));
+    }
+    message.push_str(&format!(": {said}"));
     failure(FaultKind::ExecutionFailure, "tool_execution_error", message, more)
 }
 

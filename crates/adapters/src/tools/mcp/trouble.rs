@@ -75,9 +75,17 @@ impl Trouble {
 pub(super) fn words(text: &str) -> String {
     let plain: String =
         text.trim().chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
-    match plain.char_indices().nth(WORDS) {
-        Some((end, _)) => format!("{}…", plain.get(..end).unwrap_or_default()),
-        None => plain,
+    cut(&plain, WORDS)
+}
+
+/// Where a text goes on that is not shown.
+pub(super) const CUT: &str = " […]";
+
+/// The first `most` characters of a text, and that it goes on if it does.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}{CUT}", text.get(..end).unwrap_or_default().trim_end()),
+        None => text.to_owned(),
     }
 }
 

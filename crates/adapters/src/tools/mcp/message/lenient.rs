@@ -1,7 +1,7 @@
 //! Messages that are not quite as the protocol has them, and say what they mean all the same: halves of characters, bytes
 //! that are not UTF-8, several messages in a list, errors that are a text.
 
-use super::Message;
+use super::{Message, UNNAMED};
 use crate::surrogates;
 use crate::tools::json;
 use rmcp::model::RequestId;
@@ -9,8 +9,6 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The code of an error that has none: an internal error, as JSON-RPC has it.
-const UNNAMED: i64 = -32603;
 /// The most messages of a list.
 const MOST: usize = 10_000;
 
@@ -96,23 +94,27 @@ fn message(value: Value) -> Option<Vec<u8>> {
     serde_json::to_vec(&fields).ok()
 }
 
-/// An error with a code and a message, whatever it is.
+/// An error with a code and a message, whatever it is. A code that is none is shown with the rest of it.
 fn error_of(error: Value) -> Value {
     let mut fields = match error {
         Value::Object(fields) => fields,
         Value::String(message) => Map::from_iter([("message".to_owned(), Value::String(message))]),
         other => Map::from_iter([("message".to_owned(), Value::String(other.to_string()))]),
     };
-    let code = fields.get("code").and_then(|code| match code {
+    let given = fields.get("code").filter(|code| !code.is_null());
+    let code = given.and_then(|code| match code {
         Value::String(code) => code.trim().parse().ok(),
-        code => code.as_i64().or_else(|| code.as_f64().map(|code| code as i64)),
+        code => {
+            code.as_i64().or_else(|| code.as_f64().filter(|code| code.fract() == 0.0).map(|code| code as i64))
+        }
     });
-    let code = code.filter(|code| i32::try_from(*code).is_ok()).unwrap_or(UNNAMED);
-    if !fields.get("message").is_some_and(Value::is_string) {
+    let code = code.and_then(|code| i32::try_from(code).ok());
+    let is_lost = given.is_some() && code.is_none();
+    if is_lost || !fields.get("message").is_some_and(Value::is_string) {
         let said = Value::Object(fields.clone()).to_string();
         fields.insert("message".into(), said.into());
     }
-    fields.insert("code".into(), code.into());
+    fields.insert("code".into(), code.unwrap_or(UNNAMED).into());
     Value::Object(fields)
 }
 

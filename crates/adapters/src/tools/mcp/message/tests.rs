@@ -76,11 +76,15 @@ fn messages_that_are_not_quite_right() {
     assert_eq!(whole(&of(br"\ude00 b \ud83d\ude00")), json!("\u{fffd} b 😀"));
     assert_eq!(whole(&of(b"a\xe9\xff b")), json!("a\u{fffd}\u{fffd} b"));
     for (error, code, message) in [
-        (r#""boom""#, -32603, "boom"),
+        (r#""boom""#, UNNAMED, "boom"),
         (r#"{"code": "-32602", "message": "no"}"#, -32602, "no"),
-        (r#"{"message": "no"}"#, -32603, "no"),
+        (r#"{"message": "no"}"#, UNNAMED, "no"),
+        (r#"{"code": null, "message": "no"}"#, UNNAMED, "no"),
+        (r#"{"code": -32603, "message": "no"}"#, -32603, "no"),
+        (r#"{"code": "E42", "message": "no"}"#, UNNAMED, r#"{"code":"E42","message":"no"}"#),
+        (r#"{"code": 1.5, "message": "no"}"#, UNNAMED, r#"{"code":1.5,"message":"no"}"#),
         (r#"{"code": 7}"#, 7, r#"{"code":7}"#),
-        ("true", -32603, "true"),
+        ("true", UNNAMED, "true"),
     ] {
         for result in ["", r#", "result": null"#] {
             let text = format!(r#"{{"jsonrpc": "2.0", "id": 1{result}, "error": {error}}}"#);
@@ -137,7 +141,18 @@ fn what_is_told_has_no_keys() {
     let reader = Reader::new(128, 1 << 20, &[Secret::new("key-0123456789")]);
     let told = reader.told(format!("{}key-0123456789 and more", "x".repeat(190)).as_bytes());
     assert!(told.contains("[redact") && !told.contains("key-"), "{told}");
-    assert!(told.chars().count() <= SHOWN + 1);
+    assert!(told.chars().count() <= SHOWN + CUT.chars().count());
+}
+
+/// What is cut says so, also where what was cut off was not even looked at.
+#[test]
+fn what_is_cut_says_so() {
+    let reader = Reader::new(128, 1 << 20, &[]);
+    for (text, cut) in
+        [("x".repeat(200), false), ("x".repeat(201), true), (format!("x{}y", " ".repeat(5000)), true)]
+    {
+        assert_eq!(reader.told(text.as_bytes()).ends_with(CUT), cut, "{}", text.len());
+    }
 }
 
 /// What nobody fetches does not stay for ever.
