@@ -103,7 +103,7 @@ impl Example {
 }
 
 /// Copies a folder, but what runs have left in it.
-fn copied(from: &Path, to: &Path) {
+pub(crate) fn copied(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
