@@ -12,6 +12,7 @@ use crate::ui::{Ui, one_line};
 use selvedge_engine::{Graph, Input, State, Warning};
 use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store, StoreError};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 /// A run that this process may drive.
@@ -114,7 +115,9 @@ impl Drive<'_> {
     fn broken(&mut self, error: DriveError) -> Exit {
         let (text, run) = (Ui { json: false, ..self.ui.clone() }, self.run.clone());
         match error {
-            DriveError::Store(error @ StoreError::Vanished { .. }) => return self.vanished(error, &text),
+            DriveError::Store(error @ (StoreError::Vanished { .. } | StoreError::Emptied { .. })) => {
+                return self.vanished(error, &text);
+            }
             DriveError::Store(error @ StoreError::OutOfOrder { .. }) => {
                 let whose = self.store.other_driver(&run).map(|pid| format!(" (process {pid})"));
                 let failure = Failure::from(error).help(&format!(
@@ -146,6 +149,14 @@ impl Drive<'_> {
     fn vanished(&self, error: StoreError, text: &Ui) -> Exit {
         let run = &self.run;
         let help = match &error {
+            // A file without the folder: what is in it is only whole with its log beside it.
+            StoreError::Vanished { path, now: Some(now) } if path.parent().is_some_and(Path::exists) => {
+                format!(
+                    "what run {run} did until now is in there: move it back to {}, with what lies beside it, and {} goes on",
+                    path.display(),
+                    command(&["resume", run])
+                )
+            }
             StoreError::Vanished { now: Some(now), .. } => format!(
                 "what run {run} did until now is in there: `selvedge resume {run} --state-dir {}` goes on with it",
                 now.parent().unwrap_or(now).display()

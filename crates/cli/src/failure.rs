@@ -203,7 +203,9 @@ impl From<StoreError> for Failure {
                 (Exit::Environment, "C-03", "state-damaged")
             }
             StoreError::DamagedRun { .. } => (Exit::Environment, "E-44", "run-damaged"),
-            StoreError::Vanished { .. } => (Exit::Environment, "E-44", "state-vanished"),
+            StoreError::Vanished { .. } | StoreError::Emptied { .. } => {
+                (Exit::Environment, "E-44", "state-vanished")
+            }
             StoreError::Newer { .. } => (Exit::Environment, "C-03", "state-newer"),
             StoreError::Missing { .. } => (Exit::Environment, "C-14", "state-missing"),
             StoreError::ReadOnly { .. } => (Exit::Environment, "C-14", "state-read-only"),

@@ -1,5 +1,5 @@
-//! What is stored proves itself (E-44): each event has a hash of itself and of the hash before it, the index keeps the last
-//! one of each journal, and each row of the run index is sealed.
+//! What is stored proves itself (E-44): each event has a hash of itself and of the hash before it, the index notes where each
+//! journal has come to, and each row of the run index is sealed.
 //!
 //! The hash is XXH3 with 64 bits: it finds what disks, memory and editors do to a file. It is no signature: who writes to
 //! the file on purpose can write the hashes, too. Contents have SHA-256 for a name, and that is looked at when they are read.
@@ -9,10 +9,13 @@ use rusqlite::{Connection, OptionalExtension};
 use twox_hash::XxHash3_64;
 
 use crate::index;
-use crate::schema::journal_key;
+use crate::schema::{MAX_NUMBER, journal_key, number_of};
 
 /// The run key under which `heads` has the library's journal.
 pub(crate) const LIBRARY: i64 = 0;
+
+/// After how many events the end of a run's journal is noted, between its stops.
+const NOTE_EVERY: u64 = 64;
 
 /// The hash of an event and of everything before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +71,7 @@ impl FromSql for Link {
     }
 }
 
-/// The end of a journal, as the index has it.
+/// The end of a journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     /// Number of the last event.
@@ -79,8 +82,8 @@ pub(crate) struct Head {
     pub(crate) hash: Option<Link>,
 }
 
-/// The head of a journal.
-pub(crate) fn head(conn: &Connection, run: i64) -> rusqlite::Result<Option<Head>> {
+/// The end of a journal as it was noted last. The journal may have come further since (see [`end`]), never less far.
+pub(crate) fn noted(conn: &Connection, run: i64) -> rusqlite::Result<Option<Head>> {
     conn.prepare_cached("SELECT n, since, hash FROM heads WHERE run = ?1")?
         .query_row([run], |row| {
             let since: Option<i64> = row.get(1)?;
@@ -90,31 +93,41 @@ pub(crate) fn head(conn: &Connection, run: i64) -> rusqlite::Result<Option<Head>
         .optional()
 }
 
-/// Begins the journal of a run.
-pub(crate) fn begin(conn: &Connection, run: i64, head: Head) -> rusqlite::Result<()> {
-    conn.prepare_cached("INSERT INTO heads (run, n, since, hash) VALUES (?1, ?2, ?3, ?4)")?.execute((
-        run,
-        head.n.cast_signed(),
-        head.since.map(u64::cast_signed),
-        head.hash,
-    ))?;
-    Ok(())
+/// Where the journal of a run ends whose end was noted as `noted`.
+pub(crate) fn end(conn: &Connection, run: i64, noted: Head) -> rusqlite::Result<Head> {
+    let (Some(first), Some(last)) = (journal_key(run, noted.n + 1), journal_key(run, MAX_NUMBER)) else {
+        return Ok(noted);
+    };
+    let further = conn
+        .prepare_cached(
+            "SELECT key, hash FROM journal WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
+        )?
+        .query_row((first, last), |row| {
+            Ok(Head { n: number_of(row.get(0)?), since: noted.since, hash: row.get(1)? })
+        })
+        .optional()?;
+    Ok(further.unwrap_or(noted))
 }
 
 /// Notes the end of a journal.
-pub(crate) fn move_head(conn: &Connection, run: i64, head: Head) -> rusqlite::Result<()> {
-    conn.prepare_cached("UPDATE heads SET n = ?2, since = ?3, hash = ?4 WHERE run = ?1")?.execute((
-        run,
-        head.n.cast_signed(),
-        head.since.map(u64::cast_signed),
-        head.hash,
-    ))?;
+pub(crate) fn note(conn: &Connection, run: i64, head: Head) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "INSERT INTO heads (run, n, since, hash) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (run) DO UPDATE SET n = excluded.n, since = excluded.since, hash = excluded.hash",
+    )?
+    .execute((run, head.n.cast_signed(), head.since.map(u64::cast_signed), head.hash))?;
     Ok(())
 }
 
 impl Head {
     /// That of a journal without events.
     pub(crate) const EMPTY: Self = Self { n: 0, since: None, hash: None };
+
+    /// Whether a journal whose noted end is `noted` has come so far that it is to be noted anew. Not at every commit: the
+    /// row is in a page of its own, which each commit would write.
+    pub(crate) fn is_far_from(&self, noted: Self) -> bool {
+        self.n - noted.n >= NOTE_EVERY || noted.since != self.since
+    }
 
     /// Chains one more event to the journal of `run`, and returns its hash.
     pub(crate) fn push(&mut self, run: i64, n: u64, at_ms: i64, body: Digest) -> Link {

@@ -39,6 +39,11 @@ pub enum StoreError {
         /// Where it is now, if it was moved and can be found.
         now: Option<PathBuf>,
     },
+    /// The database, or its log, was emptied while it was open: what was written is lost (E-44; C-03: exit 4).
+    Emptied {
+        /// The file.
+        path: PathBuf,
+    },
     /// The state folder was written by a newer version (C-03: exit 4).
     Newer {
         /// The database file.
@@ -147,6 +152,9 @@ impl StoreError {
             Self::Vanished { path, now: None } => {
                 format!("the state was deleted: {} is not the file any more that was open", path.display())
             }
+            Self::Emptied { path } => {
+                format!("the state was emptied: {} has lost what was in it", path.display())
+            }
             Self::Newer { path, found, supported } => format!(
                 "the database {} has format {found}; this version of selvedge knows formats up to {supported}",
                 path.display()
@@ -187,7 +195,9 @@ impl StoreError {
             }
             Self::DamagedRun { .. } => "restore the state folder from a backup",
             Self::Vanished { now: Some(_), .. } => "move it back, or name it with --state-dir",
-            Self::Vanished { now: None, .. } => "leave the state folder alone while runs are under way",
+            Self::Vanished { now: None, .. } | Self::Emptied { .. } => {
+                "leave the state folder alone while runs are under way"
+            }
             Self::Newer { .. } => {
                 "use the selvedge that wrote it or a later one, or another folder with --state-dir"
             }

@@ -11,7 +11,7 @@ use crate::{BlobHash, Commit, Entry, Store, StoreError, blobs, encode};
 
 /// Where the library's journal ends.
 fn head(conn: &Connection) -> rusqlite::Result<Head> {
-    Ok(chain::head(conn, chain::LIBRARY)?.unwrap_or(Head::EMPTY))
+    Ok(chain::noted(conn, chain::LIBRARY)?.unwrap_or(Head::EMPTY))
 }
 
 impl Store {
@@ -74,7 +74,7 @@ fn read(store: &Inner, conn: &Connection, from: u64) -> Result<Vec<Entry>, Store
         let (body, hash) = (row.get_ref(2).map_err(sql)?, row.get_ref(3).map_err(sql)?);
         let body = chain.follow(&Stored { n, at_ms, body, hash }).map_err(broken)?;
         if n == head.n && head.since.is_some() && chain.last() != head.hash {
-            return Err(broken("the index has another hash for it, as the journal's last"));
+            return Err(broken("the index has noted another hash for it"));
         }
         let json = match body {
             Body::Plain(json) => json.to_owned(),

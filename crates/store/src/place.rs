@@ -2,6 +2,7 @@
 //! long as it is open, and nobody would ever find what is in it.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
@@ -29,7 +30,8 @@ impl Place {
         Self { files: [known(db.to_owned()), known(log)] }
     }
 
-    /// Fails unless the database and its log are what they were. The log may have come into being since.
+    /// Fails unless the database and its log are what they were, and begin with what such files begin with. The log may
+    /// have come into being since.
     pub(crate) fn check(&mut self) -> Result<(), StoreError> {
         for (path, known) in &mut self.files {
             let now = id(path);
@@ -41,8 +43,23 @@ impl Place {
                 None => *known = now,
             }
         }
+        let [(db, _), (log, _)] = &self.files;
+        // A database always has a first page; a log is empty, or has been overwritten from its beginning.
+        let emptied = fs::metadata(db).is_ok_and(|meta| meta.len() == 0);
+        if emptied || begins_with_nothing(log) {
+            let path = if emptied { db } else { log };
+            return Err(StoreError::Emptied { path: path.clone() });
+        }
         Ok(())
     }
+}
+
+/// Whether a log that was cut off has been written behind the hole: what it has then is never found again. Opening and closing
+/// the log drops no lock, as SQLite has them on other files.
+fn begins_with_nothing(log: &Path) -> bool {
+    let mut first = [1; 4];
+    let read = fs::File::open(log).and_then(|mut log| log.read_exact(&mut first));
+    read.is_ok() && first == [0; 4]
 }
 
 #[cfg(unix)]

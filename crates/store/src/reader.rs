@@ -29,8 +29,8 @@ pub struct Journal {
     next: u64,
     /// The last entry that is wanted.
     until: u64,
-    /// Where the journal ended when the reading began.
-    head: Head,
+    /// How far the journal had come when that was last noted.
+    noted: Head,
     /// The hash of the entry before the next one.
     hash: Option<Link>,
     page: std::vec::IntoIter<Entry>,
@@ -52,15 +52,15 @@ impl Journal {
     /// The journal of a run from event `from` on.
     pub(crate) fn open(store: Arc<Inner>, run: &str, from: u64) -> Result<Self, StoreError> {
         let next = from.max(1);
-        let (segments, head, hash) = store.read(|conn| {
+        let (segments, noted, hash) = store.read(|conn| {
             let sql = |error| store.sql(&error);
             let (key, _) = index::known_key(conn, store.db(), run)?;
             let known = |key| {
-                let head = chain::head(conn, key).map_err(sql)?;
-                head.ok_or_else(|| store.broken(run, None, "the index does not know where its journal ends"))
+                let noted = chain::noted(conn, key).map_err(sql)?;
+                noted.ok_or_else(|| store.broken(run, None, "the index does not know where its journal ends"))
             };
-            let head = known(key)?;
-            let mut segments = vec![Segment { key, to: MAX_NUMBER, since: head.since }];
+            let noted = known(key)?;
+            let mut segments = vec![Segment { key, to: MAX_NUMBER, since: noted.since }];
             let mut current = (key, MAX_NUMBER);
             while let Some((parent, shared)) = index::parent(conn, current.0).map_err(sql)? {
                 if parent >= current.0 {
@@ -70,11 +70,11 @@ impl Journal {
                 segments.push(Segment { key: parent, to: current.1, since: known(parent)?.since });
             }
             let hash = if next == 1 { None } else { chain::hash_of(conn, key, next - 1).map_err(sql)? };
-            Ok((segments, head, hash))
+            Ok((segments, noted, hash))
         })?;
         let (page, cache) = (Vec::new().into_iter(), Contents::default());
         let (run, until) = (run.to_owned(), MAX_NUMBER);
-        Ok(Self { store, run, segments, next, until, head, hash, page, trouble: None, cache })
+        Ok(Self { store, run, segments, next, until, noted, hash, page, trouble: None, cache })
     }
 
     /// The same up to event `to`: what comes behind it is not looked at, and may be damaged.
@@ -108,9 +108,10 @@ impl Journal {
                 return entries;
             }
             self.segments.pop();
-            // A stretch that others continue must be there to its end, and the last one to where it has ended.
-            if !self.segments.is_empty() || self.next <= self.head.n {
-                let why = format!("it is missing, and all behind it: the journal has {} events", self.head.n);
+            // A stretch that others continue must be there to its end, and the last one to where it is known to have come.
+            if !self.segments.is_empty() || self.next <= self.noted.n {
+                let why =
+                    format!("it is missing, and all behind it: the journal had {} events", self.noted.n);
                 self.trouble = Some(self.store.broken(&self.run, Some(self.next), &why));
             }
         }
@@ -139,7 +140,10 @@ impl Journal {
         let mut rows = query.query((first, last, PAGE_ENTRIES as i64)).map_err(sql)?;
         let mut chain = Chain::new(segment.key, segment.since, self.hash);
         let mut bytes = 0;
-        while let Some(row) = rows.next().map_err(sql)? {
+        // No step further than is wanted: the row behind may be on a page that can't be read.
+        while self.next <= to
+            && let Some(row) = rows.next().map_err(sql)?
+        {
             let entry = self.entry(store, conn, row, &mut chain)?;
             self.next += 1;
             self.hash = chain.last();
@@ -170,8 +174,8 @@ impl Journal {
         let at_ms = row.get(1).map_err(|_| broken("its time is none"))?;
         let (body, hash) = (row.get_ref(2).map_err(sql)?, row.get_ref(3).map_err(sql)?);
         let body = chain.follow(&Stored { n, at_ms, body, hash }).map_err(broken)?;
-        if n == self.head.n && self.head.since.is_some() && chain.last() != self.head.hash {
-            return Err(broken("the index has another hash for it, as the journal's last"));
+        if n == self.noted.n && self.noted.since.is_some() && chain.last() != self.noted.hash {
+            return Err(broken("the index has noted another hash for it"));
         }
         let json = match body {
             Body::Plain(json) => json.to_owned(),

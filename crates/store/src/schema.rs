@@ -39,8 +39,9 @@
 //! **`journal.hash`**, **`library.hash`**: the hash of this event chained to the one before; null in events that an older
 //! format has brought along.
 //!
-//! **`heads`**: one row a journal: `run` is `runs.key`, or 0 for the library; `n` and `hash` are those of its last event, so
-//! that an end that is lost is missed; `since` is its first event that has a hash, null if none has.
+//! **`heads`**: one row a journal: `run` is `runs.key`, or 0 for the library; `n` and `hash` are those of its last event when that
+//! was noted (where a run stops, and every so many events), so that an end that is lost is missed; `since` is its first event
+//! that has a hash, null if none has.
 //!
 //! **`runs.seal`**: the hash of the row; null in rows that nothing has been written to since an older format.
 

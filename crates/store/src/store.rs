@@ -148,8 +148,10 @@ impl Store {
     pub fn last_event(&self, run: &str) -> Result<u64, StoreError> {
         self.inner.read(|conn| {
             let (key, _) = index::known_key(conn, &self.inner.db, run)?;
-            let head = chain::head(conn, key).map_err(|error| self.inner.sql(&error))?;
-            head.map(|head| head.n).ok_or_else(|| self.inner.broken(run, None, "its end is unknown"))
+            let sql = |error| self.inner.sql(&error);
+            let noted = chain::noted(conn, key).map_err(sql)?;
+            let noted = noted.ok_or_else(|| self.inner.broken(run, None, "its end is unknown"))?;
+            Ok(chain::end(conn, key, noted).map_err(sql)?.n)
         })
     }
 

@@ -36,8 +36,8 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// How long the writer looks out for the next request before it sleeps. What follows from an answer is asked for
 /// within that time, and waking a thread costs two of them tens of microseconds.
 const LINGER: Duration = Duration::from_micros(100);
-/// Pages of the log (under 2 MiB) from which on it is moved into the database. A commit writes two: the journal's last page
-/// and that of its end.
+/// Pages of the log (under 2 MiB) from which on it is moved into the database. A commit writes one at least, the journal's
+/// last page.
 const LOG_PAGES: u32 = 480;
 /// How often it is looked whether the database is still where it was; where a run comes to a stop, always.
 const LOOK: Duration = Duration::from_millis(250);

@@ -33,33 +33,49 @@ pub(crate) fn node_of(effect: &str) -> String {
     id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%")
 }
 
-/// Prints events `1..=at`, or all.
+/// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
+/// then (E-44).
 pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
     let mut out = Out::new(ui);
-    let entries = found.store.journal(found.run(), 1)?.until(at.unwrap_or(u64::MAX));
-    if ui.json {
-        out.write("{\"events\":[")?;
-        for entry in entries {
-            let entry = entry?;
-            let separator = if entry.n > 1 { "," } else { "" };
-            if !out.json(separator, &object(found, &entry)?.to_string(), "")? {
-                break;
-            }
+    let mut entries = found.store.journal(found.run(), 1)?.until(at.unwrap_or(u64::MAX));
+    let mut damage = None;
+    let sound = entries.by_ref().map_while(|entry| entry.map_err(|error| damage = Some(error)).ok());
+    if ui.json { print_object(found, sound, &mut out) } else { print_table(found, sound, &mut out) }?;
+    out.finish()?;
+    damage.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn print_object(
+    found: &Found,
+    entries: impl Iterator<Item = Entry>,
+    out: &mut Out<'_>,
+) -> Result<(), Failure> {
+    out.write("{\"events\":[")?;
+    for entry in entries {
+        let separator = if entry.n > 1 { "," } else { "" };
+        if !out.json(separator, &object(found, &entry)?.to_string(), "")? {
+            break;
         }
-        out.write("]}\n")?;
-        return out.finish();
     }
+    out.write("]}\n")?;
+    Ok(())
+}
+
+fn print_table(
+    found: &Found,
+    entries: impl Iterator<Item = Entry>,
+    out: &mut Out<'_>,
+) -> Result<(), Failure> {
     let mut page = Page::new();
     let mut began = None;
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
-        let entry = entry?;
         let began = *began.get_or_insert(entry.at_ms);
         rows.push(Row::new(found, &entry, began)?);
         if rows.len() == TOGETHER {
             page.table(&table(std::mem::take(&mut rows)));
             if !out.write(&page.take())? {
-                return out.finish();
+                return Ok(());
             }
         }
     }
@@ -67,7 +83,7 @@ pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failu
         page.table(&table(rows));
         out.write(&page.take())?;
     }
-    out.finish()
+    Ok(())
 }
 
 /// C-15's object: `{n, at, kind, node?, effect?, …}`. Events of an effect name its node too.

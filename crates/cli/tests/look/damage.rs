@@ -106,15 +106,18 @@ fn a_damaged_row_is_told_and_hides_nothing_else() {
 fn a_damaged_graph_and_a_damaged_tail_are_told() {
     let place = place();
     completed(&place, "whole");
-    killed(&place, "killed");
-    let last = place.run(&["export", "killed"]).exits(0).stdout.lines().count() as u64;
+    failed(&place, "broken");
+    let last = place.run(&["export", "broken"]).exits(0).stdout.lines().count() as u64;
     change(&place, "DELETE FROM journal WHERE key = (SELECT max(key) FROM journal)");
-    for look in [&["show", "killed"][..], &["export", "killed"], &["resume", "killed"], &["runs"]] {
+    for look in [&["show", "broken"][..], &["export", "broken"], &["resume", "broken"]] {
         let told = place.run(look).exits(4);
-        assert!(told.stderr.contains(&format!("\"killed\" is damaged at event {last}")), "{told:#?}");
+        assert!(told.stderr.contains(&format!("\"broken\" is damaged at event {last}")), "{told:#?}");
     }
-    let before = (last - 1).to_string();
-    place.run(&["show", "killed", "--at", &before]).exits(0);
+    let before = last - 1;
+    place.run(&["show", "broken", "--at", &before.to_string()]).exits(0);
+    // The events before it are shown, in an object that is whole, and then it fails.
+    let shown = place.run(&["show", "broken", "--events", "--json"]).exits(4);
+    assert_eq!(shown.json()["events"].as_array().map(Vec::len), Some(before as usize), "{shown:#?}");
     change(&place, "UPDATE blobs SET data = CAST(replace(data, 'sum', 'mum') AS BLOB)");
     let told = place.run(&["show", "whole"]).exits(4);
     assert!(told.stderr.contains("run \"whole\" is damaged: its compiled graph"), "{told:#?}");
@@ -152,6 +155,14 @@ fn a_run_whose_state_vanishes_has_failed() {
         assert_eq!((done.code, &done.json()["status"]), (4, &json!("failed")), "{done:#?}");
         assert!(done.stderr.contains("was deleted") && done.json()["output"].is_null(), "{done:#?}");
     }
+    let empty = |place: &Place, name: &str| std::fs::write(place.state().join(name), "").unwrap();
+    let emptied: [&dyn Fn(&Place); 2] =
+        [&|place| empty(place, "selvedge.db"), &|place| empty(place, "selvedge.db-wal")];
+    for emptied in emptied {
+        let (_place, done) = disturbed(emptied, &["--json"]);
+        assert_eq!(done.code, 4, "{done:#?}");
+        assert!(!done.stderr.contains("goes on"), "{done:#?}");
+    }
     let moved = |place: &Place| std::fs::rename(place.state(), place.work().join("kept")).unwrap();
     let (place, done) = disturbed(moved, &[]);
     assert!(
@@ -160,6 +171,14 @@ fn a_run_whose_state_vanishes_has_failed() {
     );
     let resumed = place.run(&["resume", "r", "--state-dir", "kept"]).exits(0);
     assert_eq!(resumed.stdout, "slow\n");
+
+    // The file alone: beside its log it is whole again.
+    let (old, new) = ("selvedge.db", "elsewhere.db");
+    let moved = |place: &Place| std::fs::rename(place.state().join(old), place.work().join(new)).unwrap();
+    let (place, done) = disturbed(moved, &[]);
+    assert!(done.code == 4 && done.stderr.contains("move it back to"), "{done:#?}");
+    std::fs::rename(place.work().join(new), place.state().join(old)).unwrap();
+    assert_eq!(place.run(&["resume", "r"]).exits(0).stdout, "slow\n");
 }
 
 #[test]

@@ -143,17 +143,17 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     let journal = match &request.op {
         Op::Blobs => None,
         Op::Library => {
-            let head = chain::head(conn, chain::LIBRARY).map_err(sql)?.unwrap_or(Head::EMPTY);
+            let head = chain::noted(conn, chain::LIBRARY).map_err(sql)?.unwrap_or(Head::EMPTY);
             for (expected, row) in (head.n + 1..).zip(&request.rows) {
                 if row.n != expected || i64::try_from(row.n).is_err() {
                     return Err(StoreError::LibraryChanged { expected, got: row.n });
                 }
             }
-            Some((chain::LIBRARY, head))
+            Some((chain::LIBRARY, None, head))
         }
         Op::Append(id, update) => {
             let (key, _) = index::known_key(conn, db, id)?;
-            let head = known_head(conn, db, key, id)?;
+            let (noted, head) = ends(conn, db, key, id)?;
             in_order(id, head.n + 1, &request.rows)?;
             if let Some(update) = update {
                 known(conn, db, update.graph)?;
@@ -162,27 +162,29 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
                 // Of an older format: from here on its row proves itself, too.
                 index::update(conn, db, key, &RunUpdate::default())?;
             }
-            Some((key, head))
+            Some((key, (!request.is_an_end()).then_some(noted), head))
         }
-        Op::Create(run) => Some(create(conn, db, run, request)?),
+        Op::Create(run) => {
+            let (key, head) = create(conn, db, run, request)?;
+            Some((key, None, head))
+        }
     };
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
     }
-    match journal {
-        Some((key, mut head)) if !request.rows.is_empty() => {
-            let insert = if matches!(request.op, Op::Library) { INSERT_LIBRARY } else { INSERT };
-            let mut insert = conn.prepare_cached(insert).map_err(sql)?;
-            for row in &request.rows {
-                let hash = head.push(key, row.n, row.at_ms, row.digest);
-                // Without the check SQLite would choose a key by itself. The library is run 0: its keys are its numbers.
-                let key = journal_key(key, row.n).ok_or_else(|| too_many(db))?;
-                insert.execute((key, row.at_ms, ToSqlOutput::Borrowed(row.body()), hash)).map_err(sql)?;
-            }
-            chain::move_head(conn, key, head).map_err(sql)
-        }
-        _ => Ok(()),
+    let Some((key, noted, mut head)) = journal else { return Ok(()) };
+    let insert = if matches!(request.op, Op::Library) { INSERT_LIBRARY } else { INSERT };
+    let mut insert = conn.prepare_cached(insert).map_err(sql)?;
+    for row in &request.rows {
+        let hash = head.push(key, row.n, row.at_ms, row.digest);
+        // Without the check SQLite would choose a key by itself. The library is run 0: its keys are its numbers.
+        let key = journal_key(key, row.n).ok_or_else(|| too_many(db))?;
+        insert.execute((key, row.at_ms, ToSqlOutput::Borrowed(row.body()), hash)).map_err(sql)?;
     }
+    if noted.is_none_or(|noted| head.is_far_from(noted)) {
+        chain::note(conn, key, head).map_err(sql)?;
+    }
+    Ok(())
 }
 
 const INSERT: &str = "INSERT INTO journal (key, at_ms, body, hash) VALUES (?1, ?2, ?3, ?4)";
@@ -198,7 +200,7 @@ fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Resu
     let mut parent = None;
     if let Some(fork) = &run.fork {
         let (key, _) = index::known_key(conn, db, &fork.run)?;
-        let last = known_head(conn, db, key, &fork.run)?.n;
+        let (_, Head { n: last, .. }) = ends(conn, db, key, &fork.run)?;
         if fork.events > last {
             let run = fork.run.clone();
             return Err(StoreError::OutOfOrder { run, expected: last, got: fork.events });
@@ -213,14 +215,16 @@ fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Resu
         known(conn, db, run.graph)?;
     }
     let key = index::insert(conn, run, parent).map_err(sql)?;
-    chain::begin(conn, key, head).map_err(sql)?;
     Ok((key, head))
 }
 
-/// The end of a run's journal.
-fn known_head(conn: &Connection, db: &Path, key: i64, run: &str) -> Result<Head, StoreError> {
-    let head = chain::head(conn, key).map_err(|error| StoreError::from_sqlite(db, &error))?;
-    head.ok_or_else(|| StoreError::broken(db, run, None, "the index does not know where its journal ends"))
+/// The end of a run's journal, as it was noted last and as it is.
+fn ends(conn: &Connection, db: &Path, key: i64, run: &str) -> Result<(Head, Head), StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let noted = chain::noted(conn, key).map_err(sql)?;
+    let noted = noted
+        .ok_or_else(|| StoreError::broken(db, run, None, "the index does not know where its journal ends"))?;
+    Ok((noted, chain::end(conn, key, noted).map_err(sql)?))
 }
 
 fn too_many(db: &Path) -> StoreError {

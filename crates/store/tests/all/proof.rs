@@ -201,6 +201,52 @@ fn what_is_before_the_damage_is_read_and_the_first_bad_event_named() {
     }
 }
 
+/// E-44: what is said to be sound can be read, also where a page that can't be read begins right behind it.
+#[test]
+fn events_before_a_page_that_cannot_be_read_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("selvedge.db");
+    let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+    store.create_run(new_run("r"), events("r", 1, 400)).wait().unwrap();
+    let whole: Vec<Entry> = store.journal("r", 1).unwrap().map(Result::unwrap).collect();
+    drop(store);
+    let sound = std::fs::read(&path).unwrap();
+    let mut edges = 0;
+    for page in (4096..sound.len()).step_by(4096) {
+        let mut bytes = sound.clone();
+        bytes[page..page + 8].fill(0xff);
+        std::fs::write(&path, &bytes).unwrap();
+        let Ok(store) = Store::open(dir.path(), Mode::ReadOnly) else { continue };
+        let Ok(journal) = store.journal("r", 1) else { continue };
+        let Some(Err(error)) = journal.last() else { continue };
+        let StoreError::DamagedRun { event: Some(bad), .. } = error else { panic!("{error}") };
+        let until: Result<Vec<Entry>, _> = store.journal("r", 1).unwrap().until(bad - 1).collect();
+        assert_eq!(until.as_deref(), Ok(&whole[..bad as usize - 1]), "page {}: {error}", page / 4096);
+        edges += usize::from(bad > 1);
+    }
+    assert!(edges > 3, "{edges}");
+}
+
+/// E-44: where a journal has come to is noted while it grows, so that the loss of more than its last events is missed.
+#[test]
+fn a_running_journal_that_lost_its_end_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sample(dir.path());
+    let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+    store.create_run(new_run("running"), events("running", 1, 1)).wait().unwrap();
+    for n in 2..=200 {
+        store.append("running", events("running", n, n)).wait().unwrap();
+    }
+    assert_eq!(store.last_event("running"), Ok(200));
+    drop(store);
+    let cut = "DELETE FROM journal WHERE key > (SELECT key << 32 | 100 FROM runs WHERE id = 'running')
+               AND key < (SELECT (key + 1) << 32 FROM runs WHERE id = 'running')";
+    Connection::open(&path).unwrap().execute_batch(cut).unwrap();
+    let store = Store::open(dir.path(), Mode::ReadOnly).unwrap();
+    let last = store.journal("running", 1).unwrap().last().unwrap();
+    assert!(matches!(last, Err(StoreError::DamagedRun { event: Some(101), .. })), "{last:?}");
+}
+
 #[test]
 fn a_damaged_run_is_left_alone_and_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
