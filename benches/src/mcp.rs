@@ -62,7 +62,7 @@ async fn call(catalogue: &Catalogue, text: &str) -> Result<Value> {
         args: json!({ "text": text }),
         timeout_s: None,
     };
-    let context = CallContext { run: "bench".into(), watch: None };
+    let context = CallContext::of("bench");
     catalogue.call(request, context).await.map_err(|failure| format!("{failure:?}").into())
 }
 

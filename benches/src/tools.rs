@@ -128,7 +128,7 @@ async fn call(catalogue: &Catalogue, tool: &str) -> Result<Value> {
         args: json!({ "x": 1 }),
         timeout_s: None,
     };
-    let context = CallContext { run: "bench".into(), watch: None };
+    let context = CallContext::of("bench");
     catalogue.call(request, context).await.map_err(|failure| format!("{failure:?}").into())
 }
 

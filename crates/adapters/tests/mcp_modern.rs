@@ -115,7 +115,7 @@ async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
         let tool = tool.clone();
         let request =
             ToolRequest { effect: EffectId("n/1".into()), node: "n".into(), tool, args, timeout_s: None };
-        catalogue.call(request, CallContext { run: "r".into(), watch: None })
+        catalogue.call(request, CallContext::of("r"))
     };
     assert_eq!(ask(json!({"a": 2, "b": 0.5})).await.unwrap(), json!({"sum": 2.5}));
     let failure = ask(json!({"a": 2})).await.unwrap_err();

@@ -109,7 +109,7 @@ async fn effect_ids_travel_in_any_alphabet() {
     let server = Server::start(vec![stream(OK, 4096)]).await;
     let mut asked = request(vec![user("hi")]);
     asked.effect = EffectId("main/größe %/1/1".into());
-    let run = CallContext { run: "r 1".into(), watch: None };
+    let run = CallContext::of("r 1");
     model(&server).call(asked, run).await.unwrap();
     assert_eq!(server.requests()[0].header("idempotency-key"), Some("r%201/main/gr%C3%B6%C3%9Fe%20%25/1/1"));
 }

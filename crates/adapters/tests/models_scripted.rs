@@ -81,7 +81,7 @@ async fn nth_counts_the_requests_that_meet_the_other_conditions() {
     assert_eq!(replies, ["some a", "other", "second a", "some a", "other"]);
 
     // Each run counts for itself.
-    let other = CallContext { run: "r2".into(), watch: None };
+    let other = CallContext::of("r2");
     assert_eq!(model.call(request(vec![user("a")]), other.clone()).await.unwrap().text, "some a");
     assert_eq!(model.call(request(vec![user("a")]), other).await.unwrap().text, "second a");
 }

@@ -64,7 +64,11 @@ async fn what_goes_wrong_inside_is_an_execution_failure() {
     world.tool("raises", "", "def run(i):\n    raise ValueError('no such city: ' + i.text)");
     world.tool("invalid", "", "def run(i):\n    InputModel(x='a')");
     world.tool("exits", "", "def run(i):\n    sys.exit(3)");
-    world.tool("vanishes", "", "def run(i):\n    print('last words', flush=True)\n    os._exit(7)");
+    world.tool(
+        "vanishes",
+        "",
+        "def run(i):\n    print('last words', file=sys.stderr, flush=True)\n    os._exit(7)",
+    );
     world.tool("killed", "", "def run(i):\n    os.kill(os.getpid(), 9)");
     for (name, value) in [
         ("nan", "float('nan')"),
@@ -240,7 +244,7 @@ async fn watchers_see_what_a_tool_prints() {
         Delta::Progress(line) => into.lock().unwrap().push(line),
         Delta::Text(_) => panic!("a tool has no text"),
     };
-    let context = CallContext { run: "r".into(), watch: Some(std::sync::Arc::new(watch)) };
+    let context = CallContext { watch: Some(std::sync::Arc::new(watch)), ..CallContext::of("r") };
     tools.call(request(&tools, "talks", json!({})), context).await.unwrap();
     let mut seen = seen.lock().unwrap().clone();
     seen.sort();

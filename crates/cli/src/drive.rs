@@ -178,6 +178,7 @@ impl Drive<'_> {
 
     fn report(&self) -> Report<'_> {
         Report {
+            store: &self.store,
             run: &self.run,
             state: &self.state,
             scripted: self.scripted,

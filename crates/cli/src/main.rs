@@ -26,6 +26,7 @@ mod models;
 mod nodes;
 mod output;
 mod places;
+mod printed;
 mod progress;
 mod recovery;
 mod secrets;

@@ -3,8 +3,10 @@
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
 use crate::hints::command;
+use crate::printed;
 use crate::ui::{Ui, harmless, one_line};
 use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, Warning};
+use selvedge_store::Store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -12,8 +14,13 @@ use std::io::IsTerminal;
 /// Characters of a node's id that a line shows.
 const NAME: usize = 200;
 
+/// Lines of a traceback, and of each stream of a failed call.
+const PRINTED: usize = 12;
+
 /// A run and what its state does not say.
 pub(crate) struct Report<'a> {
+    /// Where its journal is.
+    pub(crate) store: &'a Store,
     /// The run's id.
     pub(crate) run: &'a str,
     /// Its state.
@@ -227,6 +234,15 @@ impl Report<'_> {
         let message = fault.map_or("no reason was recorded", |fault| fault.message.as_str());
         let label = ui.paint("1;31", &format!("error[{kind}]"));
         ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
+        if let Some(fault) = fault {
+            let printed = printed::of_fault(self.store, run, fault);
+            let parts = printed::parts(Some(fault), printed.as_ref(), PRINTED);
+            let cut = parts.iter().any(|part| part.left_out.is_some());
+            ui.notice_parts("  ", &parts);
+            if let Some(node) = node.filter(|_| cut) {
+                ui.notice(&format!("  … more of it: {}", command(&["show", run, "--node", node])));
+            }
+        }
         ui.notice(&format!(
             "  {} finished work is kept; once the cause is gone: {}",
             ui.paint("1;36", "help:"),
@@ -290,7 +306,7 @@ pub(crate) fn tool_changed(name: &str, old: &str, new: &str) -> Warning {
 }
 
 /// A result for people: text as it is, anything else as indented JSON, nothing for null.
-fn plain(output: &Value) -> String {
+pub(crate) fn plain(output: &Value) -> String {
     match output {
         Value::Null => String::new(),
         Value::String(text) if text.ends_with('\n') => text.clone(),

@@ -4,6 +4,7 @@ use crate::asks;
 use crate::commands::run::now_ms;
 use crate::live::text::{cut, width};
 use crate::nodes::Nodes;
+use crate::printed::parts;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::graph::INTERNAL;
@@ -23,6 +24,10 @@ const SHOWN_FIELD: usize = 60;
 /// Characters of a line in all, and columns that it takes in the narrowest terminal.
 const LONGEST: usize = 400;
 const SHORTEST: usize = 12;
+
+/// Lines of each stream of a call that `-v` shows, and what stands before them.
+const PRINTED: usize = 20;
+const PRINTED_INDENT: &str = "                 ";
 
 /// Milliseconds between two lines about how far one call has come.
 const BETWEEN_MS: i64 = 200;
@@ -215,7 +220,12 @@ impl Progress {
                 let name = what.split(' ').next().unwrap_or_default().to_owned();
                 seen.effects.insert(effect.clone(), (node, name, at));
             }
-            Event::Completed { effect, outcome, .. } => self.completed(seen, at, effect, outcome, more),
+            Event::Completed { effect, outcome, printed, .. } => {
+                self.completed(seen, at, effect, outcome, more);
+                if let Some(printed) = printed.as_deref().filter(|_| more) {
+                    self.ui.notice_parts(PRINTED_INDENT, &parts(None, Some(printed), PRINTED));
+                }
+            }
             Event::Retried { effect, after_ms, reason } => {
                 self.told_last(seen, at, effect);
                 if let Some((node, what)) = request(state, effect) {

@@ -12,7 +12,7 @@ use crate::ui::Ui;
 use selvedge_adapters::http::{Flow, PROXY_VARIABLES, Secret, Secrets, proxy_passwords, url_passwords};
 use selvedge_adapters::models::Provider;
 use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
-use selvedge_runtime::{CallContext, Delta, Model, Pending, Tools, Watch};
+use selvedge_runtime::{CallContext, Delta, Model, Pending, Printing, Tools, Watch};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -150,10 +150,17 @@ impl Model for Cleaned<dyn Model> {
 
 impl Tools for Cleaned<dyn Tools> {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
-        let (context, _) = listening(context, &self.secrets);
+        let (mut context, _) = listening(context, &self.secrets);
+        let heard = Printing::default();
+        let printing = std::mem::replace(&mut context.printing, heard.clone());
         let (output, secrets) = (self.port.call(request, context), self.secrets.clone());
         Box::pin(async move {
-            let mut output = output.await.map_err(|failure| failed(failure, &secrets))?;
+            let output = output.await;
+            if let Some(mut streams) = heard.take() {
+                streams.iter_mut().for_each(|stream| text(&mut stream.text, &secrets));
+                printing.put(streams);
+            }
+            let mut output = output.map_err(|failure| failed(failure, &secrets))?;
             value(&mut output, &secrets);
             Ok(output)
         })

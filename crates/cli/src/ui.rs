@@ -1,5 +1,6 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
+use crate::printed::Part;
 use crate::secrets::{clean_printed, is_own_word};
 use selvedge_adapters::http::{Secret, Secrets};
 use selvedge_dialects::diagnostic::is_hidden;
@@ -86,6 +87,19 @@ impl Ui {
     /// A note on stderr that always appears.
     pub(crate) fn notice(&self, text: &str) {
         self.error_text(&format!("{text}\n"));
+    }
+
+    /// What is told of a call beside its outcome, on stderr, as lines: traceback, and what was printed.
+    pub(crate) fn notice_parts(&self, indent: &str, parts: &[Part]) {
+        for Part { name, left_out, lines } in parts {
+            self.notice(&format!("{indent}{}:", self.paint("2", name)));
+            if let Some(words) = left_out {
+                self.notice(&format!("{indent}  {}", self.paint("2", &format!("… {words}"))));
+            }
+            for line in lines {
+                self.notice(format!("{indent}  {}", harmless(&self.redacted(line))).trim_end());
+            }
+        }
     }
 
     /// Text on stderr, as it is but for what steers a terminal.

@@ -4,8 +4,10 @@
 //! [`crate::State::request`] builds the request from them when the driver wants to send it.
 
 mod outputs;
+mod printed;
 
 pub use outputs::Outputs;
+pub use printed::Printed;
 
 use crate::fault::{Fault, FaultKind};
 use crate::message::ToolCall;

@@ -3,7 +3,7 @@
 //! *Inputs* are what the outside did; each is recorded by [`crate::State::accept`]. Every other event is
 //! *derived* by [`crate::State::step`], so that a replay of the inputs gives all of them again (E-18).
 
-use crate::effect::{EffectId, Outcome, ToolDef};
+use crate::effect::{EffectId, Outcome, Printed, ToolDef};
 use crate::fault::{Fault, Warning};
 use crate::graph::{Action, AskKind};
 use crate::message::Role;
@@ -53,6 +53,9 @@ pub enum Event {
         /// Chosen by the driver for the back-off; parts of a million.
         #[serde(default, skip_serializing_if = "is_zero")]
         jitter: u32,
+        /// What the tool printed meanwhile, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        printed: Option<Arc<Printed>>,
     },
     /// Input: nobody knows whether this write happened.
     Lost {

@@ -233,10 +233,10 @@ impl Drive<'_> {
             self.inbox.push(answer);
         }
         let answers = std::mem::take(&mut self.inbox);
-        let complete = answers.into_iter().map(|(effect, outcome)| {
+        let complete = answers.into_iter().map(|(effect, (outcome, printed))| {
             self.known.remove(&effect);
             let jitter = self.jitter();
-            Input::Complete(effect, outcome, jitter)
+            Input::Complete(effect, outcome, jitter, printed)
         });
         complete.collect()
     }

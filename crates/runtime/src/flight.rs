@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use selvedge_engine::{EffectId, Outcome};
+use selvedge_engine::{EffectId, Outcome, Printed};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,18 @@ use std::task::{Context, Poll};
 /// How many inputs one commit may take.
 pub(crate) const BATCH: usize = 1024;
 
+/// What a call came to, and what a tool printed meanwhile.
+pub(crate) type Came = (Outcome, Option<Arc<Printed>>);
+
 /// An effect and what it came to.
-pub(crate) type Answer = (EffectId, Outcome);
+pub(crate) type Answer = (EffectId, Came);
 
 /// A call in flight.
 pub(crate) struct Flight {
     pub(crate) effect: EffectId,
     /// Set when the call has had its turn: until then it waits, and nobody was asked for anything.
     pub(crate) begun: Arc<AtomicBool>,
-    pub(crate) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    pub(crate) call: Pin<Box<dyn Future<Output = Came> + Send>>,
 }
 
 impl Flight {
@@ -33,7 +36,7 @@ impl Future for Flight {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        self.call.as_mut().poll(context).map(|outcome| (self.effect.clone(), outcome))
+        self.call.as_mut().poll(context).map(|came| (self.effect.clone(), came))
     }
 }
 

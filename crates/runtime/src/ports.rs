@@ -1,10 +1,10 @@
 //! What the driver needs from the outside: models and tools, each behind one door.
 
-use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, Printed, ToolRequest};
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A future of a port: dropping it cancels the call, down to the last child process (E-13).
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
@@ -28,6 +28,63 @@ pub struct CallContext {
     pub run: Arc<str>,
     /// Where deltas go, if anybody watches.
     pub watch: Option<Watch>,
+    /// Where a tool's adapter puts what the tool printed.
+    pub printing: Printing,
+}
+
+impl CallContext {
+    /// A call of this run that nobody watches.
+    pub fn of(run: &str) -> Self {
+        Self { run: run.into(), watch: None, printing: Printing::default() }
+    }
+}
+
+/// The end of a stream of a tool, as it came.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// The end of what was written: twice what is kept of it, or all.
+    pub text: String,
+    /// Bytes that came before, and are gone.
+    pub lost: u64,
+}
+
+impl Stream {
+    /// How much of the end of a stream is handed on where there is more.
+    pub const MOST: usize = 2 * Printed::MOST;
+
+    /// What is kept, with the number of bytes that are not. Where something was lost, the first half is not kept
+    /// whatever its length: only there can a part of a key be that was not seen as one (C-06).
+    fn kept(self) -> (String, u64) {
+        let margin = if self.lost > 0 { Printed::MOST } else { 0 };
+        let cut = self.text.len().saturating_sub(Printed::MOST).max(margin.min(self.text.len()));
+        let cut = self.text.ceil_char_boundary(cut);
+        (self.text.get(cut..).unwrap_or_default().to_owned(), self.lost.saturating_add(cut as u64))
+    }
+}
+
+/// What a tool printed during one call, on its way to the journal. Whatever becomes of the call, the last that was put here
+/// counts.
+#[derive(Clone, Debug, Default)]
+pub struct Printing(Arc<Mutex<Option<[Stream; 2]>>>);
+
+impl Printing {
+    /// Puts the ends of stdout and stderr here.
+    pub fn put(&self, streams: [Stream; 2]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(streams);
+    }
+
+    /// Takes them.
+    pub fn take(&self) -> Option<[Stream; 2]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What is kept of them; `None` if nothing was printed.
+    pub fn kept(&self) -> Option<Arc<Printed>> {
+        let [stdout, stderr] = self.take()?;
+        let ((stdout, stdout_cut), (stderr, stderr_cut)) = (stdout.kept(), stderr.kept());
+        let printed = Printed { stdout, stdout_cut, stderr, stderr_cut };
+        (!printed.is_empty()).then(|| Arc::new(printed))
+    }
 }
 
 /// The one way to call a model. One implementation serves all roles of a run.

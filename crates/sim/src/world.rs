@@ -5,9 +5,10 @@
 use crate::canon;
 use crate::generate::KEYS;
 use crate::rng::{Rng, hash};
-use selvedge_engine::Effects;
+use selvedge_engine::{EffectId, Effects, Printed};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What the outside says.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,12 @@ pub struct Broken {
     pub transient: bool,
     /// The provider's Retry-After, in milliseconds.
     pub retry_after_ms: Option<u64>,
+}
+
+/// What a tool has printed meanwhile, some of the time: it changes nothing in a run, and comes again in its replay.
+pub fn printed(effect: &EffectId) -> Option<Arc<Printed>> {
+    let printed = Printed { stdout: format!("{effect}\n"), ..Printed::default() };
+    hash(30, &effect.0).is_multiple_of(3).then(|| Arc::new(printed))
 }
 
 /// Who asks, for the faults that are mended.

@@ -27,7 +27,7 @@ use futures_util::StreamExt;
 use gathered::{Gathered, defined};
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
-use selvedge_runtime::ports::{CallContext, Pending, Tools, Watch};
+use selvedge_runtime::ports::{CallContext, Pending, Tools};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -262,7 +262,7 @@ impl Tools for Catalogue {
             return Box::pin(std::future::ready(Ok(output)));
         }
         let inner = self.0.clone();
-        Box::pin(async move { inner.call(&request, context.watch).await })
+        Box::pin(async move { inner.call(&request, context).await })
     }
 }
 
@@ -318,12 +318,14 @@ impl Inner {
         Some(kind)
     }
 
-    async fn call(&self, request: &ToolRequest, watch: Option<Watch>) -> Result<Value, Failure> {
+    async fn call(&self, request: &ToolRequest, context: CallContext) -> Result<Value, Failure> {
         let name = &request.tool.name;
         // the pinned version runs, whatever the name means by now.
         match self.at_version(&request.tool.version).await {
-            Some(Kind::Python(tool)) => tool.call(&self.workshop, request, watch).await,
-            Some(Kind::Builtin(builtin, _)) => self.bench.call(builtin, request, &self.workshop).await,
+            Some(Kind::Python(tool)) => tool.call(&self.workshop, request, context).await,
+            Some(Kind::Builtin(builtin, _)) => {
+                self.bench.call(builtin, request, &self.workshop, &context.printing).await
+            }
             Some(Kind::Command(command, _)) => {
                 let Workshop { limits, workspace, granted, scratch_root, .. } = &self.workshop;
                 // The user wrote the command: it may reach what the user allowed.
@@ -333,9 +335,11 @@ impl Inner {
                 Access { read: policy.read, write: policy.write } = granted.all();
                 policy.network = granted.network();
                 let scratch_root = scratch_root.clone();
-                command.call(request, limits, Place { workspace, policy, scratch_root, watch }).await
+                command.call(request, limits, Place { workspace, policy, scratch_root, context }).await
             }
-            Some(Kind::Mcp(pinned, _)) => self.servers.call(Call { pinned: &pinned, request, watch }).await,
+            Some(Kind::Mcp(pinned, _)) => {
+                self.servers.call(Call { pinned: &pinned, request, watch: context.watch }).await
+            }
             None if self.named(name).is_some() => Err(Failure::permanent(
                 FaultKind::DefinitionChanged,
                 format!(

@@ -11,7 +11,7 @@ use crate::tools::reserved;
 use crate::tools::store::sha256;
 use selvedge_engine::schema::{Schema, Unusable};
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
-use selvedge_runtime::ports::Watch;
+use selvedge_runtime::ports::{CallContext, Stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ pub struct Place<'a> {
     pub policy: Policy,
     /// Where its scratch folder is made; `None` is the system's folder for such.
     pub scratch_root: Option<PathBuf>,
-    /// Who watches the lines it writes to stderr (E-15).
-    pub watch: Option<Watch>,
+    /// Who watches the lines it writes to stderr (E-15), and where they are kept.
+    pub context: CallContext,
 }
 
 impl CommandTool {
@@ -144,14 +144,18 @@ impl CommandTool {
             output_bytes: limits.tool_output_bytes,
             stderr_is_output: false,
             bound: true,
-            ends_with_stdout: false,
+            answers: false,
             policy: place.policy,
             // The user's own program, which may need anything of the user's: limits hold, and a clean environment.
             confined: None,
-            watch: place.watch,
+            watch: place.context.watch,
             handed: Handed::default(),
         };
         let finished = run(launch).await.map_err(|e| unusable(e.to_string()))?;
+        let [stdout, stderr] = finished.output_printed();
+        // What is the output is kept as that.
+        let is_output = matches!(finished.end, End::Exited(0) | End::Dismissed);
+        place.context.printing.put([if is_output { Stream::default() } else { stdout }, stderr]);
         match finished.end {
             End::Exited(0) | End::Dismissed => output(name, finished.stdout, limits),
             End::TooMuchOutput => Err(over_limit(name, limits)),

@@ -10,10 +10,12 @@ mod attend;
 mod collect;
 #[cfg(target_os = "linux")]
 mod entered;
+mod finished;
 mod made;
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
+mod pipes;
 #[cfg(target_os = "linux")]
 mod repository;
 mod room;
@@ -28,9 +30,13 @@ use crate::tools::permissions::Grant;
 #[cfg(target_os = "linux")]
 pub(crate) use aside::Before;
 pub(crate) use attend::{Pipes, Talk, attend};
+pub use collect::Tail;
+pub use finished::Finished;
 pub use made::Made;
 #[cfg(target_os = "linux")]
 pub(crate) use owner::{Owed, Until};
+use pipes::pipes;
+pub(crate) use pipes::talking;
 pub(crate) use room::{MOST_ENTRIES, Room};
 use rustix::process::Pid;
 pub use scratch::Scratch;
@@ -127,13 +133,14 @@ pub struct Launch {
     pub stderr_is_output: bool,
     /// Whether it is ended if this process is killed. What is confined is anyway; else only what may take long should.
     pub bound: bool,
-    /// Whether the end of stdout is the end of the answer, after which the process is soon ended.
-    pub ends_with_stdout: bool,
+    /// Whether its stdin is a socket on which it answers, and stdout is for what it prints. After the end of the answer it is
+    /// soon ended.
+    pub answers: bool,
     /// What it may reach.
     pub policy: Policy,
     /// How that is enforced; `None` only for programs that run no tool's code, and commands of the user's own.
     pub confined: Option<Confined>,
-    /// Who watches the lines it writes to stderr (E-15), unless stderr is output.
+    /// Who watches the lines it prints, and writes to stderr (E-15), unless that is output.
     pub watch: Option<Watch>,
     /// What it inherits besides its streams.
     pub(crate) handed: Handed,
@@ -152,7 +159,7 @@ impl Launch {
             output_bytes: 64 << 20,
             stderr_is_output: false,
             bound: false,
-            ends_with_stdout: false,
+            answers: false,
             policy: Policy::default(),
             confined: None,
             watch: None,
@@ -187,40 +194,6 @@ pub enum End {
     TooMuchScratch,
 }
 
-/// A process that has ended, with its whole process group.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// How it ended.
-    pub end: End,
-    /// What it wrote to stdout.
-    pub stdout: Vec<u8>,
-    /// What it wrote to stderr, or the end of that.
-    pub stderr: Vec<u8>,
-    /// What it made that Selvedge would have read as its own.
-    pub made: Made,
-}
-
-impl Finished {
-    /// The end of stderr as text, for messages.
-    pub fn stderr_end(&self, bytes: usize) -> String {
-        let start = self.stderr.len().saturating_sub(bytes);
-        let end = self.stderr.get(start..).unwrap_or_default();
-        // Not in the middle of a character, which has three more bytes at most.
-        let cut = end.iter().take(3).take_while(|byte| start > 0 && **byte & 0xc0 == 0x80).count();
-        String::from_utf8_lossy(end.get(cut..).unwrap_or_default()).trim().to_owned()
-    }
-
-    /// What kept a sandbox from starting, in its own words: they are not the tool's.
-    #[cfg(target_os = "linux")]
-    fn refusal(&self) -> io::Error {
-        let said = match self.stderr_end(500) {
-            said if said.is_empty() => format!("it has said nothing ({:?})", self.end),
-            said => said,
-        };
-        io::Error::other(format!("the sandbox could not be started: {said}"))
-    }
-}
-
 /// Runs a process to its end and returns how it went.
 ///
 /// # Errors
@@ -237,7 +210,11 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     if launch.bound {
         orphans::ready().await;
     }
-    let (mut child, victim, start) = spawn(&launch, told).await?;
+    let (talk_end, stdin) = match launch.answers.then(talking).transpose()? {
+        Some((ours, its)) => (Some(ours), Stdio::from(its)),
+        None => (None, Stdio::piped()),
+    };
+    let (mut child, victim, start) = spawn(&launch, told, stdin).await?;
     let mut guard = Guard(Some(victim));
     #[cfg(target_os = "linux")]
     let tools = launch.confined.as_ref().map(|confined| confined.isolation.nobodys()).unwrap_or_default();
@@ -247,13 +224,13 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
     }
-    let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
+    let pipes = pipes(&mut child, talk_end);
     let talk = Talk {
         stdin: launch.stdin,
         timeout: launch.timeout,
         output_bytes: launch.output_bytes,
         stderr_is_output: launch.stderr_is_output,
-        ends_with_stdout: launch.ends_with_stdout,
+        answers: launch.answers,
         watch: launch.watch,
     };
     let waiting = async { child.wait().await.map_or(End::Exited(-1), ended) };
@@ -288,13 +265,13 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch, told: Option<i32>) -> io::Result<(Child, Victim, Start)> {
+async fn spawn(launch: &Launch, told: Option<i32>, stdin: Stdio) -> io::Result<(Child, Victim, Start)> {
     let start = start(launch, told).await?;
     let mut command = Command::new(&start.program);
     command.args(&start.args);
     // A sandbox changes to it inside.
     command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     match &launch.environment {
         Environment::Clean(variables) => {
             command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
@@ -417,28 +394,4 @@ pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> E
         ("SELVEDGE_EFFECT_ID", effect.into()),
     ];
     Environment::Clean(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// C-04: what is cut is cut between characters.
-    #[test]
-    fn the_end_of_stderr_begins_with_a_character() {
-        let said = |stderr: &[u8], bytes| {
-            let finished = Finished {
-                end: End::Exited(1),
-                stdout: Vec::new(),
-                stderr: stderr.to_vec(),
-                made: Made::default(),
-            };
-            finished.stderr_end(bytes)
-        };
-        for bytes in 0..=9 {
-            assert!(!said("größe ⇒".as_bytes(), bytes).contains('\u{fffd}'), "{bytes}");
-        }
-        assert_eq!(said("größe ⇒".as_bytes(), 4), "⇒");
-        assert_eq!(said(b"\x80a", 9), "\u{fffd}a", "what is no text stays visible");
-    }
 }

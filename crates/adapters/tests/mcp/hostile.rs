@@ -306,7 +306,7 @@ async fn calls_that_are_never_answered() {
     assert!(!failure.unsent, "{failure:?}");
     until("the server is told", || place.noted("cancelled") == 1).await;
     asked.timeout_s = None;
-    let context = CallContext { run: "r".into(), watch: None };
+    let context = CallContext::of("r");
     drop(tokio::time::timeout(Duration::from_millis(200), catalogue.call(asked, context)).await);
     until("the server is told", || place.noted("cancelled") == 2).await;
     // It still lives: nothing was started again.
@@ -438,7 +438,7 @@ async fn calls_are_cancelled_before_a_server_is_closed() {
     for waits in [true, false] {
         let place = Place::new();
         let catalogue = place.catalogue(vec![place.server("never")], &["s__echo"]).await;
-        let context = CallContext { run: "r".into(), watch: None };
+        let context = CallContext::of("r");
         let asked = request(&catalogue, "s__echo", json!({}));
         let mut call = Some(Box::pin(catalogue.call(asked, context)));
         let under_way = tokio::time::timeout(Duration::from_millis(500), call.as_mut().unwrap()).await;

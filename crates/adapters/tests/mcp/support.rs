@@ -99,7 +99,7 @@ pub async fn call(catalogue: &Catalogue, name: &str, args: Value) -> Result<Valu
 }
 
 pub async fn run(catalogue: &Catalogue, request: ToolRequest) -> Result<Value, Failure> {
-    catalogue.call(request, CallContext { run: "r".into(), watch: None }).await
+    catalogue.call(request, CallContext::of("r")).await
 }
 
 /// The output of a call, and the lines of progress that a watcher saw.
@@ -115,7 +115,7 @@ pub async fn watched(
             kept.lock().unwrap().push(line);
         }
     });
-    let context = CallContext { run: "r".into(), watch: Some(watch) };
+    let context = CallContext { watch: Some(watch), ..CallContext::of("r") };
     let output = catalogue.call(request(catalogue, name, args), context).await;
     let lines = lines.lock().unwrap().clone();
     (output, lines)

@@ -280,7 +280,7 @@ pub fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
 }
 
 pub fn context() -> CallContext {
-    CallContext { run: "r1".into(), watch: None }
+    CallContext::of("r1")
 }
 
 /// A context, and what it hears.
@@ -292,7 +292,7 @@ pub fn listening() -> (CallContext, Arc<Mutex<Vec<String>>>) {
             ears.lock().unwrap().push(text);
         }
     });
-    (CallContext { run: "r1".into(), watch: Some(watch) }, heard)
+    (CallContext { watch: Some(watch), ..CallContext::of("r1") }, heard)
 }
 
 pub const KEY: &str = "sk-test-0123456789abcdef";

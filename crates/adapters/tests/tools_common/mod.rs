@@ -103,7 +103,7 @@ pub fn request(catalogue: &Catalogue, name: &str, args: Value) -> ToolRequest {
 }
 
 pub fn context() -> CallContext {
-    CallContext { run: "r".into(), watch: None }
+    CallContext::of("r")
 }
 
 pub async fn call(catalogue: &Catalogue, name: &str, args: Value) -> Result<Value, Failure> {

@@ -78,7 +78,8 @@ impl Held {
         let graph = graph_of(&self.store, &self.info)?;
         let warnings = Chosen::stored(&self.info.options).warnings;
         let (run, scripted) = (&self.run, self.info.scripted);
-        let report = Report { run, state, scripted, warnings: &warnings, graph: &graph, driven };
+        let store = &self.store;
+        let report = Report { store, run, state, scripted, warnings: &warnings, graph: &graph, driven };
         report.print(ui);
         Ok(if self.poisoned()? { Exit::Internal } else { report.exit() })
     }

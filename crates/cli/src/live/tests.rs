@@ -98,11 +98,11 @@ impl Made {
     pub(super) fn replies(&mut self, node: &str) {
         let tokens = Tokens { input: 1200, output: 34, cost: 0.0025, ..Tokens::default() };
         let reply = ModelReply { text: "reply".into(), tokens, ..ModelReply::default() };
-        self.input(Input::Complete(self.effect(node), Outcome::Reply(Arc::new(reply)), 0));
+        self.input(Input::Complete(self.effect(node), Outcome::Reply(Arc::new(reply)), 0, None));
     }
 
     pub(super) fn returns(&mut self, node: &str) {
-        self.input(Input::Complete(self.effect(node), Outcome::Output(Arc::new(json!("done"))), 0));
+        self.input(Input::Complete(self.effect(node), Outcome::Output(Arc::new(json!("done"))), 0, None));
     }
 
     pub(super) fn fails(&mut self, node: &str, transient: bool, message: &str) {
@@ -112,7 +112,7 @@ impl Made {
             retry_after_ms: Some(3_000),
             ..selvedge_engine::Failure::of(fault)
         };
-        self.input(Input::Complete(self.effect(node), failure.into(), 0));
+        self.input(Input::Complete(self.effect(node), failure.into(), 0, None));
     }
 
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<Line> {

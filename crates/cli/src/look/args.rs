@@ -28,6 +28,7 @@ const SHOW_HELP: &str = "\
 Examples:
   selvedge show 1kq3
   selvedge show 1kq3 --thread main
+  selvedge show 1kq3 --node report
   selvedge show 1kq3 --events --at 40
   selvedge show 1kq3 --metadata --json
 
@@ -46,6 +47,9 @@ pub(crate) struct ShowArgs {
     /// Both layers of metadata merged, and where each value comes from
     #[arg(long, group = "view")]
     pub(crate) metadata: bool,
+    /// One node: its calls, what came of them, and what its tools printed
+    #[arg(long, value_name = "ID", group = "view")]
+    pub(crate) node: Option<String>,
     /// One thread in full
     #[arg(long, value_name = "NAME", group = "view")]
     pub(crate) thread: Option<String>,

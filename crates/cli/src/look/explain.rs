@@ -12,7 +12,7 @@ use crate::recovery::Rung;
 use crate::ui::Ui;
 use clap::Args;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, Ix, NodeIx};
+use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let mut explained = Explained::new(graph, story, waits);
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     match (ui.json, only) {
-        (true, only) => explained.print_json(&schedule, only, ui)?,
+        (true, only) => explained.print_json(&found, &schedule, only, ui)?,
         (false, Some(node)) => {
             let started = explained.story.nodes.get(node.get()).and_then(|told| told.started);
             explained.story.close_gaps();
@@ -107,14 +107,20 @@ impl Explained {
     }
 
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
-    fn print_json(&self, schedule: &Schedule, only: Option<NodeIx>, ui: &Ui) -> Result<(), Failure> {
+    fn print_json(
+        &self,
+        found: &Found,
+        schedule: &Schedule,
+        only: Option<NodeIx>,
+        ui: &Ui,
+    ) -> Result<(), Failure> {
         let mut out = Out::new(ui);
         let mut seen = self.story.seen(&self.graph, schedule);
         let mut separator = "{\"nodes\":[";
         for node in self.graph.nodes.indices() {
             let from = seen.next(node);
             if only.is_none_or(|only| only == node) {
-                if !out.json(separator, &self.object(node, &from).to_string(), "")? {
+                if !out.json(separator, &self.object(found, node, &from).to_string(), "")? {
                     break;
                 }
                 separator = ",";
@@ -132,7 +138,17 @@ impl Explained {
         out.finish()
     }
 
-    fn object(&self, node: NodeIx, from: &[NodeIx]) -> Value {
+    /// Why a node failed, and what the call that failed had printed.
+    fn failure(&self, found: &Found, node: NodeIx) -> Option<(&Fault, Option<Arc<Printed>>)> {
+        let told = self.story.nodes.get(node.get())?;
+        let fault = told.fault.as_deref()?;
+        let entry = told.said.and_then(|n| found.store.journal(found.run(), n).ok()?.next()?.ok());
+        let event = entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok());
+        let printed = if let Some(Event::Completed { printed, .. }) = event { printed } else { None };
+        Some((fault, printed))
+    }
+
+    fn object(&self, found: &Found, node: NodeIx, from: &[NodeIx]) -> Value {
         let told = self.story.nodes.get(node.get());
         let when = |moment: Option<story::Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits.get(node.get()).into_iter().flatten();
@@ -147,8 +163,14 @@ impl Explained {
             "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
         });
         let rungs: Vec<Value> = self.rungs(node).map(Rung::json).collect();
-        if let Some(object) = object.as_object_mut().filter(|_| !rungs.is_empty()) {
-            object.insert("recovery".to_owned(), Value::from(rungs));
+        if let Some(object) = object.as_object_mut() {
+            if let Some((fault, printed)) = self.failure(found, node) {
+                object.insert("fault".to_owned(), json!(fault));
+                printed.map(|printed| object.insert("printed".to_owned(), json!(printed)));
+            }
+            if !rungs.is_empty() {
+                object.insert("recovery".to_owned(), Value::from(rungs));
+            }
         }
         object
     }

@@ -1,6 +1,7 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
-use crate::ui::{Ui, tame};
+use crate::printed::Part;
+use crate::ui::{Ui, harmless, tame};
 use selvedge_dialects::diagnostic::is_hidden;
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -95,6 +96,23 @@ impl Page {
             let begin = self.paint(style, &pad(label, indent));
             self.line(&format!("{begin}{line}"));
             label = "";
+        }
+    }
+
+    /// Adds what a tool printed, and tracebacks: lines as they are, each under its name.
+    pub(crate) fn printed(&mut self, indent: usize, parts: &[Part], style: &str) {
+        for Part { name, left_out, lines } in parts {
+            let mut label = format!("  {name}");
+            // A name that is longer than its column has a line of its own.
+            if label.len() >= indent {
+                self.line(&self.paint(style, &label));
+                label.clear();
+            }
+            let left_out = left_out.iter().map(|words| (DIM, format!("… {words}")));
+            for (of, line) in left_out.chain(lines.iter().map(|line| ("", harmless(line)))) {
+                let begin = self.paint(style, &pad(&std::mem::take(&mut label), indent));
+                self.line(&format!("{begin}{}", self.paint(of, &line)));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod advice;
 mod metadata;
+mod node;
 mod summary;
 mod threads;
 
@@ -43,6 +44,10 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         events::print(&found, args.at, ui)?;
         return Ok(Exit::Completed);
     }
+    if let Some(node) = &args.node {
+        node::print(&found, node, args.at, ui)?;
+        return Ok(Exit::Completed);
+    }
     let state = load(&found.store, found.run(), args.at, None)?.state;
     if args.metadata {
         metadata::print(&state, ui);
@@ -61,6 +66,7 @@ fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), F
     let graph = graph_of(&found.store, &found.info)?;
     let warnings = Chosen::stored(&found.info.options).warnings;
     let report = Report {
+        store: &found.store,
         run: found.run(),
         state,
         scripted: found.info.scripted,

@@ -33,6 +33,8 @@ mod odd;
 #[cfg(test)]
 mod people;
 #[cfg(test)]
+mod printed;
+#[cfg(test)]
 mod providers;
 #[cfg(test)]
 mod recovery;

@@ -6,6 +6,10 @@ use crate::fault::FaultKind;
 use crate::{Failure, State};
 use serde_json::json;
 
+fn printed() -> Printed {
+    Printed { stdout: "é\u{1b}[2J\n".into(), stderr_cut: 7, stderr: "x".into(), ..Printed::default() }
+}
+
 fn events() -> Vec<Event> {
     let effect = || EffectId("n1/ask/1/1".into());
     let node = || Arc::from("n1");
@@ -17,8 +21,13 @@ fn events() -> Vec<Event> {
     let failed = Outcome::from(Failure::transient(FaultKind::Timeout, "late"));
     vec![
         Event::Started(Box::new(Start { sequential: true, ..Start::default() })),
-        Event::Completed { effect: effect(), outcome: Outcome::Reply(Arc::new(reply)), jitter: 0 },
-        Event::Completed { effect: effect(), outcome: failed, jitter: 7 },
+        Event::Completed {
+            effect: effect(),
+            outcome: Outcome::Reply(Arc::new(reply)),
+            jitter: 0,
+            printed: None,
+        },
+        Event::Completed { effect: effect(), outcome: failed, jitter: 7, printed: Some(Arc::new(printed())) },
         Event::Lost { effect: effect() },
         Event::Answered { ask: "n1/approve".into(), value: Box::new(json!("yes")) },
         Event::CancelRequested,

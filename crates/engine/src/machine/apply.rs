@@ -20,7 +20,7 @@ impl State {
         self.events += 1;
         match event {
             Event::Started(start) => self.started(start),
-            Event::Completed { effect, outcome, jitter } => self.completed(effect, outcome, *jitter),
+            Event::Completed { effect, outcome, jitter, .. } => self.completed(effect, outcome, *jitter),
             Event::Lost { effect } => self.lost(effect),
             Event::Answered { ask, value } => self.answered(ask, value),
             Event::CancelRequested => {

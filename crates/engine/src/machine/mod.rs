@@ -76,10 +76,10 @@ impl State {
                 return (!over && !models.iter().all(known)).then_some(Event::ModelsSet { models });
             }
             _ if ended => return None,
-            Input::Complete(effect, outcome, jitter) => {
+            Input::Complete(effect, outcome, jitter, printed) => {
                 self.pending.get(&effect)?;
                 let failed = matches!(outcome, crate::effect::Outcome::Failed(_));
-                Event::Completed { effect, outcome, jitter: if failed { jitter } else { 0 } }
+                Event::Completed { effect, outcome, jitter: if failed { jitter } else { 0 }, printed }
             }
             Input::Lose(effect) => {
                 self.pending.get(&effect)?;

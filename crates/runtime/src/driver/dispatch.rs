@@ -2,8 +2,8 @@
 
 use super::{Drive, panic_text};
 use crate::clock::wait;
-use crate::flight::Flight;
-use crate::ports::{CallContext, Pending};
+use crate::flight::{Came, Flight};
+use crate::ports::{CallContext, Pending, Printing};
 use futures_util::FutureExt;
 use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request};
 use std::panic::AssertUnwindSafe;
@@ -49,7 +49,7 @@ impl Drive<'_> {
             }
             AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
                 let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
-                Outcome::from(Failure::permanent(FaultKind::ExecutionFailure, message))
+                (Outcome::from(Failure::permanent(FaultKind::ExecutionFailure, message)), None)
             })
         });
         self.flying.push(Flight { effect: effect.clone(), begun, call });
@@ -62,7 +62,7 @@ impl Drive<'_> {
         request: Request,
         effect: &EffectId,
         begun: Arc<AtomicBool>,
-    ) -> impl Future<Output = Outcome> + Send + use<> {
+    ) -> impl Future<Output = Came> + Send + use<> {
         let watcher = self.driver.watcher.clone();
         let started = watcher.clone().map(|watcher| (watcher, effect.clone()));
         let effect = effect.clone();
@@ -70,7 +70,8 @@ impl Drive<'_> {
             let watch: crate::ports::Watch = Arc::new(move |delta| watcher.delta(&effect, delta));
             watch
         });
-        let context = CallContext { run: Arc::clone(&self.run), watch };
+        let printing = Printing::default();
+        let context = CallContext { run: Arc::clone(&self.run), watch, printing: printing.clone() };
         let (gate, call): (_, Pending<Outcome>) = match request {
             Request::Model(request) => {
                 let reply = self.driver.model.call(request, context);
@@ -91,7 +92,7 @@ impl Drive<'_> {
             }
             let outcome = call.await.unwrap_or_else(Outcome::from);
             drop(permit);
-            outcome
+            (outcome, printing.kept())
         }
     }
 }

@@ -222,7 +222,8 @@ impl<'t> Sim<'t> {
         self.now = self.now.max(not_before);
         let outcome = self.outcome(&effect)?;
         let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);
-        self.input(Input::Complete(effect, outcome, jitter))
+        let printed = crate::world::printed(&effect);
+        self.input(Input::Complete(effect, outcome, jitter, printed))
     }
 
     fn outcome(&mut self, effect: &EffectId) -> Result<Outcome, String> {

@@ -8,6 +8,7 @@ use crate::tools::process::{
 };
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
+use selvedge_runtime::ports::Printing;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -30,7 +31,7 @@ pub(super) async fn python(
     bench: &Bench,
     request: &ToolRequest,
     workshop: &Workshop,
-    timeout: Duration,
+    circumstances: (Duration, &Printing),
 ) -> Result<Value, Failure> {
     let PythonArgs { code } = args(request)?;
     let interpreter = workshop
@@ -48,19 +49,20 @@ pub(super) async fn python(
     let mut runtime = interpreter.homes.clone();
     runtime.push(interpreter.path.clone());
     let program = (interpreter.path.clone(), runtime);
-    execute(bench, request, workshop, scratch, program, arguments, timeout).await
+    execute(bench, request, workshop, scratch, program, arguments, circumstances).await
 }
 
 pub(super) async fn shell(
     bench: &Bench,
     request: &ToolRequest,
     workshop: &Workshop,
-    timeout: Duration,
+    circumstances: (Duration, &Printing),
 ) -> Result<Value, Failure> {
     let ShellArgs { command } = args(request)?;
     let scratch = scratch(workshop).await?;
     let program = ("/bin/sh".into(), Vec::new());
-    execute(bench, request, workshop, scratch, program, vec!["-c".into(), command.into()], timeout).await
+    execute(bench, request, workshop, scratch, program, vec!["-c".into(), command.into()], circumstances)
+        .await
 }
 
 async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
@@ -78,7 +80,7 @@ async fn execute(
     scratch: Scratch,
     (program, runtime): (PathBuf, Vec<PathBuf>),
     arguments: Vec<OsString>,
-    timeout: Duration,
+    (timeout, printing): (Duration, &Printing),
 ) -> Result<Value, Failure> {
     let name = &request.tool.name;
     let mut policy = Policy::closed(&bench.limits);
@@ -102,7 +104,7 @@ async fn execute(
         output_bytes: bench.limits.tool_output_bytes,
         stderr_is_output: true,
         bound: false,
-        ends_with_stdout: false,
+        answers: false,
         policy,
         confined: Some(Confined {
             isolation: workshop.isolation.clone(),
@@ -113,6 +115,10 @@ async fn execute(
     })
     .await;
     let finished = finished.map_err(|e| not_started(&format!("`{name}`"), &e))?;
+    // What is the output is kept as that.
+    if !matches!(finished.end, End::Exited(_)) || !finished.made.is_empty() {
+        printing.put(finished.output_printed());
+    }
     if !finished.made.is_empty() {
         return Err(made_ours(name, &finished.made));
     }

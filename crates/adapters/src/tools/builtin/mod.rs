@@ -13,6 +13,7 @@ use crate::tools::permissions::{Network, Reach, Refusal};
 use crate::tools::python::tool::Workshop;
 use crate::tools::store::sha256;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
+use selvedge_runtime::ports::Printing;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -154,6 +155,7 @@ impl Bench {
         builtin: Builtin,
         request: &ToolRequest,
         workshop: &Workshop,
+        printing: &Printing,
     ) -> Result<Value, Failure> {
         if let Some(error) = self.refusal(builtin) {
             return Err(denied(format!("{}: {}", error.message, error.help)).unsent());
@@ -161,8 +163,8 @@ impl Bench {
         let timeout = self.limits.timeout(request.timeout_s, None);
         match builtin {
             // These wait for their own time limit, which ends their processes.
-            Builtin::Python => execute::python(self, request, workshop, timeout).await,
-            Builtin::Shell => execute::shell(self, request, workshop, timeout).await,
+            Builtin::Python => execute::python(self, request, workshop, (timeout, printing)).await,
+            Builtin::Shell => execute::shell(self, request, workshop, (timeout, printing)).await,
             _ => {
                 let work = async {
                     match builtin {

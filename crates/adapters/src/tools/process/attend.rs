@@ -1,21 +1,22 @@
 //! Feeding a process, reading it and ending it in time (E-12, E-13).
 
-use super::collect::{Collected, Keep, Lines, collect};
+use super::collect::{Collected, Keep, Lines, Tail, collect};
 use super::{DRAIN, End, Finished, Made, Room};
-use selvedge_runtime::ports::Watch;
+use selvedge_runtime::ports::{Stream, Watch};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How long a process may stay after it has closed its result.
 const LINGER: Duration = Duration::from_secs(2);
-/// How much of a diagnostic stream is kept: its end.
-const TAIL: usize = 16 << 10;
 
 /// The ends of a process's streams.
-pub(crate) struct Pipes<W, R, E> {
+pub(crate) struct Pipes<W, R, P, E> {
     pub(crate) stdin: Option<W>,
+    /// The output, or the answer.
     pub(crate) stdout: Option<R>,
+    /// What is printed to stdout, where that is not the output.
+    pub(crate) printed: Option<P>,
     pub(crate) stderr: Option<E>,
 }
 
@@ -25,14 +26,14 @@ pub(crate) struct Talk {
     pub(crate) timeout: Duration,
     pub(crate) output_bytes: u64,
     pub(crate) stderr_is_output: bool,
-    pub(crate) ends_with_stdout: bool,
+    pub(crate) answers: bool,
     pub(crate) watch: Option<Watch>,
 }
 
 /// Attends a process that has been started until it ends, by itself or by `kill`.
-pub(crate) async fn attend<W, R, E>(
+pub(crate) async fn attend<W, R, P, E>(
     talk: Talk,
-    pipes: Pipes<W, R, E>,
+    pipes: Pipes<W, R, P, E>,
     room: Option<Room>,
     ending: impl Future<Output = End>,
     kill: impl Fn(),
@@ -40,6 +41,7 @@ pub(crate) async fn attend<W, R, E>(
 where
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
+    P: AsyncRead + Unpin,
     E: AsyncRead + Unpin,
 {
     let deadline = Instant::now() + talk.timeout;
@@ -52,12 +54,16 @@ where
     };
     let output = Collected::shared();
     let errors = if talk.stderr_is_output { output.sibling() } else { Collected::shared() };
-    let errors_kept = if talk.stderr_is_output { Keep::Head(talk.output_bytes) } else { Keep::Tail(TAIL) };
+    let tail = Keep::Tail(Stream::MOST);
+    let errors_kept = if talk.stderr_is_output { Keep::Head(talk.output_bytes) } else { tail };
+    let printed = Collected::shared();
+    let lines = || talk.watch.clone().map(Lines::new);
     let reading_output = collect(pipes.stdout, output.clone(), Keep::Head(talk.output_bytes), None);
-    let reading_errors = collect(pipes.stderr, errors.clone(), errors_kept, talk.watch.map(Lines::new));
-    let streams = async { tokio::join!(feed, reading_output, reading_errors) };
+    let reading_printed = collect(pipes.printed, printed.clone(), tail, lines());
+    let reading_errors = collect(pipes.stderr, errors.clone(), errors_kept, lines());
+    let streams = async { tokio::join!(feed, reading_output, reading_printed, reading_errors) };
     let closed = async {
-        if !talk.ends_with_stdout {
+        if !talk.answers {
             std::future::pending::<()>().await;
         }
         output.closed().await;
@@ -89,10 +95,13 @@ where
     }
     // What was still in the pipes counts too.
     let over = end != End::TimedOut && (output.is_over() || errors.is_over());
+    let Tail { bytes: stderr, lost: stderr_lost } = errors.take();
     Finished {
         end: if over { End::TooMuchOutput } else { end },
-        stdout: output.take(),
-        stderr: errors.take(),
+        stdout: output.take().bytes,
+        printed: printed.take(),
+        stderr,
+        stderr_lost,
         made: Made::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a child's stream without bound on what it writes and with a bound on what is kept.
 
-use selvedge_runtime::ports::{Delta, Watch};
+use selvedge_runtime::ports::{Delta, Stream, Watch};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -14,6 +14,22 @@ pub(super) enum Keep {
     Tail(usize),
 }
 
+/// The end of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Tail {
+    /// What is kept.
+    pub bytes: Vec<u8>,
+    /// How many bytes came before.
+    pub lost: u64,
+}
+
+/// The end of a stream for whoever keeps what a tool printed: of these bytes, before which others were lost.
+pub(super) fn end(bytes: &[u8], lost: u64) -> Stream {
+    let from = bytes.len().saturating_sub(Stream::MOST);
+    let text = String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned();
+    Stream { text, lost: lost.saturating_add(from as u64) }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Signs {
     over: bool,
@@ -23,14 +39,14 @@ struct Signs {
 /// What has been read so far. A sibling shares the count of bytes, for limits over two streams.
 #[derive(Clone, Debug)]
 pub(super) struct Collected {
-    bytes: Arc<Mutex<Vec<u8>>>,
+    kept: Arc<Mutex<Tail>>,
     total: Arc<Mutex<u64>>,
     signs: watch::Sender<Signs>,
 }
 
 impl Collected {
     pub(super) fn shared() -> Self {
-        Self { bytes: Arc::default(), total: Arc::default(), signs: watch::Sender::new(Signs::default()) }
+        Self { kept: Arc::default(), total: Arc::default(), signs: watch::Sender::new(Signs::default()) }
     }
 
     /// Another stream under the same limit.
@@ -56,12 +72,13 @@ impl Collected {
         self.signs.borrow().over
     }
 
-    pub(super) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take(&self) -> Tail {
+        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn add(&self, piece: &[u8], keep: Keep) {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Tail { bytes, lost } = &mut *kept;
         match keep {
             Keep::Head(most) => {
                 let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,6 +95,7 @@ impl Collected {
                 if bytes.len() > most.saturating_mul(2) {
                     let surplus = bytes.len() - most;
                     bytes.drain(..surplus);
+                    *lost = lost.saturating_add(surplus as u64);
                 }
             }
         }

@@ -17,13 +17,13 @@ use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
 use crate::tools::python::index::Index;
 use crate::tools::python::load::load;
-use crate::tools::python::meta::Metadata;
+use crate::tools::python::meta::{Metadata, safe_name};
 #[cfg(target_os = "linux")]
 use crate::tools::python::warm::Warm;
 use crate::tools::python::worker::{Ask, Job, work};
 use crate::tools::store::{is_hash, keep, sha256};
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
-use selvedge_runtime::ports::Watch;
+use selvedge_runtime::ports::{CallContext, Printing};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -210,7 +210,7 @@ impl PythonTool {
         &self,
         workshop: &Workshop,
         request: &ToolRequest,
-        watch: Option<Watch>,
+        context: CallContext,
     ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
         let access = workshop.granted.check(&self.meta.name, &self.declared(workshop)).map_err(|error| {
@@ -232,9 +232,11 @@ impl PythonTool {
         let copy = self.copy();
         let lost = |lost: String| Failure::permanent(FaultKind::DefinitionChanged, lost);
         let source = self.pinned(workshop).await.map_err(lost)?;
-        let mut job = self.job(workshop, access, &copy, &source, (&python, &request.effect.0)).await;
+        let shown = self.shown(&request.tool.source);
+        let mut job =
+            self.job(workshop, access, (&copy, &shown), &source, (&python, &request.effect.0)).await;
         job.policy.runtime = runtime;
-        job.watch = watch;
+        (job.watch, job.printing) = (context.watch, context.printing);
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
         let done = work(job, Ask::Call(&request.args)).await;
         done.map_err(|failed| self.hinted(workshop, failed))
@@ -257,6 +259,12 @@ impl PythonTool {
         (sha256(&source) == *self.version).then_some(source).ok_or_else(lost)
     }
 
+    /// What its file is called in tracebacks: as it was found, also where only the copy is left.
+    fn shown(&self, source: &str) -> String {
+        let named = || format!("{}.py", safe_name(&self.bound));
+        if source.ends_with(".py") { source.to_owned() } else { named() }
+    }
+
     fn copy(&self) -> PathBuf {
         self.cache.join(format!("{}.py", self.version))
     }
@@ -265,7 +273,7 @@ impl PythonTool {
         &'a self,
         workshop: &'a Workshop,
         access: Access,
-        copy: &'a Path,
+        (copy, shown): (&'a Path, &'a str),
         source: &'a [u8],
         (python, effect): (&'a Path, &'a str),
     ) -> Job<'a> {
@@ -278,6 +286,7 @@ impl PythonTool {
         Job {
             name: &self.meta.name,
             file: copy,
+            shown,
             source,
             version: &self.version,
             isolation: &workshop.isolation,
@@ -291,6 +300,7 @@ impl PythonTool {
             folder: &workshop.workspace,
             scratch_root: workshop.scratch_root.clone(),
             watch: None,
+            printing: Printing::default(),
         }
     }
 }

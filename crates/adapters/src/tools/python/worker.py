@@ -1,8 +1,9 @@
 """Runs a tool file in its own environment: once in a fresh interpreter, or in a child of a warm one (server.py).
 
-stdin: one line of JSON {"mode": "schema" | "call", "file": PATH, "module": NAME, "bytes": SIZE}, then the content of the
-file, SIZE bytes, then, for a call, the input. The file itself need not be in reach.
-stdout: {"ok": VALUE} or {"error": {"type", "message", ...}}; nothing else, whatever the tool prints.
+stdin, a socket: one line of JSON {"mode": "schema" | "call", "file": PATH, "shown": PATH, "module": NAME, "bytes": SIZE}, then the
+content of the file, SIZE bytes, then, for a call, the input. The file itself need not be in reach; in tracebacks it is called
+what its author calls it, `shown`.
+On the same socket: {"ok": VALUE} or {"error": {"type", "message", ...}}. stdout and stderr are for what the tool prints.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import json
+import linecache
 import marshal
 import os
 import sys
@@ -39,12 +41,32 @@ def said(e):
     return short("%s: %s" % (type(e).__name__, text) if text else type(e).__name__)
 
 
+def from_the_tool(told, most):
+    """Leaves out the frames before the tool's first one, of an exception and of those that led to it: they are ours."""
+    if told is None or most == 0:
+        return
+    own = {given.shown for given in Given.all.values()}
+    frames = list(told.stack)
+    first = next((at for at, frame in enumerate(frames) if frame.filename in own), None)
+    if first is None:
+        frames = [f for f in frames if f.filename != "<string>" and not f.filename.startswith("<frozen ")]
+    else:
+        frames = frames[first:]
+    told.stack = traceback.StackSummary.from_list(frames)
+    for other in [told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or [])[:most]]:
+        from_the_tool(other, most - 1)
+
+
 def failed(e, what=""):
     """Any exception of the tool's own code, with the end of its traceback."""
     try:
-        lines = traceback.format_exception(type(e), e, e.__traceback__)
-        own = [line for line in lines if '"<string>"' not in line and "<frozen " not in line]
-        trace = short("".join(own), 4000)
+        for given in Given.all.values():
+            # The lines as they were given: the file may say something else by now.
+            lines = importlib.util.decode_source(given.source).splitlines(True)
+            linecache.cache[given.shown] = (len(given.source), None, lines, given.shown)
+        told = traceback.TracebackException(type(e), e, e.__traceback__)
+        from_the_tool(told, 20)
+        trace = short("".join(told.format()), 4000)
     except Exception:
         trace = ""
     return Refused("tool_execution_error", what + said(e), traceback=trace)
@@ -55,10 +77,13 @@ class Given(importlib.machinery.SourceFileLoader):
 
     # What an earlier call of the same version has compiled, and who is told what this one does (server.py).
     compiled = share = None
+    # Those of this process by name: the tool, and the helper modules that its text has in it.
+    all = {}
 
-    def __init__(self, module, file, source):
+    def __init__(self, module, file, source, shown):
         super().__init__(module, file)
-        self.source = source
+        self.source, self.shown = source, shown
+        Given.all[module] = self
 
     def get_data(self, path):
         if path != self.path:
@@ -66,12 +91,50 @@ class Given(importlib.machinery.SourceFileLoader):
         return self.source
 
     def get_code(self, module):
-        if Given.compiled is not None:
-            return marshal.loads(Given.compiled)
-        code = self.source_to_code(self.source, self.path)
-        if Given.share is not None:
-            Given.share(code)
-        return code
+        if Given.compiled is None:
+            Given.compiled = {module: self.compiled_here()}
+            for name, helper in Given.all.items():
+                try:
+                    Given.compiled.setdefault(name, name != module and helper.compiled_here())
+                except Exception:
+                    # It is told of where it is imported, if it is.
+                    Given.compiled.pop(name, None)
+            if Given.share is not None:
+                Given.share(Given.compiled)
+        return Given.compiled.get(module) or self.compiled_here()
+
+    def compiled_here(self):
+        return self.source_to_code(self.source, self.shown)
+
+
+class Helpers:
+    """Finds the helper modules of the tool, ahead of packages, and behind what Python itself has."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if path is not None or name not in Given.all or name in Helpers.pythons:
+            return None
+        return importlib.util.spec_from_file_location(name, Given.all[name].path, loader=Given.all[name])
+
+    pythons = {*getattr(sys, "stdlib_module_names", sys.builtin_module_names), "pydantic"}
+
+
+# What stands before each module in the text of a tool (helpers.rs), and before each line of one.
+MODULE, LINE = b"\n# selvedge: module ", b"#|"
+
+
+def helpers(file, source, shown):
+    """Takes the helper modules out of the comments that they are."""
+    for part in source.split(MODULE)[1:]:
+        name, *lines = part.split(b"\n")
+        name = name.decode("utf-8", "replace").strip()
+        text = b"\n".join(line[len(LINE) :] for line in lines if line.startswith(LINE))
+        beside = lambda path: os.path.join(os.path.dirname(path), name + ".py")
+        Given(name, beside(file), text, beside(shown))
+        if name not in Helpers.pythons:
+            # A package of that name may have been imported ahead.
+            sys.modules.pop(name, None)
+    sys.meta_path.insert(0, Helpers)
 
 
 def forking():
@@ -83,8 +146,11 @@ def forking():
         context._default_context._default_context = context._concrete_contexts["fork"]
 
 
-def load(file, module, source):
-    spec = importlib.util.spec_from_file_location(module, file, loader=Given(module, file, source))
+def load(file, module, source, shown):
+    given = Given(module, file, source, shown)
+    if MODULE in source:
+        helpers(file, source, shown)
+    spec = importlib.util.spec_from_file_location(module, file, loader=given)
     tool = importlib.util.module_from_spec(spec)
     sys.modules[module] = tool
     try:
@@ -150,19 +216,23 @@ def encoded(value):
         raise Refused("tool_execution_error", message + " (return a BaseModel or plain JSON values)")
 
 
-def main(answer, patience=None):
-    """Answers on the descriptor `answer`, and ends this process; what a tool left to be done at the end has `patience`
-    seconds, or until somebody else ends it."""
+def main(patience=None):
+    """Answers, and ends this process; what a tool left to be done at the end has `patience` seconds, or until somebody else
+    ends it."""
     process = os.getpid()
     data = sys.stdin.buffer.read()
+    # The answer gets a descriptor of its own, not inherited by children; there is nothing more to be read.
+    answer, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     head, _, body = data.partition(b"\n")
     head = json.loads(head)
     source, body = body[: head["bytes"]], body[head["bytes"] :]
-    # Who watches sees lines as they come, and those of both streams in their order.
+    # Who watches sees lines as they come.
     sys.stdout.reconfigure(line_buffering=True)
     forking()
     try:
-        tool = load(head["file"], head["module"], source)
+        tool = load(head["file"], head["module"], source, head["shown"])
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
     except Refused as e:
         # Half a character of UTF-16, which a text of Python may be, is none.

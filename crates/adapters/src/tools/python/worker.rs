@@ -12,7 +12,7 @@ use crate::tools::python::meta::safe_name;
 #[cfg(target_os = "linux")]
 use crate::tools::python::warm::{Call, Key, Warm};
 use selvedge_engine::{Failure, FaultKind};
-use selvedge_runtime::ports::Watch;
+use selvedge_runtime::ports::{Printing, Watch};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -37,6 +37,8 @@ pub(crate) struct Job<'a> {
     pub(crate) name: &'a str,
     /// The content-addressed copy of its file.
     pub(crate) file: &'a Path,
+    /// What it is called in tracebacks: the file of its author.
+    pub(crate) shown: &'a str,
     /// Its content.
     pub(crate) source: &'a [u8],
     /// The sha256 of that.
@@ -62,6 +64,8 @@ pub(crate) struct Job<'a> {
     pub(crate) scratch_root: Option<PathBuf>,
     /// Who watches what it prints.
     pub(crate) watch: Option<Watch>,
+    /// Where that is kept.
+    pub(crate) printing: Printing,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +94,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
             tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
         })?;
     let (cwd, environment) = surroundings(&job, &ask, scratch.path());
-    let Talk { stdin, timeout, output_bytes, stderr_is_output, ends_with_stdout, watch } = talk(&job, input);
+    let Talk { stdin, timeout, output_bytes, stderr_is_output, answers, watch } = talk(&job, input);
     let mut finished = run(Launch {
         program: job.python.to_owned(),
         args: FLAGS.iter().map(Into::into).chain([WORKER.into()]).collect(),
@@ -101,7 +105,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         output_bytes,
         stderr_is_output,
         bound: false,
-        ends_with_stdout,
+        answers,
         policy: job.policy.clone(),
         confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch,
@@ -127,7 +131,9 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
         let message = format!("the cache's folder {} has a name that is not UTF-8", job.file.display());
         tool_failure("subprocess_execution_error", message)
     })?;
-    let head = serde_json::json!({ "mode": mode, "file": file, "module": module, "bytes": job.source.len() });
+    let (shown, bytes) = (job.shown, job.source.len());
+    let head =
+        serde_json::json!({"mode": mode, "file": file, "shown": shown, "module": module, "bytes": bytes});
     let mut input = head.to_string().into_bytes();
     input.push(b'\n');
     input.extend_from_slice(job.source);
@@ -164,12 +170,13 @@ fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {
         // The answer's own wrapping is not the tool's output.
         output_bytes: job.limits.tool_output_bytes.saturating_add(32),
         stderr_is_output: false,
-        ends_with_stdout: true,
+        answers: true,
         watch: job.watch.clone(),
     }
 }
 
 fn outcome(job: &Job<'_>, ask: &Ask<'_>, finished: Finished) -> Result<Value, Failure> {
+    job.printing.put(finished.printing());
     if !finished.made.is_empty() {
         return Err(made_ours(job.name, &finished.made));
     }

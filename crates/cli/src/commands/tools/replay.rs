@@ -191,7 +191,7 @@ async fn judged(
         args: sample.arguments.clone(),
         timeout_s: None,
     };
-    let outcome = catalogue.call(request, CallContext { run: "test".into(), watch: None }).await;
+    let outcome = catalogue.call(request, CallContext::of("test")).await;
     match compared(sample, &outcome) {
         None => Verdict::Passed,
         Some(_) if metadata.network => {

@@ -5,6 +5,7 @@ use super::{Explained, Schedule};
 use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
+use crate::printed::parts;
 use crate::progress::seconds;
 use crate::recovery::{Rung, What};
 use crate::ui::Ui;
@@ -39,6 +40,7 @@ pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
     }
+    failures(&mut page, explained, found);
     ladder(&mut page, &explained.story.rungs, found);
     legend(&mut page, explained, found, &scale);
     page.print(ui);
@@ -188,6 +190,34 @@ fn waited(explained: &Explained, node: NodeIx) -> String {
     format!("{}{more}", names.join(", "))
 }
 
+/// Why nodes failed, with tracebacks and what was printed, of the first few.
+fn failures(page: &mut Page, explained: &Explained, found: &Found) {
+    const FAILURES: usize = 5;
+    let failed = explained
+        .graph
+        .nodes
+        .indices()
+        .filter(|node| explained.story.nodes.get(node.get()).is_some_and(|told| told.fault.is_some()));
+    for (at, node) in failed.take(FAILURES).enumerate() {
+        if at == 0 {
+            page.gap();
+            page.line(&page.paint(DIM, "FAILED"));
+        }
+        failure(page, explained, found, node);
+    }
+}
+
+/// Why a node failed.
+fn failure(page: &mut Page, explained: &Explained, found: &Found, node: NodeIx) {
+    const INDENT: usize = 12;
+    let Some((fault, printed)) = explained.failure(found, node) else { return };
+    let id = cut(&clean(explained.id(node)), NODE);
+    let label = if id.len() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
+    let text = format!("{}: {}", fault.kind.name(), fault.message);
+    page.labelled(&label, RED, label.width().max(INDENT), &text, LINES);
+    page.printed(INDENT, &parts(Some(fault), printed.as_deref(), LINES), YELLOW);
+}
+
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
 fn ladder(page: &mut Page, rungs: &[Rung], found: &Found) {
     if rungs.is_empty() {
@@ -283,6 +313,10 @@ pub(super) fn one(
             false => "no: all earlier nodes of the list had finished",
         };
         page.labelled("  ahead", DIM, INDENT, text, 2);
+    }
+    if explained.failure(found, node).is_some() {
+        page.gap();
+        failure(&mut page, explained, found, node);
     }
     waits(&mut page, explained, node, started.map_or(i64::MAX, |started| started.at));
     let mut seen = explained.story.seen(&explained.graph, schedule);

@@ -7,7 +7,7 @@ use crate::nodes::Nodes;
 use crate::recovery::{Ladder, Rung};
 use selvedge_engine::graph::Act;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{EffectId, Effects, Event, Graph, Ix, NodeIx, Record, State, ThreadIx};
+use selvedge_engine::{EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, State, ThreadIx};
 use selvedge_runtime::Reading;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +30,10 @@ pub(super) struct Told {
     pub(super) ended: Option<Moment>,
     /// Whether it failed.
     pub(super) failed: bool,
+    /// Why.
+    pub(super) fault: Option<Box<Fault>>,
+    /// The event with the outcome of its last call that failed and had printed something.
+    pub(super) said: Option<u64>,
     /// The node that failed before it, for which it does not run (D-16).
     pub(super) skipped: Option<Arc<str>>,
     /// Whether it asked a model, or took a recorded answer.
@@ -131,6 +135,12 @@ impl Reader {
                 if let Some(told) = self.told(node) {
                     told.ended = Some(moment);
                     told.failed = fault.is_some();
+                    told.fault.clone_from(fault);
+                }
+            }
+            Event::Completed { effect, outcome: Outcome::Failed(_), printed: Some(_), .. } => {
+                if let Some(told) = self.told(&node_of(&effect.0)) {
+                    told.said = Some(moment.n);
                 }
             }
             Event::NodeSkipped { node, because } => {

@@ -7,6 +7,7 @@ use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
 use crate::look::{Found, runs, time};
 use crate::output::Report;
+use crate::printed;
 use crate::progress::seconds;
 use crate::ui::Ui;
 use selvedge_engine::{AskKind, Event, RunStatus, StepResult, View};
@@ -100,9 +101,11 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     let place = fault.node.as_deref().map(|node| format!(" at node {}", clean(node))).unwrap_or_default();
     page.line(&format!("{}{place}", page.paint(RED, &format!("fault[{}]", fault.kind.name()))));
     page.labelled("", "", 2, &fault.message, FAULT);
-    if let Some(cause) = fault.cause.as_ref().filter(|cause| !cause.is_null()) {
+    if let Some(cause) = printed::cause(fault) {
         page.labelled("  cause", DIM, INDENT, &cause.to_string(), FAULT);
     }
+    let said = printed::of_fault(&found.store, run, fault);
+    page.printed(INDENT, &printed::parts(Some(fault), said.as_ref(), FAULT), YELLOW);
     page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
     if view.status == RunStatus::Failed && found.info.status == Stored::Failed {

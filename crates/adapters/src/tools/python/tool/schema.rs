@@ -146,7 +146,8 @@ impl PythonTool {
         let source = self.pinned(workshop).await.map_err(lost)?;
         // A file may be looked at whose calls would be refused.
         let access = workshop.granted.allowed(&self.declared(workshop));
-        let mut job = self.job(workshop, access, &copy, &source, (python, "schema")).await;
+        let shown = self.shown(&self.source.display().to_string());
+        let mut job = self.job(workshop, access, (&copy, &shown), &source, (python, "schema")).await;
         job.policy.runtime = runtime;
         job.timeout = patience;
         let mut working = std::pin::pin!(work(job, Ask::Schema));

@@ -3,7 +3,7 @@
 use super::server::Server;
 use crate::tools::isolation::Isolation;
 use crate::tools::process::{
-    Before, End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend,
+    Before, End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend, talking,
 };
 use serde_json::{Map, Value, json};
 use std::io;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 /// How long the processes of a call that is to end may take.
@@ -55,8 +55,8 @@ impl Call {
         talk: Talk,
     ) -> io::Result<Finished> {
         let _busy = self.server.busy();
-        let (stdin, feed) = io::pipe()?;
-        let (result, answer) = io::pipe()?;
+        let (talk_end, its) = talking()?;
+        let (printed, stdout) = io::pipe()?;
         let (words, stderr) = io::pipe()?;
         let (status, told) = std::os::unix::net::UnixStream::pair()?;
         let variables: Map<String, Value> = match environment {
@@ -74,17 +74,19 @@ impl Call {
             "environment": variables,
             "cpu": (talk.timeout.as_secs() + 2).saturating_mul(cores),
         });
-        let descriptors = [stdin.as_fd(), answer.as_fd(), stderr.as_fd(), told.as_fd()];
+        let descriptors = [its.as_fd(), stdout.as_fd(), stderr.as_fd(), told.as_fd()];
         let packet = format!("{version}{packet}");
         let told_here = || status.try_clone().ok().map(Until::Told);
         let owed = Owed::new(Before::now(self.server.policy()), self.user, self.tools.clone(), told_here);
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
-        drop((stdin, answer, stderr, told));
+        drop((its, stdout, stderr, told));
         status.set_nonblocking(true)?;
         let status = UnixStream::from_std(status)?;
+        let (answer, input) = talk_end.into_split();
         let pipes = Pipes {
-            stdin: Some(Sender::from_owned_fd(OwnedFd::from(feed))?),
-            stdout: Some(Receiver::from_owned_fd(OwnedFd::from(result))?),
+            stdin: Some(input),
+            stdout: Some(answer),
+            printed: Some(Receiver::from_owned_fd(OwnedFd::from(printed))?),
             stderr: Some(Receiver::from_owned_fd(OwnedFd::from(words))?),
         };
         let ending = ended(&status);

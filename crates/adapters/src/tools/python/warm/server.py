@@ -4,10 +4,10 @@
 Each call is a child that confines itself further (sandbox.py) before it loads the tool.
 
 Descriptor 0 is a socket of packets. The first packet is the setup (see `Setup` in server.rs); after "ready" and the KiB of
-memory that this process takes are sent, each packet is a call with four descriptors: the call's stdin, its answer, its
-stderr, and its status, a socket on which the call's wait status is sent when all of its processes are gone, and whose end
-asks for that. A packet begins with the version of the tool's file, VERSION bytes. Where calls have control groups, the
-entrances of those of the first SPARES calls come with the setup, and with each call that of a later one.
+memory that this process takes are sent, each packet is a call with four descriptors: the call's stdin, a socket on which it
+answers, too, its stdout, its stderr, and its status, a socket on which the call's wait status is sent when all of its processes
+are gone, and whose end asks for that. A packet begins with the version of the tool's file, VERSION bytes. Where calls have
+control groups, the entrances of those of the first SPARES calls come with the setup, and with each call that of a later one.
 
 A call is two children of this process in a namespace of processes of their own: the first one, with which all others end,
 and the tool's, which makes the other namespaces and confines itself. They are made ahead, so that a call need not wait.
@@ -258,7 +258,7 @@ def confine(call, ruleset):
     landlock.restrict(ruleset, call["scratch"])
 
 
-def start(job, blank, call, ruleset, stdin, answer, stderr, code=None):
+def start(job, blank, call, ruleset, talk, stdout, stderr, code=None):
     """Becomes the tool's process: nothing of the server is open any more, once the file is compiled."""
     try:
         confine(call, ruleset)
@@ -267,30 +267,29 @@ def start(job, blank, call, ruleset, stdin, answer, stderr, code=None):
         os._exit(126)
     os.setsid()
     # Not onto each other: these numbers are above the standard ones.
-    os.dup2(stdin, 0)
-    os.dup2(stderr, 1)
+    os.dup2(talk, 0)
+    os.dup2(stdout, 1)
     os.dup2(stderr, 2)
-    os.dup2(answer, 3, inheritable=False)
     if code is not None:
-        Given.compiled = os.pread(code, LONGEST, 0)
-        os.closerange(4, 1 << 12)
+        Given.compiled = marshal.loads(os.pread(code, LONGEST, 0))
+        os.closerange(3, 1 << 12)
     else:
-        os.dup2(job.fileno(), 4, inheritable=False)
-        os.dup2(blank, 5, inheritable=False)
-        os.closerange(6, 1 << 12)
+        os.dup2(job.fileno(), 3, inheritable=False)
+        os.dup2(blank, 4, inheritable=False)
+        os.closerange(5, 1 << 12)
         Given.share = share
     os.environ.clear()
     os.environ.update(call["environment"])
     os.chdir(call["folder"])
     tempfile.tempdir = None
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    main(3)
+    main()
 
 
-def share(code):
-    """Gives the compiled file to later calls of the same version, as a file in memory that none of them can change."""
-    data = marshal.dumps(code)
-    with socket.socket(fileno=4) as server, os.fdopen(5, "wb", buffering=0) as file:
+def share(codes):
+    """Gives the compiled tool to later calls of the same version, as a file in memory that none of them can change."""
+    data = marshal.dumps(codes)
+    with socket.socket(fileno=3) as server, os.fdopen(4, "wb", buffering=0) as file:
         try:
             if len(data) <= LONGEST and file.write(data) == len(data):
                 fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALED)

@@ -225,8 +225,8 @@ impl Server {
         };
         let later = groups.limited(&self.policy)?;
         let entrance = later.entrance()?;
-        let [stdin, answer, stderr, told] = descriptors;
-        self.send(packet, &[stdin, answer, stderr, told, entrance.as_fd()]).await?;
+        let [talk, stdout, stderr, told] = descriptors;
+        self.send(packet, &[talk, stdout, stderr, told, entrance.as_fd()]).await?;
         ahead.push_back(later);
         Ok(ahead.pop_front())
     }

@@ -1,0 +1,81 @@
+//! What is left of a process that has ended.
+
+use super::collect::end;
+use super::{End, Made, Tail};
+use selvedge_runtime::ports::Stream;
+#[cfg(target_os = "linux")]
+use std::io;
+
+/// A process that has ended, with its whole process group.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// What it wrote to stdout, or answered.
+    pub stdout: Vec<u8>,
+    /// The end of what it wrote to stdout, where it answered elsewhere.
+    pub printed: Tail,
+    /// What it wrote to stderr, or the end of that.
+    pub stderr: Vec<u8>,
+    /// Bytes that it wrote to stderr before.
+    pub stderr_lost: u64,
+    /// What it made that Selvedge would have read as its own.
+    pub made: Made,
+}
+
+impl Finished {
+    /// The end of stderr as text, for messages.
+    pub fn stderr_end(&self, bytes: usize) -> String {
+        let start = self.stderr.len().saturating_sub(bytes);
+        let end = self.stderr.get(start..).unwrap_or_default();
+        // Not in the middle of a character, which has three more bytes at most.
+        let cut = end.iter().take(3).take_while(|byte| start > 0 && **byte & 0xc0 == 0x80).count();
+        String::from_utf8_lossy(end.get(cut..).unwrap_or_default()).trim().to_owned()
+    }
+
+    /// What it printed beside its answer: the ends of stdout and stderr.
+    pub(crate) fn printing(&self) -> [Stream; 2] {
+        [end(&self.printed.bytes, self.printed.lost), end(&self.stderr, self.stderr_lost)]
+    }
+
+    /// What it printed, of a process whose output is no use: the ends of stdout and stderr.
+    pub(crate) fn output_printed(&self) -> [Stream; 2] {
+        [end(&self.stdout, 0), end(&self.stderr, self.stderr_lost)]
+    }
+
+    /// What kept a sandbox from starting, in its own words: they are not the tool's.
+    #[cfg(target_os = "linux")]
+    pub(super) fn refusal(&self) -> io::Error {
+        let said = match self.stderr_end(500) {
+            said if said.is_empty() => format!("it has said nothing ({:?})", self.end),
+            said => said,
+        };
+        io::Error::other(format!("the sandbox could not be started: {said}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-04: what is cut is cut between characters.
+    #[test]
+    fn the_end_of_stderr_begins_with_a_character() {
+        let said = |stderr: &[u8], bytes| {
+            let finished = Finished {
+                end: End::Exited(1),
+                stdout: Vec::new(),
+                printed: Tail::default(),
+                stderr: stderr.to_vec(),
+                stderr_lost: 0,
+                made: Made::default(),
+            };
+            finished.stderr_end(bytes)
+        };
+        for bytes in 0..=9 {
+            assert!(!said("größe ⇒".as_bytes(), bytes).contains('\u{fffd}'), "{bytes}");
+        }
+        assert_eq!(said("größe ⇒".as_bytes(), 4), "⇒");
+        assert_eq!(said(b"\x80a", 9), "\u{fffd}a", "what is no text stays visible");
+    }
+}

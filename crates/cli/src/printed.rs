@@ -1,0 +1,103 @@
+//! What is told of a tool's call beside its outcome: the traceback of its fault, and what it printed, as lines.
+
+use crate::look::events::node_of;
+use selvedge_engine::{Event, Fault, Outcome, Printed};
+use selvedge_store::Store;
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// Events at the end of a journal among which the failed call of a fault is looked for.
+const NEAR: u64 = 10_000;
+
+/// Lines of a traceback: all that there are.
+const TRACEBACK: usize = 200;
+
+/// A part of it: where it is from, how many bytes of it were not kept, how many lines are not shown, and the last lines.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Part {
+    /// `traceback`, `stdout`, `stderr`.
+    pub(crate) name: &'static str,
+    /// What is left out before the lines, in words.
+    pub(crate) left_out: Option<String>,
+    /// The lines.
+    pub(crate) lines: Vec<String>,
+}
+
+/// The traceback of a fault, if its tool has one.
+pub(crate) fn traceback(fault: &Fault) -> Option<&str> {
+    let text = fault.cause.as_ref()?.get("error")?.get("traceback")?.as_str()?;
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// All parts of what is known of a call: the traceback, and of each stream the last `most` lines.
+pub(crate) fn parts(fault: Option<&Fault>, printed: Option<&Printed>, most: usize) -> Vec<Part> {
+    let trace = fault.and_then(traceback).map(|text| part("traceback", text, 0, TRACEBACK));
+    let streams = printed.into_iter().flat_map(Printed::streams);
+    trace.into_iter().chain(streams.map(|(name, text, cut)| part(name, text, cut, most))).collect()
+}
+
+fn part(name: &'static str, text: &str, cut: u64, most: usize) -> Part {
+    let mut lines: VecDeque<&str> = VecDeque::new();
+    let mut hidden = 0_usize;
+    for line in text.trim_end().lines() {
+        if lines.len() == most {
+            lines.pop_front();
+            hidden += 1;
+        }
+        lines.push_back(line);
+    }
+    let of_lines = || format!("{hidden} line{} before", if hidden == 1 { "" } else { "s" });
+    let left_out = match (hidden, cut) {
+        (0, 0) => None,
+        (0, cut) => Some(format!("the first {cut} bytes are not kept")),
+        (_, 0) => Some(of_lines()),
+        (_, cut) => Some(format!("{}, and {cut} bytes that are not kept", of_lines())),
+    };
+    Part { name, left_out, lines: lines.into_iter().map(str::to_owned).collect() }
+}
+
+/// What a failed call that led to a fault had printed: the node's last one, near the journal's end. Nothing where it can't
+/// be read: the fault itself is told whatever becomes of this.
+pub(crate) fn of_fault(store: &Store, run: &str, fault: &Fault) -> Option<Printed> {
+    let node = fault.node.as_deref()?;
+    let first = store.last_event(run).ok()?.saturating_sub(NEAR).max(1);
+    let mut found = None;
+    for entry in store.journal(run, first).ok()? {
+        let Ok(entry) = entry else { break };
+        // Cheaper than reading each event.
+        if entry.json.contains("\"failed\"")
+            && let Ok(Event::Completed { effect, outcome: Outcome::Failed(_), printed, .. }) =
+                selvedge_runtime::recorded(entry.json.as_bytes())
+            && node_of(&effect.0) == node
+        {
+            found = printed;
+        }
+    }
+    found.map(|printed| Printed::clone(&printed))
+}
+
+/// A fault's cause for people, without the traceback, which is told as lines; nothing if there is no more in it than the
+/// message.
+pub(crate) fn cause(fault: &Fault) -> Option<Value> {
+    let mut cause = fault.cause.clone().filter(|cause| !cause.is_null())?;
+    let error = cause.get_mut("error").and_then(Value::as_object_mut);
+    let told = error.is_some_and(|error| error.shift_remove("traceback").is_some() && error.len() <= 2);
+    (!told).then_some(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_shown_and_what_is_not_is_told() {
+        let printed = Printed { stdout: "a\nb\nc\n".into(), stdout_cut: 7, ..Printed::default() };
+        let shown = parts(None, Some(&printed), 2);
+        let [part] = &shown[..] else { panic!("{shown:?}") };
+        assert_eq!((part.name, &part.lines[..]), ("stdout", &["b".to_owned(), "c".to_owned()][..]));
+        assert_eq!(part.left_out.as_deref(), Some("1 line before, and 7 bytes that are not kept"));
+        assert!(
+            parts(None, Some(&Printed { stderr: "x".into(), ..Printed::default() }), 9)[0].left_out.is_none()
+        );
+    }
+}
