@@ -190,7 +190,8 @@ pub(crate) struct Exec {
     pub(crate) run_id: Option<String>,
 }
 
-fn network(word: &str) -> Result<Network, String> {
+/// What `--allow-network` allows.
+pub(crate) fn network(word: &str) -> Result<Network, String> {
     Network::named(word).ok_or_else(|| "write --allow-network, or --allow-network=local".to_owned())
 }
 

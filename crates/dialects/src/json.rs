@@ -133,6 +133,17 @@ impl<'s> Node<'s> {
         self.as_object()?.iter().find(|member| member.key == key).map(|member| &member.value)
     }
 
+    /// The value at a JSON pointer (RFC 6901).
+    pub fn at(&self, pointer: &str) -> Option<&Node<'s>> {
+        pointer.split('/').skip(1).try_fold(self, |node, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            match &node.kind {
+                Kind::Array(elements) => elements.get(step.parse::<usize>().ok()?),
+                _ => node.get(&step),
+            }
+        })
+    }
+
     /// The value as `serde_json` has it, keys in the document's order.
     pub fn to_value(&self) -> Value {
         match &self.kind {

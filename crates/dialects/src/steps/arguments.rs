@@ -45,7 +45,7 @@ pub(super) fn refusals(def: &ToolDef, schema: &Schema, parameters: Option<&Param
         if !open.certain(&pointer, &keyword, &schema_place) {
             continue;
         }
-        let place = parameters.map(|given| at(&given.root, &pointer).unwrap_or(&given.root).span);
+        let place = parameters.map(|given| given.root.at(&pointer).unwrap_or(&given.root).span);
         let what = if pointer.is_empty() { "these arguments".to_owned() } else { format!("`{pointer}`") };
         let why: String = message.chars().take(300).collect();
         found.push(Refusal { place, why: format!("{what}: {why}"), help: help(def, &keyword) });
@@ -151,15 +151,4 @@ impl Open {
         };
         known || of_shape
     }
-}
-
-/// The part of `node` at a JSON pointer.
-fn at<'n>(node: &'n Node<'static>, pointer: &str) -> Option<&'n Node<'static>> {
-    pointer.split('/').skip(1).try_fold(node, |node, step| {
-        let step = step.replace("~1", "/").replace("~0", "~");
-        match &node.kind {
-            Kind::Array(elements) => elements.get(step.parse::<usize>().ok()?),
-            _ => node.get(&step),
-        }
-    })
 }

@@ -1,7 +1,8 @@
 //! What `selvedge tools` takes.
 
-use crate::args::Reading;
+use crate::args::{Exec, Reading, network};
 use clap::{Args, Subcommand};
+use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 const TOOLS_HELP: &str = "\
@@ -29,6 +30,8 @@ pub(crate) enum ToolsCommand {
     List(ListArgs),
     /// Show a tool: schema, version, what it declares
     Show(ShowArgs),
+    /// Run one call of a tool, as a document would make it
+    Run(RunArgs),
     /// Show the versions of a library tool, with their authors, causes, tests and calls
     History(HistoryArgs),
     /// Repeat recorded calls in the sandbox and compare
@@ -103,6 +106,68 @@ pub(crate) struct ShowArgs {
     /// Where else tools come from.
     #[command(flatten)]
     pub(crate) from: Sources,
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  selvedge tools run word_count --args '{\"text\": \"one two\"}'
+  selvedge tools run fetch --tools ./tools --args @call.json --allow-network
+  selvedge tools run word_count --json
+
+The call is made in the sandbox and under the limits of a run, with paths that start at the current folder, and is recorded \
+nowhere. Its output goes to stdout, what the tool prints to stderr. Exits with 1 if the call fails, with 2 if the \
+tool's schema refuses the arguments.";
+
+/// `selvedge tools run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// Its arguments, a JSON object, or @FILE that has it; {} if they are not given
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) args: Option<String>,
+    /// A folder or file that the tool may read, besides the current folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_read: Vec<PathBuf>,
+    /// A folder or file that it may write
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// Let it use the network if it declares that; with `=local`, `http_get` also reaches this machine and private networks
+    #[arg(
+        long,
+        value_name = "local",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "public",
+        value_parser = network
+    )]
+    pub(crate) allow_network: Option<Network>,
+    /// Refuse to run it where it can't be isolated
+    #[arg(long)]
+    pub(crate) require_isolation: bool,
+    /// Seconds the call may take, instead of the tool's own limit
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(crate) timeout: Option<f64>,
+    /// Where else tools come from.
+    #[command(flatten)]
+    pub(crate) from: Sources,
+}
+
+impl RunArgs {
+    /// The same as options of commands that run documents.
+    pub(crate) fn exec(&self) -> Exec {
+        Exec {
+            tools: self.from.tools.clone(),
+            mcp: self.from.mcp.clone(),
+            allow_read: self.allow_read.clone(),
+            allow_write: self.allow_write.clone(),
+            allow_network: self.allow_network,
+            require_isolation: self.require_isolation,
+            timeout: self.timeout,
+            ..Exec::default()
+        }
+    }
 }
 
 const HISTORY_HELP: &str = "\

@@ -163,16 +163,19 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     Ok(Exit::Completed)
 }
 
+/// There is no tool of that name.
+pub(super) fn unknown(catalogue: &Catalogue, name: &str) -> Failure {
+    let names: Vec<&str> = catalogue.names().map(|name| &**name).collect();
+    let near = names.iter().find(|known| strsim::levenshtein(known, name) <= 2);
+    let help = near.map(|near| format!("is `{near}` meant?"));
+    Failure::usage("A-22", "unknown-tool", &format!("there is no tool `{name}` here"))
+        .help(&help.unwrap_or_else(|| "`selvedge tools list` lists the tools".to_owned()))
+}
+
 async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<Sheet, Failure> {
     let catalogue = check.catalogue(&[name]).await?;
     catalogue.prepare(&[name]).await?;
-    let Some(tool) = catalogue.def(name) else {
-        let names: Vec<&str> = catalogue.names().map(|name| &**name).collect();
-        let near = names.iter().find(|known| strsim::levenshtein(known, name) <= 2);
-        let help = near.map(|near| format!("is `{near}` meant?"));
-        return Err(Failure::usage("A-22", "unknown-tool", &format!("there is no tool `{name}` here"))
-            .help(&help.unwrap_or_else(|| "`selvedge tools list` lists the tools".to_owned())));
-    };
+    let tool = catalogue.def(name).ok_or_else(|| unknown(&catalogue, name))?;
     let shelved = if &*tool.source == LIBRARY { library.public(name) } else { None };
     let code = catalogue.text(&tool.version).await.map(|text| String::from_utf8_lossy(&text).into_owned());
     let metadata = catalogue.metadata(name).and_then(|metadata| serde_json::to_value(metadata).ok());

@@ -11,6 +11,7 @@ mod names;
 pub(crate) mod record;
 mod regular;
 mod replay;
+mod run;
 mod samples;
 mod test;
 
@@ -24,6 +25,7 @@ pub(crate) fn tools(args: &ToolsArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     match &args.command {
         ToolsCommand::List(args) => list::list(args, common, ui),
         ToolsCommand::Show(args) => list::show(args, common, ui),
+        ToolsCommand::Run(args) => run::run(args, common, ui),
         ToolsCommand::History(args) => history::history(args, common, ui),
         ToolsCommand::Test(args) => test::test(args, common, ui),
         ToolsCommand::Diff(args) => history::diff(args, common, ui),

@@ -1,0 +1,166 @@
+//! `selvedge tools run`: one call, as a document would make it, recorded nowhere (C-15).
+
+use super::args::RunArgs;
+use super::list::unknown;
+use crate::args::Common;
+use crate::chosen::Chosen;
+use crate::commands::ids::fresh_id;
+use crate::config::Config;
+use crate::environment::absolute;
+use crate::failure::{Exit, Failure};
+use crate::output::plain;
+use crate::printed::parts;
+use crate::setup::{self, block_on};
+use crate::signals::Signals;
+use crate::trust::Gate;
+use crate::ui::{Ui, harmless, one_line};
+use crate::{places, secrets};
+use selvedge_adapters::tools::mcp::Wanted;
+use selvedge_adapters::tools::{Catalogue, CatalogueErrors};
+use selvedge_dialects::{Diagnostics, Finding, Source, Span, json};
+use selvedge_engine::schema::Schema;
+use selvedge_engine::{EffectId, Failure as CallFailure, Printed, ToolDef, ToolRequest};
+use selvedge_runtime::CallContext;
+use serde_json::{Map, Value, json};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Things that are wrong with the arguments, of which a person is told.
+const FINDINGS: usize = 20;
+/// Lines of a traceback, and of each stream.
+const PRINTED: usize = 500;
+
+/// Runs a tool once.
+pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    let chosen = Chosen::for_run(&args.exec())?;
+    let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
+    config.add_mcp(chosen.mcp.as_deref(), ui)?;
+    let ui = &secrets::guarded(ui);
+    let source = written(args.args.as_deref().unwrap_or("{}"))?;
+    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    block_on(0, async {
+        let signals = Signals::listen(ui);
+        tokio::select! {
+            biased;
+            () = signals.came() => Err(setup::interrupted()),
+            done = call(&args.tool, &source, &chosen, &config, &state_dir, ui) => {
+                done.map_err(|failure| config.explained(failure))
+            }
+        }
+    })?
+}
+
+/// The text of the arguments, under the name that findings about it have.
+fn written(given: &str) -> Result<Source, Failure> {
+    let Some(file) = given.strip_prefix('@') else { return Ok(Source::new("--args", given)) };
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage("C-12", "file-not-found", &format!("`--args @{file}` can't be read: {error}"))
+            .help("name a file of JSON; relative paths start at the current folder")
+    })?;
+    Ok(Source::new(file, &text))
+}
+
+async fn call(
+    name: &str,
+    source: &Source,
+    chosen: &Chosen,
+    config: &Config,
+    state_dir: &Path,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    let wanted = Wanted { names: [Arc::from(name)].into(), any: false };
+    let here = absolute(Path::new("."));
+    let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &here, ui).await?;
+    let tool = ready(&catalogue, name).await?;
+    for warning in catalogue.isolation_warnings(&[name]).await {
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));
+    }
+    let args = arguments(source, &tool, config)?;
+    let known = secrets::known(config);
+    let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &known);
+    let timeout_s = chosen.timeout_s.map(|seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
+    // No two calls are the same one.
+    let effect = EffectId(format!("{}/call/1/1", fresh_id()).into());
+    let request = ToolRequest { effect, node: "call".into(), tool: Arc::clone(&tool), args, timeout_s };
+    let context = CallContext::of("tools-run");
+    let printing = context.printing.clone();
+    let outcome = tools.call(request, context).await;
+    catalogue.close().await;
+    Ok(told(&tool, outcome, printing.kept().as_deref(), ui))
+}
+
+/// The tool, with all that its call needs.
+async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failure> {
+    catalogue.prepare(&[name]).await?;
+    if let Some(refusal) = catalogue.refusal(name) {
+        return Err(CatalogueErrors(vec![refusal]).into());
+    }
+    catalogue.def(name).ok_or_else(|| unknown(catalogue, name))
+}
+
+/// The arguments, if the tool's schema takes them (D-15).
+fn arguments(source: &Source, tool: &ToolDef, config: &Config) -> Result<Value, Failure> {
+    let limits = config.limits.document();
+    let mut found = Diagnostics::new();
+    let node = json::parse(source, &limits, &mut found);
+    if let Some(node) = &node
+        && !found.has_errors()
+    {
+        let value = node.to_value();
+        let mut refused = |span: Span, why: &str| {
+            let message = format!("the tool `{}` refuses these arguments: {why}", tool.name);
+            let help = format!("`selvedge tools show {}` shows what it takes", tool.name);
+            found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
+        };
+        let schema = Schema::new(&tool.input_schema, limits.schema_steps);
+        let violations = schema.map(|schema| schema.violations(&value, FINDINGS));
+        match violations {
+            _ if !value.is_object() => refused(node.span, "they are no JSON object"),
+            Ok(Ok(violations)) => {
+                for violation in violations {
+                    let place = node.at(&violation.place).unwrap_or(node);
+                    refused(place.span, &one_line(&violation.message, 300));
+                }
+            }
+            Ok(Err(excess)) => refused(node.span, &format!("to hold them against its schema {excess}")),
+            Err(unusable) => refused(node.span, &format!("its schema can't be used: {unusable}")),
+        }
+        if !found.has_errors() {
+            return Ok(value);
+        }
+    }
+    Err(Failure::findings(Exit::Usage, found.report(source)))
+}
+
+/// Prints what came of it: the output on stdout, the rest on stderr; or one object.
+fn told(tool: &ToolDef, outcome: Result<Value, CallFailure>, printed: Option<&Printed>, ui: &Ui) -> Exit {
+    let exit = if outcome.is_ok() { Exit::Completed } else { Exit::Failed };
+    if ui.json {
+        let mut object = Map::new();
+        object.insert("tool".to_owned(), json!(tool.name));
+        object.insert("version".to_owned(), json!(tool.version));
+        match outcome {
+            Ok(output) => object.insert("output".to_owned(), output),
+            Err(failure) => object.insert("fault".to_owned(), json!(failure.fault)),
+        };
+        printed.map(|printed| object.insert("printed".to_owned(), json!(printed)));
+        ui.result(&format!("{}\n", Value::Object(object)));
+        return exit;
+    }
+    match outcome {
+        Ok(output) => {
+            if !ui.quiet {
+                ui.notice_parts("", &parts(None, printed, PRINTED));
+            }
+            let text = plain(&output);
+            ui.result(&if std::io::stdout().is_terminal() { harmless(&text) } else { text });
+        }
+        Err(CallFailure { fault, .. }) => {
+            let label = ui.paint("1;31", &format!("error[{}]", fault.kind.name()));
+            ui.notice(&format!("{label}: {}", one_line(&fault.message, 4000)));
+            ui.notice_parts("  ", &parts(Some(&fault), printed, PRINTED));
+        }
+    }
+    exit
+}
