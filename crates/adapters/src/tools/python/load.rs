@@ -1,10 +1,12 @@
 //! Finding tool files and reading what they say about themselves, many at a time.
 
 use crate::tools::diag::ToolError;
+use crate::tools::python::helpers::{self, Folders};
 use crate::tools::python::index::Index;
 use crate::tools::python::meta::{self, LARGE, MAX_FILE, Metadata, Text};
 use crate::tools::python::tool::{PythonTool, Workshop};
 use crate::tools::store::{keep, sha256};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +22,8 @@ struct Found {
     text: Text,
     /// What it says about itself, if that is known.
     meta: Option<Arc<Metadata>>,
+    /// The files of its helper modules.
+    helpers: Vec<PathBuf>,
 }
 
 /// The tool files of a folder: `*.py` that do not start with `_`, by name.
@@ -72,12 +76,18 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
     let (mut tools, mut errors, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let (cache, index) = (workshop.cache.clone(), Arc::clone(&workshop.index));
     let items = files.into_iter().enumerate().collect();
-    let looked = spread(items, move |(place, file)| (place, look(&cache, &index, place, file))).await;
+    let folders = Arc::new(Folders::default());
+    let looked =
+        spread(items, move |(place, file)| (place, look(&cache, &index, &folders, place, file))).await;
+    let of = |looked: &Result<Found, _>| looked.as_ref().map_or(&[][..], |found| &found.helpers).to_vec();
+    let helpers: BTreeSet<PathBuf> = looked.iter().flat_map(|(_, looked)| of(looked)).collect();
     for (place, looked) in looked {
         match looked {
             Ok(Found { version, text, meta: Some(meta), .. }) => {
                 tools.push((place, tool(&meta, version, text, workshop)));
             }
+            // What a tool imports from beside it is no tool that lacks something.
+            Ok(found) if helpers.contains(&found.text.file) => {}
             Ok(found) => fresh.push(found),
             Err(error) => errors.push((place, error)),
         }
@@ -119,7 +129,13 @@ fn tool(meta: &Metadata, version: String, text: Text, workshop: &Workshop) -> Py
 
 /// Reads a file. What is hashed here is what its metadata is read from, and what its copy is made of when it is
 /// prepared: the file itself is not read again.
-fn look(cache: &Path, index: &Index, place: usize, file: PathBuf) -> Result<Found, ToolError> {
+fn look(
+    cache: &Path,
+    index: &Index,
+    folders: &Folders,
+    place: usize,
+    file: PathBuf,
+) -> Result<Found, ToolError> {
     if file.file_name().is_some_and(|name| name.to_str().is_none()) {
         let error = ToolError::document("A-08", "the file's name is no Unicode text");
         return Err(error.at(&file, None).help("rename the file"));
@@ -130,8 +146,13 @@ fn look(cache: &Path, index: &Index, place: usize, file: PathBuf) -> Result<Foun
     if let Err(e) = read {
         return Err(ToolError::document("A-08", format!("cannot be read: {e}")).at(&file, None));
     }
+    let mut helpers = Vec::new();
+    if bytes.len() as u64 <= MAX_FILE {
+        (bytes, helpers) = helpers::whole(&file, bytes, folders)?;
+    }
     if bytes.len() as u64 > MAX_FILE {
-        let message = format!("the file is larger than the {MAX_FILE} bytes that a tool may have");
+        let with = if helpers.is_empty() { "" } else { ", with the modules that it imports from beside it," };
+        let message = format!("the file{with} is larger than the {MAX_FILE} bytes that a tool may have");
         return Err(ToolError::document("A-08", message).at(&file, None));
     }
     let version = sha256(&bytes);
@@ -143,5 +164,5 @@ fn look(cache: &Path, index: &Index, place: usize, file: PathBuf) -> Result<Foun
     }
     // What an earlier version of this program let pass is read again, so that it is told of at its place.
     let meta = index.get(&version).filter(|meta| meta.contradiction().is_none());
-    Ok(Found { place, version, text: Text { bytes: bytes.into(), file }, meta })
+    Ok(Found { place, version, text: Text { bytes: bytes.into(), file }, meta, helpers })
 }

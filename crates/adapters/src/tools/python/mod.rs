@@ -2,6 +2,7 @@
 //! dependencies, schemas asked for once per content, calls in processes of their own.
 
 pub mod environment;
+pub mod helpers;
 mod index;
 pub mod interpreter;
 pub mod load;

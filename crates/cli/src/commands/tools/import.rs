@@ -17,6 +17,7 @@ use crate::signals::Signals;
 use crate::ui::{Ui, harmless};
 use rustix::fs::{Access, access};
 use selvedge_adapters::tools::library::{Examined, examine};
+use selvedge_adapters::tools::python::helpers;
 use selvedge_adapters::tools::python::load::files_of;
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
 use selvedge_store::StoreError;
@@ -172,7 +173,9 @@ fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
         }
         tools.push(Tool { name: Some(tool.name.as_str().into()), current, versions });
     }
-    for file in files_of(path)?.into_iter().filter(|file| !named.contains(file)) {
+    let files = files_of(path)?;
+    let helpers = helpers::among(&files);
+    for file in files.into_iter().filter(|file| !named.contains(file) && !helpers.contains(file)) {
         tools.push(Tool { name: None, current: 0, versions: vec![incoming(file, ui)?] });
     }
     Ok(Gathered { tools, aliases: manifest.aliases, exported })
@@ -193,6 +196,7 @@ fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
     for version in tools.iter().flat_map(|tool| &tool.versions) {
         let file = version.file.display();
         let text = regular::read(&version.file, FILE_BYTES).ok().flatten().unwrap_or_default();
+        let text = helpers::with_modules(&version.file, text);
         secrets::refuse_text(&keys, &format!("the file {file}"), &String::from_utf8_lossy(&text))?;
         for line in &version.calls {
             secrets::refuse_text(&keys, &format!("a recorded call of {file}"), &line.json)?;
