@@ -23,6 +23,7 @@ pub mod driver;
 pub mod forks;
 pub mod fuzz;
 pub mod generate;
+pub mod golden;
 pub mod hunt;
 pub mod journal;
 pub mod lower;

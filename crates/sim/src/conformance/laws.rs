@@ -122,7 +122,7 @@ fn lost(session: &Session, reference: &Session) -> Option<Vec<Input>> {
 }
 
 /// All that can be observed of a run.
-fn summary(session: &Session, seen: Option<&Seen>) -> Value {
+pub(crate) fn summary(session: &Session, seen: Option<&Seen>) -> Value {
     let view = session.state.view();
     let mut warnings: Vec<Value> = session.state.warnings().iter().map(|warning| json!(warning)).collect();
     warnings.retain(|warning| visible(session, &view, warning["node"].as_str()));

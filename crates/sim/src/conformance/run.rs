@@ -130,6 +130,18 @@ impl Session {
         })
     }
 
+    /// The session of a case that has come to its end before, with this journal.
+    ///
+    /// # Errors
+    /// If the script is wrong.
+    pub fn recorded(case: &Case, graph: Arc<Graph>, records: Vec<Record>) -> Result<Self, String> {
+        let mut session = Self::new(case, graph, Pace::AsWritten)?;
+        case.then.iter().filter_map(|step| step.resume.as_ref()).for_each(|resume| session.change(resume));
+        session.records = records;
+        session.restart(usize::MAX)?;
+        Ok(session)
+    }
+
     /// Starts the run and drives it until it stops.
     ///
     /// # Errors
@@ -228,11 +240,16 @@ impl Session {
         self.state.graph().nodes.get(node).map(|node| node.id.as_ref())
     }
 
-    fn resume(&mut self, resume: &Resume) -> Result<Seen, String> {
+    /// Makes the world what it is at a resume.
+    fn change(&mut self, resume: &Resume) {
         self.tools.extend(resume.tools.clone());
         if let Some(script) = &resume.script {
             self.script = script.clone();
         }
+    }
+
+    fn resume(&mut self, resume: &Resume) -> Result<Seen, String> {
+        self.change(resume);
         self.restart(usize::MAX)?;
         let pinned = &self.state.graph().tools;
         let now = self.tools.iter().map(|(name, tool)| tool.def(name));

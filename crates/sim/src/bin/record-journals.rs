@@ -1,0 +1,22 @@
+//! Records the journals of conformance cases for `spec/journals`: `cargo run -p selvedge-sim --bin record-journals -- NAME…`, where
+//! a NAME is a part of a case's name (`plan/P-05-slices: name`). A journal that is there is left as it is.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut written = 0;
+    for wanted in std::env::args().skip(1) {
+        match selvedge_sim::golden::record(&wanted) {
+            Ok(files) => {
+                written += files.len();
+                files.iter().for_each(|file| println!("{}", file.display()));
+            }
+            Err(error) => {
+                eprintln!("error: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    eprintln!("{written} journals recorded");
+    ExitCode::SUCCESS
+}
