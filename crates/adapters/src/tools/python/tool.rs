@@ -2,6 +2,7 @@
 
 mod hints;
 mod schema;
+mod sound;
 mod unloaded;
 
 use crate::tools::Progress;

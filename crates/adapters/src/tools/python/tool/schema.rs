@@ -20,16 +20,19 @@ const SLOW: Duration = Duration::from_secs(3);
 struct Kept {
     format: u32,
     schema: Option<Value>,
+    /// Whether it was found to be one, and what is said of outputs too; else it is asked for again.
+    #[serde(default)]
+    sound: bool,
 }
 
 /// The schema of a version, if it is kept.
-fn recall(cache: &Path, version: &str) -> Option<Value> {
+fn recall(cache: &Path, version: &str) -> Option<Kept> {
     let bytes = std::fs::read(cache.join(format!("{version}.json"))).ok()?;
-    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)?.schema
+    serde_json::from_slice::<Kept>(&bytes).ok().filter(|kept| kept.format == FORMAT)
 }
 
-fn store(cache: &Path, version: &str, schema: &Value) {
-    let kept = Kept { format: FORMAT, schema: Some(schema.clone()) };
+fn store(cache: &Path, version: &str, schema: &Value, sound: bool) {
+    let kept = Kept { format: FORMAT, schema: Some(schema.clone()), sound };
     if let Ok(bytes) = serde_json::to_vec(&kept) {
         // Only a cache: what could not be kept is found again.
         let _ = write_whole(&cache.join(format!("{version}.json")), &bytes);
@@ -41,6 +44,7 @@ impl PythonTool {
     pub(super) fn schema(&self) -> Option<&Value> {
         if self.schema.get().is_none()
             && let Some(kept) = recall(&self.cache, &self.version)
+            && let (Some(kept), true) = (kept.schema, kept.sound || self.is_pinned())
         {
             // Another task may have been first, with the same schema.
             let _ = self.schema.set(kept);
@@ -63,7 +67,8 @@ impl PythonTool {
         let (why, error) = match self.ask_schema(workshop, &python, SCHEMA_TIME).await {
             Ok(schema) => {
                 Unloaded::forget(&workshop.cache, &self.version);
-                store(&workshop.cache, &self.version, &schema);
+                let schema = self.sound(schema).await?;
+                store(&workshop.cache, &self.version, &schema, !self.is_pinned());
                 // Another task may have been first, with the same schema.
                 let _ = self.schema.set(schema);
                 return Ok(());
