@@ -98,6 +98,30 @@ async fn odd_names_of_tools_are_sent_as_plain_ones_and_come_back_as_they_are() {
     }
 }
 
+/// E-20: a figure that is none is not taken, and said to be none; the others count.
+#[tokio::test]
+async fn figures_that_are_none() {
+    for wire in wires() {
+        for none in [json!(-5), json!(1e30), json!("many"), json!([1])] {
+            let mut body: Value = serde_json::from_str(&wire.body).unwrap();
+            let usage = ["usage", "usageMetadata"].into_iter().find(|name| body.get(name).is_some()).unwrap();
+            let names = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
+            let name = names.into_iter().find(|name| body[usage].get(name).is_some()).unwrap();
+            body[usage][name] = none.clone();
+            let kind = [("content-type", "application/json")];
+            let server = Server::start(vec![answer(200, &kind, &body.to_string())]).await;
+            let reply = model_of(&wire, &server).call(request(vec![user("x")]), context()).await.unwrap();
+            let name = format!("{} {none}: {reply:?}", wire.provider.name());
+            assert_eq!((reply.unread.input, reply.unread.output), (false, true), "{name}");
+            assert_eq!(reply.tokens.input, wire.tokens.input, "{name}");
+            assert!(reply.tokens.output < wire.tokens.output, "{name}");
+        }
+        let server = Server::start(vec![stream(&format!("{}{}", wire.begun, wire.rest), 4096)]).await;
+        let reply = model_of(&wire, &server).call(request(vec![user("x")]), context()).await.unwrap();
+        assert!(reply.unread.is_empty(), "{}: {reply:?}", wire.provider.name());
+    }
+}
+
 /// A refusal has words, or is a fault that says why: never words that nobody said.
 #[tokio::test]
 async fn a_refusal_without_words_is_a_fault_that_names_its_reason() {

@@ -202,6 +202,24 @@ fn is_nothing(tokens: &Tokens) -> bool {
     *tokens == Tokens::default()
 }
 
+/// What a provider said of tokens that no reply can have taken (E-20): below 0, above 10^12, or no number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// Of the prompt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub input: bool,
+    /// Of the reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output: bool,
+}
+
+impl Unread {
+    /// Whether all that was said could be taken.
+    pub fn is_empty(&self) -> bool {
+        !self.input && !self.output
+    }
+}
+
 /// A model's whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
@@ -223,6 +241,9 @@ pub struct ModelReply {
     /// How many characters in it are U+FFFD because only a part of them came.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unmended: u32,
+    /// Which figures of its tokens were said and are none.
+    #[serde(default, skip_serializing_if = "Unread::is_empty")]
+    pub unread: Unread,
 }
 
 impl ModelReply {

@@ -8,7 +8,7 @@ use super::endpoint::Place;
 use crate::surrogates;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
-use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall};
+use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall, Unread};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -274,7 +274,7 @@ pub(crate) fn finished(
             _ => {}
         }
     }
-    ModelReply { text, calls, tokens, stop, cut, unmended: 0 }
+    ModelReply { text, calls, tokens, stop, cut, unmended: 0, unread: Unread::default() }
 }
 
 /// E-10: arguments that are no JSON object stay the string they came as. None at all are `null` until the reply is
@@ -324,6 +324,12 @@ pub(crate) fn count(usage: &Value, names: &[&str]) -> Option<u64> {
     let float = |value: &Value| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64);
     let number = |value: &Value| value.as_u64().or_else(|| float(value)).filter(|count| *count <= MOST);
     names.iter().filter_map(|name| usage.get(name)).find_map(number)
+}
+
+/// Whether a count is said, and what is said is none.
+pub(crate) fn is_unread(usage: &Value, names: &[&str]) -> bool {
+    let said = names.iter().any(|name| usage.get(name).is_some_and(|said| !said.is_null()));
+    said && count(usage, names).is_none()
 }
 
 /// The longest name of a schema that providers take.

@@ -87,6 +87,34 @@ fn the_first_listed_model_answers_and_a_resume_knows_it() {
     assert_eq!(seen[1].2["model"], "first");
 }
 
+/// E-20: a figure that is none is told where a budget counts tokens; the other one counts.
+#[test]
+fn a_figure_that_is_none_is_told() {
+    for (usage, of, counted) in [
+        (r#"{"prompt_tokens": -5, "completion_tokens": 3}"#, "of the prompt is", 3),
+        (r#"{"prompt_tokens": 7, "completion_tokens": 1e30}"#, "of the reply is", 7),
+        (
+            r#"{"prompt_tokens": "seven", "completion_tokens": []}"#,
+            "of the prompt and those of the reply is",
+            0,
+        ),
+    ] {
+        let mut body: Value = serde_json::from_str(&reply("hello")).unwrap();
+        body["usage"] = serde_json::from_str(usage).unwrap();
+        let (url, _) = serve(200, body.to_string());
+        let args = ["run", "plan.json", "--base-url", &url, "--model", "m", "--json"];
+        let run = |more: &[&str]| place().run(&[&args[..], more].concat()).exits(0).json();
+        let told = run(&["--budget", "tokens=100"]);
+        let warning = &told["warnings"][0];
+        assert_eq!(warning["code"], "no-usage", "{told}");
+        assert!(warning["message"].as_str().unwrap().contains(of), "{warning}");
+        let usage = &told["usage"];
+        let sum = usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap();
+        assert_eq!(sum, counted, "{told}");
+        assert_eq!(run(&[])["warnings"], json!([]));
+    }
+}
+
 #[test]
 fn a_named_model_needs_no_list() {
     let (url, seen) = serve(200, reply("hello"));

@@ -2,7 +2,7 @@
 
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
-use crate::effect::{EffectId, Effects, Failure, Outcome, Tokens, Wait};
+use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Tokens, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
@@ -117,7 +117,7 @@ impl State {
             Outcome::Reply(reply) => {
                 self.usage.model_calls += 1;
                 self.usage.tokens.add(&reply.tokens);
-                self.note_uncounted(&reply.tokens);
+                self.note_uncounted(reply);
                 self.record_model(node, effect, reply);
             }
             // What was no use was paid for all the same (E-20).
@@ -130,16 +130,32 @@ impl State {
         self.give_model(node, outcome, jitter);
     }
 
-    /// E-20: a reply without figures counts for nothing against the cap on tokens, which is told once.
-    fn note_uncounted(&mut self, tokens: &Tokens) {
+    /// E-20: a reply without figures, or with one that is none, counts for less than it took against the cap on tokens, which
+    /// is told once.
+    fn note_uncounted(&mut self, reply: &ModelReply) {
         const CODE: &str = "no-usage";
-        let counted = tokens.input > 0 || tokens.output > 0 || self.start.budget.tokens.is_none();
-        if counted || self.warnings.iter().any(|warning| &*warning.code == CODE) {
+        let counted = (reply.tokens.input > 0 || reply.tokens.output > 0) && reply.unread.is_empty();
+        let is_told = || self.warnings.iter().any(|warning| &*warning.code == CODE);
+        if counted || self.start.budget.tokens.is_none() || is_told() {
             return;
         }
-        let message = "the server does not say how many tokens its replies took, or some of them: the budget's \
-                       tokens are not counted for these; cap the calls, too (`calls` of the budget, or --budget)";
-        self.warnings.push(Warning { code: CODE.into(), message: message.to_owned(), node: None });
+        let of = match (reply.unread.input, reply.unread.output) {
+            (false, false) => None,
+            (true, false) => Some("of the prompt"),
+            (false, true) => Some("of the reply"),
+            (true, true) => Some("of the prompt and those of the reply"),
+        };
+        let what = match of {
+            None => "the server does not say how many tokens its replies took, or some of them".to_owned(),
+            Some(of) => format!(
+                "what the server says of the tokens {of} is no number of tokens (below 0, above 10^12, or no number) and \
+                 was not taken"
+            ),
+        };
+        let message = format!(
+            "{what}: the budget's tokens are not counted for these; cap the calls, too (`calls` of the budget, or --budget)"
+        );
+        self.warnings.push(Warning { code: CODE.into(), message, node: None });
     }
 
     /// Hands the outcome to the waiting leaf.

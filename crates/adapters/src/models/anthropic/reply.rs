@@ -3,9 +3,9 @@
 use super::schema::ReplyTool;
 use crate::models::cut_by;
 use crate::models::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
+    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, is_unread, parse,
 };
-use selvedge_engine::{ModelReply, Tokens, ToolCall};
+use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -88,6 +88,7 @@ pub(super) struct Reply {
     text: String,
     calls: Vec<Open>,
     usage: [Option<u64>; 5],
+    unread: Unread,
     stop: Option<String>,
     details: Option<Value>,
     ended: bool,
@@ -107,6 +108,7 @@ impl Reply {
             text: String::new(),
             calls: Vec::new(),
             usage: [None; 5],
+            unread: Unread::default(),
             stop: None,
             details: None,
             ended: false,
@@ -173,6 +175,11 @@ impl Reply {
         let found = COUNTS.iter().map(|name| count(usage, &[name])).chain([thoughts]);
         for (known, new) in self.usage.iter_mut().zip(found) {
             *known = new.max(*known);
+        }
+        // Two events bring figures, the second one those of the reply.
+        for name in COUNTS.iter().filter(|name| is_unread(usage, &[name])) {
+            let unread = &mut self.unread;
+            if *name == "output_tokens" { unread.output = true } else { unread.input = true }
         }
     }
 
@@ -272,7 +279,7 @@ impl Assembler for Reply {
                 input => text = tool.reply(input),
             }
         }
-        finished(text, calls, tokens, self.stop)
+        ModelReply { unread: self.unread, ..finished(text, calls, tokens, self.stop) }
     }
 }
 

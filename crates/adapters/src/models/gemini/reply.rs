@@ -1,7 +1,9 @@
 //! Putting a reply together from the chunks of `streamGenerateContent`. No I/O here.
 
-use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, finished, parse};
-use selvedge_engine::{ModelReply, Tokens, ToolCall};
+use crate::models::protocol::{
+    Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, finished, is_unread, parse,
+};
+use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -107,6 +109,7 @@ pub(super) struct Reply {
     text: String,
     calls: Vec<ToolCall>,
     counts: Counts,
+    unread: Unread,
     stop: Option<String>,
     began: bool,
     ended: bool,
@@ -120,6 +123,7 @@ impl Reply {
             text: String::new(),
             calls: Vec::new(),
             counts: Counts::default(),
+            unread: Unread::default(),
             stop: None,
             began: false,
             ended: false,
@@ -247,6 +251,11 @@ impl Assembler for Reply {
         ] {
             *known = count(usage, &[name]).unwrap_or(*known);
         }
+        let any = |names: [&str; 2]| names.iter().any(|name| is_unread(usage, &[name]));
+        self.unread = Unread {
+            input: any(["promptTokenCount", "toolUsePromptTokenCount"]),
+            output: any(["candidatesTokenCount", "thoughtsTokenCount"]),
+        };
     }
 
     fn tokens(&self) -> Tokens {
@@ -254,7 +263,8 @@ impl Assembler for Reply {
     }
 
     fn finish(self: Box<Self>) -> ModelReply {
-        finished(self.text, self.calls, self.counts.tokens(), self.stop)
+        let reply = finished(self.text, self.calls, self.counts.tokens(), self.stop);
+        ModelReply { unread: self.unread, ..reply }
     }
 }
 

@@ -3,9 +3,10 @@
 use super::FUNCTION_MESSAGES;
 use crate::models::cut_by;
 use crate::models::protocol::{
-    Assembler, Flaw, Form, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, parse,
+    Assembler, Flaw, Form, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, is_unread,
+    parse,
 };
-use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall};
+use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -102,6 +103,7 @@ pub(super) struct Reply {
     refusal: String,
     calls: Vec<Open>,
     tokens: Tokens,
+    unread: Unread,
     stop: Option<String>,
     began: bool,
     done: bool,
@@ -118,6 +120,7 @@ impl Reply {
             refusal: String::new(),
             calls: Vec::new(),
             tokens: Tokens::default(),
+            unread: Unread::default(),
             stop: None,
             began: false,
             done: false,
@@ -282,8 +285,11 @@ impl Assembler for Reply {
 
     fn count(&mut self, usage: &Value) {
         let tokens = &mut self.tokens;
-        tokens.input = count(usage, &["prompt_tokens", "input_tokens"]).unwrap_or(tokens.input);
-        tokens.output = count(usage, &["completion_tokens", "output_tokens"]).unwrap_or(tokens.output);
+        const INPUT: [&str; 2] = ["prompt_tokens", "input_tokens"];
+        const OUTPUT: [&str; 2] = ["completion_tokens", "output_tokens"];
+        tokens.input = count(usage, &INPUT).unwrap_or(tokens.input);
+        tokens.output = count(usage, &OUTPUT).unwrap_or(tokens.output);
+        self.unread = Unread { input: is_unread(usage, &INPUT), output: is_unread(usage, &OUTPUT) };
         let part = |of: &str, name: &str| count(usage.get(of)?, &[name]);
         // DeepSeek has a word of its own.
         let cached = part("prompt_tokens_details", "cached_tokens")
@@ -307,7 +313,7 @@ impl Assembler for Reply {
         }
         let text = if self.text.is_empty() { self.refusal } else { self.text };
         let calls = self.calls.into_iter().filter(|open| !open.is_nothing()).map(Open::close).collect();
-        finished(text, calls, self.tokens, self.stop)
+        ModelReply { unread: self.unread, ..finished(text, calls, self.tokens, self.stop) }
     }
 }
 

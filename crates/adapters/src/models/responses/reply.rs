@@ -7,9 +7,9 @@
 mod items;
 
 use crate::models::cut_by;
-use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, finished, parse};
+use crate::models::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, finished, is_unread, parse};
 use items::{Items, Kind};
-use selvedge_engine::{ModelReply, Tokens};
+use selvedge_engine::{ModelReply, Tokens, Unread};
 use serde_json::{Value, json};
 
 /// The status of a response or an item that is not whole, and why where nothing else is said.
@@ -20,6 +20,7 @@ pub(super) struct Reply {
     room: Room,
     items: Items,
     tokens: Tokens,
+    unread: Unread,
     stop: Option<String>,
     ended: bool,
 }
@@ -31,6 +32,7 @@ impl Reply {
             room: Room::new(limit),
             items: Items::default(),
             tokens: Tokens::default(),
+            unread: Unread::default(),
             stop: None,
             ended: false,
         }
@@ -131,9 +133,11 @@ impl Assembler for Reply {
     /// Reasoning is part of the output that is paid for (E-20).
     fn count(&mut self, usage: &Value) {
         let read = |whole: &str, detail: &str| count(field(usage, whole), &[detail]);
-        self.tokens.input = count(usage, &["input_tokens", "prompt_tokens"]).unwrap_or(self.tokens.input);
-        self.tokens.output =
-            count(usage, &["output_tokens", "completion_tokens"]).unwrap_or(self.tokens.output);
+        const INPUT: [&str; 2] = ["input_tokens", "prompt_tokens"];
+        const OUTPUT: [&str; 2] = ["output_tokens", "completion_tokens"];
+        self.tokens.input = count(usage, &INPUT).unwrap_or(self.tokens.input);
+        self.tokens.output = count(usage, &OUTPUT).unwrap_or(self.tokens.output);
+        self.unread = Unread { input: is_unread(usage, &INPUT), output: is_unread(usage, &OUTPUT) };
         self.tokens.cached = read("input_tokens_details", "cached_tokens").unwrap_or(self.tokens.cached);
         self.tokens.reasoning =
             read("output_tokens_details", "reasoning_tokens").unwrap_or(self.tokens.reasoning);
@@ -148,7 +152,7 @@ impl Assembler for Reply {
         let whole = self.stop.as_deref().is_none_or(|stop| cut_by(stop).is_none());
         let stop = if whole && self.items.has_cut_call() { Some(INCOMPLETE.to_owned()) } else { self.stop };
         let (text, calls) = self.items.finish();
-        finished(text, calls, self.tokens, stop)
+        ModelReply { unread: self.unread, ..finished(text, calls, self.tokens, stop) }
     }
 }
 

@@ -5,7 +5,7 @@ mod properties;
 use super::*;
 use crate::models::protocol::{Flaw, Phase};
 use crate::models::samples::{call, calling, request, said, schema, settings, tool};
-use selvedge_engine::{Message, ModelReply, Role, Tokens};
+use selvedge_engine::{Message, ModelReply, Role, Tokens, Unread};
 use serde_json::{Value, json};
 
 fn body_of(request: &ModelRequest, form: Form) -> Value {
@@ -194,6 +194,7 @@ fn expected() -> ModelReply {
         stop: Some("completed".to_owned()),
         cut: None,
         unmended: 0,
+        unread: Unread::default(),
     }
 }
 
