@@ -229,6 +229,44 @@ fn an_edited_output_is_a_text() {
     assert_eq!(fork.output("t"), json!({"k": 7}));
 }
 
+/// E-44, E-29: where the source's journal is damaged, any write may have been made behind it: each asks first. What is known
+/// is reused, and what does no harm runs.
+#[test]
+fn writes_behind_damage_ask_first() {
+    let nodes = vec![
+        tool("a", "write", json!({"x": 1})),
+        tool("r", "read", json!({})),
+        tool("b", "write", json!({"x": 2})),
+    ];
+    let mut run = Run::new(&graph(nodes));
+    run.answer(|_| gives(json!("done")));
+    // Of the source's events all behind the first write's outcome are lost.
+    let known = run.place(|event| matches!(event, Event::Completed { .. })) + 1;
+    let sound = Run {
+        graph: Arc::clone(&run.graph),
+        state: State::new(Arc::clone(&run.graph)),
+        events: run.events[..known].to_vec(),
+    };
+    let asks = |run: &Run| run.state.asks().values().map(|ask| ask.prompt.to_string()).collect::<Vec<_>>();
+    let mut fork = sound.fork(1, Fork { damaged: true, ..Fork::default() });
+    fork.answer(|_| gives(json!("again")));
+    assert_eq!(fork.state.status(), RunStatus::Waiting);
+    let asked = asks(&fork);
+    assert!(
+        asked.len() == 1 && asked[0].contains("behind the damage") && asked[0].contains("{\"x\":2}"),
+        "{asked:?}"
+    );
+    assert!(fork.sent(1).iter().all(|effect| effect.starts_with('r')), "{:?}", fork.sent(1));
+    assert_eq!(fork.output("a"), json!("done"));
+    // So it is in forks of the fork, also in those that begin before it was one.
+    let mut again = fork.fork(1, Fork::default());
+    again.answer(|_| gives(json!("again")));
+    assert_eq!((again.state.status(), asks(&again).len()), (RunStatus::Waiting, 1));
+    let mut sure = sound.fork(1, Fork::default());
+    sure.answer(|_| gives(json!("again")));
+    assert_eq!(sure.state.status(), RunStatus::Completed);
+}
+
 /// E-29: other models' answers are not taken; usage and caps count from the fork on (E-20).
 #[test]
 fn another_model_is_asked() {

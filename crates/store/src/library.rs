@@ -33,9 +33,13 @@ impl Store {
         self.inner().read(|conn| head(conn).map(|head| head.n).map_err(|error| self.inner().sql(&error)))
     }
 
-    /// Whether a content is stored.
+    /// Whether a content is stored, and is what was stored: one that was damaged is mended by storing it again (E-44).
     pub fn has_blob(&self, hash: BlobHash) -> Result<bool, StoreError> {
-        self.inner().read(|conn| blobs::exists(conn, hash).map_err(|error| self.inner().sql(&error)))
+        self.inner().read(|conn| match blobs::load(conn, self.inner().db(), hash) {
+            Ok(_) => Ok(true),
+            Err(StoreError::UnknownBlob { .. } | StoreError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        })
     }
 }
 

@@ -37,6 +37,8 @@ struct Source {
     info: RunInfo,
     /// Its number of events.
     events: u64,
+    /// Whether it had more, which are damaged (E-44).
+    damaged: bool,
     /// Its state after them.
     state: State,
 }
@@ -160,18 +162,19 @@ impl Source {
         let (dir, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
         let run = store.find_run(&args.run)?;
         let mut events = store.last_event(&run)?;
+        let mut damaged = false;
         let loaded = match load(&store, &run, Some(events), None) {
             Err(LoadError::Store(damage @ StoreError::DamagedRun { event: Some(bad), .. }))
                 if args.at.is_some_and(|at| at < bad) =>
             {
-                events = bad.saturating_sub(1);
+                (events, damaged) = (bad.saturating_sub(1), true);
                 let warning = ui.paint("1;33", "warning");
-                ui.notice(&format!("{warning}: {}; the fork is of what is before it, and what the run did behind it may be done again", damage.what()));
+                ui.notice(&format!("{warning}: {}; the fork is of what is before it, and as the run may have made any write behind it, each asks first", damage.what()));
                 load(&store, &run, Some(events), None)?
             }
             loaded => loaded?,
         };
-        Ok(Self { dir, store: Arc::new(store), info: loaded.info, events, state: loaded.state })
+        Ok(Self { dir, store: Arc::new(store), info: loaded.info, events, damaged, state: loaded.state })
     }
 
     fn run(&self) -> &str {
@@ -315,6 +318,7 @@ impl Source {
             models: models.map(|(role, name)| (role.clone(), name.clone())).collect(),
             tools: changed,
             texts: edits.outcomes.clone(),
+            damaged: self.damaged,
             past: None,
             compiled: None,
         };

@@ -1,6 +1,6 @@
 //! E-44 from outside: damaged state folders, state that vanishes, and a run that another process has taken.
 
-use crate::support::{Done, Place, finish, says};
+use crate::support::{Done, Place, calls, finish, says};
 use crate::world::{completed, failed, killed, place};
 use selvedge_store::{Entry, Mode, Store};
 use serde_json::{Value, json};
@@ -192,6 +192,64 @@ fn who_lost_a_run_to_another_process_says_so() {
     assert!(done.stderr.contains("another process has gone on with run \"r\""), "{done:#?}");
     assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["status"], json!("cancelled"));
     place.run(&["replay", "r"]).exits(0);
+}
+
+/// E-44, E-29: a fork of a damaged run makes no write that the run may have made, unless a person says so.
+#[test]
+fn a_fork_of_a_damaged_run_asks_before_it_writes() {
+    let place = Place::new();
+    let notes = place.work().join("notes");
+    let toml = format!(
+        "[tools.command.note]\ncommand = [\"sh\", \"-c\", \"echo x >> {}\"]\ndescription = \"notes\"\n\
+         effects = \"write\"\ninput_schema = {{ type = \"object\" }}\n",
+        notes.display()
+    );
+    place.write("selvedge.toml", &toml);
+    place.plan(
+        "notes.json",
+        json!([calls("a", "note", json!({"n": 1})), calls("b", "note", json!({"n": 2}))]),
+    );
+    place.run(&["run", "notes.json", "--run-id", "r"]).exits(0);
+    let events = place.run(&["show", "r", "--events", "--json"]).exits(0).json();
+    let events = events["events"].as_array().unwrap();
+    let began = events.iter().find(|event| event["kind"] == "node_started" && event["node"] == "b").unwrap();
+    let bad = began["n"].as_u64().unwrap();
+    change(&place, &format!("UPDATE journal SET at_ms = at_ms + 1 WHERE (key & 4294967295) = {bad}"));
+    let written = || std::fs::read_to_string(&notes).unwrap().lines().count();
+    assert_eq!(written(), 2);
+    let at = (bad - 1).to_string();
+    let forked = place.run(&["fork", "r", "--at", &at, "--run-id", "f", "--json"]).exits(3);
+    assert!(forked.stderr.contains("each asks first"), "{forked:#?}");
+    let asks = forked.json()["asks"].clone();
+    assert!(asks[0]["prompt"].as_str().unwrap().contains("may have run behind the damage"), "{asks}");
+    assert_eq!(written(), 2);
+    let ask = asks[0]["ask"].as_str().unwrap();
+    let refused = place.run(&["answer", "f", ask, "no", "--json"]).exits(1).json();
+    assert_eq!((&refused["fault"]["kind"], written()), (&json!("unknown_outcome"), 2), "{refused}");
+    place.run(&["fork", "r", "--at", &at, "--run-id", "g", "--json"]).exits(3);
+    place.run(&["answer", "g", ask, "yes"]).exits(0);
+    assert_eq!(written(), 3);
+    place.run(&["replay", "g"]).exits(0);
+}
+
+/// E-44: what of the library is damaged is stored anew by who has it.
+#[test]
+fn an_import_mends_the_library() {
+    let place = Place::new();
+    let tool = "from pydantic import BaseModel\n__TOOL_META__ = {\"name\": \"count\", \"description\": \"counts\", \
+                \"dependencies\": [], \"effects\": \"pure\"}\nclass InputModel(BaseModel): pass\ndef run(i): return 1\n";
+    place.write("count.py", tool);
+    let import = || {
+        let done = place.run(&["tools", "import", "count.py", "--json"]).exits(0).json();
+        done["tools"][0]["result"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((import(), import()), ("new".to_owned(), "unchanged".to_owned()));
+    change(&place, "UPDATE blobs SET data = CAST(replace(data, 'return 1', 'return 2') AS BLOB)");
+    place.run(&["tools", "export", "damaged"]).exits(4);
+    assert_eq!(import(), "mended");
+    place.run(&["tools", "export", "sound"]).exits(0);
+    change(&place, "DELETE FROM blobs WHERE instr(data, 'return 1') > 0");
+    assert_eq!((import(), import()), ("mended".to_owned(), "unchanged".to_owned()));
 }
 
 #[test]

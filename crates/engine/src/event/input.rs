@@ -94,6 +94,9 @@ pub struct Fork {
     /// Edited messages: the text that takes the place of a recorded reply's or output's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<EffectId, Arc<str>>,
+    /// Whether the source had more events, which can't be read any more (E-44): nobody knows which writes it made there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
     /// What the first `events` events of the source recorded; filled in by whoever reads the journal.
     #[serde(skip)]
     pub past: Option<Arc<Past>>,

@@ -23,6 +23,11 @@ impl State {
             .map(|t| self.reusable_call(node, t, &call.arguments, slot.effects));
         match reuse {
             Some(Reuse::Take(_) | Reuse::AskFirst(_, Some(_))) => None,
+            Some(Reuse::AskFirst(_, None)) if self.pool.doubtful => {
+                let message =
+                    format!("nobody knows whether `{}` ran: the journal that says it is damaged", call.name);
+                Some(Fault::new(FaultKind::UnknownOutcome, message))
+            }
             _ => Some(Fault::new(FaultKind::Denied, format!("a person said no to running `{}`", call.name))),
         }
     }

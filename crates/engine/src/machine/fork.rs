@@ -45,6 +45,7 @@ impl State {
             // The graph is not at hand: the event does not fit.
             (Some(_), None) => {}
         }
+        self.pool.doubtful |= fork.damaged;
     }
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {

@@ -21,6 +21,8 @@ pub struct Past {
     pub(crate) visits: BTreeMap<Arc<str>, u32>,
     /// Effects whose outcome was reused, and under which id.
     pub(crate) renamed: BTreeMap<EffectId, EffectId>,
+    /// Whether any write may have been made that is not recorded (E-44).
+    pub(crate) doubtful: bool,
 }
 
 impl Past {
@@ -91,6 +93,7 @@ impl State {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = self.nodes[node].visit.max(*visits);
         }
+        past.doubtful |= self.pool.doubtful;
         self.pool.age();
         let (unplaced, unplaced_unknown) = self.pool.take_unplaced();
         let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
@@ -116,6 +119,7 @@ impl State {
         first: NodeIx,
     ) {
         let mut rest = Past { renamed: past.renamed.clone(), ..Past::default() };
+        self.pool.doubtful |= past.doubtful;
         // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
         let taken: BTreeSet<NodeIx> = places.values().copied().collect();
         let place = |id: &Arc<str>| {

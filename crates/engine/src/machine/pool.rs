@@ -73,6 +73,8 @@ pub(crate) struct Pool {
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
     unplaced: BTreeMap<Arc<str>, Vec<(Kept, bool)>>,
     unplaced_unknown: BTreeSet<(Arc<str>, Key)>,
+    /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
+    pub(crate) doubtful: bool,
     /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
     pub(crate) afresh: Option<NodeIx>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
@@ -82,7 +84,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn is_empty(&self) -> bool {
         let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
-        placed && self.unplaced.is_empty() && self.unplaced_unknown.is_empty()
+        placed && self.unplaced.is_empty() && self.unplaced_unknown.is_empty() && !self.doubtful
     }
 
     /// Whether a success may be waiting for a request of the node.

@@ -195,9 +195,18 @@ impl State {
             if self.pool.wrote_elsewhere(node, write) {
                 return Reuse::AskFirst("ran with success before, at another node", None);
             }
-            return self.pool.done_beside(node).map_or(Reuse::No, |own| {
-                Reuse::AskFirst("would do anew what the step has done with success before", Some(own.clone()))
-            });
+            if let Some(own) = self.pool.done_beside(node) {
+                let why = "would do anew what the step has done with success before";
+                return Reuse::AskFirst(why, Some(own.clone()));
+            }
+            return match self.pool.doubtful {
+                true => Reuse::AskFirst(
+                    "may have run behind the damage in the journal of the run that this is a fork of, and running it \
+                     twice may do harm",
+                    None,
+                ),
+                false => Reuse::No,
+            };
         };
         if found.beside && effects == Effects::Write && !self.may_see_change(node) {
             return Reuse::Take(found.effect.clone());

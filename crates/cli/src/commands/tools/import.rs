@@ -20,7 +20,7 @@ use selvedge_adapters::tools::library::{Examined, examine};
 use selvedge_adapters::tools::python::helpers;
 use selvedge_adapters::tools::python::load::files_of;
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
-use selvedge_store::StoreError;
+use selvedge_store::{BlobHash, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -107,6 +107,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
     let store = crate::setup::open_or_make(check.state_dir())?;
     let imported = library::change(&store, |library| {
         let mut import = Import {
+            store: &store,
             change: Change::new(library),
             contents: Vec::new(),
             replace: args.replace,
@@ -230,7 +231,8 @@ fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Re
 }
 
 /// An import as it is decided on.
-struct Import {
+struct Import<'s> {
+    store: &'s Store,
     change: Change,
     contents: Vec<Vec<u8>>,
     replace: bool,
@@ -238,7 +240,7 @@ struct Import {
     names: BTreeMap<Arc<str>, PathBuf>,
 }
 
-impl Import {
+impl Import<'_> {
     fn library(&self) -> &Library {
         self.change.after()
     }
@@ -260,7 +262,7 @@ impl Import {
                 .help("give one of them another name in __TOOL_META__, or take it out of the folder"));
         }
         let head = self.library().head(&Place::Library, &name).cloned();
-        let result = match &head {
+        let mut result = match &head {
             None => "new",
             Some(head) if **head == *target.version => "unchanged",
             Some(_) if self.replace => "replaced",
@@ -268,6 +270,9 @@ impl Import {
         };
         for incoming in &tool.versions {
             let examined = found(incoming)?;
+            if self.mend(incoming, examined)? && result == "unchanged" {
+                result = "mended";
+            }
             let old = head.clone().filter(|_| std::ptr::eq(incoming, current));
             self.version(&name, incoming, examined, old)
                 .map_err(|refusal| placed(&refusal, &incoming.file))?;
@@ -279,6 +284,21 @@ impl Import {
         }
         let calls = tool.versions.iter().map(|incoming| incoming.calls.len()).sum();
         Ok(Imported { name, version: Arc::clone(&target.version), result, calls })
+    }
+
+    /// Stores anew what the library has of a version, and is not there any more as it was (E-44). Whether there is any.
+    fn mend(&mut self, incoming: &Incoming, found: &Examined) -> Result<bool, Failure> {
+        let Some(known) = self.library().version(&found.version) else { return Ok(false) };
+        let samples: BTreeSet<Arc<str>> = known.calls.iter().map(|call| Arc::clone(&call.sample)).collect();
+        let calls = incoming.calls.iter().map(|line| line.json.as_bytes());
+        let calls = calls.filter(|json| samples.contains(&*BlobHash::of(json).to_string()));
+        let before = self.contents.len();
+        for content in std::iter::once(&*found.text).chain(calls) {
+            if !self.store.has_blob(BlobHash::of(content))? {
+                self.contents.push(content.to_vec());
+            }
+        }
+        Ok(self.contents.len() > before)
     }
 
     /// Brings one version to where it may be used, with its calls. `old` is what it takes the place of.
@@ -322,8 +342,12 @@ impl Import {
             })?;
         }
         for Line { sample, json } in &incoming.calls {
+            let kept = |import: &Self| import.library().version(&version).map(|known| known.calls.len());
+            let before = kept(self);
             self.change.accept(recorded(&version, sample, json, None))?;
-            self.contents.push(json.clone().into_bytes());
+            if kept(self) != before {
+                self.contents.push(json.clone().into_bytes());
+            }
         }
         Ok(())
     }

@@ -105,6 +105,10 @@ fn changing<T>(
         let (library, last) = fold(store, &wanted)?;
         let Decided { events, contents, what } = decide(&library)?;
         if events.is_empty() {
+            // Of what is known already only contents can be new: those that were damaged (E-44).
+            for stored in contents.into_iter().map(|content| store.put_blob(content).1).collect::<Vec<_>>() {
+                stored.wait()?;
+            }
             return Ok(what);
         }
         let at_ms = now_ms();
