@@ -45,11 +45,16 @@ pub(crate) fn whole(
     folders: &Folders,
 ) -> Result<(Vec<u8>, Vec<PathBuf>), ToolError> {
     let beside = folders.beside(file);
+    let mut todo = imported(&text);
+    todo.retain(|name| beside.contains_key(name));
+    // So it is with nearly all files.
+    if todo.is_empty() {
+        return Ok((text, Vec::new()));
+    }
     let own = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut seen: BTreeSet<String> = [own].into();
     // What came with its modules has no others.
     seen.extend(contained(&text));
-    let mut todo = imported(&text);
     let (mut modules, mut files) = (BTreeMap::new(), Vec::new());
     while let Some(name) = todo.pop() {
         let Some(path) = beside.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
