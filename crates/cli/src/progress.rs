@@ -197,7 +197,7 @@ impl Progress {
             self.resolved(seen, at, &record.event);
         }
         match &record.event {
-            Event::NodeStarted { node } => {
+            Event::NodeStarted { node, .. } => {
                 // What follows from an input of an earlier process has that one's time.
                 let started = at.max(seen.begun.unwrap_or(at));
                 seen.nodes.insert(node.clone(), Node { started, ..Node::default() });

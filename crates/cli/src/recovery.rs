@@ -171,7 +171,7 @@ impl Ladder {
 
     fn rung(&mut self, nodes: &Nodes, event: &Event) -> Option<(Arc<str>, What)> {
         match event {
-            Event::NodeStarted { node } => {
+            Event::NodeStarted { node, .. } => {
                 self.nodes.remove(node);
                 None
             }

@@ -2,7 +2,7 @@
 
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
-use crate::fields::misspelt;
+use crate::fields::meant;
 use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
@@ -48,7 +48,7 @@ impl Kind {
         }
         let names = if for_model { tools.available() } else { tools.names() };
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
-        let help = match misspelt(&tool.value, &known) {
+        let help = match meant(&tool.value, &known) {
             Some(near) => format!("did you mean {}?", shown(near)),
             None if for_model => format!("the tools are {}", known.join(", ")),
             None => format!("known tools: {}; a folder of tools is given with --tools DIR", known.join(", ")),
@@ -170,7 +170,7 @@ pub(crate) fn nothing_supplies<'n>(
     let names = if diagnostics.worth_searching("unknown-placeholder", count) { names() } else { Vec::new() };
     let mut known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     known.sort_unstable();
-    let help = match misspelt(name, &known) {
+    let help = match meant(name, &known) {
         Some(near) => format!("did you mean {}?", shown(near)),
         None if for_model && !known.is_empty() => format!("names: {}", listed(&known)),
         None => {

@@ -148,12 +148,18 @@ pub fn misspelt<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (1..=2).contains(&distance).then_some(nearest)
 }
 
+/// The known name that somebody means who names what is not there: it is probably misspelt, or differs only in case,
+/// `_` and `-`.
+pub fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    misspelt(name, known).or_else(|| spelt_otherwise(name, known))
+}
+
 /// The known name that differs only in case, `_` and `-`: `toolsLimit` for `tools_limit`.
 fn spelt_otherwise<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     fn bare(text: &str) -> impl Iterator<Item = char> {
         text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase)
     }
-    known.iter().copied().find(|candidate| bare(candidate).eq(bare(name)))
+    known.iter().copied().find(|candidate| *candidate != name && bare(candidate).eq(bare(name)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::Finding;
 use crate::diagnostic::shown;
-use crate::fields::misspelt;
+use crate::fields::meant;
 use crate::head::listed;
 use crate::json::Span;
 use selvedge_engine::Outputs;
@@ -76,7 +76,7 @@ impl<'a> Undeclared<'a> {
         };
         self.declared.sort_unstable();
         self.declared.dedup();
-        finding.help(match misspelt(self.field, &self.declared) {
+        finding.help(match meant(self.field, &self.declared) {
             Some(near) => format!("did you mean {}?", shown(near)),
             None => format!("declared: {}", listed(&self.declared)),
         })

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod input;
-pub use input::{Budget, Fork, Input, Limits, Start};
+pub use input::{Budget, EDITION, Fork, Input, Limits, Start};
 
 /// One line of a journal: an event and the run's time when it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,6 +108,9 @@ pub enum Event {
     NodeStarted {
         /// Which node.
         node: Arc<str>,
+        /// What its placeholders find that the user should know.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
     },
     /// Thread edit: a thread was created from a slice of another.
     Opened {

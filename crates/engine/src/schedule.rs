@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 mod accesses;
 mod prove;
-pub(crate) use accesses::schema_properties;
 pub use accesses::{Supply, reads, supply};
 use accesses::{least_appended, world};
+pub(crate) use accesses::{paths, schema_properties};
 pub use prove::Race;
 
 /// Nodes that may write one place, in list order.

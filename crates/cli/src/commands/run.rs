@@ -335,6 +335,7 @@ async fn record(
         budget: budget(prepared.budget, chosen, config),
         limits: config.limits.machine(),
         models: prepared.models.names.clone(),
+        edition: selvedge_engine::EDITION,
     };
     let mut state = State::new(Arc::clone(&prepared.graph));
     let at = state.tick(now_ms());

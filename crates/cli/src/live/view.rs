@@ -160,7 +160,7 @@ impl View {
     fn moves(&self, event: &Event) -> bool {
         match event {
             Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } | Event::Recovered(_) => true,
-            Event::NodeStarted { node } | Event::NodeFinished { node, .. } => {
+            Event::NodeStarted { node, .. } | Event::NodeFinished { node, .. } => {
                 let Some(node) = self.track.node(node) else { return true };
                 let mends = |active: &Active| !active.recovery.is_empty();
                 // One that had ended begins again.
@@ -230,7 +230,7 @@ impl View {
     /// Takes an event in; the node that may be held back now.
     fn event(&mut self, state: &State, record: &Record) -> Option<NodeIx> {
         match &record.event {
-            Event::NodeStarted { node } => {
+            Event::NodeStarted { node, .. } => {
                 let node = self.track.node(node)?;
                 self.track.started(node);
                 // What follows from an input of an earlier process has that one's time.

@@ -190,7 +190,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
             (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
         }
         Event::Poisoned { message } => (String::new(), message.clone()),
-        Event::NodeStarted { node } => (node.to_string(), String::new()),
+        Event::NodeStarted { node, .. } => (node.to_string(), String::new()),
         Event::Opened { node, thread, from, start, end } => {
             (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
         }

@@ -28,7 +28,7 @@ impl Waits {
                 Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. } => {
                     (self.track, self.begun) = (Track::new(state), false)
                 }
-                Event::NodeStarted { node } => {
+                Event::NodeStarted { node, .. } => {
                     if let Some(node) = self.track.node(node) {
                         self.track.started(node);
                         running.insert(node);

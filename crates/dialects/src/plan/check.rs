@@ -6,7 +6,7 @@ use super::lower::MAIN;
 use crate::checks::{self, Kind};
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
-use crate::fields::misspelt;
+use crate::fields::meant;
 use crate::head::listed;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::outputs::Undeclared;
@@ -151,7 +151,7 @@ impl<'p> Check<'p, '_> {
         }
         let mut known: Vec<&str> = self.threads.keys().copied().collect();
         known.sort_unstable();
-        match misspelt(name, &known) {
+        match meant(name, &known) {
             Some(near) => format!("did you mean {}?", shown(near)),
             None => {
                 format!("threads so far: {}", listed(&known))

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::doc::{Input, InputType};
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, misspelt, type_error};
+use crate::fields::{Fields, Shape, TypeError, meant, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 
@@ -84,8 +84,8 @@ pub(crate) fn misspelt_names<'n>(
 ) {
     let declared: Vec<&str> = inputs.iter().map(|input| input.name.value.as_ref()).collect();
     for name in given.filter(|name| !declared.contains(&name.as_str()) && !metadata.contains_key(*name)) {
-        let meant = misspelt(name, &declared);
-        let Some(input) = inputs.iter().find(|input| meant == Some(&*input.name.value)) else { continue };
+        let near = meant(name, &declared);
+        let Some(input) = inputs.iter().find(|input| near == Some(&*input.name.value)) else { continue };
         let message = format!("there is no input {}", shown(name));
         let finding = Finding::error("P-23", "unknown-input", input.name.span, message);
         diagnostics.push(finding.help(format!("did you mean {}?", shown(&input.name.value))));

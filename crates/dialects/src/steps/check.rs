@@ -9,7 +9,7 @@ use super::doc::{Parameters, Step};
 use crate::checks::Kind;
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
-use crate::fields::misspelt;
+use crate::fields::meant;
 use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity, Source};
@@ -203,7 +203,7 @@ impl<'p> Check<'p, '_> {
         }
         let mut known: Vec<&str> = self.ids.keys().chain(&self.earlier).copied().collect();
         known.sort_unstable();
-        let help = match misspelt(id, &known) {
+        let help = match meant(id, &known) {
             Some(near) => format!("did you mean {}?", shown(near)),
             None => format!("steps: {}", listed(&known)),
         };

@@ -40,8 +40,11 @@ pub enum Input {
     Poison(String),
 }
 
+/// The edition of what is derived that a run begins with today ([`Start::edition`]).
+pub const EDITION: u32 = 1;
+
 /// What a run begins with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The compiled graph's hash (E-05).
     pub graph: Arc<str>,
@@ -60,6 +63,29 @@ pub struct Start {
     /// Which model answers for a role, in the driver's words; equal words are the same model (E-29).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, Arc<str>>,
+    /// What else the run derives than the first journals did, so that it is replayed as it was (E-18); 0: nothing.
+    /// From 1 on: the warning `input-shadowed` (D-07).
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub edition: u32,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            graph: Arc::default(),
+            initial: Map::new(),
+            sequential: false,
+            budget: Budget::default(),
+            limits: Limits::default(),
+            models: BTreeMap::new(),
+            edition: EDITION,
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_none_yet(edition: &u32) -> bool {
+    *edition == 0
 }
 
 /// Where and how a run leaves its source (E-19). It holds references only: what the source had recorded is folded

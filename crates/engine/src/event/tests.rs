@@ -35,7 +35,7 @@ fn events() -> Vec<Event> {
         Event::LimitsSet { limits: Box::new(Limits { events: 3, ..Limits::default() }) },
         Event::Resumed { tools: Vec::new() },
         Event::Poisoned { message: "bug".into() },
-        Event::NodeStarted { node: node() },
+        Event::NodeStarted { node: node(), warnings: Vec::new() },
         Event::Appended { node: node(), thread: "main".into(), body: Body::Reply(effect()) },
         Event::Requested { effect: effect(), args: None, warnings: Vec::new() },
         Event::NodeFinished { node: node(), fault: None, warnings: Vec::new() },

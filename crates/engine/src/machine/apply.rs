@@ -50,7 +50,10 @@ impl State {
                 let message = format!("internal error, only this run is affected: {message}");
                 self.end(End::Failed, Some(Box::new(Fault::new(FaultKind::ExecutionFailure, message))));
             }
-            Event::NodeStarted { node } => self.at_node(node, Self::node_started),
+            Event::NodeStarted { node, warnings } => {
+                self.warnings.extend(warnings.iter().cloned());
+                self.at_node(node, Self::node_started);
+            }
             Event::Opened { node, thread, from, start, end } => {
                 self.at_node(node, |state, ix| state.opened(ix, thread, from, *start, *end));
             }

@@ -50,7 +50,7 @@ impl State {
                     Some(because) => {
                         Event::NodeSkipped { node: id, because: self.graph.nodes[because].id.clone() }
                     }
-                    None => Event::NodeStarted { node: id },
+                    None => Event::NodeStarted { node: id, warnings: self.shadowed(node) },
                 });
             }
             NodePhase::Done(_) => return None,

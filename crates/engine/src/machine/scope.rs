@@ -1,10 +1,12 @@
 //! What a node's placeholders see (D-01 … D-07): the three layers at its place in list order.
 
 use super::state::State;
+use crate::fault::Warning;
 use crate::ids::NodeIx;
-use crate::schedule::reads;
-use crate::template::{Layers, Root, StepView, classify};
+use crate::schedule::{paths, reads};
+use crate::template::{Layers, Path, Root, Seg, StepView, classify};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The three layers as the node at `at` observes them.
 pub(crate) struct Scope<'a> {
@@ -54,6 +56,37 @@ impl State {
     pub(crate) fn runtime_at(&self, name: &str, at: NodeIx) -> Option<(NodeIx, &Value)> {
         let (node, field) = self.runtime.get(name)?.range(..at).next_back()?;
         Some((*node, self.done(*node)?.output.get(field.as_ref())?))
+    }
+
+    /// D-07: bare names of a node that is to start which the first layer has, too, and an earlier node's output brought
+    /// without declaring it. What is declared the checker has told.
+    pub(crate) fn shadowed(&self, node: NodeIx) -> Vec<Warning> {
+        if self.start.edition < 1 || self.start.initial.is_empty() || !self.schedule.reads[node] {
+            return Vec::new();
+        }
+        let (mut warnings, mut seen) = (Vec::new(), HashSet::new());
+        let own = &self.graph.nodes[node];
+        for path in paths(&self.graph, own) {
+            let Root::Name { name, .. } = classify(path, |id| self.schedule.by_id.contains_key(id)) else {
+                continue;
+            };
+            let runtime = self.runtime.get(name).filter(|_| self.start.initial.contains_key(name));
+            let Some((by, field)) = runtime.and_then(|by| by.range(..node).next_back()) else { continue };
+            let declared = self.schedule.last_supplier[node].iter().find(|(known, _)| known.as_ref() == name);
+            if declared.is_some_and(|(_, last)| by <= last) || !seen.insert(path) {
+                continue;
+            }
+            let by = &self.graph.nodes[*by].id;
+            let first = Path { root: "inputs".into(), rest: vec![Seg::Key(name.into())] };
+            let output =
+                Path { root: by.clone(), rest: vec![Seg::Key("output".into()), Seg::Key(field.clone())] };
+            let message = format!(
+                "{{{{{path}}}}} is what `{by}` brought, which does not declare it, and not the input or metadata of \
+                 that name; write {{{{{first}}}}} for the input, or {{{{{output}}}}} for what `{by}` brings"
+            );
+            warnings.push(Warning::at("input-shadowed", &own.id, message));
+        }
+        warnings
     }
 
     /// Whether a bare name of `node` can only be told once all earlier nodes have retired: the last node

@@ -16,8 +16,8 @@ pub struct Supply {
     pub unknown: bool,
 }
 
-/// Every template of a node's flow, in the order it is resolved.
-fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
+/// Every placeholder of a node's flow, in the order it is resolved.
+pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
     let mut paths = Vec::new();
     for leaf in graph.leaves(node) {
         match &leaf.act {

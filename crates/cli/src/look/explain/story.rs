@@ -125,7 +125,7 @@ impl Reader {
         self.story.from_to = Some((from, moment.at));
         self.ladder.event(&self.known, moment.n, moment.at, event);
         match event {
-            Event::NodeStarted { node } => {
+            Event::NodeStarted { node, .. } => {
                 let fresh = self.known.position(node).map(|ix| Told::fresh(state.graph(), ix));
                 if let (Some(told), Some(fresh)) = (self.told(node), fresh) {
                     *told = Told { started: Some(moment), ..fresh };
