@@ -330,6 +330,13 @@ impl<'t> Sim<'t> {
         let runtime = view.runtime.iter();
         let runtime =
             runtime.map(|(name, (value, node))| (name.to_string(), (value.clone(), node.to_string())));
+        // What ran ahead of a fault says nothing that anybody hears (P-20).
+        let by_id = |id: &str| self.state.graph().nodes.values().any(|node| *node.id == *id);
+        let hidden = |id: &str| by_id(id) && !view.results.iter().any(|row| *row.step_id == *id);
+        let heard =
+            self.state.warnings().iter().filter(|warning| !warning.node.as_deref().is_some_and(hidden));
+        let mut warnings: Vec<String> = heard.map(|warning| warning.code.to_string()).collect();
+        warnings.sort();
         Observed {
             status: if view.status == RunStatus::Completed { "completed" } else { "failed" }.into(),
             fault: view
@@ -340,7 +347,7 @@ impl<'t> Sim<'t> {
             runtime: runtime.collect(),
             writes: self.world.writes(),
             ladder: self.ladder.clone(),
-            warnings: self.state.warnings().iter().map(|warning| warning.code.to_string()).collect(),
+            warnings,
         }
     }
 }

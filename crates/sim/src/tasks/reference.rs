@@ -37,6 +37,20 @@ struct Run<'t> {
     calls: u32,
 }
 
+impl Row {
+    /// The tools that its step names.
+    fn tools(&self) -> impl Iterator<Item = &str> {
+        let others = self.step.alternatives.iter().map(|(tool, _)| tool.as_str());
+        std::iter::once(self.step.tool.as_str()).chain(others)
+    }
+
+    /// Whether one of them declares the name.
+    fn declares(&self, name: &str) -> bool {
+        let has = |field: &&str| name == *field || name == format!("{}_{field}", self.step.id);
+        self.tools().any(|name| tool(name).is_some_and(|tool| tool.declares)) && ["a", "b"].iter().any(has)
+    }
+}
+
 enum End {
     Done(String, Value),
     Failed(String, FaultKind),
@@ -68,6 +82,8 @@ pub fn run(task: &SimTask) -> Observed {
             at += 1;
             continue;
         }
+        let told = run.warnings.len();
+        run.warnings.extend(run.shadowed(&step).map(|_| "input-shadowed".to_owned()));
         match run.step(&step) {
             End::Done(tool, output) => {
                 in_a_row = 0;
@@ -82,6 +98,7 @@ pub fn run(task: &SimTask) -> Observed {
                 }
             }
             End::Replan(steps) => {
+                run.warnings.truncate(told);
                 // D-20: nothing is done any more, and somebody should know.
                 run.warnings.extend(steps.is_empty().then(|| "steps-left-out".to_owned()));
                 list.truncate(at);
@@ -112,6 +129,8 @@ impl Run<'_> {
             let attempts = self.attempts.get(&row.step.id).copied().unwrap_or(0);
             (row.step.id.clone(), row.tool.clone(), output, fault, attempts)
         });
+        let mut warnings = self.warnings;
+        warnings.sort();
         Observed {
             status: if fault.is_some() { "failed" } else { "completed" }.into(),
             fault,
@@ -119,7 +138,7 @@ impl Run<'_> {
             runtime,
             writes: self.world.writes(),
             ladder: self.ladder,
-            warnings: self.warnings,
+            warnings,
         }
     }
 
@@ -145,21 +164,30 @@ impl Run<'_> {
         let mut last_declares = None;
         for row in &self.rows {
             let failed = row.skipped || row.result.is_err();
-            let mut tools: Vec<&str> = vec![&row.step.tool];
-            tools.extend(row.step.alternatives.iter().map(|(tool, _)| tool.as_str()));
-            let unknown = tools.iter().any(|name| tool(name).is_none_or(|tool| !tool.declares));
-            let declares = tools.iter().any(|name| tool(name).is_some_and(|tool| tool.declares))
-                && ["a", "b"]
-                    .iter()
-                    .any(|field| name == *field || name == format!("{}_{field}", row.step.id));
-            if unknown && failed {
+            if row.tools().any(|name| tool(name).is_none_or(|tool| !tool.declares)) && failed {
                 return true;
             }
-            if declares {
+            if row.declares(name) {
                 last_declares = Some(failed);
             }
         }
         last_declares.unwrap_or(false)
+    }
+
+    /// D-07: names of the first layer whose place a step has taken that does not declare them, behind the last that does.
+    fn shadowed(&self, step: &SimStep) -> impl Iterator<Item = String> + use<> {
+        let brings = |row: &Row, name: &str| {
+            let own = |field: &str| field == name || format!("{}_{field}", row.step.id) == name;
+            !row.skipped && synced(row).iter().any(|(field, _)| own(field))
+        };
+        let names =
+            step.args.values().filter_map(|arg| if let Arg::Name(name) = arg { Some(name) } else { None });
+        let names = names.filter(|name| self.task.initial.contains_key(name.as_str()));
+        let taken = names.filter(|name| {
+            let by = self.rows.iter().rposition(|row| brings(row, name));
+            by > self.rows.iter().rposition(|row| row.declares(name))
+        });
+        taken.cloned().collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 
     fn resolve(&self, args: &Args) -> Result<Value, FaultKind> {
