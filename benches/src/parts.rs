@@ -3,7 +3,7 @@
 use crate::measure::{cost, emit, folder, median, setting, timed};
 use crate::plans::Refers;
 use crate::ports::Echo;
-use crate::runs::{driver, runtime};
+use crate::runs::{driver, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
 use selvedge_engine::{Event, Graph, Input, Start, State};
@@ -119,8 +119,8 @@ fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
     commit.wait()?;
     let mut state = State::new(Arc::clone(graph));
     let mut journal = Journal::Memory(Vec::new());
-    let start = vec![Input::Start(Box::new(Start { graph: hash.to_string().into(), ..Start::default() }))];
-    runtime.block_on(driver(Arc::new(Echo)).drive("x", &mut state, &mut journal, start, &Stop::default()))?;
+    let begun = vec![Input::Start(Box::new(Start { graph: hash.to_string().into(), ..start() }))];
+    runtime.block_on(driver(Arc::new(Echo)).drive("x", &mut state, &mut journal, begun, &Stop::default()))?;
     let Journal::Memory(mut records) = journal else { return Err("not in memory".into()) };
     let last = records.iter().rposition(|record| matches!(record.event, Event::Requested { .. }));
     records.truncate(last.map_or(0, |last| last + 1));

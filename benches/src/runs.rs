@@ -6,7 +6,7 @@ use crate::measure::{
 };
 use crate::ports::{Echo, Hundred};
 use crate::{Result, floor, http, plans};
-use selvedge_engine::{Graph, Input, State};
+use selvedge_engine::{Graph, Input, Start, State};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Model, Stop};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::json;
@@ -24,6 +24,12 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 /// A driver whose limits bind nothing here.
 pub(crate) fn driver(model: Arc<dyn Model>) -> Driver {
     Driver::new(model, Arc::new(Hundred), Limits { max_parallel: 512, concurrency: 64, run_timeout_s: None })
+}
+
+/// What a run of a bench begins with: its threads may grow, and are measured all the same.
+pub(crate) fn start() -> Start {
+    let limits = selvedge_engine::Limits { model_request_bytes: u64::MAX, ..Default::default() };
+    Start { limits, ..Start::default() }
 }
 
 pub(crate) async fn drive(
@@ -51,8 +57,8 @@ pub(crate) async fn drive(
         }
     };
     let mut state = State::new(Arc::clone(graph));
-    let start = vec![Input::Start(Box::default())];
-    let halt = driver.drive(&id, &mut state, &mut journal, start, &Stop::default()).await?;
+    let begun = vec![Input::Start(Box::new(start()))];
+    let halt = driver.drive(&id, &mut state, &mut journal, begun, &Stop::default()).await?;
     match (halt, state.ended()) {
         (Halt::Ended, Some((selvedge_engine::End::Completed, _))) => Ok((state, journal)),
         (halt, end) => Err(format!("the run did not complete: {halt:?} {end:?}").into()),

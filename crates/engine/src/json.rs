@@ -10,6 +10,24 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text.trim()).map(|Unique(value)| value)
 }
 
+/// The bytes of a value as compact JSON, counted without building it.
+pub(crate) fn bytes(value: &Value) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let written = serde_json::to_writer(&mut count, value);
+    debug_assert!(written.is_ok(), "a value is JSON, and a count takes what is written to it");
+    count.0
+}
+
 /// A value without duplicate keys.
 struct Unique(Value);
 

@@ -6,6 +6,7 @@
 mod thread;
 
 pub use thread::Thread;
+pub(crate) use thread::{Entry, Kind};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,6 +69,12 @@ impl Message {
             tool_call_id: Some(call.id.clone()),
             name: Some(call.name.clone()),
         }
+    }
+    /// How much of a request it is: the bytes of its text and of its calls.
+    pub(crate) fn bytes(&self) -> u64 {
+        let calls = self.tool_calls.iter();
+        let calls: u64 = calls.map(|call| call.name.len() as u64 + crate::json::bytes(&call.arguments)).sum();
+        self.content.len() as u64 + calls
     }
 }
 

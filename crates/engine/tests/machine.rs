@@ -220,3 +220,38 @@ fn a_refused_reply_is_not_reused() {
     let events = give(&mut state, Input::Resume(Vec::new()));
     assert!(!events.iter().any(|event| matches!(event, Event::Reused { .. })), "{events:?}");
 }
+
+/// E-28: a very large output is told when a model of its thread is first sent it, not again behind a reply, and not in a run of
+/// before there was such a warning; nor is one told that is a little smaller.
+#[test]
+fn a_large_output_is_told_when_it_is_first_sent() {
+    let nodes = || {
+        vec![
+            asks("a", 1, true, &["look"], None),
+            asks("b", 1, false, &[], None),
+            asks("c", 1, false, &[], None),
+        ]
+    };
+    let told = |events: &[Event]| -> Vec<String> {
+        let warnings = events.iter().flat_map(|event| match event {
+            Event::Requested { warnings, .. } => warnings.as_slice(),
+            _ => &[],
+        });
+        warnings.map(|warning| format!("{} {:?} {}", warning.code, warning.node, warning.message)).collect()
+    };
+    for (edition, size, heard) in [(1, 262_144, true), (1, 262_143, false), (0, 5_000_000, false)] {
+        let mut state = State::new(graph(&["x"], nodes()));
+        let mut start = selvedge_engine::Start { edition, ..Default::default() };
+        start.limits.model_request_bytes = 0;
+        give(&mut state, Input::Start(Box::new(start)));
+        complete(&mut state, "a", reply("", &[("c1", json!({"a": 1}))]));
+        let found = told(&complete(&mut state, "a", Outcome::Output(Arc::new("x".repeat(size).into()))));
+        assert_eq!(found.len(), usize::from(heard), "{found:?}");
+        if let [found] = &found[..] {
+            let parts = ["large-tool-output Some(\"b\")", "`look` is 262144 bytes, about 65536 tokens"];
+            assert!(parts.iter().all(|part| found.contains(part)), "{found}");
+        }
+        assert!(told(&complete(&mut state, "b", reply("seen", &[]))).is_empty());
+        assert!(pending(&state, "c").0.starts_with('c'));
+    }
+}

@@ -44,6 +44,7 @@ const LIMITS: Shape = Shape {
         "max_parallel",
         "message_bytes",
         "model_attempts",
+        "model_request_bytes",
         "model_timeout_s",
         "nodes",
         "rate_limit_wait_s",
@@ -362,8 +363,9 @@ impl Reader<'_> {
         for key in LIMITS.fields {
             let Some(number) = fields.number(key, "E-28", self.diagnostics) else { continue };
             let whole = key.ends_with("_s") && *key != "run_timeout_s" || number.value.fract() == 0.0;
-            // Nothing is waited for.
-            let none = number.value == 0.0 && ["rate_limit_wait_s", "retry_span_s"].contains(key);
+            // Nothing is waited for; there is no such limit.
+            let zero = ["model_request_bytes", "rate_limit_wait_s", "retry_span_s"];
+            let none = number.value == 0.0 && zero.contains(key);
             if number.value > 0.0 && whole || none {
                 config.limits.values.insert(key, number.value);
                 continue;

@@ -64,7 +64,8 @@ pub struct Start {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, Arc<str>>,
     /// What else the run derives than the first journals did, so that it is replayed as it was (E-18); 0: nothing.
-    /// From 1 on: the warning `input-shadowed` (D-07).
+    /// From 1 on: the warnings `input-shadowed` (D-07) and `large-tool-output` (E-28), and what a model writes that one brace
+    /// closes at its end is text (D-09).
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub edition: u32,
 }
@@ -172,6 +173,10 @@ pub struct Limits {
     /// then.
     #[serde(default = "unlimited", skip_serializing_if = "Option::is_none")]
     pub schema_steps: Option<u64>,
+    /// Bytes of the messages and tools of one model request; 0 is no limit, and what runs have that began before there was
+    /// one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub model_request_bytes: u64,
 }
 
 /// What a journal that does not say it means, whatever is the default today.
@@ -190,6 +195,7 @@ impl Default for Limits {
             rate_limit_wait_ms: usual_rate_limit(),
             calls_per_reply: Some(1_000),
             schema_steps: Some(crate::schema::STEPS),
+            model_request_bytes: 4 << 20,
         }
     }
 }
@@ -203,8 +209,8 @@ fn usual_rate_limit() -> u64 {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_none(span: &u64) -> bool {
-    *span == 0
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
@@ -229,6 +235,10 @@ impl Limits {
             rate_limit_wait_ms: self.rate_limit_wait_ms.max(to.rate_limit_wait_ms),
             calls_per_reply: self.calls_per_reply.max(to.calls_per_reply),
             schema_steps: self.schema_steps.max(to.schema_steps),
+            model_request_bytes: match (self.model_request_bytes, to.model_request_bytes) {
+                (0, _) | (_, 0) => 0,
+                (own, other) => own.max(other),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! bug or a foreign journal, and changes nothing.
 
 use super::outcomes::call_id;
+use super::size::LARGE_OUTPUT;
 use super::state::{
     CallsPhase, Frame, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status,
 };
@@ -9,7 +10,7 @@ use crate::event::{Body, End, Event, Start};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Graph, Guard, Leaf};
 use crate::ids::{LeafIx, MessageIx, NodeIx};
-use crate::message::{Message, Role, Slice, ToolCall};
+use crate::message::{Entry, Kind, Message, Role, Slice, ToolCall};
 use crate::schedule::Schedule;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -121,8 +122,8 @@ impl State {
         let (Body::Text(role, text), Some(&ix)) = (body, self.schedule.thread_by_name.get(thread)) else {
             return;
         };
-        let message = self.messages.push(Arc::new(Message::text(*role, Arc::clone(text))));
-        self.threads[ix].base.push(message);
+        let entry = self.keep_message(Message::text(*role, Arc::clone(text)), Kind::Other);
+        self.threads[ix].base.push(entry);
         self.threads[ix].exists = true;
         self.seeded += 1;
         self.skip_unseeded();
@@ -271,12 +272,22 @@ impl State {
         }
     }
 
-    pub(super) fn push_message(&mut self, node: NodeIx, message: Message) -> MessageIx {
-        let ix = self.messages.push(Arc::new(message));
+    pub(super) fn push_message(&mut self, node: NodeIx, message: Message) {
+        let large = message.role == Role::Tool && message.content.len() as u64 >= LARGE_OUTPUT;
+        self.say_on(node, message, if large { Kind::Large } else { Kind::Other });
+    }
+
+    fn say_on(&mut self, node: NodeIx, message: Message, kind: Kind) -> MessageIx {
+        let entry = self.keep_message(message, kind);
         if let Some(frame) = self.frame_mut(node) {
-            frame.thread.push(ix);
+            frame.thread.push(entry);
         }
-        ix
+        entry.message
+    }
+
+    fn keep_message(&mut self, message: Message, kind: Kind) -> Entry {
+        let bytes = message.bytes();
+        Entry { message: self.messages.push(Arc::new(message)), bytes, kind }
     }
 
     /// Appends the model's reply, with ids that are present and unused (E-10).
@@ -298,7 +309,7 @@ impl State {
         }
         let mut message = Message::text(Role::Assistant, reply.text.as_str());
         message.tool_calls = calls.clone();
-        let ix = self.push_message(node, message);
+        let ix = self.say_on(node, message, Kind::Reply);
         let scratch = self.graph.nodes[node].body.thread.is_none();
         if let Some(frame) = self.frame_mut(node) {
             if scratch {
@@ -382,7 +393,7 @@ impl State {
             } else {
                 Arc::from(format!("{description}{content}"))
             };
-            (to, self.messages.push(Arc::new(Message::text(Role::Assistant, text))))
+            (to, self.keep_message(Message::text(Role::Assistant, text), Kind::Other))
         });
         if let Some(frame) = self.frame_mut(node) {
             frame.published = Some(Publication { to, key, label, description: description.into(), content });

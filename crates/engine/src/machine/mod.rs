@@ -25,6 +25,7 @@ mod request;
 mod retry;
 mod reuse;
 mod scope;
+mod size;
 mod skip;
 mod splice;
 mod state;

@@ -154,7 +154,14 @@ impl State {
         {
             return Event::Reused { effect, from, args: None };
         }
-        if let Some(fault) = self.over_budget() {
+        let crate::graph::Act::Infer(infer) = &self.graph.leaf(node, leaf).act else {
+            return self.failed(node, Fault::new(FaultKind::InputError, "there is nobody to ask"));
+        };
+        let phase = match &frame.phase {
+            LeafPhase::Model(phase) => Some(&**phase),
+            _ => None,
+        };
+        if let Some(fault) = self.too_much(node, frame, infer, phase).or_else(|| self.over_budget()) {
             return self.failed(node, fault);
         }
         let first = attempt == 1 && frame.visits.values().sum::<u32>() <= frame.visits.len() as u32;
@@ -162,6 +169,9 @@ impl State {
             if first && frame.thread.is_cut() { self.orphan_warnings(node, frame) } else { Vec::new() };
         if attempt == 1 && frame.exhausted {
             warnings.push(self.limit_warning(node, frame));
+        }
+        if attempt == 1 {
+            warnings.append(&mut self.large_outputs(node, frame));
         }
         Event::Requested { effect, args: None, warnings }
     }

@@ -3,7 +3,7 @@
 use super::state::{Contribution, NodePhase, State};
 use crate::effect::Effects;
 use crate::ids::{Ix, NodeIx, OrderIx, ThreadIx};
-use crate::message::Thread;
+use crate::message::{Entry, Thread};
 use crate::schedule::{Until, impure_order, writers_order};
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ impl State {
     }
 
     /// A node finished in a way that later nodes may build on: its places move on.
-    pub(crate) fn announce(&mut self, node: NodeIx, own: Thread, published: Option<crate::ids::MessageIx>) {
+    pub(crate) fn announce(&mut self, node: NodeIx, own: Thread, published: Option<Entry>) {
         for at in 0..self.schedule.member[node].len() {
             let Some(&(order, position)) = self.schedule.member[node].get(at) else { continue };
             let thread = (order.get() < self.threads.len()).then(|| ThreadIx::new(order.get()));

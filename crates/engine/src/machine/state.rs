@@ -6,7 +6,7 @@ use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
 use crate::ids::{LeafIx, MessageIx, NodeIx, OrderIx, Table, ThreadIx};
-use crate::message::{Thread, ToolCall};
+use crate::message::{Entry, Thread, ToolCall};
 use crate::messages::Log;
 use crate::schedule::Schedule;
 use crate::schema::Checks;
@@ -20,6 +20,7 @@ pub struct State {
     pub(crate) graph: Arc<Graph>,
     pub(crate) schedule: Schedule,
     pub(crate) checks: Checks,
+    pub(crate) sizes: super::size::Sizes,
     /// Time of the latest input.
     pub(crate) at: i64,
     /// Events applied.
@@ -130,7 +131,7 @@ pub(crate) enum Contribution {
     /// The owner's whole value.
     Whole(Thread),
     /// Messages to append in the writer's turn.
-    Append(Option<MessageIx>),
+    Append(Option<Entry>),
 }
 
 /// How far an order has got.
@@ -215,7 +216,7 @@ pub(crate) struct Tries {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publication {
     /// Where the message went, when it was not the node's own thread.
-    pub(crate) to: Option<(ThreadIx, MessageIx)>,
+    pub(crate) to: Option<(ThreadIx, Entry)>,
     /// The node's own thread, which is the key.
     pub key: ThreadIx,
     /// The label of the publishing node.
@@ -307,6 +308,7 @@ impl State {
         let schedule = Schedule::derive(&graph, false);
         State {
             checks: Checks::default(),
+            sizes: super::size::Sizes::default(),
             at: 0,
             events: 0,
             start: Start::default(),

@@ -21,11 +21,35 @@ pub struct Thread {
 /// Two for each model's node are kept, and two more while it runs.
 const _: () = assert!(size_of::<Thread>() <= 16);
 
+/// A message that is added to a thread, with what the thread remembers of it, so that nobody has to walk over it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) message: MessageIx,
+    pub(crate) bytes: u64,
+    pub(crate) kind: Kind,
+}
+
+/// What a message of a thread is to a model that is sent the thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// A reply: some model was sent what stands before.
+    Reply,
+    /// A very large output of a tool.
+    Large,
+    /// Anything else.
+    Other,
+}
+
 /// A message and all before it.
 struct Link {
     message: MessageIx,
     /// How many messages they are.
     count: u32,
+    /// Their bytes.
+    bytes: u64,
+    /// Which of them is the last reply, and which the last large output, counted from 1; 0: none.
+    reply: u32,
+    large: u32,
     before: Option<Arc<Link>>,
     /// One further back, or the same, at distances as in skew binary numbers: from each link, each earlier one is
     /// O(log n) steps away (Myers, "An applicative random-access stack", 1983).
@@ -38,13 +62,35 @@ fn count(link: Option<&Arc<Link>>) -> u32 {
 }
 
 impl Link {
-    fn after(before: Option<Arc<Link>>, message: MessageIx) -> Arc<Link> {
+    fn after(before: Option<Arc<Link>>, entry: Entry) -> Arc<Link> {
         let far = before.as_ref().and_then(|last| {
             let (near, next) = (last.far.as_ref(), last.far.as_ref().and_then(|far| far.far.as_ref()));
             let same = last.count - count(near) == count(near) - count(next);
             if same { next.cloned() } else { before.clone() }
         });
-        Arc::new(Link { message, count: count(before.as_ref()) + 1, before, far })
+        let count = count(before.as_ref()) + 1;
+        let (bytes, reply, large) =
+            before.as_ref().map_or((0, 0, 0), |last| (last.bytes, last.reply, last.large));
+        Arc::new(Link {
+            message: entry.message,
+            count,
+            bytes: bytes.saturating_add(entry.bytes),
+            reply: if entry.kind == Kind::Reply { count } else { reply },
+            large: if entry.kind == Kind::Large { count } else { large },
+            before,
+            far,
+        })
+    }
+
+    /// What was added with it.
+    fn entry(&self) -> Entry {
+        let before = self.before.as_ref().map_or(0, |before| before.bytes);
+        let kind = match self.count {
+            count if count == self.reply => Kind::Reply,
+            count if count == self.large => Kind::Large,
+            _ => Kind::Other,
+        };
+        Entry { message: self.message, bytes: self.bytes - before, kind }
     }
 }
 
@@ -74,21 +120,45 @@ impl Thread {
     }
     /// The messages, in order.
     pub fn iter(&self) -> impl Iterator<Item = MessageIx> + use<> {
-        let mut messages = Vec::with_capacity(self.len());
+        self.each(|link| link.message)
+    }
+    /// Something of all links, in order.
+    fn each<T>(&self, of: fn(&Link) -> T) -> impl Iterator<Item = T> + use<T> {
+        let mut all = Vec::with_capacity(self.len());
         let mut at = self.last.as_ref();
         while let Some(link) = at.filter(|link| link.count > self.skipped) {
-            messages.push(link.message);
+            all.push(of(link));
             at = link.before.as_ref();
         }
-        messages.into_iter().rev()
+        all.into_iter().rev()
+    }
+    /// The bytes of its messages, in O(log n).
+    pub(crate) fn bytes(&self) -> u64 {
+        let all = self.last.as_ref().map_or(0, |link| link.bytes);
+        let skipped = (self.skipped > 0).then(|| self.up_to(self.skipped)).flatten();
+        all - skipped.map_or(0, |link| link.bytes)
+    }
+    /// Large outputs behind the last reply, which no model of this thread has answered to: O(log n) for each.
+    pub(crate) fn unanswered(&self) -> Vec<MessageIx> {
+        let Some(last) = &self.last else { return Vec::new() };
+        let (first, mut at) = (last.reply.max(self.skipped), last.large);
+        let mut found = Vec::new();
+        while at > first
+            && let Some(link) = self.up_to(at)
+        {
+            found.push(link.message);
+            at = link.before.as_ref().map_or(0, |before| before.large);
+        }
+        found.reverse();
+        found
     }
     /// The last message.
     pub fn last(&self) -> Option<MessageIx> {
         self.last.as_ref().map(|link| link.message)
     }
     /// Adds a message at the end.
-    pub fn push(&mut self, message: MessageIx) {
-        self.last = Some(Link::after(self.last.take(), message));
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.last = Some(Link::after(self.last.take(), entry));
     }
     /// This thread followed by `other`: a constant if it is empty, as a thread is that is opened from another (P-07);
     /// else as many steps as `other` has messages.
@@ -97,7 +167,7 @@ impl Thread {
         if self.is_empty() {
             *self = other.clone();
         } else {
-            other.iter().for_each(|message| self.push(message));
+            other.each(Link::entry).for_each(|entry| self.push(entry));
         }
         self.cut = cut;
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::Role;
+use crate::message::{Entry, Kind, Role};
 
 fn say(n: usize) -> Arc<Message> {
     Arc::new(Message::text(Role::User, format!("m{n}")))
@@ -30,11 +30,11 @@ fn a_request_keeps_the_thread_of_its_moment() {
     let mut thread = Thread::default();
     for n in 0..20 {
         let ix = log.push(say(n));
-        thread.push(ix);
+        thread.push(Entry { message: ix, bytes: 0, kind: Kind::Other });
     }
     let messages = Messages::of(&log, Some(say(100)), &thread, vec![say(200)]);
     let later = log.push(say(20));
-    thread.push(later);
+    thread.push(Entry { message: later, bytes: 0, kind: Kind::Other });
     assert_eq!(messages.len(), 22);
     assert!(!messages.is_empty());
     let mut wanted: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();

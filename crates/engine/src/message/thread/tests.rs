@@ -5,9 +5,13 @@ fn list(thread: &Thread) -> Vec<usize> {
     thread.iter().map(Ix::get).collect()
 }
 
+fn entry(message: usize) -> Entry {
+    Entry { message: MessageIx::new(message), bytes: message as u64, kind: Kind::Other }
+}
+
 fn of(messages: impl IntoIterator<Item = usize>) -> Thread {
     let mut thread = Thread::default();
-    messages.into_iter().for_each(|message| thread.push(MessageIx::new(message)));
+    messages.into_iter().for_each(|message| thread.push(entry(message)));
     thread
 }
 
@@ -16,8 +20,8 @@ fn of(messages: impl IntoIterator<Item = usize>) -> Thread {
 fn threads_are_values() {
     let trunk = of(0..5);
     let (mut left, mut right) = (trunk.clone(), trunk.clone());
-    left.push(MessageIx::new(10));
-    right.push(MessageIx::new(20));
+    left.push(entry(10));
+    right.push(entry(20));
     assert_eq!(list(&trunk), [0, 1, 2, 3, 4]);
     assert_eq!(list(&left), [0, 1, 2, 3, 4, 10]);
     assert_eq!(list(&right), [0, 1, 2, 3, 4, 20]);
@@ -39,9 +43,10 @@ fn slices_are_those_of_lists() {
                 assert_eq!(list(&part), all[a..b], "{len} [{start}, {end}]");
                 assert_eq!((part.len(), part.is_empty()), (b - a, a == b));
                 assert_eq!(part.is_cut(), b - a < len);
+                assert_eq!(part.bytes(), all[a..b].iter().sum::<usize>() as u64, "{len} [{start}, {end}]");
                 let mut longer = all[a..b].to_vec();
                 for message in [50, 51, 52] {
-                    part.push(MessageIx::new(message));
+                    part.push(entry(message));
                     longer.push(message);
                 }
                 assert_eq!(list(&part), longer);
@@ -58,11 +63,38 @@ fn one_thread_can_follow_another() {
         let mut thread = of(0..first);
         thread.extend(&of(10..10 + second));
         assert_eq!(list(&thread), (0..first).chain(10..10 + second).collect::<Vec<usize>>());
+        assert_eq!(thread.bytes(), thread.iter().map(|message| message.get() as u64).sum::<u64>());
         assert!(!thread.is_cut());
     }
     let mut thread = Thread::default();
     thread.extend(&of(0..3).slice(Slice::LAST));
     assert!(thread.is_cut() && list(&thread) == [2]);
+}
+
+/// E-28: large outputs are told until a model has answered, also in slices and behind another thread.
+#[test]
+fn large_outputs_are_new_until_a_reply() {
+    let of_kind = |message: usize, kind: Kind| Entry { kind, ..entry(message) };
+    let unanswered = |thread: &Thread| thread.unanswered().iter().map(|ix| ix.get()).collect::<Vec<_>>();
+    let mut thread = of(0..3);
+    assert!(unanswered(&thread).is_empty());
+    for message in [3, 5] {
+        thread.push(of_kind(message, Kind::Large));
+        thread.push(entry(message + 1));
+    }
+    assert_eq!(unanswered(&thread), [3, 5]);
+    assert_eq!(unanswered(&thread.slice(Slice(Some(4), None))), [5]);
+    assert_eq!(unanswered(&thread.slice(Slice(None, Some(5)))), [3]);
+    let mut other = of(20..22);
+    other.extend(&thread);
+    assert_eq!(unanswered(&other), [3, 5]);
+    other.push(of_kind(30, Kind::Reply));
+    assert!(unanswered(&other).is_empty());
+    other.push(of_kind(31, Kind::Large));
+    assert_eq!(unanswered(&other), [31]);
+    let mut replied = of(40..41);
+    replied.extend(&other);
+    assert_eq!(unanswered(&replied), [31]);
 }
 
 /// E-08: any part of a thread is near, and threads longer than a stack is deep come and go.

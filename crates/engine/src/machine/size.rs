@@ -1,0 +1,107 @@
+//! How much a model request is (E-28): from sums that threads keep, without looking at what was said.
+
+use super::state::{Frame, ModelPhase, State};
+use crate::effect::ToolDef;
+use crate::fault::{Fault, FaultKind, Warning};
+use crate::graph::Infer;
+use crate::ids::NodeIx;
+use crate::message::Role;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a tool's output from which on it is very large for a model: about 65,000 tokens.
+pub(crate) const LARGE_OUTPUT: u64 = 256 << 10;
+
+/// Bytes of a token of most texts, roughly.
+const TOKEN: u64 = 4;
+
+/// What the definitions of tools are in a request, each counted once. A cache only: nothing of a run's state is in it.
+#[derive(Default)]
+pub(crate) struct Sizes(Mutex<HashMap<usize, (Arc<ToolDef>, u64)>>);
+
+impl Sizes {
+    /// The definition is kept, so that its address stays its own.
+    fn of(&self, tool: &Arc<ToolDef>) -> u64 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = || {
+            let words = tool.name.len() + tool.description.len();
+            (Arc::clone(tool), words as u64 + crate::json::bytes(&tool.input_schema))
+        };
+        known.entry(Arc::as_ptr(tool).addr()).or_insert_with(count).1
+    }
+}
+
+impl fmt::Debug for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sizes")
+    }
+}
+
+impl State {
+    /// Why a request is not sent: its messages and tools are more than the limit.
+    pub(crate) fn too_much(
+        &self,
+        node: NodeIx,
+        frame: &Frame,
+        infer: &Infer,
+        phase: Option<&ModelPhase>,
+    ) -> Option<Fault> {
+        let limit = self.start.limits.model_request_bytes;
+        if limit == 0 {
+            return None;
+        }
+        let tools = self.graph.nodes[node].body.tools.iter().filter(|_| infer.offer_tools);
+        let tools = tools.filter_map(|name| self.graph.tools.get(name)).map(|tool| self.sizes.of(tool));
+        let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
+        let again = phase.and_then(|phase| phase.refused.as_ref());
+        let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());
+        let texts = system.map_or(0, |text| text.len()) + again;
+        let bytes = tools.fold(frame.thread.bytes(), u64::saturating_add).saturating_add(texts as u64);
+        (bytes > limit).then(|| {
+            let message = format!(
+                "the messages and tools of the request are {bytes} bytes, {}, over the limit of {limit} bytes{}; nothing was \
+                 sent; send less (a slice, a tool that returns less), or see `model_request_bytes` in [limits]",
+                tokens(bytes),
+                self.largest(frame)
+            );
+            Fault::new(FaultKind::LimitExceeded, message)
+        })
+    }
+
+    /// The message that most of a request is, in words. It looks at all of them: for failures only.
+    fn largest(&self, frame: &Frame) -> String {
+        let messages = frame.thread.iter().map(|ix| &self.messages[ix]);
+        let Some(message) = messages.max_by_key(|message| message.bytes()) else { return String::new() };
+        let what = match (&message.name, message.role) {
+            (Some(tool), _) => format!("the output of `{tool}`"),
+            (None, Role::Assistant) => "a reply".to_owned(),
+            (None, _) => "a text".to_owned(),
+        };
+        format!("; the largest message, {what}, is {} bytes", message.bytes())
+    }
+
+    /// Very large outputs that a model of this thread is sent for the first time.
+    pub(crate) fn large_outputs(&self, node: NodeIx, frame: &Frame) -> Vec<Warning> {
+        if self.start.edition < 1 {
+            return Vec::new();
+        }
+        let id = &self.graph.nodes[node].id;
+        let outputs = frame.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
+        let warning = |(tool, bytes): (&str, u64)| {
+            let message = format!(
+                "the output of `{tool}` is {bytes} bytes, {}: the model is sent all of it, and so it is with each later request \
+                 of this thread",
+                tokens(bytes)
+            );
+            Warning::at("large-tool-output", id, message)
+        };
+        let outputs = outputs.map(|message| (message.name.as_deref().unwrap_or("a tool"), message.bytes()));
+        outputs.map(warning).collect()
+    }
+}
+
+/// About how many tokens so many bytes are.
+fn tokens(bytes: u64) -> String {
+    format!("about {} tokens", bytes / TOKEN)
+}
