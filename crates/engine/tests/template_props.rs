@@ -126,8 +126,7 @@ fn reference(text: &str) -> Result<Vec<Piece>, usize> {
             }
             if open != "{{{" {
                 let left = trim(&text[start..]);
-                let cut = left.strip_suffix(&['}']).unwrap_or(left);
-                if path(left).is_some() || path(trim(cut)).is_some() {
+                if path(left).is_some() {
                     return Err(byte(&text, i));
                 }
             }

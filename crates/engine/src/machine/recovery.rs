@@ -181,6 +181,7 @@ impl State {
     /// It is decided what is done (D-22).
     pub(super) fn recovered(&mut self, node: NodeIx, recovered: &Recovered) {
         let Recovered { action, by, tool, parameters, step, strategy, steps, .. } = recovered;
+        let edition = self.start.edition;
         let Some(frame) = self.frame_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
             let mending = frame.mend();
@@ -191,7 +192,7 @@ impl State {
             let repaired = step.as_ref().and_then(|step| step.get("timeout")).and_then(Value::as_f64);
             mending.attempt = Some(Attempt {
                 tool: tool.clone().unwrap_or_default(),
-                args: parameters.as_ref().map(parsed).or(args),
+                args: parameters.as_ref().map(|parameters| parsed(parameters, edition)).or(args),
                 timeout_s: repaired.filter(|seconds| *seconds > 0.0).or(timeout_s),
             });
             // That the last call's fault could pass says nothing of this one's.
@@ -241,7 +242,7 @@ impl State {
 }
 
 /// Parameters as a template; a text is JSON (D-12).
-fn parsed(parameters: &Value) -> Result<JsonTemplate, Fault> {
+fn parsed(parameters: &Value, edition: u32) -> Result<JsonTemplate, Fault> {
     let input_error = |error: String| Fault::new(FaultKind::InputError, format!("the parameters: {error}"));
     let read: Value;
     let parameters = match parameters {
@@ -251,5 +252,5 @@ fn parsed(parameters: &Value) -> Result<JsonTemplate, Fault> {
         }
         parameters => parameters,
     };
-    JsonTemplate::parse(parameters).map_err(|error| input_error(error.to_string()))
+    JsonTemplate::of_edition(edition, parameters).map_err(|error| input_error(error.to_string()))
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::fault::{Fault, FaultKind};
 
 use super::layers::Layers;
-use super::parse::TemplateError;
+use super::parse::{Ending, TemplateError};
 use super::render::{OnMissing, Placeholder, Template};
 use super::unresolved::Unresolved;
 
@@ -90,7 +90,19 @@ impl JsonTemplate {
     /// # Errors
     /// As [`JsonTemplate::parse`].
     pub fn from_value(source: Value) -> Result<Self, JsonTemplateError> {
-        let mut builder = Builder { pointer: String::new(), leaves: Vec::new() };
+        Self::read(source, Ending::Text)
+    }
+
+    /// What a model wrote in a run of this edition ([`crate::Start::edition`]), read as it was then (E-18).
+    ///
+    /// # Errors
+    /// As [`JsonTemplate::parse`].
+    pub(crate) fn of_edition(edition: u32, value: &Value) -> Result<Self, JsonTemplateError> {
+        Self::read(value.clone(), if edition < 1 { Ending::Error } else { Ending::Text })
+    }
+
+    fn read(source: Value, ending: Ending) -> Result<Self, JsonTemplateError> {
+        let mut builder = Builder { pointer: String::new(), leaves: Vec::new(), ending };
         let root = builder.node(&source)?;
         Ok(Self(Arc::new(Parsed { source, root, leaves: builder.leaves })))
     }
@@ -149,6 +161,7 @@ impl JsonTemplate {
 struct Builder {
     pointer: String,
     leaves: Vec<Arc<Leaf>>,
+    ending: Ending,
 }
 
 impl Builder {
@@ -187,7 +200,7 @@ impl Builder {
 
     /// The template of a text, unless rendering would always give that text.
     fn leaf(&mut self, text: &str) -> Result<Option<Arc<Leaf>>, JsonTemplateError> {
-        let template = Template::parse(text)
+        let template = Template::parse_to(text, self.ending)
             .map_err(|error| JsonTemplateError { pointer: self.pointer.clone(), error })?;
         if template.literal() == Some(text) {
             return Ok(None);

@@ -39,27 +39,40 @@ enum Opening<'t> {
     Text,
 }
 
+/// What a text is that ends in `{{`, a path and one brace.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// Text, as it is anywhere else (D-09).
+    Text,
+    /// An error, as it was for runs of edition 0.
+    Error,
+}
+
 /// The forms in the order in which they are tried (D-09: the triple form first).
 const FORMS: [(&str, &str); 3] = [("{{{", "}}}"), ("{{", "}}"), ("${", "}")];
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Splits `text` into literal text (escapes taken out) and placeholders. No two text parts are adjacent and none is
 /// empty.
-pub(super) fn parse(text: &str) -> Result<Vec<Part>, TemplateError> {
-    parse_with(text, |_| {})
+pub(super) fn parse(text: &str, ending: Ending) -> Result<Vec<Part>, TemplateError> {
+    parse_with(text, ending, |_| {})
 }
 
 /// What is written like a placeholder in double braces, but closed by one, so that it is text (D-09): a checker says so
 /// where the path means something. Offsets are bytes of `text`; nothing if it has an unfinished placeholder.
 pub fn half_closed(text: &str) -> Vec<Placeholder> {
     let mut found = Vec::new();
-    match parse_with(text, |placeholder| found.push(placeholder)) {
+    match parse_with(text, Ending::Text, |placeholder| found.push(placeholder)) {
         Ok(_) => found,
         Err(_) => Vec::new(),
     }
 }
 
-fn parse_with(text: &str, mut half_closed: impl FnMut(Placeholder)) -> Result<Vec<Part>, TemplateError> {
+fn parse_with(
+    text: &str,
+    ending: Ending,
+    mut half_closed: impl FnMut(Placeholder),
+) -> Result<Vec<Part>, TemplateError> {
     // Most texts are one part.
     let mut parts = Vec::with_capacity(1);
     let mut literal = String::new();
@@ -72,7 +85,7 @@ fn parse_with(text: &str, mut half_closed: impl FnMut(Placeholder)) -> Result<Ve
             continue;
         }
         let offset = text.len() - here.len();
-        let taken = match opening(here) {
+        let taken = match opening(here, ending) {
             Opening::Placeholder { len, path } => {
                 if !literal.is_empty() {
                     parts.push(Part::Text(std::mem::take(&mut literal).into()));
@@ -122,7 +135,7 @@ fn backslashes<'t>(text: &'t str, literal: &mut String) -> &'t str {
     after
 }
 
-fn opening(text: &str) -> Opening<'_> {
+fn opening(text: &str, ending: Ending) -> Opening<'_> {
     for (open, close) in FORMS {
         let Some(inner) = text.strip_prefix(open) else { continue };
         let mut inner = inner.trim_start_matches(SPACES);
@@ -132,9 +145,12 @@ fn opening(text: &str) -> Opening<'_> {
         if let Some(after) = inner.strip_prefix(close) {
             return Opening::Placeholder { len: text.len() - after.len(), path };
         }
+        let left = match ending {
+            Ending::Text => inner,
+            Ending::Error => inner.strip_prefix('}').unwrap_or(inner).trim_start_matches(SPACES),
+        };
         // The triple form is not asked: its last two braces are an opening too, and `{{{x}}` is finished.
-        let left = inner.strip_prefix('}').unwrap_or(inner);
-        if open != "{{{" && left.trim_start_matches(SPACES).is_empty() {
+        if open != "{{{" && left.is_empty() {
             return Opening::Unfinished { as_written, close };
         }
         if open == "{{"

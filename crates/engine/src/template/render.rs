@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::layers::{Layers, lookup};
-use super::parse::{self, TemplateError};
+use super::parse::{self, Ending, TemplateError};
 use super::path::Path;
 use super::unresolved::Unresolved;
 
@@ -58,7 +58,11 @@ impl Template {
     /// # Errors
     /// [`TemplateError`] for an unfinished placeholder (D-09). Whatever else is not a placeholder is text.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        Ok(Self(Arc::new(Inner { source: text.into(), parts: parse::parse(text)? })))
+        Self::parse_to(text, Ending::Text)
+    }
+
+    pub(super) fn parse_to(text: &str, ending: Ending) -> Result<Self, TemplateError> {
+        Ok(Self(Arc::new(Inner { source: text.into(), parts: parse::parse(text, ending)? })))
     }
 
     /// A template that renders to exactly this text, whatever it looks like (D-11).
