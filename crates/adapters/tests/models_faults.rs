@@ -307,3 +307,28 @@ async fn a_redirect_names_the_base_url_behind_it() {
         assert!(failed.fault.message.ends_with(base), "{}", failed.fault.message);
     }
 }
+
+/// E-14: what is paid for and used up comes back with no wait of a run; a limit by the minute does.
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_not_waited_for() {
+    for (field, word, passes) in [
+        ("code", "insufficient_quota", false),
+        ("type", "INSUFFICIENT_QUOTA", false),
+        ("code", "insufficient_balance", false),
+        ("code", "insufficient_credits", false),
+        ("code", "billing_hard_limit_reached", false),
+        ("code", "billing_not_active", false),
+        ("type", "exceeded_current_quota_error", false),
+        ("type", "credit_balance_too_low", false),
+        ("code", "rate_limit_exceeded", true),
+        ("code", "quota", true),
+        ("message", "insufficient_quota", true),
+    ] {
+        let mut error = json!({"message": "you have had it"});
+        error[field] = json!(word);
+        let failed =
+            failure(answer(429, &[("retry-after", "1")], &json!({ "error": error }).to_string())).await;
+        assert_eq!(failed.transient, passes, "{field} {word}");
+        assert_eq!(failed.fault.kind, FaultKind::ProviderError);
+    }
+}

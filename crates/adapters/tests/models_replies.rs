@@ -232,3 +232,34 @@ async fn the_key_is_redacted_where_a_provider_echoes_it() {
     assert_eq!(reply.text, "your key is [redacted]");
     assert_eq!(reply.calls[0].arguments, json!({"k": "[redacted]"}));
 }
+
+/// E-20: what no reply can have taken is no figure, and spoils none that is one.
+#[tokio::test]
+async fn figures_beyond_reason_are_none() {
+    for figure in
+        [json!(1e30), json!(1e300), json!(-1), json!(1_000_000_000_001_u64), json!(u64::MAX), json!("9")]
+    {
+        let usage = json!({"choices": [], "usage": {"prompt_tokens": figure, "completion_tokens": 2.0}});
+        let body = events(&[delta(&json!({"content": "a"})), stop("stop"), usage]);
+        let reply = ask(stream(&body, 4096)).await.unwrap();
+        assert_eq!(reply.tokens, Tokens { input: 0, output: 2, ..Tokens::default() }, "{figure}");
+    }
+}
+
+/// A server of before there were tools calls one function, in pieces or at once, and gives it no id.
+#[tokio::test]
+async fn a_legacy_function_call_is_a_call() {
+    let pieces = events(&[
+        delta(&json!({"content": null, "function_call": {"name": "a", "arguments": ""}})),
+        delta(&json!({"function_call": {"arguments": "{\"x\":"}})),
+        delta(&json!({"function_call": {"arguments": "1}"}})),
+        stop("function_call"),
+    ]);
+    let whole = r#"{"choices":[{"finish_reason":"function_call","message":{"role":"assistant","content":null,
+        "function_call":{"name":"a","arguments":"{\"x\":1}"}}}]}"#;
+    for steps in [stream(&pieces, 4096), stream(&pieces, 3), json(whole)] {
+        let reply = ask(steps).await.unwrap();
+        assert_eq!(reply.calls, vec![call("", "a", json!({"x": 1}))]);
+        assert!(reply.text.is_empty() && reply.cut.is_none(), "{reply:?}");
+    }
+}

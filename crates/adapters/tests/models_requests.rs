@@ -269,3 +269,36 @@ async fn arguments_that_never_parsed_become_an_object_where_they_must_be_one() {
     model(&server).call(request(vec![user("hi")]), context()).await.unwrap_err();
     assert_eq!(server.requests().len(), 1);
 }
+
+/// What is older than tools is asked in its own words: `functions`, `function_call`, and results by name.
+#[tokio::test]
+async fn a_server_that_knows_only_functions_is_asked_so() {
+    let refusal = r#"{"error":{"message":"Unrecognized request argument supplied: tools"}}"#;
+    let server = Server::start(vec![answer(400, &[], refusal), stream(OK, 4096)]).await;
+    let (first, second) = (call("c1", "a", json!({"x": 1})), call("c2", "b", json!({})));
+    let calling =
+        Message { tool_calls: vec![first.clone(), second.clone()], ..Message::text(Role::Assistant, "") };
+    let results = [Message::tool(&first, "one"), Message::tool(&second, "two")].map(Arc::new);
+    let mut asked = request([vec![user("go"), Arc::new(calling)], results.to_vec()].concat());
+    asked.tools = vec![tool("a"), tool("b")];
+    let model = model(&server);
+    for _ in 0..2 {
+        assert_eq!(model.call(asked.clone(), context()).await.unwrap().text, "ok");
+    }
+    let sent: Vec<Value> = server.requests().iter().map(support::Recorded::json).collect();
+    let known: Vec<bool> = sent.iter().map(|body| body.get("tools").is_some()).collect();
+    assert_eq!(known, [true, false, false]);
+    assert_eq!(sent[1]["functions"][1]["name"], "b");
+    let empty = json!({});
+    let called = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
+    assert_eq!(
+        sent[1]["messages"],
+        json!([
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "", "function_call": called("a", "{\"x\":1}")},
+            {"role": "function", "name": "a", "content": "one"},
+            {"role": "assistant", "content": "", "function_call": called("b", &empty.to_string())},
+            {"role": "function", "name": "b", "content": "two"},
+        ])
+    );
+}

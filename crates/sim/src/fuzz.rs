@@ -9,6 +9,7 @@ use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::recognise::{Choice, Dialect};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
 use selvedge_engine::graph::Node;
+use selvedge_engine::schema::{self, Schema, Unusable};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
 use selvedge_engine::{Event, Graph, Record, State, ToolDef};
 use serde_json::{Map, Value, json};
@@ -18,13 +19,14 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("document", document_text),
     ("steps", steps_text),
     ("template", template),
     ("parameters", parameters),
     ("script", script),
     ("journal", journal),
+    ("schema", schema),
 ];
 
 struct NoTools;
@@ -211,6 +213,34 @@ fn small() -> Arc<Graph> {
     let graph =
         read.and_then(|document| document.compile(&NoTools, &Map::new(), &Means::default(), &mut findings));
     Arc::new(graph.unwrap_or_default())
+}
+
+/// A JSON Schema and a value, as `{"schema", "value"}`: both are somebody else's. What is found is found within the steps,
+/// twice the same, and in words.
+pub fn schema(data: &[u8]) {
+    const STEPS: u64 = 20_000;
+    let Ok(mut given) = serde_json::from_slice::<Value>(data) else { return };
+    let value = given.get_mut("value").map(Value::take).unwrap_or_default();
+    let schema = given.get_mut("schema").map(Value::take).unwrap_or(given);
+    let looked = schema::look(&schema, STEPS);
+    let read = Schema::new(&schema, STEPS);
+    match &read {
+        Ok(read) => assert_eq!(looked.as_deref(), Ok(read.unchecked())),
+        Err(Unusable::OverLimit(words)) => assert!(!words.is_empty()),
+        Err(Unusable::Invalid { message, place, .. }) => {
+            assert!(!message.is_empty() && schema.pointer(place).is_some())
+        }
+    }
+    let Ok(read) = read else { return };
+    let (fits, violations) = (read.fits(&value), read.violations(&value, 3));
+    assert_eq!(violations, read.violations(&value, 3));
+    match violations {
+        Ok(violations) => {
+            assert_eq!(fits, Ok(violations.is_empty()));
+            assert!(violations.iter().all(|found| value.pointer(&found.place).is_some()));
+        }
+        Err(excess) => assert_eq!(fits, Err(excess)),
+    }
 }
 
 /// A target that fails on one word.

@@ -354,3 +354,21 @@ fn commands_end_with_a_process_that_is_killed() {
         }
     }
 }
+
+/// a person's own state, with all their runs, is hidden from tools also while a run keeps its own elsewhere.
+#[test]
+fn the_users_own_state_is_hidden_while_another_is_in_use() {
+    let place = Place::new();
+    let data = place.work().join("data");
+    let file = place.write("data/selvedge/selvedge.db", CANARY);
+    place.write("data/other/notes.txt", "to be read");
+    for (path, seen) in [(file.as_path(), false), (&data.join("other/notes.txt"), true)] {
+        place.plan("plan.json", json!([calls("a", "read_file", json!({ "path": path }))]));
+        let mut command = place.command(&["run", "plan.json", "--json"]);
+        command.env("XDG_DATA_HOME", &data);
+        let done = done(command);
+        assert_eq!(done.code == 0, seen, "{done:#?}");
+        assert!(seen || done.json()["fault"]["kind"] == "denied", "{done:#?}");
+        assert!(!done.stdout.contains(CANARY), "{done:#?}");
+    }
+}

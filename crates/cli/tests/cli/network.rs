@@ -1,7 +1,7 @@
 //! Certificates, proxies and hosts that are wrong: what is said, how soon, and what never shows (C-01, C-04, C-06, E-14).
 
 use crate::net::{Wrong, answer, certificate, endpoint, holds, proxy, serve, serve_tls};
-use crate::support::{Done, Place, finish, says};
+use crate::support::{Done, Place, calls, finish, says};
 use serde_json::json;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -250,4 +250,26 @@ fn a_model_that_is_not_there_is_named_with_the_way_to_the_list() {
     for part in ["tiny", "does not exist", &format!("selvedge models --available --base-url {url}")] {
         assert!(message(&done).contains(part), "{}", message(&done));
     }
+}
+
+/// a site leads `http_get` nowhere on this machine, whether that may be reached otherwise or not.
+#[test]
+fn a_redirect_to_this_machine_is_not_followed() {
+    let place = Place::new();
+    let (near, heads) = serve(|_| answer(200, "secret"));
+    let location = format!("Location: http://127.0.0.1:{near}/\r\nConnection");
+    let (site, asked) = serve(move |_| answer(302, "").replace("Connection", &location));
+    let proxy = format!("http://127.0.0.1:{site}");
+    place.plan("plan.json", json!([calls("a", "http_get", json!({"url": "http://site.invalid/"}))]));
+    for (option, why) in [
+        ("--allow-network", "a site redirected to this machine"),
+        ("--allow-network=local", "a site redirected to this machine"),
+    ] {
+        let mut command = place.command(&["run", "plan.json", option, "--json"]);
+        let done = finish(command.env("http_proxy", &proxy).spawn().unwrap()).exits(1);
+        assert!(message(&done).contains(why), "{}", message(&done));
+        assert_eq!(done.json()["fault"]["kind"], "denied");
+        assert_eq!(std::mem::take(&mut *asked.lock().unwrap()).len(), 1);
+    }
+    assert!(heads.lock().unwrap().is_empty());
 }
