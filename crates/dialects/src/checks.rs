@@ -8,7 +8,7 @@ use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
 use selvedge_engine::ToolDef;
 use selvedge_engine::schema::{self, Unchecked};
-use selvedge_engine::template::{self, Path, Placeholder, Seg, TemplateError};
+use selvedge_engine::template::{self, Path, Placeholder, RESERVED_ROOTS, Seg, TemplateError, is_name};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -22,13 +22,51 @@ pub(crate) struct Kind {
     pub(crate) one: &'static str,
     /// The rule that a tool that is named must be there.
     pub(crate) unknown_tool: &'static str,
+    /// The field of its id.
+    id: &'static str,
+    /// The codes of an id that means something else, and of one that no placeholder can name.
+    reserved: &'static str,
+    unnameable: &'static str,
 }
 
 impl Kind {
     /// Nodes of a plan.
-    pub(crate) const NODE: Kind = Kind { one: "node", unknown_tool: "P-15" };
+    pub(crate) const NODE: Kind = Kind {
+        one: "node",
+        unknown_tool: "P-15",
+        id: "node_id",
+        reserved: "reserved-node-id",
+        unnameable: "unnameable-node-id",
+    };
     /// Steps of a task.
-    pub(crate) const STEP: Kind = Kind { one: "step", unknown_tool: "D-15" };
+    pub(crate) const STEP: Kind = Kind {
+        one: "step",
+        unknown_tool: "D-15",
+        id: "step_id",
+        reserved: "reserved-step-id",
+        unnameable: "unnameable-step-id",
+    };
+
+    /// Whether an id may be one (D-07); a finding if it may not, or if no placeholder can name it (D-09).
+    pub(crate) fn may_be_id(&self, id: &str, place: Span, diagnostics: &mut Diagnostics) -> bool {
+        if RESERVED_ROOTS.contains(&id) {
+            let message = format!(
+                "a {} can't have the id {}: placeholders mean something else by it",
+                self.one,
+                shown(id)
+            );
+            let finding = Finding::error("D-07", self.reserved, place, message);
+            diagnostics.push(finding.help(format!("choose another `{}`", self.id)));
+            return false;
+        }
+        if !is_name(id) {
+            let message = format!("no placeholder can name the id {}", shown(id));
+            let finding = Finding::warning("D-09", self.unnameable, place, message);
+            let help = "use letters, digits, `_` and `-`, starting with a letter or `_`, or digits only";
+            diagnostics.push(finding.help(help));
+        }
+        true
+    }
 
     /// A tool that there is not. A model is told of the tools that it may choose, and of no command line.
     pub(crate) fn no_tool(

@@ -1,27 +1,18 @@
 //! What Selvedge reads for itself (its configuration, its state, the code of tools) is not for tools to write.
 
-use super::{machine_has, world};
-use crate::tools_common::{call, fault, isolation, prepare_all};
-use selvedge_adapters::tools::Catalogue;
+use super::{WRITES, machine_has, ready, world, writer};
+use crate::tools_common::{call, fault, isolation};
 use selvedge_adapters::tools::Layer::Namespaces;
 use selvedge_engine::FaultKind::{Denied, ExecutionFailure};
 use serde_json::json;
-
-const WRITES: &str = "def run(i):
-    exec(i.text)
-    return 'done'";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_tool_configures_selvedge() {
     if !machine_has(&[Namespaces]).await {
         return;
     }
-    let world = world();
-    world.tool("writes", ", 'write_paths': ['.']", WRITES);
-    let mut config = world.config();
-    config.permissions.allow_write = vec![".".into()];
-    let tools = Catalogue::load(config.clone()).await.unwrap();
-    prepare_all(&tools).await.unwrap();
+    let (world, mut config) = writer();
+    let tools = ready(config.clone()).await;
     let document = world.path("document");
     std::fs::create_dir_all(document.join("deep/er")).unwrap();
     let file = document.join("selvedge.toml");
@@ -78,8 +69,7 @@ async fn no_tool_configures_selvedge() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     // Without the layer, nothing keeps a tool from the one that is there.
     config.isolation = isolation().without(&[Namespaces]);
-    let tools = Catalogue::load(config).await.unwrap();
-    prepare_all(&tools).await.unwrap();
+    let tools = ready(config).await;
     call(&tools, "writes", json!({"text": "open('selvedge.toml', 'w').write('theirs')"})).await.unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "theirs");
 }
@@ -111,8 +101,7 @@ async fn no_tool_changes_the_code_of_tools() {
     ];
     for off in [&[][..], &[Namespaces]] {
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         for how in attacks {
             changed.push(call(&tools, "writes", json!({"text": how})).await.is_ok());
             if off.is_empty() {

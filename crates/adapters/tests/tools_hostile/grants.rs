@@ -1,7 +1,7 @@
 //! What is granted is what was checked: nobody grants himself what he reads, and no link that a tool leaves leads further.
 
-use super::{machine_has, world};
-use crate::tools_common::{World, call, fault, isolation, prepare_all};
+use super::{machine_has, ready, world};
+use crate::tools_common::{World, call, fault, isolation};
 use selvedge_adapters::tools::Layer::{Landlock, Namespaces};
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
 use selvedge_engine::FaultKind::{Denied, ExecutionFailure};
@@ -103,8 +103,7 @@ async fn a_link_in_the_place_of_a_grant_grants_nothing() {
         let world = world();
         let mut config = colluding(&world);
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         let swap =
             format!("import os; os.rename('out', 'old'); os.symlink({:?}, 'out')", world.path("other"));
         call(&tools, "anywhere", json!({"text": swap})).await.unwrap();
@@ -130,8 +129,7 @@ async fn what_is_mounted_is_what_was_checked() {
         let world = world();
         let mut config = colluding(&world);
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         // A warm interpreter is started once a catalogue; what is granted is settled when that is made.
         let mut others = vec![tools.clone()];
         while off.is_empty() && others.len() < ATTEMPTS {

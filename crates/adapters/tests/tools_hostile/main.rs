@@ -22,12 +22,15 @@ mod processes;
 mod tools_common;
 mod unasked;
 
-use selvedge_adapters::tools::{Catalogue, Isolation, Layer};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Isolation, Layer};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tools_common::{World, call, isolation, prepare_all};
 
 const ATTACKS: &str = include_str!("attacks.py");
+const WRITES: &str = "def run(i):
+    exec(i.text)
+    return 'done'";
 
 /// A world with the tool, and something to take: a file outside, one in the document's folder, a state folder in it.
 fn world() -> World {
@@ -48,9 +51,23 @@ async fn under(world: &World, isolation: Isolation) -> Catalogue {
     config.limits.processes = Some(48);
     config.limits.memory_bytes = Some(1 << 30);
     config.limits.file_bytes = Some(1 << 20);
+    ready(config).await
+}
+
+/// The tools of a configuration, ready to be called.
+async fn ready(config: CatalogueConfig) -> Catalogue {
     let tools = Catalogue::load(config).await.unwrap();
     prepare_all(&tools).await.unwrap();
     tools
+}
+
+/// A world whose tool `writes` runs the code it is given and may write in the document's folder.
+fn writer() -> (World, CatalogueConfig) {
+    let world = world();
+    world.tool("writes", ", 'write_paths': ['.']", WRITES);
+    let mut config = world.config();
+    config.permissions.allow_write = vec![".".into()];
+    (world, config)
 }
 
 /// Its tools, without some layers of isolation.

@@ -1,15 +1,12 @@
 //! What other programs run unasked is not for tools to write, and state folders are not for them to see.
 
-use super::{machine_has, world};
-use crate::tools_common::{World, call, fault, isolation, prepare_all};
-use selvedge_adapters::tools::Catalogue;
+use super::{WRITES, machine_has, ready, world, writer};
+use crate::tools_common::{World, call, fault, isolation};
+use selvedge_adapters::tools::CommandTool;
 use selvedge_adapters::tools::Layer::{Landlock, Namespaces};
 use selvedge_engine::FaultKind::{Denied, ExecutionFailure};
 use serde_json::json;
 
-const WRITES: &str = "def run(i):
-    exec(i.text)
-    return 'done'";
 /// What a user has: repositories of several kinds, a work tree and what it leads to, settings that programs run.
 const THERE: [&str; 10] = [
     ".git/config",
@@ -45,8 +42,7 @@ async fn what_other_programs_run_stays_as_it_is() {
     // By a warm interpreter, and by one of its own.
     for off in [&[][..], &[Landlock]] {
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         let before: Vec<String> = THERE.map(|name| read(&world, name)).into();
         let mut attacks: Vec<String> = Vec::new();
         for name in THERE.iter().chain(&["tree/.git"]) {
@@ -89,15 +85,11 @@ async fn what_other_programs_would_run_is_set_aside() {
     if !machine_has(&[Namespaces]).await {
         return;
     }
-    let world = world();
-    world.tool("writes", ", 'write_paths': ['.']", WRITES);
-    let mut config = world.config();
-    config.permissions.allow_write = vec![".".into()];
+    let (world, mut config) = writer();
     let document = world.path("document");
     for off in [&[][..], &[Landlock]] {
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         for (made, how) in [
             (".envrc", "open('.envrc', 'w').write('evil')"),
             (".git", "open('.git', 'w').write('gitdir: sub')"),
@@ -144,8 +136,7 @@ async fn what_other_programs_run_may_be_granted_by_its_name() {
     std::fs::remove_file(world.path("document/.envrc")).unwrap();
     let mut config = world.config();
     config.permissions.allow_write = [".", ".git", "sub/.git", ".envrc"].map(Into::into).into();
-    let tools = Catalogue::load(config).await.unwrap();
-    prepare_all(&tools).await.unwrap();
+    let tools = ready(config).await;
     let code = "import os
 open('.git/config', 'w').write('theirs')
 assert not os.path.exists('sub/.git')
@@ -192,8 +183,7 @@ async fn every_state_folder_is_out_of_reach() {
     let all = ["projects/a/.selvedge", "../other/b/.selvedge", ".selvedge"];
     for off in [&[][..], &[Landlock], &[Namespaces]] {
         config.isolation = isolation().without(off);
-        let tools = Catalogue::load(config.clone()).await.unwrap();
-        prepare_all(&tools).await.unwrap();
+        let tools = ready(config.clone()).await;
         for folder in all {
             for file in ["selvedge.db", "notes.txt"] {
                 let path = format!("{folder}/{file}");
@@ -226,8 +216,7 @@ async fn an_older_folder_does_not_come_to_have_one_of_the_names() {
     world.tool("writes", ", 'write_paths': ['out']", WRITES);
     let mut config = world.config();
     config.permissions.allow_write = vec!["out".into()];
-    let tools = Catalogue::load(config).await.unwrap();
-    prepare_all(&tools).await.unwrap();
+    let tools = ready(config).await;
     let repository = "import os
 os.makedirs('out/project/sub', exist_ok=True)
 for name in ['git', 'code', 'state']:
@@ -250,13 +239,46 @@ async fn what_is_run_and_not_there_is_not_made() {
     if !machine_has(&[Namespaces]).await {
         return;
     }
-    let world = world();
-    world.tool("writes", ", 'write_paths': ['.']", WRITES);
-    let mut config = world.config();
-    config.permissions.allow_write = vec![".".into()];
+    let (world, mut config) = writer();
     config.kept = vec![world.path("document/home/selvedge/config.toml")];
-    let tools = Catalogue::load(config).await.unwrap();
-    prepare_all(&tools).await.unwrap();
+    // A program, a script of an interpreter's, and what is neither: an argument, and a program that is looked for on PATH.
+    for (name, command) in [
+        ("own", &["./bin/own", "data/in.txt"][..]),
+        ("script", &["python3", "lib/script.py", "plain.py", "out/report.csv"]),
+    ] {
+        config.commands.push(CommandTool {
+            name: name.into(),
+            description: "d".into(),
+            command: command.iter().map(ToString::to_string).collect(),
+            input_schema: json!({"type": "object"}),
+            output_params: None,
+            effects: None,
+            timeout_s: None,
+            dir: world.path("document"),
+        });
+    }
+    let tools = ready(config).await;
+    for (path, made) in [
+        ("bin/own", false),
+        ("lib/script.py", false),
+        ("data/in.txt", true),
+        ("plain.py", true),
+        ("out/report.csv", true),
+    ] {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let write = format!(
+            "import os; {folder:?} and os.makedirs({folder:?}, exist_ok=True); open({path:?}, 'w').write('evil')"
+        );
+        let outcome = call(&tools, "writes", json!({ "text": write })).await;
+        assert_eq!(
+            (outcome.is_ok(), world.path("document").join(path).exists()),
+            (made, made),
+            "{path}: {outcome:?}"
+        );
+        if !made {
+            fault(call(&tools, "write_file", json!({"path": path, "content": "x"})).await, Denied, "");
+        }
+    }
     let write = "import os; os.makedirs('home/selvedge', exist_ok=True); open('home/selvedge/config.toml', 'w').write('x')";
     let outcome = call(&tools, "writes", json!({"text": write})).await;
     assert!(outcome.is_err(), "{outcome:?}");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanNode, ToolEffects, ToolLimit};
 use super::{Slice, shapes};
+use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
-use selvedge_engine::template::is_name;
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
 pub(super) const NODE: Shape = Shape {
@@ -211,21 +211,8 @@ impl Reader<'_> {
             );
             return None;
         }
-        if matches!(value.as_ref(), "metadata" | "inputs") {
-            let message =
-                format!("a node can't have the id {}: placeholders mean something else by it", shown(&value));
-            self.push(
-                Finding::error("D-07", "reserved-node-id", node.span, message)
-                    .help("choose another `node_id`"),
-            );
+        if !checks::Kind::NODE.may_be_id(&value, node.span, self.diagnostics) {
             return None;
-        }
-        if !is_name(&value) {
-            let message = format!("no placeholder can name the id {}", shown(&value));
-            self.push(
-                Finding::warning("D-09", "unnameable-node-id", node.span, message)
-                    .help("use letters, digits, `_` and `-`, starting with a letter or `_`, or digits only"),
-            );
         }
         Some(Given { value, span: node.span, origin: Origin::Written })
     }

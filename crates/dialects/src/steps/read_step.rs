@@ -1,12 +1,13 @@
 //! Reading one step.
 
 use super::doc::{Alternative, Inner, Parameters, Step};
+use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{self, Kind, Node, Span, Spanned};
 use crate::plan::{ToolEffects, shapes};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
-use selvedge_engine::template::{OnMissing, is_name};
+use selvedge_engine::template::OnMissing;
 use std::sync::Arc;
 
 /// The fields of a step.
@@ -89,21 +90,8 @@ impl Reader<'_> {
         let help = "name the step: \"step_id\": \"step_1\"";
         let node = fields.required("step_id", "D-15", help, self.diagnostics)?;
         let value = self.id_at(node, "step_id")?;
-        if matches!(value.as_ref(), "metadata" | "inputs") {
-            let message =
-                format!("a step can't have the id {}: placeholders mean something else by it", shown(&value));
-            self.push(
-                Finding::error("D-07", "reserved-step-id", node.span, message)
-                    .help("choose another `step_id`"),
-            );
+        if !checks::Kind::STEP.may_be_id(&value, node.span, self.diagnostics) {
             return None;
-        }
-        if !is_name(&value) {
-            let message = format!("no placeholder can name the id {}", shown(&value));
-            self.push(
-                Finding::warning("D-09", "unnameable-step-id", node.span, message)
-                    .help("use letters, digits, `_` and `-`, starting with a letter or `_`, or digits only"),
-            );
         }
         Some(Spanned::new(value, node.span))
     }

@@ -111,42 +111,38 @@ impl CatalogueConfig {
         let entries = folders.clone().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         let own = links.map(|entry| entry.path()).chain(folders.cloned()).chain(self.kept.iter().cloned());
-        let commands = self.commands.iter().flat_map(|tool| {
-            let dir = if tool.dir.as_os_str().is_empty() { &self.workspace } else { &tool.dir };
-            tool.command.iter().map(move |word| dir.join(word))
-        });
-        let servers = self.mcp.iter().flat_map(|server| match &server.reached {
-            Reached::Command { program, args, dir, .. } => {
-                let words = args.iter().map(|word| word.0.as_str()).chain([program.as_str()]);
-                words.map(|word| dir.join(word)).collect()
-            }
-            _ => Vec::new(),
-        });
+        let words =
+            self.programs().flat_map(|(dir, words)| words.into_iter().map(move |word| dir.join(word)));
         // Of the words of a command, those that are files.
-        let code = commands.chain(servers).filter(|path| path.is_file());
+        let code = words.filter(|path| path.is_file());
         own.chain(code).chain([self.shared_cache.clone(), self.tool_cache.clone()]).collect()
+    }
+
+    /// What command tools and servers are started with: the folder where their relative paths start, the program, its arguments.
+    fn programs(&self) -> impl Iterator<Item = (&Path, Vec<&str>)> {
+        let commands = self.commands.iter().map(|tool| {
+            let dir = if tool.dir.as_os_str().is_empty() { &self.workspace } else { &tool.dir };
+            (dir.as_path(), tool.command.iter().map(String::as_str).collect())
+        });
+        let servers = self.mcp.iter().filter_map(|server| match &server.reached {
+            Reached::Command { program, args, dir, .. } => {
+                let words = std::iter::once(program.as_str()).chain(args.iter().map(|word| word.0.as_str()));
+                Some((dir.as_path(), words.collect()))
+            }
+            _ => None,
+        });
+        commands.chain(servers)
     }
 
     /// What Selvedge would read or run, and is not there: configuration that it looks for, and programs and scripts of commands
     /// and servers, by their paths.
     pub(crate) fn unmade(&self) -> Vec<PathBuf> {
         const SCRIPTS: [&str; 10] = ["sh", "bash", "py", "js", "mjs", "ts", "rb", "pl", "php", "jar"];
-        let commands = self.commands.iter().map(|tool| {
-            let dir = if tool.dir.as_os_str().is_empty() { &self.workspace } else { &tool.dir };
-            (dir, tool.command.iter().map(String::as_str).collect::<Vec<_>>())
-        });
-        let servers = self.mcp.iter().filter_map(|server| match &server.reached {
-            Reached::Command { program, args, dir, .. } => {
-                let words = std::iter::once(program.as_str()).chain(args.iter().map(|word| word.0.as_str()));
-                Some((dir, words.collect::<Vec<_>>()))
-            }
-            _ => None,
-        });
         let runs = |at: usize, word: &str| {
             let script = Path::new(word).extension().and_then(OsStr::to_str);
             word.contains('/') && (at == 0 || script.is_some_and(|kind| SCRIPTS.contains(&kind)))
         };
-        let words = commands.chain(servers).flat_map(|(dir, words)| {
+        let words = self.programs().flat_map(|(dir, words)| {
             let run = words.into_iter().enumerate().filter(|(at, word)| runs(*at, word));
             run.map(|(_, word)| dir.join(word)).collect::<Vec<_>>()
         });
