@@ -32,7 +32,12 @@ fn told(done: Done, code: i32, parts: &[&str]) -> Value {
 /// E-12: a raised limit cures the run that reached it, also in a fork.
 #[test]
 fn a_raised_limit_lets_the_run_go_on() {
-    for (low, high) in [("events = 8", "events = 1000"), ("message_bytes = 12", "message_bytes = 1000")] {
+    for (low, high) in [
+        ("events = 8", "events = 1000"),
+        ("message_bytes = 12", "message_bytes = 1000"),
+        ("model_request_bytes = 12", "model_request_bytes = 1000"),
+        ("model_request_bytes = 12", "model_request_bytes = 0"),
+    ] {
         let place = place();
         place.write("selvedge.toml", &format!("[limits]\n{low}\n"));
         let failed = run(&place, &["--run-id", "r"], &[]).exits(1).json();
