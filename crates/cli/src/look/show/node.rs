@@ -103,7 +103,7 @@ impl Visit {
     fn event(&mut self, state: &State, id: &str, event: Event, before: &mut HashMap<Arc<str>, Call>) {
         let own = |effect: &EffectId| node_of(&effect.0) == id;
         match event {
-            Event::NodeStarted { node } if *node == *id => {
+            Event::NodeStarted { node, .. } if *node == *id => {
                 before.extend(self.calls.drain(..).map(|call| (Arc::clone(&call.effect), call)));
                 self.fault = None;
             }
