@@ -64,8 +64,8 @@ pub struct Start {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, Arc<str>>,
     /// What else the run derives than the first journals did, so that it is replayed as it was (E-18); 0: nothing.
-    /// From 1 on: the warnings `input-shadowed` (D-07) and `large-tool-output` (E-28), and what a model writes that one brace
-    /// closes at its end is text (D-09).
+    /// From 1 on: the warnings `input-shadowed` (D-07) and `large-tool-output` (E-28), what a model writes that one brace
+    /// closes at its end is text (D-09), and a node that a resume begins anew says its warnings anew.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub edition: u32,
 }

@@ -26,7 +26,9 @@ impl State {
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
         let first = self.first_anew();
         self.fill_pool(first);
-        self.forget_warnings(first);
+        if self.start.edition > 0 {
+            self.forget_warnings(first);
+        }
         self.change_tools(tools);
         // Who fails again may try all of its ways again (D-19).
         (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
