@@ -1,5 +1,8 @@
 //! What can be written on the command line.
 
+mod sources;
+
+pub(crate) use self::sources::{Grants, Sources};
 pub(crate) use crate::commands::tools::args::ToolsArgs;
 pub(crate) use crate::commands::trust::TrustArgs;
 pub(crate) use crate::look::args::{
@@ -11,7 +14,6 @@ pub(crate) use crate::look::graph::GraphArgs;
 pub(crate) use crate::look::init::InitArgs;
 pub(crate) use crate::look::schema::SchemaArgs;
 use clap::{Args, Parser, Subcommand};
-use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 const MAIN_HELP: &str = "\
@@ -148,28 +150,9 @@ pub(crate) struct Exec {
     /// Scripted replies instead of a model: a YAML file of rules
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// A folder of Python tools
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
-    #[arg(long, value_name = "CONFIG")]
-    pub(crate) mcp: Option<PathBuf>,
-    /// A folder or file that tools may read, besides the document's folder
-    #[arg(long, value_name = "PATH")]
-    pub(crate) allow_read: Vec<PathBuf>,
-    /// A folder or file that tools may write
-    #[arg(long, value_name = "PATH")]
-    pub(crate) allow_write: Vec<PathBuf>,
-    /// Let tools that declare it use the network; with `=local`, `http_get` also reaches this machine and private networks
-    #[arg(
-        long,
-        value_name = "local",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "public",
-        value_parser = network
-    )]
-    pub(crate) allow_network: Option<Network>,
+    /// Which tools there are.
+    #[command(flatten)]
+    pub(crate) from: Sources,
     /// Refuse to run where tools can't be isolated
     #[arg(long)]
     pub(crate) require_isolation: bool,
@@ -190,11 +173,6 @@ pub(crate) struct Exec {
     pub(crate) run_id: Option<String>,
 }
 
-/// What `--allow-network` allows.
-pub(crate) fn network(word: &str) -> Result<Network, String> {
-    Network::named(word).ok_or_else(|| "write --allow-network, or --allow-network=local".to_owned())
-}
-
 impl Exec {
     /// The options that are given of those that may be given again for a run that is there.
     pub(crate) fn given(&self) -> Vec<&'static str> {
@@ -202,11 +180,11 @@ impl Exec {
             ("--model", !self.model.is_empty()),
             ("--base-url", self.base_url.is_some()),
             ("--script", self.script.is_some()),
-            ("--tools", !self.tools.is_empty()),
-            ("--mcp", self.mcp.is_some()),
-            ("--allow-read", !self.allow_read.is_empty()),
-            ("--allow-write", !self.allow_write.is_empty()),
-            ("--allow-network", self.allow_network.is_some()),
+            ("--tools", !self.from.tools.is_empty()),
+            ("--mcp", self.from.mcp.is_some()),
+            ("--allow-read", !self.from.grants.allow_read.is_empty()),
+            ("--allow-write", !self.from.grants.allow_write.is_empty()),
+            ("--allow-network", self.from.grants.allow_network.is_some()),
             ("--require-isolation", self.require_isolation),
             ("--sequential", self.sequential),
             ("--max-parallel", self.max_parallel.is_some()),
@@ -221,6 +199,7 @@ const CHECK_HELP: &str = "\
 Examples:
   selvedge check plan.json
   selvedge check plans/*.json --tools ./tools --json
+  selvedge check plan.json --allow-write out      # as `run` would be allowed
 
 Exits with 0 if there are only warnings, with 2 if there are errors.";
 
@@ -239,12 +218,9 @@ pub(crate) struct CheckArgs {
 /// The options of commands that compile a document without running it (C-10).
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Reading {
-    /// A folder of Python tools
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
-    #[arg(long, value_name = "CONFIG")]
-    pub(crate) mcp: Option<PathBuf>,
+    /// Which tools there are.
+    #[command(flatten)]
+    pub(crate) from: Sources,
     /// Which plan, if the file holds several
     #[arg(long, value_name = "NAME")]
     pub(crate) plan: Option<String>,

@@ -5,7 +5,7 @@ mod values;
 
 pub(crate) use values::{base_url, budget, seconds};
 
-use crate::args::Exec;
+use crate::args::{Exec, Grants, Sources};
 use crate::environment::{self, absolute};
 use crate::failure::Failure;
 use crate::ui::one_line;
@@ -71,27 +71,15 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// What the options of a command choose; relative paths start at the current folder.
     pub(crate) fn from_options(exec: &Exec) -> Result<Self, Failure> {
-        let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
-        // What is to be written may come into being later; what is to be read must be there (C-12).
-        if let Some(path) = exec.allow_read.iter().find(|path| !path.exists()) {
-            let message = format!("`--allow-read`: there is no {}", path.display());
-            return Err(Failure::usage("C-12", "file-not-found", &message)
-                .help("check the path; relative paths start at the current folder"));
-        }
         let mut chosen = Self {
             plan: exec.plan.clone(),
             dialect: exec.dialect.clone(),
-            tools: all(&exec.tools),
-            mcp: exec.mcp.as_deref().map(absolute),
             base_url: exec.base_url.as_deref().map(|url| base_url(url, "--base-url")).transpose()?,
             script: exec.script.as_deref().map(absolute),
-            allow_read: all(&exec.allow_read),
-            allow_write: all(&exec.allow_write),
-            allow_network: exec.allow_network.unwrap_or_default(),
             require_isolation: exec.require_isolation,
             sequential: exec.sequential,
             max_parallel: exec.max_parallel,
-            ..Self::default()
+            ..Self::from_sources(&exec.from)?
         };
         for model in &exec.model {
             chosen.add_model(model, "--model")?;
@@ -107,11 +95,39 @@ impl Chosen {
         Ok(chosen)
     }
 
+    /// The same of those about tools.
+    fn from_sources(from: &Sources) -> Result<Self, Failure> {
+        let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
+        let Grants { allow_read, allow_write, allow_network } = &from.grants;
+        // What is to be written may come into being later; what is to be read must be there (C-12).
+        if let Some(path) = allow_read.iter().find(|path| !path.exists()) {
+            let message = format!("`--allow-read`: there is no {}", path.display());
+            return Err(Failure::usage("C-12", "file-not-found", &message)
+                .help("check the path; relative paths start at the current folder"));
+        }
+        Ok(Self {
+            tools: all(&from.tools),
+            mcp: from.mcp.as_deref().map(absolute),
+            allow_read: all(allow_read),
+            allow_write: all(allow_write),
+            allow_network: allow_network.unwrap_or_default(),
+            ..Self::default()
+        })
+    }
+
+    /// Options over variables, to look at documents and tools in the current folder (C-10).
+    pub(crate) fn for_reading(from: &Sources) -> Result<Self, Failure> {
+        let mut chosen = environment::chosen()?.under(Self::from_sources(from)?);
+        environment::tools_there(&chosen, &from.tools)?;
+        chosen.cwd = absolute(Path::new("."));
+        Ok(chosen)
+    }
+
     /// Options over variables, for a new run (C-06).
     pub(crate) fn for_run(exec: &Exec) -> Result<Self, Failure> {
         let mut chosen = environment::chosen()?.under(Self::from_options(exec)?);
         environment::there(&chosen, exec)?;
-        chosen.cwd = absolute(std::path::Path::new("."));
+        chosen.cwd = absolute(Path::new("."));
         chosen.recordable()
     }
 

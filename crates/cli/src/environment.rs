@@ -135,7 +135,7 @@ pub(crate) fn there(chosen: &Chosen, exec: &Exec) -> Result<(), Failure> {
     let lost = |path: &&PathBuf| !path.exists();
     let (name, path) = match script.filter(lost) {
         Some(path) => ("SELVEDGE_SCRIPT", path),
-        None => return tools_there(chosen, &exec.tools),
+        None => return tools_there(chosen, &exec.from.tools),
     };
     Err(not_there(name, path))
 }

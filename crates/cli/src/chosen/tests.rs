@@ -39,12 +39,13 @@ fn a_model_name_may_hold_an_equals_sign() {
 #[test]
 fn options_go_over_what_was_stored_and_permissions_add_up() {
     let stored = run(|exec| {
-        exec.allow_write = vec!["/a".into()];
+        exec.from.grants.allow_write = vec!["/a".into()];
         exec.max_parallel = Some(2);
         exec.budget = Some("calls=1,cost=2".into());
     });
     let json = serde_json::to_string(&stored).unwrap();
-    let exec = Exec { allow_write: vec!["/b".into()], budget: Some("calls=5".into()), ..Exec::default() };
+    let mut exec = Exec { budget: Some("calls=5".into()), ..Exec::default() };
+    exec.from.grants.allow_write = vec!["/b".into()];
     let chosen = Chosen::for_resume(&json, &exec).unwrap();
     assert_eq!(chosen.allow_write, [PathBuf::from("/a"), "/b".into()]);
     assert_eq!(chosen.max_parallel, Some(2));
@@ -87,11 +88,12 @@ fn what_of_the_network_is_allowed_is_kept_with_the_run_and_adds_up() {
     for (given, json) in
         [(None, "false"), (Some(Network::Public), "true"), (Some(Network::Local), "\"local\"")]
     {
-        let stored = serde_json::to_string(&run(|exec| exec.allow_network = given)).unwrap();
+        let stored = serde_json::to_string(&run(|exec| exec.from.grants.allow_network = given)).unwrap();
         assert!(stored.contains(&format!("\"allow_network\":{json}")), "{stored}");
         let again = Chosen::for_resume(&stored, &Exec::default()).unwrap();
         assert_eq!(again.allow_network, given.unwrap_or_default());
-        let more = Exec { allow_network: Some(Network::Public), ..Exec::default() };
+        let mut more = Exec::default();
+        more.from.grants.allow_network = Some(Network::Public);
         let both = Chosen::for_resume(&stored, &more).unwrap().allow_network;
         assert_eq!(both, given.unwrap_or_default().max(Network::Public));
     }

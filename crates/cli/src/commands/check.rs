@@ -1,10 +1,11 @@
 //! `selvedge check`: diagnostics only (C-04). Tools are known by their metadata: nothing is installed or run.
 
-use crate::args::{CheckArgs, Common, Reading};
+use crate::args::{CheckArgs, Common, Reading, Sources};
 use crate::chosen::Chosen;
 use crate::commands::naming::Naming;
-use crate::config::Config;
+use crate::config::{Config, shown_path};
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
+use crate::hints::command;
 use crate::models;
 use crate::places;
 use crate::secrets;
@@ -59,17 +60,16 @@ impl<'c> Check<'c> {
     /// Reads what is configured here.
     pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
         let choice = choice(reading.plan.as_deref(), reading.dialect.as_deref())?;
-        let cwd = crate::environment::absolute(Path::new("."));
-        let config = Config::load(&places::config_files(&cwd), Gate::of(common, ui)?, ui);
-        let mut config = config?;
-        config.add_mcp(reading.mcp.as_deref(), ui)?;
-        let mut chosen = crate::environment::chosen()?;
-        if !reading.tools.is_empty() {
-            chosen.tools = reading.tools.iter().map(|folder| crate::environment::absolute(folder)).collect();
-        }
-        crate::environment::tools_there(&chosen, &reading.tools)?;
+        Ok(Self { choice, ..Self::of_tools(&reading.from, common, ui)? })
+    }
+
+    /// The same for commands that look at tools, and at no document.
+    pub(crate) fn of_tools(from: &Sources, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
+        let chosen = Chosen::for_reading(from)?;
+        let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
+        config.add_mcp(chosen.mcp.as_deref(), ui)?;
         let state_dir = places::state_dir(common.state_dir.as_deref())?;
-        Ok(Self { choice, chosen, config, state_dir, ui })
+        Ok(Self { choice: Choice::default(), chosen, config, state_dir, ui })
     }
 
     /// The state folder.
@@ -133,7 +133,7 @@ impl<'c> Check<'c> {
             for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0) {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            for finding in unchecked(&names, &catalogue, &places) {
+            for finding in unchecked(&names, &catalogue, &places, &chosen.tools) {
                 diagnostics.push(finding);
             }
             let (placed, unplaced) = overdeclared(&names, &catalogue, &places);
@@ -164,16 +164,24 @@ async fn ready(catalogue: &Catalogue, names: &[Arc<str>]) -> Vec<ToolError> {
 
 /// Named tools whose schema is not known without building their environment first: what they are given is not checked,
 /// which must not look as if it were right (D-15).
-fn unchecked(names: &[Arc<str>], catalogue: &Catalogue, places: &Naming<'_>) -> Vec<Finding> {
+fn unchecked(
+    names: &[Arc<str>],
+    catalogue: &Catalogue,
+    places: &Naming<'_>,
+    folders: &[PathBuf],
+) -> Vec<Finding> {
     let unknown = names
         .iter()
         .filter(|name| catalogue.contains(name) && catalogue.is_fit(name) && catalogue.def(name).is_none());
     let finding = |name: &Arc<str>| {
         let span = *places.of(name).first()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");
-        let help = format!(
-            "build its environment, which takes moments: `selvedge tools show {name}`; a run checks it first"
-        );
+        // With the folders that this command was given: the tool may be nowhere else.
+        let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), shown_path(folder)]);
+        let words: Vec<String> =
+            ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
+        let show = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let help = format!("build its environment, which takes moments: `{show}`; a run checks it first");
         Some(Finding::warning("D-15", "schema-unknown", span, message).help(help))
     };
     unknown.filter_map(finding).collect()

@@ -82,7 +82,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     let folders = chosen.tools.clone();
-    if args.exec.tools.is_empty() {
+    if args.exec.from.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
     let known = secrets::named(&config);

@@ -154,7 +154,7 @@ pub(crate) fn go_on(
     config.add_mcp(chosen.mcp.as_deref(), &ui)?;
     // Which models answer from here on is recorded (C-06).
     secrets::refuse_choices(&secrets::named(&config), None, &Chosen::from_options(exec)?)?;
-    if exec.tools.is_empty() {
+    if exec.from.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
     block_on(0, async {

@@ -1,8 +1,7 @@
 //! What `selvedge tools` takes.
 
-use crate::args::{Exec, Reading, network};
+use crate::args::{Exec, Grants, Sources};
 use clap::{Args, Subcommand};
-use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 const TOOLS_HELP: &str = "\
@@ -67,24 +66,6 @@ pub(crate) struct ListArgs {
     pub(crate) from: Sources,
 }
 
-/// Where tools come from besides the library and the configuration.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Sources {
-    /// A folder of Python tools
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tools: Vec<PathBuf>,
-    /// MCP servers, over those of `selvedge.toml`: a JSON file with `mcpServers`
-    #[arg(long, value_name = "CONFIG")]
-    pub(crate) mcp: Option<PathBuf>,
-}
-
-impl Sources {
-    /// The same as options of commands that read documents.
-    pub(crate) fn reading(&self) -> Reading {
-        Reading { tools: self.tools.clone(), mcp: self.mcp.clone(), ..Reading::default() }
-    }
-}
-
 const SHOW_HELP: &str = "\
 Examples:
   selvedge tools show word_count
@@ -127,22 +108,6 @@ pub(crate) struct RunArgs {
     /// Its arguments, a JSON object, or @FILE that has it; {} if they are not given
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) args: Option<String>,
-    /// A folder or file that the tool may read, besides the current folder
-    #[arg(long, value_name = "PATH")]
-    pub(crate) allow_read: Vec<PathBuf>,
-    /// A folder or file that it may write
-    #[arg(long, value_name = "PATH")]
-    pub(crate) allow_write: Vec<PathBuf>,
-    /// Let it use the network if it declares that; with `=local`, `http_get` also reaches this machine and private networks
-    #[arg(
-        long,
-        value_name = "local",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "public",
-        value_parser = network
-    )]
-    pub(crate) allow_network: Option<Network>,
     /// Refuse to run it where it can't be isolated
     #[arg(long)]
     pub(crate) require_isolation: bool,
@@ -158,11 +123,7 @@ impl RunArgs {
     /// The same as options of commands that run documents.
     pub(crate) fn exec(&self) -> Exec {
         Exec {
-            tools: self.from.tools.clone(),
-            mcp: self.from.mcp.clone(),
-            allow_read: self.allow_read.clone(),
-            allow_write: self.allow_write.clone(),
-            allow_network: self.allow_network,
+            from: self.from.clone(),
             require_isolation: self.require_isolation,
             timeout: self.timeout,
             ..Exec::default()
@@ -191,8 +152,8 @@ Examples:
   selvedge tools test word_count
   selvedge tools test --dir examples/tools  # files and their calls, without importing them
 
-Recorded calls are repeated in the sandbox with the network off. Tools that write do so in a copy of the folder. A call \
-passes if it comes to the same. Calls beside files are in NAME.calls.jsonl, a line each: {\"arguments\": {…}, \
+Recorded calls are repeated in the sandbox with the network off, whatever is allowed. Tools that write do so in a copy \
+of the folder. A call passes if it comes to the same. Calls beside files are in NAME.calls.jsonl, a line each: {\"arguments\": {…}, \
 \"output\": …} or {\"arguments\": {…}, \"fault\": {\"kind\": \"execution_failure\"}}, with a \"note\" if you like. \
 Exits with 1 if any fails.";
 
@@ -206,6 +167,9 @@ pub(crate) struct TestArgs {
     /// Tools of a folder and the calls beside them, instead of the library's; relative paths in calls start there
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// What the tools may reach.
+    #[command(flatten)]
+    pub(crate) grants: Grants,
 }
 
 const DIFF_HELP: &str = "\
@@ -266,6 +230,9 @@ pub(crate) struct ImportArgs {
     /// Make a new version of a tool whose name is taken
     #[arg(long)]
     pub(crate) replace: bool,
+    /// What the tools may reach.
+    #[command(flatten)]
+    pub(crate) grants: Grants,
 }
 
 const EXPORT_HELP: &str = "\

@@ -7,7 +7,7 @@ use super::record::recorded;
 use super::regular;
 use super::samples::{self, Line};
 use super::test::too_large;
-use crate::args::{Common, Reading};
+use crate::args::{Common, Sources};
 use crate::commands::check::Check;
 use crate::environment::absolute;
 use crate::failure::{Exit, Failure};
@@ -72,8 +72,8 @@ struct Imported {
 /// Imports tools.
 pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let ui = &secrets::guarded(ui);
-    let reading = Reading::default();
-    let check = Check::new(&reading, common, ui)?;
+    let from = Sources { grants: args.grants.clone(), ..Sources::default() };
+    let check = Check::of_tools(&from, common, ui)?;
     let path = absolute(&args.path);
     // The record of a tool names its file.
     if path.to_str().is_none() {

@@ -28,8 +28,7 @@ struct Row {
 
 /// Lists tools.
 pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let reading = args.from.reading();
-    let check = Check::new(&reading, common, ui)?;
+    let check = Check::of_tools(&args.from, common, ui)?;
     let (_, library) = library::open(check.state_dir())?;
     let mut rows = block_on(0, async {
         let catalogue = check.catalogue(&[]).await?;
@@ -147,8 +146,7 @@ struct Sheet {
 
 /// Shows a tool.
 pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let reading = args.from.reading();
-    let check = Check::new(&reading, common, ui)?;
+    let check = Check::of_tools(&args.from, common, ui)?;
     let (store, library) = library::open(check.state_dir())?;
     let sheet = match &args.at {
         Some(prefix) => of_version(library::find(&library, &args.tool, prefix)?, &args.tool, store.as_ref())?,

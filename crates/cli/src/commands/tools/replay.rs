@@ -57,7 +57,7 @@ pub(super) async fn replay(
         );
     }
     if let Some(error) = catalogue.unreadable(name) {
-        return skipped(error.message);
+        return skipped(format!("{}; {}", error.message, error.help));
     }
     if metadata.write_paths.is_empty() {
         let work = samples.iter().enumerate().map(|(n, sample)| {

@@ -4,7 +4,7 @@ use super::args::TestArgs;
 use super::library::{self, Decided, short};
 use super::replay::{Verdict, replay};
 use super::samples;
-use crate::args::{Common, Reading};
+use crate::args::{Common, Sources};
 use crate::commands::check::Check;
 use crate::environment::absolute;
 use crate::failure::{Exit, Failure};
@@ -62,8 +62,8 @@ impl Tested {
 /// Tests tools.
 pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let ui = &crate::secrets::guarded(ui);
-    let reading = Reading::default();
-    let check = Check::new(&reading, common, ui)?;
+    let from = Sources { grants: args.grants.clone(), ..Sources::default() };
+    let check = Check::of_tools(&from, common, ui)?;
     let (store, library) = library::open(check.state_dir())?;
     let here = absolute(Path::new("."));
     let folder = args.dir.as_deref().map(absolute);
