@@ -185,6 +185,7 @@ impl Exec {
             ("--allow-read", !self.from.grants.allow_read.is_empty()),
             ("--allow-write", !self.from.grants.allow_write.is_empty()),
             ("--allow-network", self.from.grants.allow_network.is_some()),
+            ("--allow-env", !self.from.grants.allow_env.is_empty()),
             ("--require-isolation", self.require_isolation),
             ("--sequential", self.sequential),
             ("--max-parallel", self.max_parallel.is_some()),

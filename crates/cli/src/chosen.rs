@@ -6,6 +6,7 @@ mod values;
 pub(crate) use values::{base_url, budget, seconds};
 
 use crate::args::{Exec, Grants, Sources};
+use crate::config::not_a_variable;
 use crate::environment::{self, absolute};
 use crate::failure::Failure;
 use crate::ui::one_line;
@@ -52,6 +53,8 @@ pub(crate) struct Chosen {
     pub(crate) allow_write: Vec<PathBuf>,
     /// `--allow-network`.
     pub(crate) allow_network: Network,
+    /// `--allow-env`.
+    pub(crate) allow_env: Vec<String>,
     /// `--require-isolation`.
     pub(crate) require_isolation: bool,
     /// `--sequential`.
@@ -98,12 +101,18 @@ impl Chosen {
     /// The same of those about tools.
     fn from_sources(from: &Sources) -> Result<Self, Failure> {
         let all = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect();
-        let Grants { allow_read, allow_write, allow_network } = &from.grants;
+        let Grants { allow_read, allow_write, allow_network, allow_env } = &from.grants;
         // What is to be written may come into being later; what is to be read must be there (C-12).
         if let Some(path) = allow_read.iter().find(|path| !path.exists()) {
             let message = format!("`--allow-read`: there is no {}", path.display());
             return Err(Failure::usage("C-12", "file-not-found", &message)
                 .help("check the path; relative paths start at the current folder"));
+        }
+        if let Some(why) = allow_env.iter().find_map(|name| not_a_variable(name)) {
+            // What stands there may be the key itself: it is not shown (C-06).
+            let message = format!("`--allow-env` takes the name of a variable, and what stands there {why}");
+            return Err(Failure::usage("C-06", "bad-variable-name", &message)
+                .help("write --allow-env NAME, and set the variable NAME to the key"));
         }
         Ok(Self {
             tools: all(&from.tools),
@@ -111,6 +120,7 @@ impl Chosen {
             allow_read: all(allow_read),
             allow_write: all(allow_write),
             allow_network: allow_network.unwrap_or_default(),
+            allow_env: allow_env.clone(),
             ..Self::default()
         })
     }
@@ -271,6 +281,7 @@ impl Chosen {
             allow_read: joined(self.allow_read, over.allow_read),
             allow_write: joined(self.allow_write, over.allow_write),
             allow_network: over.allow_network.max(self.allow_network),
+            allow_env: joined(self.allow_env, over.allow_env),
             require_isolation: over.require_isolation || self.require_isolation,
             sequential: over.sequential || self.sequential,
             max_parallel: over.max_parallel.or(self.max_parallel),
@@ -300,10 +311,10 @@ fn bytes(path: &Path) -> String {
 }
 
 /// What was allowed stays allowed: an option adds to it.
-fn joined(mut below: Vec<PathBuf>, over: Vec<PathBuf>) -> Vec<PathBuf> {
-    for path in over {
-        if !below.contains(&path) {
-            below.push(path);
+pub(crate) fn joined<T: PartialEq>(mut below: Vec<T>, over: Vec<T>) -> Vec<T> {
+    for one in over {
+        if !below.contains(&one) {
+            below.push(one);
         }
     }
     below

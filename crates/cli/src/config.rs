@@ -12,7 +12,9 @@ pub(crate) use parts::{Does, Part};
 pub(crate) use withheld::Off;
 
 pub(crate) use hidden::in_addresses as keys_in_addresses;
+pub(crate) use hidden::not_a_variable;
 
+use crate::chosen::{Chosen, joined};
 use crate::failure::{Exit, Failure, text};
 use crate::places::Files;
 use crate::trust::Gate;
@@ -73,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) allow_write: Vec<PathBuf>,
     /// `[tools] allow_network`.
     pub(crate) allow_network: Network,
+    /// `[tools] allow_env`, and `--allow-env`.
+    pub(crate) allow_env: Vec<String>,
     /// `[tools] shell_approval = false` lets `shell` run without asking.
     pub(crate) shell_approval: Option<bool>,
     /// `[tools] python`.
@@ -136,11 +140,17 @@ impl Config {
         if nobodys.is_empty() { Ok(config) } else { Err(Failure::findings(Exit::Environment, nobodys)) }
     }
 
-    /// Puts the servers of `--mcp` over what is configured; warnings go to stderr.
+    /// Puts what options say over what is configured: servers of `--mcp`, whose warnings go to stderr, and the names of
+    /// `--allow-env`.
     ///
     /// # Errors
     /// Exit 2 if there is no such file, exit 4 with all that is wrong with it.
-    pub(crate) fn add_mcp(&mut self, file: Option<&Path>, ui: &Ui) -> Result<(), Failure> {
+    pub(crate) fn add_options(&mut self, chosen: &Chosen, ui: &Ui) -> Result<(), Failure> {
+        self.allow_env = joined(std::mem::take(&mut self.allow_env), chosen.allow_env.clone());
+        self.add_mcp(chosen.mcp.as_deref(), ui)
+    }
+
+    fn add_mcp(&mut self, file: Option<&Path>, ui: &Ui) -> Result<(), Failure> {
         let Some(file) = file.map(crate::environment::absolute) else { return Ok(()) };
         let limits = DocumentLimits::default();
         let source = selvedge_dialects::document::read_file(&file, &limits)

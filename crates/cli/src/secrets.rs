@@ -44,8 +44,10 @@ pub(crate) fn named(config: &Config) -> Vec<Known> {
 /// The same where an endpoint is chosen: what its address says is no configuration.
 pub(crate) fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> {
     let configured = config.models.values().filter_map(|model| model.api_key_env.as_deref());
+    let tools = config.allow_env.iter().map(String::as_str);
     let own = Provider::ALL.iter().flat_map(|provider| provider.key_variables()).copied();
-    let names: BTreeSet<&str> = ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).collect();
+    let names: BTreeSet<&str> =
+        ["SELVEDGE_API_KEY"].into_iter().chain(own).chain(configured).chain(tools).collect();
     let keys = names.into_iter().filter_map(|name| Some((format!("the value of ${name}"), variable(name)?)));
     let proxies = PROXY_VARIABLES.iter().filter_map(|name| Some((*name, variable(name)?)));
     let passwords = proxies.flat_map(|(name, value)| {

@@ -3,14 +3,15 @@
 use crate::chosen::Chosen;
 use crate::commands::tools::library;
 use crate::config::Config;
+use crate::environment::variable;
 use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::models;
 use crate::places;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{
-    Catalogue, CatalogueConfig, CommandTool, ISOLATION_MISSING, Isolation, Launcher, Offer, Permissions,
-    ToolError,
+    Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, ErrorClass, ISOLATION_MISSING, Isolation,
+    Launcher, Offer, Permissions, ToolError,
 };
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
@@ -150,6 +151,7 @@ pub(crate) fn settings(
         allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
         allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
         allow_network: chosen.allow_network.max(config.allow_network),
+        allow_env: config.allow_env.iter().map(|name| (name.clone(), variable(name))).collect(),
     };
     crate::trust::keep_out(&settings.permissions.allow_write);
     settings.limits = config.limits.tools();
@@ -221,6 +223,12 @@ pub(crate) async fn confinement(
 ) -> Result<(), Failure> {
     let names: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
     catalogue.require_isolation(&names).await?;
+    // What is not allowed any more is denied call by call; what is missing here is told before.
+    let unset = named(graph).into_iter().filter_map(|name| catalogue.refusal(name));
+    let unset: Vec<ToolError> = unset.filter(|error| error.class == ErrorClass::Environment).collect();
+    if !unset.is_empty() {
+        return Err(CatalogueErrors(unset).into());
+    }
     let missing = catalogue.isolation_warnings(&names).await;
     for warning in &missing {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));

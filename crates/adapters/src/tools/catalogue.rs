@@ -17,6 +17,7 @@ use crate::http::Http;
 use crate::tools::builtin::{Bench, Builtin};
 use crate::tools::command::{CommandTool, Place};
 use crate::tools::diag::{CatalogueErrors, ToolError, one_line};
+use crate::tools::failures::not_allowed;
 use crate::tools::mcp::{Call, Pinned, Servers};
 use crate::tools::permissions::{Access, Declared, Granted, Reach};
 use crate::tools::process::Policy;
@@ -190,7 +191,8 @@ impl Catalogue {
         &self.0.warnings
     }
 
-    /// Why every call of a tool would be denied: what it declares, or always does, is not allowed.
+    /// Why every call of a tool would be denied: what it declares, or always does, is not allowed, or a variable
+    /// that it needs is not set.
     pub fn refusal(&self, name: &str) -> Option<ToolError> {
         let Inner { workshop, bench, .. } = &*self.0;
         match self.0.named(name)? {
@@ -202,15 +204,16 @@ impl Catalogue {
                 checked.err().map(|error| error.at(&tool.source, None))
             }
             Kind::Builtin(builtin, _) => bench.refusal(*builtin),
-            Kind::Command(..) | Kind::Mcp(..) => None,
+            Kind::Command(command, _) => workshop.granted.check(name, &command.declared()).err(),
+            Kind::Mcp(..) => None,
         }
     }
 
-    /// Why a Python tool can't read what it declares, also where its calls are only repeated.
+    /// Why a Python tool lacks what it declares to read or to be given, also where its calls are only repeated.
     pub fn unreadable(&self, name: &str) -> Option<ToolError> {
         let Some(Kind::Python(tool)) = self.0.named(name) else { return None };
-        let reads = Declared { read_paths: tool.meta.read_paths.clone(), ..Declared::default() };
-        self.0.workshop.granted.check(name, &reads).err()
+        let needs = Declared { network: false, write_paths: Vec::new(), ..tool.meta.declared() };
+        self.0.workshop.granted.check(name, &needs).err()
     }
 
     /// Makes the named tools ready: permissions first, then environments and schemas, so that
@@ -221,8 +224,8 @@ impl Catalogue {
     /// are denied, and [`Self::refusal`] says so for static uses.
     pub async fn prepare(&self, names: &[&str]) -> Result<(), CatalogueErrors> {
         let tools: Vec<_> = names.iter().filter_map(|name| self.0.named(name)).collect();
-        let python = |kind: &&Kind| matches!(kind, Kind::Python(_));
-        let refused = names.iter().filter(|name| self.0.named(name).as_ref().is_some_and(python));
+        let declares = |kind: &&Kind| matches!(kind, Kind::Python(_) | Kind::Command(..));
+        let refused = names.iter().filter(|name| self.0.named(name).as_ref().is_some_and(declares));
         let broken = names.iter().filter_map(|name| self.0.broken.get(*name).cloned());
         let mut errors: Vec<_> = broken.chain(refused.filter_map(|name| self.refusal(name))).collect();
         errors.extend(self.unconfined(names).await);
@@ -328,14 +331,15 @@ impl Inner {
             }
             Some(Kind::Command(command, _)) => {
                 let Workshop { limits, workspace, granted, scratch_root, .. } = &self.workshop;
+                let env = granted.check(name, &command.declared()).map_err(not_allowed)?.env;
                 // The user wrote the command: it may reach what the user allowed.
                 let mut policy = Policy::closed(limits);
                 // Other languages' runtimes reserve far more address space than they use.
                 policy.memory_bytes = None;
-                Access { read: policy.read, write: policy.write } = granted.all();
+                Access { read: policy.read, write: policy.write, .. } = granted.all();
                 policy.network = granted.network();
                 let scratch_root = scratch_root.clone();
-                command.call(request, limits, Place { workspace, policy, scratch_root, context }).await
+                command.call(request, limits, Place { workspace, policy, env, scratch_root, context }).await
             }
             Some(Kind::Mcp(pinned, _)) => {
                 self.servers.call(Call { pinned: &pinned, request, watch: context.watch }).await

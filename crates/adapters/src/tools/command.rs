@@ -1,14 +1,17 @@
 //! Command tools declared in configuration: arguments as JSON on stdin, the output on stdout.
 
+use crate::http::Secret;
 use crate::tools::diag::ToolError;
 use crate::tools::failures::{crashed, over_limit, tool_failure};
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
+use crate::tools::permissions::Declared;
 use crate::tools::process::{
-    End, Handed, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path,
+    End, Environment, Handed, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path,
 };
 use crate::tools::reserved;
 use crate::tools::store::sha256;
+use crate::tools::variables::{pairs, unfit_variable};
 use selvedge_engine::schema::{Schema, Unusable};
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Stream};
@@ -37,6 +40,9 @@ pub struct CommandTool {
     /// Seconds a call may take.
     #[serde(default)]
     pub timeout_s: Option<f64>,
+    /// Variables of the environment that it is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Where the command runs: the folder of the configuration file. Empty means the document's folder.
     #[serde(default)]
     pub dir: PathBuf,
@@ -48,6 +54,8 @@ pub struct Place<'a> {
     pub workspace: &'a Path,
     /// What it may reach.
     pub policy: Policy,
+    /// The variables that it is given.
+    pub env: Vec<(String, Secret)>,
     /// Where its scratch folder is made; `None` is the system's folder for such.
     pub scratch_root: Option<PathBuf>,
     /// Who watches the lines it writes to stderr (E-15), and where they are kept.
@@ -76,6 +84,9 @@ impl CommandTool {
         {
             return wrong(format!("`timeout_s` must be a positive number of seconds, not {seconds}"));
         }
+        if let Some((name, why)) = self.env.iter().find_map(|name| Some((name, unfit_variable(name)?))) {
+            return wrong(format!("`env`: {name:?} {why}"));
+        }
         if !self.input_schema.is_object() {
             return wrong("`input_schema` must be a JSON Schema of an object".into());
         }
@@ -99,6 +110,11 @@ impl CommandTool {
             timeout_s: self.timeout_s,
             approval: false,
         })
+    }
+
+    /// What it declares to need, for A-20's check.
+    pub(crate) fn declared(&self) -> Declared {
+        Declared { env: self.env.clone(), ..Declared::default() }
     }
 
     /// The declaration as it is kept and hashed.
@@ -134,10 +150,13 @@ impl CommandTool {
             tool_failure("subprocess_execution_error", message)
         };
         let (program, folder) = found(dir, program).map_err(unusable)?;
+        let mut variables =
+            clean_variables(search_path(folder.as_deref()), scratch.path(), &request.effect.0);
+        variables.extend(pairs(&place.env));
         let launch = Launch {
             program,
             args: args.iter().map(Into::into).collect(),
-            environment: clean_variables(search_path(folder.as_deref()), scratch.path(), &request.effect.0),
+            environment: Environment::Clean(variables),
             cwd: dir.to_owned(),
             stdin: request.args.to_string().into_bytes(),
             timeout,

@@ -104,12 +104,20 @@ impl ToolError {
     /// The same error with the text of its line, which is one of `text` (C-04).
     #[must_use]
     pub fn showing(mut self, text: &[u8]) -> Self {
+        if self.shown.is_some() {
+            return self;
+        }
         let nth = |line: u32| text.split(|byte| *byte == b'\n').nth((line as usize).checked_sub(1)?);
         let line = self.line.and_then(nth).map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
         // A byte-order mark takes no column.
         let line = line.map(|line| line.trim_start_matches('\u{feff}').to_owned());
         self.shown = line.filter(|line| !line.is_empty());
         self
+    }
+    /// The same error with this in place of the text of its line.
+    #[must_use]
+    pub(crate) fn hiding(self, instead: &str) -> Self {
+        Self { shown: Some(instead.to_owned()), ..self }
     }
     /// The same error with what to do.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Failures of tool calls: the fault's kind (E-16) with the finer name in the cause (A-21, E-24).
 
-use crate::tools::diag::one_line;
+use crate::tools::diag::{ToolError, one_line};
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{End, Finished, MOST_ENTRIES, Made, Policy};
 use selvedge_engine::{Failure, Fault, FaultKind};
@@ -35,6 +35,11 @@ pub(crate) fn input_error(message: impl Into<String>) -> Failure {
 /// A missing permission said no.
 pub(crate) fn denied(message: impl Into<String>) -> Failure {
     Failure::permanent(FaultKind::Denied, message)
+}
+
+/// What a tool declares is not allowed, or not there: nothing of it has run.
+pub(crate) fn not_allowed(error: ToolError) -> Failure {
+    denied(format!("{} ({})", error.message, error.help)).unsent()
 }
 
 /// Where the time that a call may take is set (E-12).

@@ -21,6 +21,7 @@ pub mod permissions;
 pub mod process;
 pub mod python;
 mod store;
+pub mod variables;
 
 pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING, Offer, Withheld};
 pub use command::CommandTool;
@@ -28,6 +29,7 @@ pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};
 pub use limits::ToolLimits;
 pub use permissions::{Network, Permissions};
+pub use variables::{Variables, unfit_variable};
 
 use selvedge_engine::graph::INTERNAL;
 

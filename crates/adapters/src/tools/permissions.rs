@@ -1,8 +1,10 @@
 //! What tools may reach: what was allowed, what a tool declares, and the confinement of built-ins.
 
+use crate::http::Secret;
 use crate::tools::configuration::{Found, guarded, is_own, state_of};
 use crate::tools::diag::ToolError;
 use crate::tools::exact;
+use crate::tools::variables::Variables;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -80,7 +82,7 @@ impl From<Network> for Said {
     }
 }
 
-/// What the user allowed: `--allow-read`, `--allow-write`, `--allow-network`, or `[tools]` in the configuration.
+/// What the user allowed: `--allow-read`, `--allow-write`, `--allow-network`, `--allow-env`, or `[tools]` in the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
     /// Folders and files that may be read besides the document's folder. Here and below, relative paths start at
@@ -90,6 +92,8 @@ pub struct Permissions {
     pub allow_write: Vec<PathBuf>,
     /// What of the network tools that declare it may use.
     pub allow_network: Network,
+    /// Variables that tools which declare them are given.
+    pub allow_env: Variables,
 }
 
 /// What a tool declares that it reaches.
@@ -101,6 +105,8 @@ pub struct Declared {
     pub read_paths: Vec<PathBuf>,
     /// What it writes outside its scratch folder.
     pub write_paths: Vec<PathBuf>,
+    /// The variables that it needs.
+    pub env: Vec<String>,
 }
 
 /// A place that was granted: the name by which tools know it, and where that led when it was checked. Only the latter is
@@ -134,13 +140,15 @@ pub(crate) struct Granted {
     read: Vec<Grant>,
     write: Vec<Grant>,
     network: bool,
+    env: Variables,
 }
 
-/// What one tool may reach of the file system.
+/// What one tool may reach of the file system, and the variables that it is given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     pub(crate) read: Vec<Grant>,
     pub(crate) write: Vec<Grant>,
+    pub(crate) env: Vec<(String, Secret)>,
 }
 
 impl Granted {
@@ -151,18 +159,20 @@ impl Granted {
         let mut read = vec![folder];
         read.extend(Grant::all(&permissions.allow_read, workspace));
         let write = Grant::all(&permissions.allow_write, workspace);
-        Self { workspace: workspace.to_owned(), read, write, network: permissions.allow_network.is_on() }
+        let (network, env) = (permissions.allow_network.is_on(), permissions.allow_env.clone());
+        Self { workspace: workspace.to_owned(), read, write, network, env }
     }
 
     /// All of it: what built-ins that run code may reach.
     pub(crate) fn all(&self) -> Access {
-        Access { read: self.read.clone(), write: self.write.clone() }
+        Access { write: self.write.clone(), ..self.base() }
     }
 
     /// Checks a declaration before anything runs, and says what the tool may reach.
     ///
     /// # Errors
-    /// One error (exit 2) that names the tool, what it declares and the options that allow it.
+    /// One error (exit 2) that names the tool, what it declares and the options that allow it; or one (exit 4) that names
+    /// variables which are allowed and not set.
     pub(crate) fn check(&self, tool: &str, declared: &Declared) -> Result<Access, ToolError> {
         let mut refused = Vec::new();
         if declared.network && !self.network {
@@ -189,7 +199,10 @@ impl Granted {
                 }
             }
         }
+        let names = declared.env.iter().filter(|name| !self.env.has(name));
+        refused.extend(names.map(|name| (format!("`env: [\"{name}\"]`"), format!("`--allow-env {name}`"))));
         if refused.is_empty() {
+            access.env = self.env.all(tool, &declared.env)?;
             return Ok(access);
         }
         let (what, options): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
@@ -209,6 +222,7 @@ impl Granted {
             let places = Grant::all(paths, &self.workspace).into_iter();
             granted.extend(places.filter(|p| !is_system(&p.real) && is_within(roots, &p.real)));
         }
+        access.env = self.env.given(&declared.env);
         access
     }
 
@@ -219,7 +233,7 @@ impl Granted {
 
     /// What every tool may reach: nothing is written unless it is declared.
     fn base(&self) -> Access {
-        Access { read: self.read.clone(), write: Vec::new() }
+        Access { read: self.read.clone(), ..Access::default() }
     }
 }
 

@@ -383,7 +383,7 @@ pub(crate) fn search_path(first: Option<&Path>) -> OsString {
 }
 
 /// The variables of a tool's process: a search path, its scratch folder as home, and nothing inherited.
-pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> Environment {
+pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> Vec<(OsString, OsString)> {
     let pairs: [(&str, OsString); 6] = [
         ("PATH", search_path),
         ("HOME", scratch.into()),
@@ -393,5 +393,5 @@ pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> E
         // The idempotency key (E-05).
         ("SELVEDGE_EFFECT_ID", effect.into()),
     ];
-    Environment::Clean(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }

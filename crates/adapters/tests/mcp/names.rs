@@ -16,6 +16,7 @@ fn command(name: &str) -> CommandTool {
         output_params: None,
         effects: None,
         timeout_s: None,
+        env: Vec::new(),
         dir: PathBuf::new(),
     }
 }

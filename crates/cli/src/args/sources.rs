@@ -37,6 +37,9 @@ pub(crate) struct Grants {
         value_parser = network
     )]
     pub(crate) allow_network: Option<Network>,
+    /// A variable of the environment that tools which declare it are given; its value is treated as a key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_env: Vec<String>,
 }
 
 fn network(word: &str) -> Result<Network, String> {

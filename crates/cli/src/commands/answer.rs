@@ -34,7 +34,7 @@ fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let files = places::config_files(&Chosen::stored(&info.options).cwd);
     let quiet = Ui { quiet: true, ..ui.clone() };
     let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;
-    config.add_mcp(Chosen::stored(&info.options).mcp.as_deref(), &quiet)?;
+    config.add_options(&Chosen::stored(&info.options), &quiet)?;
     secrets::refuse_text(&secrets::named(&config), "the answer", &args.value)
 }
 

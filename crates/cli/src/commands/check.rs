@@ -12,7 +12,7 @@ use crate::secrets;
 use crate::setup::{self, Known, Pins, block_on};
 use crate::trust::{Gate, NOT_TRUSTED};
 use crate::ui::Ui;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, Offer, ToolError};
+use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ErrorClass, Offer, ToolError};
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
@@ -41,10 +41,17 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     Ok(if errors > 0 { exit_of(&findings) } else { Exit::Completed })
 }
 
-/// The exit of findings with errors: where nothing but trust is missing, no document is wrong (C-20).
+/// The code of variables that a tool needs and that are not there.
+const VARIABLE_NOT_SET: &str = "variable-not-set";
+
+/// The exit of findings with errors: where nothing but trust, or a variable, is missing, no document is wrong (C-20, A-20).
 pub(crate) fn exit_of(findings: &[Diagnostic]) -> Exit {
     let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    if errors.all(|error| error.code == NOT_TRUSTED) { Exit::Environment } else { Exit::Usage }
+    if errors.all(|error| [NOT_TRUSTED, VARIABLE_NOT_SET].contains(&&*error.code)) {
+        Exit::Environment
+    } else {
+        Exit::Usage
+    }
 }
 
 /// Compiles documents without running them, with one configuration.
@@ -67,7 +74,7 @@ impl<'c> Check<'c> {
     pub(crate) fn of_tools(from: &Sources, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
         let chosen = Chosen::for_reading(from)?;
         let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
-        config.add_mcp(chosen.mcp.as_deref(), ui)?;
+        config.add_options(&chosen, ui)?;
         let state_dir = places::state_dir(common.state_dir.as_deref())?;
         Ok(Self { choice: Choice::default(), chosen, config, state_dir, ui })
     }
@@ -224,7 +231,11 @@ pub(super) fn overdeclared(
         };
         let file = error.file.as_ref().map(|file| format!("; the tool is {}", file.display()));
         let help = format!("{}{}", error.help, file.unwrap_or_default());
-        placed.push(Finding::error(error.rule, "tool-not-allowed", span, error.message).help(help));
+        let code = match error.class {
+            ErrorClass::Document => "tool-not-allowed",
+            ErrorClass::Environment => VARIABLE_NOT_SET,
+        };
+        placed.push(Finding::error(error.rule, code, span, error.message).help(help));
     }
     (placed, unplaced)
 }

@@ -80,7 +80,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     let gate = Gate::of(common, &ui)?;
     gate.pass_state(&source.dir, source.run(), &Chosen::stored(&source.info.options), &ui)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
-    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    config.add_options(&chosen, &ui)?;
     let folders = chosen.tools.clone();
     if args.exec.from.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);

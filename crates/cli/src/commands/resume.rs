@@ -151,7 +151,7 @@ pub(crate) fn go_on(
     let gate = Gate::of(common, &ui)?;
     gate.pass_state(&held.dir, &held.run, &Chosen::stored(&held.info.options), &ui)?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
-    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    config.add_options(&chosen, &ui)?;
     // Which models answer from here on is recorded (C-06).
     secrets::refuse_choices(&secrets::named(&config), None, &Chosen::from_options(exec)?)?;
     if exec.from.tools.is_empty() {

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         None => fresh_id(),
     };
     let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, &ui)?, &ui)?;
-    config.add_mcp(chosen.mcp.as_deref(), &ui)?;
+    config.add_options(&chosen, &ui)?;
     let known = secrets::named_with(&config, chosen.base_url.as_deref());
     secrets::refuse_choices(&known, Some(&id), &chosen)?;
     secrets::refuse_inputs(&known, &chosen.inputs)?;
@@ -167,7 +167,7 @@ pub(super) async fn prepare(
     let compiled =
         compiled.map_err(|failure| if lacking { failure.and(setup::broken(&catalogue)) } else { failure });
     let compiled = match compiled {
-        Ok(_) if !refused.is_empty() => return Err(Failure::findings(Exit::Usage, refused)),
+        Ok(_) if !refused.is_empty() => return Err(Failure::findings(check::exit_of(&refused), refused)),
         Err(failure) => return Err(failure.and(refused)),
         Ok(compiled) => compiled,
     };

@@ -1,5 +1,6 @@
 //! Keys that stand in a configuration file, where they don't belong: found by name, and never shown (C-06).
 
+use selvedge_adapters::tools::unfit_variable;
 use std::ops::Range;
 
 /// Whether a field of this name would hold a key itself: `api_key`, `token`; not `api_key_env`, which names a variable.
@@ -22,6 +23,12 @@ pub(super) fn names_variable(text: &str) -> bool {
     signs
         && text.chars().next().is_some_and(|first| !first.is_ascii_digit())
         && (text.len() < LONG || !mixed || std::env::var_os(text).is_some())
+}
+
+/// Why a text is no name of a variable that tools may be given (A-20); `None` if it is one. It may be the key itself.
+pub(crate) fn not_a_variable(text: &str) -> Option<&'static str> {
+    let key = "does not look like a name of a variable";
+    unfit_variable(text).or_else(|| (!names_variable(text)).then_some(key))
 }
 
 /// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
@@ -128,12 +135,18 @@ pub(super) fn masked(text: &str) -> String {
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('=') {
         let name = name_before(before);
-        let unnamed = || name.ends_with("_env") && !names_variable(quoted(behind));
-        let end = if is_secret(name) || unnamed() { value_end(behind) } else { 0 };
+        let variables = name.ends_with("_env") || name == "env";
+        let list = variables && behind.trim_start().starts_with('[');
+        let unnamed = || variables && !names_variable(quoted(behind));
+        let end = match (list, is_secret(name) || unnamed()) {
+            (true, _) => behind.find(']').unwrap_or(behind.len()),
+            (_, true) => value_end(behind),
+            _ => 0,
+        };
         let (value, after) = behind.split_at(behind.floor_char_boundary(end));
         shown.push_str(before);
         shown.push('=');
-        shown.push_str(&stars(value));
+        shown.push_str(&if list { names_only(value) } else { stars(value) });
         rest = after;
     }
     shown.push_str(rest);
@@ -141,6 +154,22 @@ pub(super) fn masked(text: &str) -> String {
         let hidden = shown.get(range.clone()).map(stars).unwrap_or_default();
         shown.replace_range(range, &hidden);
     }
+    shown
+}
+
+/// A list of names of variables with `*` in place of what is none.
+fn names_only(list: &str) -> String {
+    let mut shown = String::with_capacity(list.len());
+    let word = |c: char| !(c.is_whitespace() || "[],\"'".contains(c));
+    let mut rest = list;
+    while let Some(at) = rest.find(word) {
+        let (between, behind) = rest.split_at(at);
+        let (name, after) = behind.split_at(behind.find(|c| !word(c)).unwrap_or(behind.len()));
+        shown.push_str(between);
+        shown.push_str(&if names_variable(name) { name.to_owned() } else { stars(name) });
+        rest = after;
+    }
+    shown.push_str(rest);
     shown
 }
 
@@ -314,5 +343,14 @@ mod tests {
             assert_eq!(masked(line), shown);
             assert_eq!(masked(&format!("{line}\n{line}\r\n")).len(), 2 * line.len() + 3);
         }
+    }
+
+    /// C-06: what stands in a list of names of variables and is none may be a key.
+    #[test]
+    fn lists_of_variables_show_names_only() {
+        let text = "allow_env = [\"SERP_KEY\", 'serp-0123', \"a b\"]\nenv = [oops-1]\nenv = \"sk-1\"\nenv = { A = \"b\" }\nenv = [\"x-1\n";
+        let shown = masked(text);
+        let stars = "allow_env = [\"SERP_KEY\", '*********', \"a b\"]\nenv = [******]\nenv = \"****\"\nenv = { A = \"b\" }\nenv = [\"***\n";
+        assert_eq!(shown, stars);
     }
 }

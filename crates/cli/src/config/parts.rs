@@ -123,7 +123,9 @@ impl Parts<'_> {
         let content = fields(&member.value, |name| {
             !matches!(name, "description" | "input_schema" | "output_params" | "timeout_s")
         });
-        let what = words(member.value.get("command"));
+        let given = variables(member.value.get("env"));
+        let given = if given.is_empty() { given } else { format!(", with {given}") };
+        let what = format!("{}{given}", words(member.value.get("command")));
         self.add(format!("tools.command.{}", member.key), member, Does::Start, &what, &content);
     }
 
@@ -174,6 +176,9 @@ impl Parts<'_> {
             ("shell_approval", Value::Bool(true)) | ("allow_network", Value::Bool(false)) => return,
             ("shell_approval", _) => (Does::Allow, "`shell` to run without asking a person".to_owned()),
             ("allow_network", _) => (Does::Allow, "tools to use the network".to_owned()),
+            ("allow_env", _) => {
+                (Does::Allow, format!("tools to be given {}", variables(Some(&member.value))))
+            }
             ("allow_read", _) => (Does::Allow, format!("tools to read {}", listed(&member.value))),
             ("allow_write", _) => (Does::Allow, format!("tools to write {}", listed(&member.value))),
             ("python", Value::String(program)) => {
@@ -234,6 +239,13 @@ fn words(node: Option<&Node<'_>>) -> String {
 fn listed(node: &Node<'_>) -> String {
     let list = node.as_array().unwrap_or_default().iter().filter_map(Node::as_str);
     list.collect::<Vec<_>>().join(", ")
+}
+
+/// Variables by name; what is none is not shown.
+fn variables(node: Option<&Node<'_>>) -> String {
+    let names = node.and_then(Node::as_array).unwrap_or_default().iter().filter_map(Node::as_str);
+    let shown = |name| if hidden::names_variable(name) { format!("${name}") } else { "…".to_owned() };
+    names.map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// A text without the keys in its addresses (C-06).

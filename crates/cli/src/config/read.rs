@@ -1,6 +1,6 @@
 //! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
 
-use super::{Config, ModelConfig, hidden};
+use super::{Config, ModelConfig, hidden, not_a_variable};
 use selvedge_adapters::models::{Price, Provider};
 use selvedge_adapters::tools::{CommandTool, Network, reserved};
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
@@ -23,11 +23,20 @@ const PRICE: Shape =
     Shape { what: "a price", fields: &["cached_input_per_mtok", "input_per_mtok", "output_per_mtok"] };
 const TOOLS: Shape = Shape {
     what: "[tools]",
-    fields: &["allow_network", "allow_read", "allow_write", "command", "dirs", "python", "shell_approval"],
+    fields: &[
+        "allow_env",
+        "allow_network",
+        "allow_read",
+        "allow_write",
+        "command",
+        "dirs",
+        "python",
+        "shell_approval",
+    ],
 };
 const COMMAND: Shape = Shape {
     what: "a command tool",
-    fields: &["command", "description", "effects", "input_schema", "output_params", "timeout_s"],
+    fields: &["command", "description", "effects", "env", "input_schema", "output_params", "timeout_s"],
 };
 const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "tokens"] };
 const LIMITS: Shape = Shape {
@@ -198,6 +207,22 @@ impl Reader<'_> {
         None
     }
 
+    /// The names of variables that tools may be given. What is none may be a key.
+    fn variables(&mut self, fields: &Fields<'_, '_>, field: &'static str) -> Option<Vec<String>> {
+        let node = fields.given(field)?;
+        let names = self.texts(node, field)?;
+        let items = node.as_array().unwrap_or_default();
+        for (name, item) in names.iter().zip(items) {
+            if let Some(why) = not_a_variable(name) {
+                let message = format!("`{field}` has names of variables, and what stands there {why}");
+                let help = format!("write {field} = [\"NAME\"], and set the variable NAME to the key");
+                self.diagnostics
+                    .push(Finding::error("C-06", "bad-variable-name", item.span, message).help(help));
+            }
+        }
+        Some(names.iter().map(ToString::to_string).collect())
+    }
+
     /// A model without the keys that stand in it: each is an error, as a file is no place for them (C-06).
     fn without_keys<'n>(&mut self, node: &Node<'n>) -> Node<'n> {
         let mut node = node.clone();
@@ -250,6 +275,9 @@ impl Reader<'_> {
         }
         if let Some(allowed) = paths("allow_write") {
             config.allow_write = allowed;
+        }
+        if let Some(names) = self.variables(&fields, "allow_env") {
+            config.allow_env = names;
         }
         if let Some(network) = self.network(&fields) {
             config.allow_network = network;
@@ -313,6 +341,7 @@ impl Reader<'_> {
             output_params,
             effects: effects.map(|effects| effects.value),
             timeout_s: timeout.map(|time| time.value.as_secs_f64()),
+            env: self.variables(&fields, "env").unwrap_or_default(),
             dir: self.folder.to_owned(),
         };
         // What stands at a place of its own is told there already; what is left to be wrong is the schema.

@@ -42,6 +42,7 @@ impl Config {
             match name {
                 "tools.allow_read" => self.allow_read.clone_from(&before.allow_read),
                 "tools.allow_write" => self.allow_write.clone_from(&before.allow_write),
+                "tools.allow_env" => self.allow_env.clone_from(&before.allow_env),
                 "tools.allow_network" => self.allow_network = before.allow_network,
                 "tools.shell_approval" => self.shell_approval = before.shell_approval,
                 "tools.python" => self.python.clone_from(&before.python),

@@ -13,7 +13,7 @@ use std::path::Path;
 const PLACES: usize = 10;
 
 const HELP: &str = "leave it out: a run keeps what it is given. Models take their keys from the environment; a tool \
-                    can read one from a file that --allow-read names";
+                    that declares one in `env` is given it with --allow-env NAME";
 
 const CHOICE_HELP: &str = "choose another word or path: a run keeps what it was started with. Models take their keys \
                            from the environment";

@@ -56,6 +56,7 @@ fn reaches_out(dir: &Path, stored: &Chosen) -> bool {
     stored.mcp.is_some()
         || stored.base_url.as_deref().is_some_and(parts::may_carry_key)
         || stored.allow_network.is_on()
+        || !stored.allow_env.is_empty()
         || parts::is_outside(folder, &stored.document)
         || paths.any(|path| parts::is_outside(folder, path))
         || holds_commands(dir)

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 const CANARY: &str = "sk-canary-9f27c1d4";
 
 /// The Python that tests have; `None` where there is none, and nothing to test.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     // Itself, and no script that looks for it on PATH.
     let found = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     Some(PathBuf::from(String::from_utf8(found.stdout).ok()?.trim()))
 }
 
 /// A command with the environments that all tests of a checkout share.
-fn shared(place: &Place, args: &[&str]) -> Command {
+pub(crate) fn shared(place: &Place, args: &[&str]) -> Command {
     let mut command = place.command(args);
     command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
     command
@@ -44,7 +44,7 @@ fn missing(run: &Value) -> Vec<String> {
 }
 
 /// Every file below a folder that has the text in it.
-fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
+pub(crate) fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {

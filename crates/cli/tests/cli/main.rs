@@ -50,3 +50,5 @@ mod terminal;
 mod trust;
 #[cfg(test)]
 mod values;
+#[cfg(test)]
+mod variables;

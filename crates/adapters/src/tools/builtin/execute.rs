@@ -4,7 +4,8 @@ use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::tools::permissions::Access;
 use crate::tools::process::{
-    Confined, End, Handed, Launch, Policy, Scratch, clean_variables, run, scratch_root, search_path,
+    Confined, End, Environment, Handed, Launch, Policy, Scratch, clean_variables, run, scratch_root,
+    search_path,
 };
 use crate::tools::python::tool::Workshop;
 use selvedge_engine::{Failure, ToolRequest};
@@ -66,7 +67,7 @@ pub(super) async fn shell(
 }
 
 async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
-    let Access { read, write } = workshop.granted.all();
+    let Access { read, write, .. } = workshop.granted.all();
     let granted = Policy { read, write, ..Policy::default() };
     Scratch::new(Some(scratch_root(workshop.scratch_root.clone(), &granted))).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
@@ -88,7 +89,7 @@ async fn execute(
         // Other languages' runtimes reserve far more address space than they use.
         policy.memory_bytes = None;
     }
-    Access { read: policy.read, write: policy.write } = workshop.granted.all();
+    Access { read: policy.read, write: policy.write, .. } = workshop.granted.all();
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
     policy.unmade.clone_from(&workshop.unmade);
@@ -97,7 +98,11 @@ async fn execute(
     let finished = run(Launch {
         program,
         args: arguments,
-        environment: clean_variables(search_path(None), scratch.path(), &request.effect.0),
+        environment: Environment::Clean(clean_variables(
+            search_path(None),
+            scratch.path(),
+            &request.effect.0,
+        )),
         cwd: workshop.workspace.clone(),
         stdin: Vec::new(),
         timeout,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Changes when what is kept about a version changes its meaning.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// From so many files on, they are put together.
 const FILES: usize = 8;
 /// With more versions than these, only those stay that this process has asked for.

@@ -8,6 +8,7 @@ use crate::tools::process::{End, Environment, Launch, Policy, run};
 use crate::tools::python::environment::Dependencies;
 use crate::tools::python::interpreter::Interpreter;
 use crate::tools::reserved;
+use crate::tools::variables::unfit_variable;
 use futures_util::future::join_all;
 use script::Script;
 use selvedge_engine::{Effects, Outputs, Warning};
@@ -33,11 +34,12 @@ const READING_BYTES: u64 = 2 << 30;
 /// The longest name of a tool as it stands in a file name: systems take 255 bytes, with what is put around it.
 const LONGEST_NAME: usize = 200;
 
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "name",
     "description",
     "dependencies",
     "effects",
+    "env",
     "output_params",
     "network",
     "read_paths",
@@ -64,6 +66,9 @@ pub struct Metadata {
     pub read_paths: Vec<PathBuf>,
     /// What it writes outside its scratch folder.
     pub write_paths: Vec<PathBuf>,
+    /// Variables of the environment that it is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Seconds a call may take.
     pub timeout: Option<f64>,
     /// Keys that mean nothing here; each is worth a warning (E-32).
@@ -94,6 +99,7 @@ impl Metadata {
             network: self.network,
             read_paths: self.read_paths.clone(),
             write_paths: self.write_paths.clone(),
+            env: self.env.clone(),
         }
     }
 
@@ -238,7 +244,10 @@ fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, To
             script.map_err(|why| ("", why)).and_then(|script| check(&meta, script)).map_err(
                 |(key, message)| {
                     let place = lines.get(key).copied().unwrap_or(line);
-                    ToolError::document("A-08", message).at(file, Some(place)).help("correct __TOOL_META__")
+                    let error = ToolError::document("A-08", message).at(file, Some(place));
+                    // A key may stand there (C-06).
+                    let error = if key == "env" { error.hiding("\"env\": …") } else { error };
+                    error.help("correct __TOOL_META__")
                 },
             )
         }
@@ -253,7 +262,8 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
     let mut unknown = Vec::new();
     for key in meta.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
         // E-32: one or two letters away is a slip of the pen.
-        if let Some(near) = KNOWN.iter().find(|known| strsim::levenshtein(known, key) <= 2) {
+        let near = |known: &&&str| strsim::levenshtein(known, key) <= 2.min(known.len() / 2);
+        if let Some(near) = KNOWN.iter().find(near) {
             return Err(("", format!("__TOOL_META__ has no key `{key}`; is `{near}` meant?")));
         }
         unknown.push(key.clone());
@@ -291,6 +301,7 @@ fn check(meta: &Map<String, Value>, script: Option<Script>) -> Result<Metadata, 
         },
         read_paths: paths("read_paths")?,
         write_paths: paths("write_paths")?,
+        env: env(meta)?,
         timeout: timeout(meta)?,
         unknown,
     };
@@ -319,6 +330,25 @@ fn strings(meta: &Map<String, Value>, key: &'static str) -> Result<Option<Vec<St
             items.iter().map(read).collect::<Result<_, _>>().map(Some)
         }
         Some(other) => Err(wrong(other)),
+    }
+}
+
+/// Names of variables. What is none may be a key: it is not shown (C-06).
+fn env(meta: &Map<String, Value>) -> Result<Vec<String>, Wrong> {
+    let names = strings(meta, "env").map_err(|(key, _)| {
+        (
+            key,
+            "`env` must be a list of names of variables; their values stand in the environment alone".into(),
+        )
+    })?;
+    let names = names.unwrap_or_default();
+    match names.iter().find_map(|name| Some((name, unfit_variable(name)?))) {
+        None => Ok(names),
+        Some((name, why)) => {
+            let plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            let name = if plain { format!("`{name}`") } else { "what stands there".to_owned() };
+            Err(("env", format!("`env`: {name} {why}")))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tools::Progress;
 use crate::tools::catalogue::CatalogueConfig;
 use crate::tools::configuration::Found as Names;
 use crate::tools::diag::ToolError;
-use crate::tools::failures::failure;
+use crate::tools::failures::{failure, not_allowed};
 use crate::tools::isolation::{Found, Isolation};
 use crate::tools::library::{LIBRARY, Shelf, restore};
 use crate::tools::limits::ToolLimits;
@@ -214,10 +214,8 @@ impl PythonTool {
         context: CallContext,
     ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
-        let access = workshop.granted.check(&self.meta.name, &self.declared(workshop)).map_err(|error| {
-            let message = format!("{} ({})", error.message, error.help);
-            Failure::permanent(FaultKind::Denied, message).unsent()
-        })?;
+        let checked = workshop.granted.check(&self.meta.name, &self.declared(workshop));
+        let access = checked.map_err(not_allowed)?;
         let unbuilt = |error: ToolError| {
             failure(
                 FaultKind::ToolBuildFailure,
@@ -279,7 +277,8 @@ impl PythonTool {
         (python, effect): (&'a Path, &'a str),
     ) -> Job<'a> {
         let mut policy = Policy::closed(&workshop.limits);
-        Access { read: policy.read, write: policy.write } = access;
+        let env;
+        Access { read: policy.read, write: policy.write, env } = access;
         policy.hidden.clone_from(&workshop.hidden);
         policy.unmade.clone_from(&workshop.unmade);
         workshop.names.guard(&mut policy, &workshop.own).await;
@@ -295,6 +294,7 @@ impl PythonTool {
             warm: &workshop.warm,
             python,
             effect,
+            env,
             policy,
             timeout: workshop.limits.timeout(None, self.meta.timeout),
             limits: &workshop.limits,

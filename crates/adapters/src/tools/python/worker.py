@@ -1,7 +1,7 @@
 """Runs a tool file in its own environment: once in a fresh interpreter, or in a child of a warm one (server.py).
 
-stdin, a socket: one line of JSON {"mode": "schema" | "call", "file": PATH, "shown": PATH, "module": NAME, "bytes": SIZE}, then the
-content of the file, SIZE bytes, then, for a call, the input. The file itself need not be in reach; in tracebacks it is called
+stdin, a socket: one line of JSON {"mode": "schema" | "call", "file": PATH, "shown": PATH, "module": NAME, "bytes": SIZE,
+"env": {NAME: VALUE}}, then the content of the file, SIZE bytes, then, for a call, the input. The file itself need not be in reach; in tracebacks it is called
 what its author calls it, `shown`.
 On the same socket: {"ok": VALUE} or {"error": {"type", "message", ...}}. stdout and stderr are for what the tool prints.
 """
@@ -69,7 +69,16 @@ def failed(e, what=""):
         trace = short("".join(told.format()), 4000)
     except Exception:
         trace = ""
-    return Refused("tool_execution_error", what + said(e), traceback=trace)
+    return Refused("tool_execution_error", what + said(e), traceback=trace, **missing(e))
+
+
+def missing(e):
+    """The variable that a tool has looked for in the environment, and that is not there."""
+    last = e.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    sought = last is not None and last.tb_frame.f_code is type(os.environ).__getitem__.__code__
+    return {"variable": str(e.args[0])} if sought and isinstance(e, KeyError) and e.args else {}
 
 
 class Given(importlib.machinery.SourceFileLoader):
@@ -228,6 +237,7 @@ def main(patience=None):
     head, _, body = data.partition(b"\n")
     head = json.loads(head)
     source, body = body[: head["bytes"]], body[head["bytes"] :]
+    os.environ.update(head["env"])
     # Who watches sees lines as they come.
     sys.stdout.reconfigure(line_buffering=True)
     forking()

@@ -1,5 +1,6 @@
 //! The process that runs a tool file: interpreter, environment, policy, file and input come together here only.
 
+use crate::http::Secret;
 use crate::tools::failures::{crashed, failure, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::tools::isolation::Isolation;
 use crate::tools::json;
@@ -52,6 +53,8 @@ pub(crate) struct Job<'a> {
     pub(crate) python: &'a Path,
     /// The effect id, its idempotency key.
     pub(crate) effect: &'a str,
+    /// The variables that it is given besides those of every tool.
+    pub(crate) env: Vec<(String, Secret)>,
     /// What it may reach.
     pub(crate) policy: Policy,
     /// Its time limit.
@@ -131,9 +134,12 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
         let message = format!("the cache's folder {} has a name that is not UTF-8", job.file.display());
         tool_failure("subprocess_execution_error", message)
     })?;
+    // Not in the environment that it starts with: a warm interpreter hands that over, and this goes past it, to the tool's own
+    // process.
+    let env: Map<String, Value> =
+        job.env.iter().map(|(name, value)| (name.clone(), value.expose().into())).collect();
     let (shown, bytes) = (job.shown, job.source.len());
-    let head =
-        serde_json::json!({"mode": mode, "file": file, "shown": shown, "module": module, "bytes": bytes});
+    let head = serde_json::json!({"mode": mode, "file": file, "shown": shown, "module": module, "bytes": bytes, "env": env});
     let mut input = head.to_string().into_bytes();
     input.push(b'\n');
     input.extend_from_slice(job.source);
@@ -160,7 +166,7 @@ fn surroundings(job: &Job<'_>, ask: &Ask<'_>, scratch: &Path) -> (PathBuf, Envir
     };
     let mut search_path = OsString::from(job.python.parent().unwrap_or(Path::new("/usr/bin")));
     search_path.push(":/usr/local/bin:/usr/bin:/bin");
-    (folder.to_owned(), clean_variables(search_path, scratch, job.effect))
+    (folder.to_owned(), Environment::Clean(clean_variables(search_path, scratch, job.effect)))
 }
 
 fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {

@@ -225,7 +225,7 @@ impl Sheet {
             "timeout_s": tool.timeout_s,
         });
         if let Some(fields) = object.as_object_mut() {
-            for name in ["dependencies", "network", "read_paths", "write_paths"] {
+            for name in ["dependencies", "network", "read_paths", "write_paths", "env"] {
                 if let Some(value) = self.metadata.get(name) {
                     fields.insert(name.to_owned(), value.clone());
                 }
@@ -266,6 +266,7 @@ impl Sheet {
         field("needs", &list("dependencies"));
         field("reads", &list("read_paths"));
         field("writes", &list("write_paths"));
+        field("variables", &list("env"));
         field("network", if self.metadata.get("network") == Some(&Value::Bool(true)) { "yes" } else { "" });
         field("time limit", &tool.timeout_s.map(|seconds| format!("{seconds} s")).unwrap_or_default());
         if let Some((calls, failing)) = self.calls {

@@ -35,7 +35,7 @@ const PRINTED: usize = 500;
 pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let chosen = Chosen::for_run(&args.exec())?;
     let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
-    config.add_mcp(chosen.mcp.as_deref(), ui)?;
+    config.add_options(&chosen, ui)?;
     let ui = &secrets::guarded(ui);
     let source = written(args.args.as_deref().unwrap_or("{}"))?;
     let state_dir = places::state_dir(common.state_dir.as_deref())?;

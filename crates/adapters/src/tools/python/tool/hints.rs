@@ -3,6 +3,7 @@
 
 use super::{PythonTool, Workshop};
 use crate::tools::configuration::guarded;
+use crate::tools::variables::unfit_variable;
 use selvedge_engine::{Failure, FaultKind};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const NO_NETWORK: [&str; 7] = [
 ];
 
 impl PythonTool {
-    /// The failure of a call with a hint, if it looks like a refusal of the sandbox.
+    /// The failure of a call, or of a file to load, with a hint, if it looks like a refusal of the sandbox.
     pub(super) fn hinted(&self, workshop: &Workshop, mut failed: Failure) -> Failure {
         if failed.fault.kind != FaultKind::ExecutionFailure {
             return failed;
@@ -36,6 +37,9 @@ impl PythonTool {
         let error = failed.fault.cause.as_ref()?.get("error")?;
         let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
         let message = &failed.fault.message;
+        if let Some(name) = error.get("variable").and_then(Value::as_str) {
+            return Some(self.lacking(name));
+        }
         let says = |sign: &str| message.contains(sign) || text("traceback").contains(sign);
         if !self.declared(workshop).network && NO_NETWORK.iter().any(|sign| says(sign)) {
             return Some(match self.meta.network {
@@ -72,6 +76,25 @@ impl PythonTool {
             "{writes}, and {reads}: to write elsewhere takes {wanted}; to read, `read_paths`, and \
               `--allow-read PATH` outside of the document's folder"
         ))
+    }
+}
+
+impl PythonTool {
+    /// What a tool would have to say for a variable that it has looked for in vain.
+    fn lacking(&self, name: &str) -> String {
+        if let Some(why) = unfit_variable(name) {
+            return format!("tools are given the variables that they declare, and this {why}");
+        }
+        let allow = format!("`--allow-env {name}`, or `allow_env` in `[tools]` of selvedge.toml");
+        match self.meta.env.iter().any(|declared| declared == name) {
+            true => format!(
+                "the tool declares `{name}` in `env`, and it is not allowed here, or not set: {allow}"
+            ),
+            false => format!(
+                "the tool declares no variable `{name}`, and is given none but those that it declares: it takes \
+                 `\"env\": [\"{name}\"]` in __TOOL_META__, and {allow}"
+            ),
+        }
     }
 }
 

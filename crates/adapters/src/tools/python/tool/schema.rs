@@ -151,6 +151,8 @@ impl PythonTool {
         let source = self.pinned(workshop).await.map_err(lost)?;
         // A file may be looked at whose calls would be refused.
         let access = workshop.granted.allowed(&self.declared(workshop));
+        // What is not given may be why it does not load: that is nothing to remember of the file.
+        let given = access.env.len() == self.meta.env.len();
         let shown = self.shown(&self.source.display().to_string());
         let mut job = self.job(workshop, access, (&copy, &shown), &source, (python, "schema")).await;
         job.policy.runtime = runtime;
@@ -164,7 +166,8 @@ impl PythonTool {
             }
         };
         let schema = done.map_err(|failed| {
-            let why = Unloaded::of(&failed);
+            let failed = self.hinted(workshop, failed);
+            let why = Unloaded::of(&failed).filter(|_| given);
             let shown = why.clone().unwrap_or(Unloaded::Broken(failed.fault.message));
             (why, shown.error(&self.meta.name, &self.source))
         })?;
