@@ -104,6 +104,13 @@ impl Failure {
         self
     }
 
+    /// The same behind others, which are its cause.
+    #[must_use]
+    pub(crate) fn behind(mut self, mut first: Vec<Diagnostic>) -> Self {
+        first.append(&mut self.diagnostics);
+        Self { diagnostics: first, ..self }
+    }
+
     /// The same where what is wrong is in the environment and not on the command line (exit 4, C-03).
     #[must_use]
     pub(crate) fn of_environment(self) -> Self {

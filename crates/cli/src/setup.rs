@@ -2,7 +2,7 @@
 
 use crate::chosen::Chosen;
 use crate::commands::tools::library;
-use crate::config::Config;
+use crate::config::{Config, shown_path};
 use crate::environment::variable;
 use crate::failure::{Exit, Failure, tool_diagnostic};
 use crate::models;
@@ -108,6 +108,13 @@ fn fixed(graph: &Graph) -> BTreeSet<&Arc<str>> {
     leaves.filter_map(|leaf| if let Act::Call(call) = &leaf.act { Some(&call.tool) } else { None }).collect()
 }
 
+/// The tools that a graph calls itself, or that stand in for these (D-18): what they are given stands in the document.
+pub(crate) fn called(graph: &Graph) -> Vec<Arc<str>> {
+    let recoveries = graph.nodes.values().filter_map(|node| node.recovery.as_ref());
+    let alternatives = recoveries.flat_map(|recovery| &recovery.alternatives).map(|other| &other.tool);
+    fixed(graph).into_iter().chain(alternatives).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// The tools that a graph's nodes name: for fixed calls, for those that stand in for them (D-18), and for models of plans.
 /// Of the others in it, a model may choose some when a step fails, or none.
 pub(crate) fn named(graph: &Graph) -> BTreeSet<&Arc<str>> {
@@ -187,17 +194,29 @@ pub(crate) fn isolation() -> Isolation {
     }
 }
 
-/// The errors of tool files that are left out.
-pub(crate) fn broken(catalogue: &Catalogue) -> Vec<Diagnostic> {
-    let broken = catalogue.broken().values().filter(|error| error.file.is_some());
-    broken.map(|error| tool_diagnostic(error.clone())).collect()
+/// The errors of tool files that are left out, in two: those of files that one of these names may mean, which it does
+/// if the file has it, or if it is nowhere; and the others.
+pub(crate) fn broken<'n>(
+    catalogue: &Catalogue,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    let all = catalogue.broken();
+    let nowhere = names.clone().any(|name| !catalogue.contains(name) && !all.contains_key(name));
+    let files = all.iter().filter(|(_, error)| error.file.is_some());
+    let (meant, others): (Vec<_>, Vec<_>) =
+        files.partition(|(name, _)| nowhere || names.clone().any(|named| *named == ***name));
+    let told = |errors: Vec<(&Arc<str>, &ToolError)>| {
+        errors.into_iter().map(|(_, error)| tool_diagnostic(error.clone())).collect()
+    };
+    (told(meant), told(others))
 }
 
-/// Why a name means no tool, where that is in no file of its own: it is told where a document has the name.
+/// Why a name means no tool, told where a document has the name; what is wrong with a file is told beside it.
 pub(crate) fn trouble(catalogue: &Catalogue, name: &str) -> Option<NameTrouble> {
-    let error = catalogue.broken().get(name).filter(|error| error.file.is_none())?;
-    let ToolError { rule, message, help, .. } = error.clone();
-    Some(NameTrouble { rule, message, help })
+    let ToolError { rule, message, help, file, .. } = catalogue.broken().get(name)?.clone();
+    let Some(file) = file else { return Some(NameTrouble { rule, message, help }) };
+    let message = format!("`{name}` can't be called: its file {} is wrong", shown_path(&file));
+    Some(NameTrouble { rule, message, help: "correct the file: what is wrong with it is told above".into() })
 }
 
 /// Whether a name means a built-in tool, which declares nothing: its calls are allowed or denied one by one.

@@ -140,17 +140,20 @@ impl<'c> Check<'c> {
             for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0) {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            for finding in unchecked(&names, &catalogue, &places, &chosen.tools) {
+            let called = graph.as_ref().map_or_else(|| names.clone(), setup::called);
+            for finding in unchecked(&called, &catalogue, &places, &chosen.tools) {
                 diagnostics.push(finding);
             }
             let (placed, unplaced) = overdeclared(&names, &catalogue, &places);
             for finding in placed {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            let mut findings = with_broken(diagnostics.report(&source), &names, &catalogue);
+            // A file that does not load is said before what follows from it.
+            let mut found: Vec<Diagnostic> = unloaded.into_iter().map(tool_diagnostic).collect();
+            found.extend(diagnostics.report(&source));
+            let mut findings = with_broken(found, &names, &catalogue);
             let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
             findings.extend(unplaced.into_iter().map(as_warning));
-            findings.extend(unloaded.into_iter().map(tool_diagnostic));
             let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
             return Ok((findings, graph));
         }
@@ -169,7 +172,7 @@ async fn ready(catalogue: &Catalogue, names: &[Arc<str>]) -> Vec<ToolError> {
     catalogue.offer(&new, Offer::Light).await.into_iter().map(|(_, error)| error).collect()
 }
 
-/// Named tools whose schema is not known without building their environment first: what they are given is not checked,
+/// Tools that the document itself calls and whose schema is not known without building their environment first: what they are given is not checked,
 /// which must not look as if it were right (D-15).
 fn unchecked(
     names: &[Arc<str>],
@@ -194,25 +197,23 @@ fn unchecked(
     unknown.filter_map(finding).collect()
 }
 
-/// The findings with those about tool files that are wrong: errors if the document may mean them, which it does
-/// where it names them or a tool that is nowhere.
-fn with_broken(mut findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
-    let lacking = names.iter().any(|name| !catalogue.contains(name));
-    for (name, error) in catalogue.broken() {
-        // It is told where the document has the name.
-        if error.file.is_none() && names.contains(name) {
-            continue;
-        }
-        let mut finding = tool_diagnostic(error.clone());
-        if !lacking && !names.contains(name) {
-            finding.severity = Severity::Warning;
-            if error.file.is_some() {
-                finding.message = format!("the tool file is left out: {}", finding.message);
-            }
-        }
-        findings.push(finding);
-    }
-    findings
+/// The findings with those about tool files that are wrong: errors, and first, if the document may mean them.
+fn with_broken(findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
+    let (mut all, others) = setup::broken(catalogue, names.iter().map(|name| &**name));
+    all.extend(findings);
+    all.extend(others.into_iter().map(|finding| Diagnostic {
+        severity: Severity::Warning,
+        message: format!("the tool file is left out: {}", finding.message),
+        ..finding
+    }));
+    // What is in no file is told where the document has the name.
+    let elsewhere =
+        catalogue.broken().iter().filter(|(name, error)| error.file.is_none() && !names.contains(name));
+    all.extend(
+        elsewhere
+            .map(|(_, error)| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error.clone()) }),
+    );
+    all
 }
 
 /// Named tools that declare more than is allowed here: a run refuses them with exit 2, a check warns. Where the

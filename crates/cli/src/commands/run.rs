@@ -162,10 +162,9 @@ pub(super) async fn prepare(
         refused.sort_by_key(|found| (found.line, found.column));
     }
     let compiled = compiled.map(|done| Some(done).filter(|_| !sketched));
-    // A tool that is not there may be the one whose file is wrong.
-    let lacking = names.iter().any(|name| !catalogue.contains(name));
+    // A tool that is not there may be the one whose file is wrong: that is said first.
     let compiled =
-        compiled.map_err(|failure| if lacking { failure.and(setup::broken(&catalogue)) } else { failure });
+        compiled.map_err(|failure| failure.behind(setup::broken(&catalogue, names.iter().copied()).0));
     let compiled = match compiled {
         Ok(_) if !refused.is_empty() => return Err(Failure::findings(check::exit_of(&refused), refused)),
         Err(failure) => return Err(failure.and(refused)),

@@ -16,7 +16,7 @@ Examples:
   selvedge init
   selvedge init my-project
 
-Writes a plan with a tool, scripted replies that stand in for a model, and a configuration with the choices \
+Writes a plan with a command and a Python file as tools, scripted replies that stand in for a model, and a configuration with the choices \
 commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
 
 /// `selvedge init`.
@@ -29,11 +29,12 @@ pub(crate) struct InitArgs {
 }
 
 /// The files of a new project.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("plan.json", include_str!("init/plan.json")),
     ("script.yaml", include_str!("init/script.yaml")),
     ("selvedge.toml", include_str!("init/selvedge.toml")),
     ("count_words.py", include_str!("init/count_words.py")),
+    ("tools/frequent_words.py", include_str!("init/tools/frequent_words.py")),
     ("notes.md", include_str!("init/notes.md")),
 ];
 /// Written where there is none; one that is there belongs to somebody else.
@@ -49,7 +50,9 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
     create(&dir.join(STATE))?;
     let mut written: Vec<&str> = Vec::new();
     for (name, text) in FILES {
-        write(&dir.join(name), text)?;
+        let path = dir.join(name);
+        create(path.parent().unwrap_or(dir))?;
+        write(&path, text)?;
         written.push(name);
     }
     if dir.join(IGNORE.0).symlink_metadata().is_err() {

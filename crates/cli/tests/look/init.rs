@@ -13,7 +13,8 @@ fn paste(place: &Place, folder: &Path, commands: &[&str]) -> crate::support::Don
     shell.args(["-ec", &commands.join("\n")]).current_dir(folder).env_clear();
     shell
         .env("PATH", format!("{}:{path}", binary.display()))
-        .env("HOME", place.work().parent().unwrap().join("home"));
+        .env("HOME", place.work().parent().unwrap().join("home"))
+        .env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     finish(shell.spawn().unwrap())
 }
@@ -23,8 +24,15 @@ fn a_new_project_runs_with_the_commands_it_prints() {
     let place = Place::new();
     for dir in ["demo", "a folder/it's new"] {
         let made = place.run(&["init", dir, "--json"]).exits(0).json();
-        let files =
-            json!(["plan.json", "script.yaml", "selvedge.toml", "count_words.py", "notes.md", ".gitignore"]);
+        let files = json!([
+            "plan.json",
+            "script.yaml",
+            "selvedge.toml",
+            "count_words.py",
+            "tools/frequent_words.py",
+            "notes.md",
+            ".gitignore"
+        ]);
         assert_eq!(made["files"], files);
         let next: Vec<&str> =
             made["next"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
@@ -42,6 +50,9 @@ fn a_new_project_runs_with_the_commands_it_prints() {
             paste(&place, &place.work().join(dir), &["selvedge run plan.json --script script.yaml --json"]);
         let run = checked.exits(0).json();
         assert_eq!(run["results"]["count"]["output"]["words"], 57);
+        let called = run["threads"]["work"].as_array().unwrap();
+        let told = called.iter().find(|message| message["name"] == "frequent_words").unwrap();
+        assert!(told["content"].as_str().unwrap().contains(r#"{"word":"both","times":"#), "{told}");
         assert_eq!((&run["scripted"], &run["warnings"]), (&json!(true), &json!([])));
     }
 }

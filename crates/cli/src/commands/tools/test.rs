@@ -115,7 +115,7 @@ fn of_folder(
     let mut subjects = Vec::new();
     let python = |name: &&Arc<str>| catalogue.metadata(name).is_some();
     let known: Vec<&Arc<str>> = catalogue.names().filter(python).collect();
-    let broken = setup::broken(catalogue);
+    let (_, broken) = setup::broken(catalogue, std::iter::empty());
     if !broken.is_empty() {
         return Err(Failure::findings(Exit::Usage, broken));
     }

@@ -161,7 +161,10 @@ async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
         1 => report.add("tools", Verdict::Ok, format!("1 tool: {names}")),
         count => report.add("tools", Verdict::Ok, format!("{count} tools: {names}")),
     }
-    setup::broken(&catalogue).iter().for_each(|found| settings::finding(found, "tools", report));
+    setup::broken(&catalogue, std::iter::empty())
+        .1
+        .iter()
+        .for_each(|found| settings::finding(found, "tools", report));
     for warning in catalogue.warnings().iter().filter(|warning| &*warning.code != "tool-left-out") {
         report.add("tools", Verdict::Warning, warning.message.as_str());
     }

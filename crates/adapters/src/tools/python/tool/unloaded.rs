@@ -36,6 +36,16 @@ struct Kept {
     why: Unloaded,
 }
 
+/// What to do about a module that is not there; `None` if that is not what is wrong.
+pub(super) fn missing_module(why: &str) -> Option<String> {
+    let (_, rest) = why.split_once("No module named '")?;
+    let (module, _) = rest.split_once('\'')?;
+    let module = module.split('.').next().unwrap_or(module);
+    Some(format!(
+        "add it to `dependencies` in __TOOL_META__: [\"{module}\"], or the package that has it where that has another name"
+    ))
+}
+
 fn place(cache: &Path, version: &str) -> PathBuf {
     cache.join(format!("{version}.unloaded.json"))
 }
@@ -97,7 +107,7 @@ impl Unloaded {
             ToolError::document("A-08", format!("the tool `{tool}` does not load: {why}")).at(source, None)
         };
         match self {
-            Self::Broken(why) => error(why),
+            Self::Broken(why) => error(why).help(missing_module(why).unwrap_or_default()),
             Self::Slow(seconds) => error(&format!("it had not said its schema after {seconds} s"))
                 .help("what takes so long when the file is imported belongs into `run`"),
         }
