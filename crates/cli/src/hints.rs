@@ -25,6 +25,11 @@ pub(crate) fn command(words: &[&str]) -> String {
     command_in(words, STATE_DIR.get().map(PathBuf::as_path))
 }
 
+/// The same of a command that has nothing to do with a state folder.
+pub(crate) fn stateless(words: &[&str]) -> String {
+    command_in(words, None)
+}
+
 fn command_in(words: &[&str], state_dir: Option<&Path>) -> String {
     let mut line = "selvedge".to_owned();
     for word in words {

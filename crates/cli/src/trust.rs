@@ -10,7 +10,7 @@ use crate::args::Common;
 use crate::config::{Config, Does, Part};
 use crate::environment;
 use crate::failure::{Failure, text};
-use crate::hints::command;
+use crate::hints::stateless;
 use crate::places;
 use crate::ui::{Ui, one_line};
 use selvedge_dialects::{Diagnostic, Severity};
@@ -106,7 +106,7 @@ impl Untrusted {
         let here = found.is_some_and(|found| found == file);
         let shown = folder.display().to_string();
         let words = if here { vec!["trust"] } else { vec!["trust", shown.as_str()] };
-        let command = format!("`{}`", command(&words));
+        let command = format!("`{}`", stateless(&words));
         let file = one_line(&crate::config::shown_path(file), usize::MAX);
         Some(Self { file, before: record.is_some(), parts, command, folder })
     }

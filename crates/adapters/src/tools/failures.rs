@@ -48,26 +48,33 @@ pub(crate) const TIMEOUT_SETTING: &str =
 
 /// The call has made what Selvedge would read as its own configuration or state, or what other programs run unasked (A-20).
 pub(crate) fn made_ours(tool: &str, made: &Made) -> Failure {
-    let aside: Vec<_> = made.aside.iter().take(MADE).map(|path| path.display().to_string()).collect();
-    let left: Vec<_> =
-        made.left.iter().take(MADE).map(|(path, why)| format!("{} ({why})", path.display())).collect();
+    let aside = listed(made.aside.iter().map(|path| path.display().to_string()));
+    let left = listed(made.left.iter().map(|(path, why)| format!("{} ({why})", path.display())));
     let mut said = Vec::new();
     if !aside.is_empty() {
         said.push(format!(
-            "while the tool `{tool}` ran, {} was made, which Selvedge reads for itself, or other programs run unasked, and \
+            "while the tool `{tool}` ran, {aside} was made, which Selvedge reads for itself, or other programs run unasked, and \
              tools do not write, whatever is allowed around it, unless it is granted by its own name with `--allow-write` \
-             (A-20): it was set aside, its name now ends with `.set-aside`",
-            aside.join(", ")
+             (A-20): it was set aside, its name now ends with `.set-aside`"
         ));
     }
     if !left.is_empty() {
         said.push(format!(
-            "what the tool `{tool}` left could NOT be looked through or set aside: {}; what lies there may name programs that \
-             Selvedge or others start (A-20): look before you work in these folders",
-            left.join(", ")
+            "what the tool `{tool}` left could NOT be looked through or set aside: {left}; what lies there may name programs that \
+             Selvedge or others start (A-20): look before you work in these folders"
         ));
     }
     denied(one_line(&said.join(". ")))
+}
+
+/// The first of some places, and how many more there are.
+fn listed(places: impl ExactSizeIterator<Item = String>) -> String {
+    let more = places.len().saturating_sub(MADE);
+    let mut said = places.take(MADE).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        said.push_str(&format!(" and {more} more"));
+    }
+    said
 }
 
 /// A sandbox, or a program in it, that could not be started: the tool did not run.
@@ -131,4 +138,22 @@ pub(crate) fn crashed(tool: &str, finished: &Finished, timeout: Duration) -> Fai
     let mut failed = failure(FaultKind::ExecutionFailure, "subprocess_execution_error", message, more);
     failed.transient = matches!(finished.end, End::Signalled(_));
     failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-04: a list that is cut says so.
+    #[test]
+    fn what_is_left_out_of_a_list_is_counted() {
+        let paths = (0..7).map(|n| std::path::PathBuf::from(format!("/d/{n}/selvedge.toml")));
+        let made =
+            Made { aside: paths.clone().collect(), left: paths.map(|path| (path, "busy".into())).collect() };
+        let said = made_ours("t", &made).fault.message;
+        assert!(said.contains("/d/4/selvedge.toml and 2 more was made") && !said.contains("/d/5/"), "{said}");
+        assert!(said.contains("/d/4/selvedge.toml (busy) and 2 more"), "{said}");
+        let made = Made { aside: vec!["/d/selvedge.toml".into()], ..Made::default() };
+        assert!(!made_ours("t", &made).fault.message.contains(" more"));
+    }
 }

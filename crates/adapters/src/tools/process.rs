@@ -395,3 +395,18 @@ pub fn clean_variables(search_path: OsString, scratch: &Path, effect: &str) -> V
     ];
     pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
+
+/// The same in a sandbox, whose user has no entry in any list of users: programs ask for a name all the same.
+pub(crate) fn sandboxed_variables(
+    search_path: OsString,
+    scratch: &Path,
+    effect: &str,
+) -> Vec<(OsString, OsString)> {
+    let user = [("USER", "tool"), ("LOGNAME", "tool")];
+    // Root's tools are somebody else, to whom git would say that the document's folder is another one's.
+    let foreign =
+        [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.directory"), ("GIT_CONFIG_VALUE_0", "*")];
+    let foreign = foreign.into_iter().filter(|_| rustix::process::geteuid().is_root());
+    let more = user.into_iter().chain(foreign).map(|(name, value)| (name.into(), value.into()));
+    clean_variables(search_path, scratch, effect).into_iter().chain(more).collect()
+}

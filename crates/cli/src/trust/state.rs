@@ -5,7 +5,7 @@ use super::{Gate, NOT_TRUSTED, Record};
 use crate::chosen::Chosen;
 use crate::config::{Does, Part, parts};
 use crate::failure::Failure;
-use crate::hints::command;
+use crate::hints::{command, stateless};
 use crate::places;
 use crate::ui::{Ui, one_line};
 use selvedge_store::{BlobHash, DB_FILE};
@@ -89,7 +89,7 @@ impl Gate {
         let message = format!("run {run} does not go on, as {shown} is not trusted: {what}");
         let show = command(&["show", run]);
         let folder = dir.parent().unwrap_or(dir).display().to_string();
-        let trust = command(&["trust", &folder]);
+        let trust = stateless(&["trust", &folder]);
         let help = format!("look at it with `{show}`; `{trust}` trusts it, --trust does for one command");
         Err(Failure::environment("C-20", NOT_TRUSTED, &message).help(&help))
     }

@@ -4,7 +4,7 @@ use super::{Bench, Builtin, args};
 use crate::tools::failures::{crashed, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::tools::permissions::Access;
 use crate::tools::process::{
-    Confined, End, Environment, Handed, Launch, Policy, Scratch, clean_variables, run, scratch_root,
+    Confined, End, Environment, Handed, Launch, Policy, Scratch, run, sandboxed_variables, scratch_root,
     search_path,
 };
 use crate::tools::python::tool::Workshop;
@@ -98,7 +98,7 @@ async fn execute(
     let finished = run(Launch {
         program,
         args: arguments,
-        environment: Environment::Clean(clean_variables(
+        environment: Environment::Clean(sandboxed_variables(
             search_path(None),
             scratch.path(),
             &request.effect.0,

@@ -2,7 +2,7 @@
 
 use crate::tools::exact;
 use crate::tools::isolation::confine::{Limits, Order};
-use crate::tools::isolation::view::{SHARED_MEMORY, Seen, View, swapped, system};
+use crate::tools::isolation::view::{Place, SHARED_MEMORY, Seen, View, swapped, system};
 use crate::tools::isolation::{Found, Isolation, Launcher, Layer, Start};
 use crate::tools::process::Policy;
 use std::ffi::OsString;
@@ -156,8 +156,14 @@ fn wrapped(
     args.add(["--proc", "/proc", "--dev", "/dev"]);
     let size = SHARED_MEMORY_BYTES.to_string();
     args.add(["--perms", "1777", "--size", &size, "--tmpfs", SHARED_MEMORY]);
-    let (mut hidden, mut handed) = (Vec::new(), Vec::new());
-    for place in &view.0 {
+    let (mut hidden, mut handed, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, place) in view.0.iter().enumerate() {
+        for folder in between(place, view.0.get(..index).unwrap_or_default()) {
+            if !folders.contains(&folder) {
+                args.add([OsString::from("--perms"), "0755".into(), "--dir".into(), folder.into()]);
+                folders.push(folder);
+            }
+        }
         let at = place.place.clone().into_os_string();
         let mut bind = |option: &str| {
             let file = exact::hold(&place.source).map_err(|_| swapped(&place.source))?;
@@ -189,6 +195,20 @@ fn wrapped(
     args.0.extend(tail);
     let handed = Arc::new(handed);
     Ok(Start { sandbox: true, user, handed, ..Start::plain(PathBuf::from(bubblewrap), args.0) })
+}
+
+/// The folders on the way to a place that no mount before it brings along, outer ones first: made by bubblewrap itself, they
+/// would be closed to everybody but root, and programs that ask whether they may go there (`access`) would be told no.
+fn between<'a>(place: &'a Place, before: &'a [Place]) -> impl Iterator<Item = &'a Path> {
+    let around = before.iter().rfind(|outer| place.place.starts_with(&outer.place));
+    let inside = around.filter(|outer| outer.seen != Seen::Hidden || outer.is_alias()).is_some();
+    let folders: Vec<&Path> = place.place.ancestors().skip(1).collect();
+    let own = move |folder: &&'a Path| {
+        let made = ["/", "/proc", "/dev", SHARED_MEMORY].map(Path::new);
+        let outer = around.is_none_or(|outer| folder.starts_with(&outer.place) && **folder != *outer.place);
+        !inside && outer && !made.contains(folder) && !system().any(|own| folder.starts_with(own))
+    };
+    folders.into_iter().rev().filter(own)
 }
 
 struct Arguments(Vec<OsString>);

@@ -1,8 +1,8 @@
 """Runs a tool file in its own environment: once in a fresh interpreter, or in a child of a warm one (server.py).
 
 stdin, a socket: one line of JSON {"mode": "schema" | "call", "file": PATH, "shown": PATH, "module": NAME, "bytes": SIZE,
-"env": {NAME: VALUE}}, then the content of the file, SIZE bytes, then, for a call, the input. The file itself need not be in reach; in tracebacks it is called
-what its author calls it, `shown`.
+"env": {NAME: VALUE}}, then the content of the file, SIZE bytes, then, for a call, the input. The file itself need not be in
+reach; in tracebacks it is called what its author calls it, `shown`.
 On the same socket: {"ok": VALUE} or {"error": {"type", "message", ...}}. stdout and stderr are for what the tool prints.
 """
 

@@ -6,7 +6,7 @@ use crate::tools::isolation::Isolation;
 use crate::tools::json;
 use crate::tools::limits::ToolLimits;
 use crate::tools::process::{
-    Confined, End, Environment, Finished, Handed, Launch, Policy, Scratch, Talk, clean_variables, run,
+    Confined, End, Environment, Finished, Handed, Launch, Policy, Scratch, Talk, run, sandboxed_variables,
     scratch_root,
 };
 use crate::tools::python::meta::safe_name;
@@ -166,7 +166,7 @@ fn surroundings(job: &Job<'_>, ask: &Ask<'_>, scratch: &Path) -> (PathBuf, Envir
     };
     let mut search_path = OsString::from(job.python.parent().unwrap_or(Path::new("/usr/bin")));
     search_path.push(":/usr/local/bin:/usr/bin:/bin");
-    (folder.to_owned(), Environment::Clean(clean_variables(search_path, scratch, job.effect)))
+    (folder.to_owned(), Environment::Clean(sandboxed_variables(search_path, scratch, job.effect)))
 }
 
 fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {

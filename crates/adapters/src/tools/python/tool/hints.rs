@@ -45,6 +45,20 @@ impl PythonTool {
             return Some(hint);
         }
         let says = |sign: &str| message.contains(sign) || text("traceback").contains(sign);
+        if !self.declared(workshop).network && says("in socketpair") {
+            return Some(
+                "without the network a pair of sockets is one for streams or packets (SOCK_STREAM, SOCK_SEQPACKET): what is sent by \
+                 one for datagrams can be sent to anybody"
+                    .to_owned(),
+            );
+        }
+        if !self.declared(workshop).network && says("multiprocessing/managers.py") {
+            return Some(
+                "a manager of `multiprocessing` listens on a socket, which takes the network: `\"network\": True` in \
+                 __TOOL_META__, and `--allow-network`; its pipes, queues, pools and shared memory don't"
+                    .to_owned(),
+            );
+        }
         if !self.declared(workshop).network && NO_NETWORK.iter().any(|sign| says(sign)) {
             return Some(match self.meta.network {
                 true => "in a replay, no tool has the network".to_owned(),
