@@ -4,7 +4,7 @@ use crate::commands::tools::record;
 use crate::failure::{Exit, Failure};
 use crate::hints::command;
 use crate::live::Live;
-use crate::output::{Report, unfinished};
+use crate::output::Report;
 use crate::progress::Progress;
 use crate::recovery::{Ladder, digest};
 use crate::signals::Signals;
@@ -38,11 +38,12 @@ pub(crate) struct Drive<'a> {
 impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
     pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
-        let live = Live::start(self.ui, &self.run, &self.state, &signals.stop);
+        let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
+        let source = fork.as_ref().map(|fork| fork.run.as_str());
+        let live = Live::start(self.ui, &self.run, &self.state, source, &signals.stop);
         // Nothing that was in flight is run again where a run is only cancelled (C-12).
         let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
-        let now = crate::commands::run::now_ms();
-        let progress = Progress::new(self.ui, &self.state, now, live.is_some(), again);
+        let progress = Progress::new(self.ui, &self.state, source, live.is_some(), again);
         let ladder = progress.as_ref().map(Progress::ladder);
         driver.watcher = progress.map(|lines| match &live {
             Some(live) => live.watcher(lines),
@@ -99,16 +100,7 @@ impl Drive<'_> {
     }
 
     fn print(&self) -> Exit {
-        let report = self.report();
-        let exit = report.exit();
-        // C-05: an interrupt says how to resume, for people and scripts alike.
-        if exit == Exit::Interrupted {
-            self.ui.notice(&unfinished(&self.run));
-        }
-        if exit != Exit::Interrupted || self.ui.json {
-            report.print(self.ui);
-        }
-        exit
+        self.report().conclude(self.ui)
     }
 
     /// The journal could not be written: what is in it is the run, and it can be resumed.

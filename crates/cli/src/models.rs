@@ -22,6 +22,7 @@ use crate::environment::variable;
 use crate::failure::{Exit, Failure};
 use crate::secrets::{clean_model, clean_tools};
 use crate::trust::NOT_TRUSTED;
+use crate::ui::Ui;
 use advice::Advised;
 use selvedge_adapters::http::{Http, Secret, shown};
 use selvedge_adapters::models::router::{DEFAULT_ROLE, Router};
@@ -321,6 +322,13 @@ pub(crate) fn unplayed_words(role: &str, chosen: &Chosen, config: &Config) -> (S
 fn configured_table(chosen: &Chosen, config: &Config) -> Option<Table> {
     let table = Table::new(chosen, config);
     (chosen.script.is_none() && chosen.base_url.is_none() && !table.specs.is_empty()).then_some(table)
+}
+
+/// Says which models have no price, before anything is paid for (E-20).
+pub(crate) fn tell_unpriced(warnings: &[Warning], ui: &Ui) {
+    for warning in warnings {
+        ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
+    }
 }
 
 /// The models that requests of these roles go to and that have no price: what they cost is not counted (E-20). A

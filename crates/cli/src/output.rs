@@ -50,6 +50,19 @@ impl Report<'_> {
         }
     }
 
+    /// Prints a run that is driven no longer, and says what it came to.
+    pub(crate) fn conclude(&self, ui: &Ui) -> Exit {
+        let exit = self.exit();
+        // C-05: an interrupt says how to resume, for people and scripts alike.
+        if exit == Exit::Interrupted {
+            ui.notice(&unfinished(self.run));
+        }
+        if exit != Exit::Interrupted || ui.json {
+            self.print(ui);
+        }
+        exit
+    }
+
     /// The nodes whose calls a provider refused for their key, each with what it said.
     fn refused(&self) -> Vec<(String, String)> {
         let view = self.state.view();

@@ -1,15 +1,17 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
 use crate::asks;
-use crate::commands::run::now_ms;
 use crate::live::text::{cut, width};
+use crate::look::events::node_of;
 use crate::nodes::Nodes;
 use crate::printed::parts;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
-use selvedge_runtime::{Delta, Watcher};
+use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
+use selvedge_store::RunInfo;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +42,8 @@ pub(crate) struct Progress {
     ui: Ui,
     /// Whether a live view shows what has started and what waits.
     live: bool,
+    /// Whether it tells of a run that another process drives, by the times of its journal.
+    told: bool,
     seen: Mutex<Seen>,
     ladder: Arc<Mutex<Ladder>>,
 }
@@ -48,6 +52,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct Seen {
     begun: Option<i64>,
+    /// The run that this one is a fork of.
+    source: Option<Arc<str>>,
     known: Nodes,
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
@@ -69,18 +75,23 @@ struct Node {
     started: i64,
     tokens: Tokens,
     calls: u32,
+    /// Calls that took a recorded result, and those that were asked for.
+    reused: u32,
+    asked: u32,
 }
 
 impl Progress {
     /// A watcher that prints, unless nothing is to be printed. What is in flight already, because the run goes
-    /// on after a crash or an interrupt, is said at once if it is run `again`. Under a `live` view only what is worth
+    /// on after a crash or an interrupt, is said at once if it is run `again`. `source`: the run that it is a fork of. Under a `live` view only what is worth
     /// keeping is.
-    pub(crate) fn new(ui: &Ui, state: &State, now: i64, live: bool, again: bool) -> Option<Self> {
+    pub(crate) fn new(ui: &Ui, state: &State, source: Option<&str>, live: bool, again: bool) -> Option<Self> {
         if ui.quiet {
             return None;
         }
-        let progress = Self { ui: ui.clone(), live, seen: Mutex::default(), ladder: Arc::default() };
-        let mut seen = Seen { begun: Some(now), ..Seen::default() };
+        let now = running_ms();
+        let told = false;
+        let progress = Self { ui: ui.clone(), live, told, seen: Mutex::default(), ladder: Arc::default() };
+        let mut seen = Seen { begun: Some(now), source: source.map(Into::into), ..Seen::default() };
         seen.known.follow(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
@@ -97,6 +108,19 @@ impl Progress {
         }
         *locked(&progress.seen) = seen;
         Some(progress)
+    }
+
+    /// A watcher of a run that another process drives, and by the times of its journal.
+    pub(crate) fn follow(ui: &Ui, state: &State, run: &RunInfo, live: bool) -> Option<Self> {
+        let source = run.fork.as_ref().map(|fork| fork.run.as_str());
+        let progress = Self { told: true, ..Self::new(ui, state, source, live, false)? };
+        locked(&progress.seen).begun = Some(run.started_ms);
+        Some(progress)
+    }
+
+    /// When something happened: of what this process drives, by a clock that nobody can set.
+    fn at(&self, record: &Record) -> i64 {
+        if self.told { record.at } else { running_ms() }
     }
 
     fn line(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str) {
@@ -126,12 +150,13 @@ impl Watcher for Progress {
         seen.known.follow(state);
         let before = state.events().saturating_sub(records.len() as u64);
         for (n, record) in (before + 1..).zip(records) {
-            self.event(&mut seen, state, record);
-            self.rung(&seen, n, record);
+            let at = self.at(record);
+            self.event(&mut seen, state, record, at);
+            self.rung(&seen, n, record, at);
         }
         // With -v: what the nodes that could be next wait for (P-20).
         let waits = seen.waits.as_mut().map(|waits| waits.news(state, records)).unwrap_or_default();
-        let at = records.last().map(|record| record.at).unwrap_or_default();
+        let at = records.last().map(|record| self.at(record)).unwrap_or_default();
         for text in waits {
             self.line(&seen, at, ("2", "wait "), &text);
         }
@@ -143,7 +168,7 @@ impl Watcher for Progress {
         if self.ui.verbose == 0 {
             return;
         }
-        let now = now_ms();
+        let now = running_ms();
         let mut seen = locked(&self.seen);
         if !seen.effects.contains_key(effect) {
             return;
@@ -165,7 +190,7 @@ impl Progress {
     }
 
     /// Says what is done about a fault; ends and retries are said anyway.
-    fn rung(&self, seen: &Seen, n: u64, record: &Record) {
+    fn rung(&self, seen: &Seen, n: u64, record: &Record, at: i64) {
         let mut ladder = locked(&self.ladder);
         let Some(rung) = ladder.event(&seen.known, n, record.at, &record.event) else { return };
         let mark = match &rung.what {
@@ -175,7 +200,7 @@ impl Progress {
             What::Skipped { .. } => ("33", "skip "),
             What::Retry { .. } | What::Ended { .. } => return,
         };
-        self.line(seen, record.at, mark, &format!("{}: {}", seen.title(&rung.node), rung.what.told()));
+        self.line(seen, at, mark, &format!("{}: {}", seen.title(&rung.node), rung.what.told()));
     }
 
     fn tells(&self, seen: &Seen, at: i64, effect: &EffectId, told: &str) {
@@ -190,17 +215,14 @@ impl Progress {
         }
     }
 
-    fn event(&self, seen: &mut Seen, state: &State, record: &Record) {
-        let at = record.at;
+    fn event(&self, seen: &mut Seen, state: &State, record: &Record, at: i64) {
         let more = self.ui.verbose > 0;
         if more {
             self.resolved(seen, at, &record.event);
         }
         match &record.event {
             Event::NodeStarted { node, .. } => {
-                // What follows from an input of an earlier process has that one's time.
-                let started = at.max(seen.begun.unwrap_or(at));
-                seen.nodes.insert(node.clone(), Node { started, ..Node::default() });
+                seen.nodes.insert(node.clone(), Node { started: at, ..Node::default() });
                 if more || !self.live {
                     let title = seen.title(node);
                     self.line(seen, at, ("36", "start"), &title);
@@ -218,6 +240,7 @@ impl Progress {
                     self.line(seen, at, ("2", "call "), &format!("{node}: {what}"));
                 }
                 let name = what.split(' ').next().unwrap_or_default().to_owned();
+                seen.node(&node, at).asked += 1;
                 seen.effects.insert(effect.clone(), (node, name, at));
             }
             Event::Completed { effect, outcome, printed, .. } => {
@@ -232,13 +255,16 @@ impl Progress {
                     let name = what.split(' ').next().unwrap_or_default().to_owned();
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                     // Also without -v: a wait of many seconds must not look like a hang.
-                    let text = format!("{node}: {name} again in {wait}: {reason}");
+                    let text = format!("{node}: {name} again in {wait}: {}", because(reason));
                     self.line(seen, at, ("33", "retry"), &text);
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }
             }
-            Event::Reused { from, .. } if more => {
-                self.line(seen, at, ("2", "reuse"), &format!("the recorded result of {from}"));
+            Event::Reused { effect, from, .. } => {
+                seen.node(&node_of(&effect.0).into(), at).reused += 1;
+                if more {
+                    self.line(seen, at, ("2", "reuse"), &format!("the recorded result of {from}"));
+                }
             }
             Event::Refused { effect, fault, .. } if more => {
                 self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
@@ -261,8 +287,12 @@ impl Progress {
         let mut text = String::new();
         // A node that is reported only here failed before it started, and took no time.
         if fault.is_none() || seen.nodes.contains_key(node) {
+            let source = seen.source.clone();
             let known = seen.node(node, at);
             let _ = write!(text, "  {}", seconds(at.saturating_sub(known.started)));
+            if known.reused > 0 && known.asked == 0 {
+                let _ = write!(text, ", reused from {}", source.as_deref().unwrap_or("an earlier visit"));
+            }
             if known.tokens.input > 0 || known.tokens.output > 0 {
                 let _ = write!(text, ", {}+{} tokens", known.tokens.input, known.tokens.output);
             }
@@ -285,10 +315,12 @@ impl Progress {
         self.told_last(seen, at, effect);
         let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
         let known = seen.node(&node, at);
+        // Also of an attempt that came to nothing, as in the run's usage (E-20).
+        if let Some(tokens) = outcome.tokens() {
+            known.tokens.add(tokens);
+        }
         let told = match outcome {
             Outcome::Reply(reply) => {
-                known.tokens.input = known.tokens.input.saturating_add(reply.tokens.input);
-                known.tokens.output = known.tokens.output.saturating_add(reply.tokens.output);
                 let calls: Vec<&str> = reply.calls.iter().map(|call| &*call.name).collect();
                 match calls.is_empty() {
                     true => one_line(&reply.text, SHOWN),
@@ -374,6 +406,20 @@ fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
 
 fn id(state: &State, node: NodeIx) -> Option<Arc<str>> {
     state.graph().nodes.get(node).map(|node| node.id.clone())
+}
+
+/// Why a call is tried again, with what matters most in front: lines are cut.
+pub(crate) fn because(reason: &str) -> Cow<'_, str> {
+    match reason.contains("answered 429") {
+        true => format!("rate limit: {reason}").into(),
+        false => reason.into(),
+    }
+}
+
+/// Milliseconds by a clock that nobody can set, and that runs on while the machine is suspended: for how long something
+/// takes.
+pub(crate) fn running_ms() -> i64 {
+    i64::try_from(SystemClock.running().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A time for people: `0.05 s`, `12.3 s`, `4m05s`.

@@ -258,15 +258,14 @@ impl Ladder {
 
     fn completed(&mut self, nodes: &Nodes, effect: &EffectId, outcome: &Outcome) {
         let Some((node, _)) = step_of(nodes, effect) else { return };
-        match outcome {
-            Outcome::Reply(reply) => {
-                let spent = Spent { calls: 1, tokens: reply.tokens };
-                self.climber(&node).spent.add(&spent);
-            }
-            Outcome::Output(output) if output.get("nodes").is_some_and(Value::is_array) => {
-                self.compiled.insert(effect.clone(), Arc::clone(output));
-            }
-            Outcome::Output(_) | Outcome::Failed(_) => {}
+        // Also of an attempt that came to nothing, as in the run's usage (E-20).
+        if let Some(tokens) = outcome.tokens() {
+            self.climber(&node).spent.add(&Spent { calls: 1, tokens: *tokens });
+        }
+        if let Outcome::Output(output) = outcome
+            && output.get("nodes").is_some_and(Value::is_array)
+        {
+            self.compiled.insert(effect.clone(), Arc::clone(output));
         }
     }
 }

@@ -335,6 +335,27 @@ impl From<Failure> for Outcome {
     }
 }
 
+impl Outcome {
+    /// What a call of a model took by its provider's figures, also one that came to nothing (E-20).
+    pub fn tokens(&self) -> Option<&Tokens> {
+        match self {
+            Self::Reply(reply) => Some(&reply.tokens),
+            Self::Failed(failure) if !is_nothing(&failure.tokens) => Some(&failure.tokens),
+            Self::Failed(_) | Self::Output(_) => None,
+        }
+    }
+}
+
+/// What the time of a call that came to an end went into, waits before it was dispatched aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Took {
+    /// How long it waited for its turn under the limits on parallel calls, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub queued_ms: u32,
+    /// How long it was under way after that, in milliseconds.
+    pub worked_ms: u32,
+}
+
 /// A wait before an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {

@@ -3,7 +3,7 @@
 //! *Inputs* are what the outside did; each is recorded by [`crate::State::accept`]. Every other event is
 //! *derived* by [`crate::State::step`], so that a replay of the inputs gives all of them again (E-18).
 
-use crate::effect::{EffectId, Outcome, Printed, ToolDef};
+use crate::effect::{EffectId, Outcome, Printed, Took, ToolDef};
 use crate::fault::{Fault, Warning};
 use crate::graph::{Action, AskKind};
 use crate::message::Role;
@@ -56,6 +56,9 @@ pub enum Event {
         /// What the tool printed meanwhile, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         printed: Option<Arc<Printed>>,
+        /// What its time went into, by a clock that nobody can set (C-15). Earlier versions did not record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took: Option<Took>,
     },
     /// Input: nobody knows whether this write happened.
     Lost {

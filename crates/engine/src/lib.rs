@@ -32,7 +32,7 @@
 //!     }
 //!     if let Some(effect) = state.pending().keys().next().cloned() {
 //!         let reply = ModelReply { text: "Hello!".into(), ..ModelReply::default() };
-//!         inputs.push(Input::Complete(effect, Outcome::Reply(Arc::new(reply)), 0, None));
+//!         inputs.push(Input::Complete(effect, Outcome::Reply(Arc::new(reply)), 0, None, None));
 //!     }
 //! }
 //! assert_eq!(state.status(), RunStatus::Completed);

@@ -107,7 +107,7 @@ mod support {
         pub(super) fn answer(&mut self, mut answer: impl FnMut(&str) -> Outcome) {
             while let Some(effect) = self.state.pending().keys().next().cloned() {
                 let outcome = answer(&effect.0);
-                self.give(Input::Complete(effect, outcome, 0, None));
+                self.give(Input::Complete(effect, outcome, 0, None, None));
             }
         }
 

@@ -122,7 +122,7 @@ mod support {
 
     pub(super) fn complete(state: &mut State, node: &str, outcome: Outcome) -> Vec<Event> {
         let effect = pending(state, node);
-        give(state, Input::Complete(effect, outcome, 0, None))
+        give(state, Input::Complete(effect, outcome, 0, None, None))
     }
 
     /// The call ids of the assistant messages of a thread.

@@ -233,10 +233,10 @@ impl Drive<'_> {
             self.inbox.push(answer);
         }
         let answers = std::mem::take(&mut self.inbox);
-        let complete = answers.into_iter().map(|(effect, (outcome, printed))| {
+        let complete = answers.into_iter().map(|(effect, (outcome, printed, took))| {
             self.known.remove(&effect);
             let jitter = self.jitter();
-            Input::Complete(effect, outcome, jitter, printed)
+            Input::Complete(effect, outcome, jitter, printed, took)
         });
         complete.collect()
     }
@@ -298,7 +298,7 @@ impl Drive<'_> {
 
     fn forget_dropped(&mut self) {
         let flying = self.flying.iter().map(|flight| &flight.effect);
-        let answered = self.inbox.iter().map(|(effect, _)| effect);
+        let answered = self.inbox.iter().map(|(effect, ..)| effect);
         self.known = flying.chain(answered).cloned().collect();
     }
 

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use selvedge_engine::{EffectId, Outcome, Printed};
+use selvedge_engine::{EffectId, Outcome, Printed, Took};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 /// How many inputs one commit may take.
 pub(crate) const BATCH: usize = 1024;
 
-/// What a call came to, and what a tool printed meanwhile.
-pub(crate) type Came = (Outcome, Option<Arc<Printed>>);
+/// What a call came to, what a tool printed meanwhile, and what its time went into.
+pub(crate) type Came = (Outcome, Option<Arc<Printed>>, Option<Took>);
 
 /// An effect and what it came to.
 pub(crate) type Answer = (EffectId, Came);

@@ -82,7 +82,7 @@ fn driven(state: &mut State, input: Input) -> Vec<Event> {
         next = state.step().or_else(|| {
             let effect = state.pending().keys().next()?.clone();
             let reply = ModelReply { text: format!("to {effect}"), ..ModelReply::default() };
-            state.accept(Input::Complete(effect, Outcome::Reply(Arc::new(reply)), 0, None))
+            state.accept(Input::Complete(effect, Outcome::Reply(Arc::new(reply)), 0, None, None))
         });
     }
     events

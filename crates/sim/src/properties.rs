@@ -282,7 +282,7 @@ pub fn cancelling(plan: &SimPlan, seed: u64) -> Result<(), String> {
     }
     for effect in late {
         let outcome = selvedge_engine::Outcome::Output(Arc::new(serde_json::Value::Null));
-        if sim.state.accept(Input::Complete(effect.clone(), outcome, 0, None)).is_some() {
+        if sim.state.accept(Input::Complete(effect.clone(), outcome, 0, None, None)).is_some() {
             return Err(format!("E-13: the late outcome of {effect} was accepted"));
         }
     }

@@ -89,7 +89,7 @@ fn run() -> (String, String) {
                 Outcome::Reply(Arc::new(reply))
             }
         };
-        next = Some(Input::Complete(effect, outcome, 0, None));
+        next = Some(Input::Complete(effect, outcome, 0, None, None));
     }
     (journal, requests)
 }

@@ -264,8 +264,10 @@ impl Source {
         let mut warnings = chosen.warnings.clone();
         trust::told(&mut warnings, config);
         setup::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
-        if over.cost.is_some() {
-            warnings.extend(models::unpriced(chosen, config, &roles(self.state.graph())));
+        if budget.cost.is_some() {
+            let unpriced = models::unpriced(chosen, config, &roles(self.state.graph()));
+            models::tell_unpriced(&unpriced, ui);
+            warnings.extend(unpriced);
         }
         let limits = config.limits.machine();
         Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect })

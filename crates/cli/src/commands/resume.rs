@@ -169,13 +169,14 @@ pub(crate) fn go_on(
         };
         ui.secrets = models.secrets.iter().map(Secret::clone).collect();
         tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);
-        if let Some(text) = &exec.budget
-            && crate::chosen::budget(text, "--budget")?.cost.is_some()
-        {
-            for warning in models::unpriced(&chosen, &config, &roles(state.graph())) {
-                ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
-                chosen.warnings.push(warning);
-            }
+        let text = exec.budget.as_deref();
+        let over = text.map(|text| crate::chosen::budget(text, "--budget")).transpose()?.unwrap_or_default();
+        if over.cost.or(state.start().budget.cost).is_some() {
+            // Once a run: what was said when it began is not said again.
+            let mut unpriced = models::unpriced(&chosen, &config, &roles(state.graph()));
+            unpriced.retain(|warning| !chosen.warnings.contains(warning));
+            models::tell_unpriced(&unpriced, &ui);
+            chosen.warnings.extend(unpriced);
         }
         // Folded once more, so that a model that counts requests knows those that were answered (C-07).
         let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;

@@ -3,6 +3,7 @@
 use super::text::{calm, cut, elapsed, last_lines, pad, short, width};
 use super::track::{Lane, Phase};
 use super::view::{Active, Flying, View};
+use crate::progress::because;
 use selvedge_engine::{NodeIx, Tokens};
 use std::borrow::Cow;
 
@@ -65,7 +66,7 @@ impl Line {
     }
 }
 
-/// The run at the time `now` (milliseconds since 1970) for a terminal of `width` columns and `height` rows. At
+/// The run at the time `now` (by the view's clock) for a terminal of `width` columns and `height` rows. At
 /// most `height - 1` lines, each narrower than the terminal. `redact` takes secrets out of a text (C-06).
 pub(super) fn frame(view: &View, now: i64, width: usize, height: usize, redact: Redact<'_>) -> Vec<Line> {
     let columns = width.saturating_sub(1);
@@ -232,11 +233,14 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
 }
 
 /// How a lane ended whose nodes have all ended: a step by itself, a thread in any way.
-fn over(view: &View, lane: &Lane) -> (&'static str, &'static str) {
+fn over(view: &View, lane: &Lane) -> (&'static str, String) {
     match lane.nodes.first().filter(|_| !lane.threaded).map(|node| view.track.phase(*node)) {
-        Some(Phase::Failed) => (RED, "failed"),
-        Some(Phase::Skipped) => (YELLOW, "skipped"),
-        _ => (DIM, "done"),
+        Some(Phase::Failed) => (RED, "failed".to_owned()),
+        Some(Phase::Skipped) => (YELLOW, "skipped".to_owned()),
+        _ if lane.nodes.iter().all(|node| view.reused.contains(node)) => {
+            (DIM, format!("reused from {}", view.source.as_deref().map_or("an earlier visit".into(), calm)))
+        }
+        _ => (DIM, "done".to_owned()),
     }
 }
 
@@ -297,7 +301,7 @@ fn in_flight(flying: &[Flying], note: &str, now: i64) -> (&'static str, String) 
         Some((at, reason)) if *at > now => {
             // Up, so that it never says 0 while it waits.
             let left = (at - now).saturating_add(999).div_euclid(1000);
-            (YELLOW, format!("{name} again in {left} s: {}", calm(reason)))
+            (YELLOW, format!("{name} again in {left} s: {}", calm(&because(reason))))
         }
         _ => (YELLOW, format!("{name} waits its turn")),
     };

@@ -14,7 +14,7 @@ pub(crate) mod track;
 mod view;
 
 use crate::commands::run::now_ms;
-use crate::progress::Progress;
+use crate::progress::{Progress, running_ms};
 use crate::ui::Ui;
 use screen::Screen;
 use selvedge_engine::{EffectId, Record, State};
@@ -55,6 +55,21 @@ pub(crate) fn above(text: &str) -> bool {
     true
 }
 
+/// Two readings of the clocks: what is shown goes by the one that nobody can set.
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    /// Milliseconds since some moment before this process began.
+    running: i64,
+    /// Milliseconds since 1970, as in journals.
+    journal: i64,
+}
+
+impl Now {
+    fn new() -> Self {
+        Self { running: running_ms(), journal: now_ms() }
+    }
+}
+
 /// A live view that is on until this is dropped.
 pub(crate) struct Live {
     shared: Arc<Shared>,
@@ -79,11 +94,17 @@ struct Board {
 }
 
 impl Live {
-    /// Begins to show a run, if stderr is a terminal that can and is to show it.
-    pub(crate) fn start(ui: &Ui, run: &str, state: &State, stop: &Stop) -> Option<Self> {
+    /// Begins to show a run, if stderr is a terminal that can and is to show it. `source`: the run that it is a fork of.
+    pub(crate) fn start(
+        ui: &Ui,
+        run: &str,
+        state: &State,
+        source: Option<&str>,
+        stop: &Stop,
+    ) -> Option<Self> {
         let terminal = ui.live.then(terminal).flatten()?;
         let shared = Arc::new(Shared {
-            view: Mutex::new(View::new(run, state, now_ms())),
+            view: Mutex::new(View::new(run, state, source, Now::new())),
             board: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -111,7 +132,7 @@ impl Live {
             let view = locked(&self.shared.view);
             (view.begun, frame::summary(&view))
         };
-        let since = crate::progress::seconds(now_ms() - begun);
+        let since = crate::progress::seconds(running_ms() - begun);
         ui.error_text(&format!("{since:>8}  {} {summary}\n", ui.paint("1", "total")));
     }
 }
@@ -145,13 +166,13 @@ struct Told {
 impl Watcher for Told {
     fn events(&self, state: &State, records: &[Record]) {
         self.lines.events(state, records);
-        locked(&self.shared.view).events(state, records);
+        locked(&self.shared.view).events(state, records, Now::new());
     }
     fn began(&self, effect: &EffectId) {
         locked(&self.shared.view).began(effect);
     }
     fn delta(&self, effect: &EffectId, delta: Delta) {
-        locked(&self.shared.view).delta(effect, delta, now_ms());
+        locked(&self.shared.view).delta(effect, delta, running_ms());
     }
 }
 
@@ -206,7 +227,7 @@ impl Painter {
     }
 
     fn picture(&self, (width, height): (usize, usize)) -> Vec<frame::Line> {
-        let now = now_ms();
+        let now = running_ms();
         let mut view = locked(&self.shared.view);
         if self.stop.level() > 0 {
             view.stop(now);

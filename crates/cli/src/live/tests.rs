@@ -6,6 +6,7 @@ mod steps;
 mod terminal;
 mod texts;
 
+use super::Now;
 use super::frame::{Line, frame};
 use super::text::width;
 use super::view::View;
@@ -23,6 +24,10 @@ pub(super) struct Made {
     pub(super) state: State,
     pub(super) view: View,
     pub(super) now: i64,
+    /// How far the clock of journals was set back.
+    pub(super) set_back: i64,
+    /// Its journal.
+    pub(super) records: Vec<Record>,
 }
 
 impl Made {
@@ -54,9 +59,9 @@ impl Made {
     /// A run of this graph.
     pub(super) fn of(graph: Value) -> Self {
         let mut state = State::new(Arc::new(serde_json::from_value(graph).unwrap()));
-        let view = View::new("made", &state, BEGUN);
+        let view = View::new("made", &state, Some("week"), Now { running: BEGUN, journal: BEGUN });
         state.tick(BEGUN);
-        let mut made = Self { state, view, now: BEGUN };
+        let mut made = Self { state, view, now: BEGUN, set_back: 0, records: Vec::new() };
         made.input(Input::Start(Box::<Start>::default()));
         made
     }
@@ -64,13 +69,15 @@ impl Made {
     pub(super) fn input(&mut self, input: Input) {
         let mut records = Vec::new();
         let mut next = self.state.accept(input);
-        let at = self.state.tick(self.now);
+        let at = self.state.tick(self.now - self.set_back);
         while let Some(event) = next {
             self.state.apply(&event);
             records.push(Record { at, event });
             next = self.state.step();
         }
-        self.view.events(&self.state, &records);
+        let now = Now { running: self.now, journal: self.now - self.set_back };
+        self.view.events(&self.state, &records, now);
+        self.records.extend(records);
     }
 
     /// The effect in flight of a node.
@@ -98,11 +105,17 @@ impl Made {
     pub(super) fn replies(&mut self, node: &str) {
         let tokens = Tokens { input: 1200, output: 34, cost: 0.0025, ..Tokens::default() };
         let reply = ModelReply { text: "reply".into(), tokens, ..ModelReply::default() };
-        self.input(Input::Complete(self.effect(node), Outcome::Reply(Arc::new(reply)), 0, None));
+        self.input(Input::Complete(self.effect(node), Outcome::Reply(Arc::new(reply)), 0, None, None));
     }
 
     pub(super) fn returns(&mut self, node: &str) {
-        self.input(Input::Complete(self.effect(node), Outcome::Output(Arc::new(json!("done"))), 0, None));
+        self.input(Input::Complete(
+            self.effect(node),
+            Outcome::Output(Arc::new(json!("done"))),
+            0,
+            None,
+            None,
+        ));
     }
 
     pub(super) fn fails(&mut self, node: &str, transient: bool, message: &str) {
@@ -112,7 +125,7 @@ impl Made {
             retry_after_ms: Some(3_000),
             ..selvedge_engine::Failure::of(fault)
         };
-        self.input(Input::Complete(self.effect(node), failure.into(), 0, None));
+        self.input(Input::Complete(self.effect(node), failure.into(), 0, None, None));
     }
 
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<Line> {

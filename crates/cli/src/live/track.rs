@@ -3,6 +3,7 @@
 //! A fold beside the machine's own: watchers see the machine's state only while events come, but waits are to be
 //! told at any time. Each event costs a constant; so does each question about a node.
 
+use crate::look::waits::turn;
 use selvedge_engine::graph::OnError;
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, OrderIx, State};
@@ -243,7 +244,9 @@ impl Track {
     /// Why the next call of a running node may not begin yet, in words (E-22).
     pub(crate) fn held(&self, state: &State, node: NodeIx) -> Option<String> {
         let (tool, until) = state.held_back(node)?;
-        Some(format!("holds {tool} back until {} is done", self.unmet(until)?))
+        let effects = self.graph.nodes.get(node).map(|def| self.graph.effects(def, &tool));
+        let why = effects.and_then(turn).map(|why| format!(" ({why})")).unwrap_or_default();
+        Some(format!("holds {tool} back until {} is done{why}", self.unmet(until)?))
     }
 
     /// The id of the first node that has to settle before `until` holds.

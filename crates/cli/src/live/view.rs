@@ -6,12 +6,17 @@ mod flights;
 
 pub(super) use flights::Flying;
 
+use super::Now;
 use super::track::{Phase, Track};
 use crate::asks;
+use crate::look::events::node_of;
 use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+
+/// Why a call waits to be tried again, where an earlier process was told.
+const AGAIN: &str = "it failed before";
 
 /// How long an interrupt lets effects end (C-05), in milliseconds.
 const GRACE_MS: i64 = 5_000;
@@ -21,7 +26,11 @@ const GRACE_MS: i64 = 5_000;
 pub(super) struct View {
     /// The run's id.
     pub(super) run: String,
-    /// When this process began to drive it, in milliseconds since 1970.
+    /// The run that it is a fork of.
+    pub(super) source: Option<Arc<str>>,
+    /// Nodes that took what was recorded before, and ran nothing.
+    pub(super) reused: HashSet<NodeIx>,
+    /// When this process began to drive it; all times here are milliseconds by a clock that nobody can set.
     pub(super) begun: i64,
     pub(super) track: Track,
     /// Nodes that run.
@@ -53,9 +62,11 @@ pub(super) struct View {
 /// A node that runs.
 #[derive(Debug, Default)]
 pub(super) struct Active {
-    /// When it started, in milliseconds since 1970.
+    /// When it started.
     pub(super) started: i64,
     pub(super) tokens: Tokens,
+    /// Whether it asked for anything itself.
+    asked: bool,
     /// Its effects that were requested and have not ended, in that order.
     pub(super) flying: Vec<Flying>,
     /// What a person is asked, by the ask's id.
@@ -72,11 +83,13 @@ pub(super) struct Active {
 
 impl View {
     /// What is known of a run before this process drives it.
-    pub(super) fn new(run: &str, state: &State, now: i64) -> Self {
+    pub(super) fn new(run: &str, state: &State, source: Option<&str>, now: Now) -> Self {
         let track = Track::new(state);
         let mut view = Self {
             run: run.to_owned(),
-            begun: now,
+            source: source.map(Into::into),
+            reused: HashSet::new(),
+            begun: now.running,
             active: BTreeMap::new(),
             busy: BTreeSet::new(),
             idle: BTreeSet::new(),
@@ -100,7 +113,7 @@ impl View {
     }
 
     /// Takes over where all nodes stand, and what is in flight. Of nodes that ran before, what is known is kept.
-    fn catch_up(&mut self, state: &State, now: i64, mut before: HashMap<Arc<str>, Active>) {
+    fn catch_up(&mut self, state: &State, now: Now, mut before: HashMap<Arc<str>, Active>) {
         (self.active, self.effects, self.asks) = Default::default();
         (self.busy, self.idle, self.over) = Default::default();
         (self.ended, self.skipped) = (0, 0);
@@ -110,7 +123,7 @@ impl View {
                     let known = self.track.id(node).and_then(|id| before.get_mut(id));
                     match known.map(std::mem::take) {
                         Some(known) => drop(self.active.insert(node, known)),
-                        None => self.activate(node, now),
+                        None => self.activate(node, now.running),
                     }
                 }
                 Phase::Done | Phase::Failed => self.ended += 1,
@@ -123,7 +136,12 @@ impl View {
             let known = self.active.get_mut(&pending.node);
             match known.filter(|active| active.flying.iter().any(|flying| flying.effect == *effect)) {
                 Some(_) => drop(self.effects.insert(effect.clone(), pending.node)),
-                None => drop(self.fly(state, effect, None)),
+                None => {
+                    // What is left of a wait that an earlier process began.
+                    let left = i64::try_from(pending.wait.left_ms(now.journal)).unwrap_or(i64::MAX);
+                    let again = (left > 0).then(|| (now.running.saturating_add(left), AGAIN.to_owned()));
+                    self.fly(state, effect, again);
+                }
             }
         }
         for active in self.active.values_mut() {
@@ -138,13 +156,13 @@ impl View {
     }
 
     /// Events that are durable now, and the state after them.
-    pub(super) fn events(&mut self, state: &State, records: &[Record]) {
+    pub(super) fn events(&mut self, state: &State, records: &[Record], now: Now) {
         if records.iter().any(|record| self.moves(&record.event)) {
-            return self.anew(state, records);
+            return self.anew(state, records, now);
         }
         let mut touched = Vec::new();
         for record in records {
-            touched.extend(self.event(state, record));
+            touched.extend(self.event(state, record, now.running));
         }
         if records.iter().any(|record| matches!(record.event, Event::NodeFinished { .. })) {
             // Who was held back may go on, or has another one to wait for.
@@ -168,7 +186,7 @@ impl View {
                     || self.active.get(&node).is_some_and(mends)
             }
             Event::Requested { effect, .. } => {
-                let node = self.track.node(&crate::look::events::node_of(&effect.0));
+                let node = self.track.node(&node_of(&effect.0));
                 let active = node.and_then(|node| self.active.get(&node));
                 active.is_some_and(|active| !active.recovery.is_empty())
             }
@@ -177,7 +195,7 @@ impl View {
     }
 
     /// The state after all of the events says where nodes stand.
-    fn anew(&mut self, state: &State, records: &[Record]) {
+    fn anew(&mut self, state: &State, records: &[Record], now: Now) {
         for record in records {
             match &record.event {
                 Event::Completed { effect, outcome, .. } => drop(self.land(effect, Some(outcome))),
@@ -189,6 +207,16 @@ impl View {
         self.usage = state.usage();
         let track = Track::new(state);
         let old = std::mem::replace(&mut self.track, track);
+        self.reused.clear();
+        for record in records {
+            match &record.event {
+                Event::Reused { effect, .. } => self.reused.extend(self.track.node(&node_of(&effect.0))),
+                Event::Requested { effect, .. } => {
+                    self.track.node(&node_of(&effect.0)).map(|node| self.reused.remove(&node));
+                }
+                _ => {}
+            }
+        }
         // Lanes that are still there keep what they have used.
         let spent = old.lanes().iter().map(|lane| lane.name.clone()).zip(std::mem::take(&mut self.spent));
         let mut spent: HashMap<Arc<str>, Tokens> = spent.collect();
@@ -197,7 +225,7 @@ impl View {
         self.nodes = state.progress().1;
         let active = std::mem::take(&mut self.active).into_iter();
         let active = active.filter_map(|(node, active)| Some((old.id(node)?.clone(), active))).collect();
-        self.catch_up(state, self.begun.max(records.last().map_or(0, |record| record.at)), active);
+        self.catch_up(state, now, active);
     }
 
     /// What failed, or what was decided about it.
@@ -228,13 +256,13 @@ impl View {
     }
 
     /// Takes an event in; the node that may be held back now.
-    fn event(&mut self, state: &State, record: &Record) -> Option<NodeIx> {
+    fn event(&mut self, state: &State, record: &Record, now: i64) -> Option<NodeIx> {
         match &record.event {
             Event::NodeStarted { node, .. } => {
                 let node = self.track.node(node)?;
+                self.reused.remove(&node);
                 self.track.started(node);
-                // What follows from an input of an earlier process has that one's time.
-                self.activate(node, record.at.max(self.begun));
+                self.activate(node, now);
                 self.sort(self.track.lane_of(node)?);
                 Some(node)
             }
@@ -242,10 +270,21 @@ impl View {
                 self.finished(self.track.node(node)?, fault.is_some());
                 None
             }
-            Event::Requested { effect, .. } => self.fly(state, effect, None),
+            Event::Requested { effect, .. } => {
+                let node = self.fly(state, effect, None)?;
+                self.reused.remove(&node);
+                self.active.get_mut(&node)?.asked = true;
+                Some(node)
+            }
+            Event::Reused { effect, .. } => {
+                let node = self.track.node(&node_of(&effect.0))?;
+                // What has asked for something before has not been reused whole.
+                self.reused.extend((!self.active.get(&node)?.asked).then_some(node));
+                None
+            }
             Event::Retried { effect, after_ms, reason } => {
                 self.retries += 1;
-                let until = record.at.saturating_add(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                let until = now.saturating_add(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                 self.fly(state, effect, Some((until, reason.clone())))
             }
             Event::Completed { effect, outcome, .. } => self.land(effect, Some(outcome)),
@@ -291,7 +330,7 @@ impl View {
         }
         let Some(lane) = self.track.lane_of(node) else { return };
         if let Some(spent) = self.spent.get_mut(lane) {
-            add(spent, &active.tokens);
+            spent.add(&active.tokens);
         }
         self.sort(lane);
     }
@@ -368,10 +407,4 @@ impl Active {
             && !self.flying.is_empty()
             && self.flying.iter().all(|call| !call.began && call.again.is_none())
     }
-}
-
-fn add(sum: &mut Tokens, more: &Tokens) {
-    sum.input = sum.input.saturating_add(more.input);
-    sum.output = sum.output.saturating_add(more.output);
-    sum.cost += more.cost;
 }

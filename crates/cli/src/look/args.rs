@@ -31,8 +31,9 @@ Examples:
   selvedge show 1kq3 --node report
   selvedge show 1kq3 --events --at 40
   selvedge show 1kq3 --metadata --json
+  selvedge show @ --follow
 
-Exits with 0 whatever became of the run.";
+Exits with 0 whatever became of the run; with --follow as `run` would have.";
 
 /// `selvedge show`.
 #[derive(Args, Debug)]
@@ -56,6 +57,9 @@ pub(crate) struct ShowArgs {
     /// The run as it was after its first N events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) at: Option<u64>,
+    /// What it does, while another process drives it, until that ends; then its result
+    #[arg(long, conflicts_with_all = ["view", "at"])]
+    pub(crate) follow: bool,
 }
 
 const REPLAY_HELP: &str = "\

@@ -1,7 +1,14 @@
 //! `selvedge explain`: when each node ran, whom it waited for and why, and whose messages it saw (C-15, P-20).
 
+mod bars;
+mod critical;
+mod fate;
 mod page;
+mod seen;
 mod story;
+mod times;
+
+pub(super) use fate::{Fate, fates};
 
 use super::out::Out;
 use super::waits::{self, Waited};
@@ -11,20 +18,25 @@ use crate::failure::{Exit, Failure};
 use crate::recovery::Rung;
 use crate::ui::Ui;
 use clap::Args;
+use critical::Step;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use story::Story;
+use story::{Reused, Story};
+use times::Sums;
 
 const EXPLAIN_HELP: &str = "\
 Examples:
   selvedge explain 1kq3
   selvedge explain 1kq3 --node report
+  selvedge explain @ --slowest 5
+  selvedge explain @ --critical
   selvedge explain 1kq3 --json
 
-A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
+TOOK is work; what a node waited for its calls' turn (QUEUED), or for a person, another try or other nodes (WAITED), \
+stands beside it. A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
 earlier node had finished. Of a node that ran several times, after a resume, the last time is shown.";
 
 /// `selvedge explain`.
@@ -37,6 +49,12 @@ pub(crate) struct ExplainArgs {
     /// One node, with its reasons in full
     #[arg(long, value_name = "ID")]
     pub(crate) node: Option<String>,
+    /// Only the N nodes that worked longest, the longest first
+    #[arg(long, value_name = "N", conflicts_with = "node")]
+    pub(crate) slowest: Option<usize>,
+    /// Also the critical path: the chain of nodes and waits that set how long the run took
+    #[arg(long, conflicts_with = "node")]
+    pub(crate) critical: bool,
 }
 
 /// A run, explained.
@@ -56,19 +74,18 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
     let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
-    let mut explained = Explained::new(graph, story, waits);
+    let explained = Explained::new(graph, story, waits);
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
+    let critical = args.critical.then(|| critical::path(&explained));
+    let nodes = match (only, args.slowest) {
+        (Some(only), _) => vec![only],
+        (None, Some(most)) => explained.slowest(most),
+        (None, None) => explained.graph.nodes.indices().collect(),
+    };
     match (ui.json, only) {
-        (true, only) => explained.print_json(&found, &schedule, only, ui)?,
-        (false, Some(node)) => {
-            let started = explained.story.nodes.get(node.get()).and_then(|told| told.started);
-            explained.story.close_gaps();
-            page::one(&explained, &found, &schedule, node, started, ui);
-        }
-        (false, None) => {
-            explained.story.close_gaps();
-            page::all(&explained, &found, state.status(), ui);
-        }
+        (true, only) => explained.print_json(&found, &schedule, &nodes, only, critical.as_deref(), ui)?,
+        (false, Some(node)) => page::one(&explained, &found, &schedule, node, ui),
+        (false, None) => page::all(&explained, &found, state.status(), &nodes, critical.as_deref(), ui),
     }
     Ok(Exit::Completed)
 }
@@ -96,6 +113,15 @@ impl Explained {
         })
     }
 
+    /// The nodes that worked longest, the longest first; of equal ones the first in the list.
+    fn slowest(&self, most: usize) -> Vec<NodeIx> {
+        let worked = |node: NodeIx| (Sums::of(&self.story.pieces(node)).worked(), node);
+        let started = self.graph.nodes.indices().filter(|node| self.story.visit(*node).is_some());
+        let mut nodes: Vec<(i64, NodeIx)> = started.map(worked).collect();
+        nodes.sort_by_key(|(worked, node)| (std::cmp::Reverse(*worked), *node));
+        nodes.into_iter().take(most).map(|(_, node)| node).collect()
+    }
+
     fn id(&self, node: NodeIx) -> &str {
         self.graph.nodes.get(node).map_or("", |node| &node.id)
     }
@@ -111,20 +137,33 @@ impl Explained {
         &self,
         found: &Found,
         schedule: &Schedule,
+        nodes: &[NodeIx],
         only: Option<NodeIx>,
+        critical: Option<&[Step]>,
         ui: &Ui,
     ) -> Result<(), Failure> {
         let mut out = Out::new(ui);
         let mut seen = self.story.seen(&self.graph, schedule);
+        // Threads are walked in list order, whatever is printed in which.
+        let all = nodes.len() == self.graph.nodes.len() && nodes.is_sorted();
+        let wanted: HashSet<NodeIx> = if all { HashSet::new() } else { nodes.iter().copied().collect() };
+        let mut kept: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         let mut separator = "{\"nodes\":[";
         for node in self.graph.nodes.indices() {
             let from = seen.next(node);
-            if only.is_none_or(|only| only == node) {
+            if all {
                 if !out.json(separator, &self.object(found, node, &from).to_string(), "")? {
                     break;
                 }
                 separator = ",";
+            } else if wanted.contains(&node) {
+                kept.insert(node, from);
             }
+        }
+        for node in nodes.iter().filter(|_| !all) {
+            let from = kept.remove(node).unwrap_or_default();
+            out.json(separator, &self.object(found, *node, &from).to_string(), "")?;
+            separator = ",";
         }
         out.write(if separator == "," { "]" } else { "{\"nodes\":[]" })?;
         // Also of nodes that others have taken the place of (D-20, D-22).
@@ -133,6 +172,9 @@ impl Explained {
         let rungs: Vec<Value> = rungs.map(Rung::json).collect();
         if !rungs.is_empty() {
             out.json(",\"recovery\":", &Value::from(rungs).to_string(), "")?;
+        }
+        if let Some(steps) = critical {
+            out.json(",\"critical\":", &critical::json(self, steps).to_string(), "")?;
         }
         out.write("}\n")?;
         out.finish()
@@ -162,15 +204,22 @@ impl Explained {
             "ran_ahead": self.story.ran_ahead(node),
             "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
         });
+        let Some(fields) = object.as_object_mut() else { return object };
+        if self.story.visit(node).is_some()
+            && let Value::Object(figures) = Sums::of(&self.story.pieces(node)).json()
+        {
+            fields.extend(figures);
+        }
+        if let Some(reused) = self.story.reused(node).filter(Reused::whole) {
+            fields.insert("reused_from".to_owned(), reused.run(found.run()).into());
+        }
         let rungs: Vec<Value> = self.rungs(node).map(Rung::json).collect();
-        if let Some(object) = object.as_object_mut() {
-            if let Some((fault, printed)) = self.failure(found, node) {
-                object.insert("fault".to_owned(), json!(fault));
-                printed.map(|printed| object.insert("printed".to_owned(), json!(printed)));
-            }
-            if !rungs.is_empty() {
-                object.insert("recovery".to_owned(), Value::from(rungs));
-            }
+        if let Some((fault, printed)) = self.failure(found, node) {
+            fields.insert("fault".to_owned(), json!(fault));
+            printed.map(|printed| fields.insert("printed".to_owned(), json!(printed)));
+        }
+        if !rungs.is_empty() {
+            fields.insert("recovery".to_owned(), Value::from(rungs));
         }
         object
     }

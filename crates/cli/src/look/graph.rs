@@ -1,4 +1,4 @@
-//! `selvedge graph`: a document's compiled graph as a drawing (C-13): threads as lanes, nodes in them, and an
+//! `selvedge graph`: the compiled graph of a document, or of a run, as a drawing (C-13): threads as lanes, nodes in them, and an
 //! arrow for everything that a node waits for or takes over, and for what happens to a step that fails.
 
 mod dot;
@@ -6,6 +6,8 @@ mod drawing;
 mod mermaid;
 mod shapes;
 
+use super::explain::fates;
+use super::{Found, guarded};
 use crate::args::{Common, Reading};
 use crate::commands::check::{self, Check};
 use crate::failure::{Exit, Failure};
@@ -14,25 +16,28 @@ use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::Graph;
-use serde_json::json;
+use serde_json::{Value, json};
 use shapes::Drawing;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const GRAPH_HELP: &str = "\
 Examples:
   selvedge graph plan.json
   selvedge graph plan.json --tools ./tools --format dot > plan.dot
   selvedge graph plans.json --plan report
+  selvedge graph @ > run.mmd
 
 Each thread is a lane. Thin arrows: what a node takes over from a thread or reads; thick ones: results sent to \
 another thread (data_out); dashed ones: calls that keep their turn, and what stands in for a step that fails. GitHub, GitLab and many editors draw Mermaid in \
-Markdown; `dot -Tsvg plan.dot > plan.svg` draws DOT. Exits with 2 if the document has errors.";
+Markdown; `dot -Tsvg plan.dot > plan.svg` draws DOT. Of a run, \
+colours say which nodes ran, were reused, failed, run, ask a person, wait or were skipped. Exits with 2 if the document has errors.";
 
 /// `selvedge graph`.
 #[derive(Args, Debug)]
 #[command(after_help = GRAPH_HELP)]
 pub(crate) struct GraphArgs {
-    /// The document
+    /// The document, or a run: its id or enough of its beginning, @ for the latest
+    #[arg(value_name = "FILE|RUN")]
     pub(crate) file: PathBuf,
     /// In which language
     #[arg(long, value_enum, default_value_t)]
@@ -59,23 +64,62 @@ impl Format {
     }
 }
 
-/// Draws a document.
+/// Draws a document or a run.
 pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+    if let Some(found) = run(&args.file, common)? {
+        return of_run(&found, args.format, &guarded(ui));
+    }
     let (findings, graph) = compiled(args, common, ui)?;
     let Some(graph) = graph else { return Err(Failure::findings(check::exit_of(&findings), findings)) };
     let drawing = Drawing::new(&graph);
-    let drawn = match args.format {
-        Format::Mermaid => mermaid::draw(&drawing),
-        Format::Dot => dot::draw(&drawing),
+    if !ui.json {
+        check::brief(&findings, ui);
+    }
+    print(&drawing, args.format, json!({"diagnostics": findings}), ui);
+    Ok(Exit::Completed)
+}
+
+/// The run that is meant, if it is no file.
+fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
+    let Some(id) = file.to_str().filter(|_| !file.exists()) else { return Ok(None) };
+    match Found::new(common, id) {
+        Ok(found) => Ok(Some(found)),
+        // Whoever misspells a file is told about files.
+        Err(_) if !id.starts_with('@') && id.contains(['.', '/', '\\']) => Ok(None),
+        Err(failure) => {
+            let unknown = failure.diagnostics.first().is_some_and(|first| &*first.code == "unknown-run");
+            if unknown && !id.starts_with('@') { Ok(None) } else { Err(failure) }
+        }
+    }
+}
+
+/// Draws the graph that a run came to, with where its nodes stand.
+fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Failure> {
+    let fates = fates(found)?;
+    let mut drawing = Drawing::new(&fates.graph);
+    drawing.colour(&fates.nodes);
+    let nodes = fates.graph.nodes.values().zip(&fates.nodes);
+    let nodes: serde_json::Map<String, Value> =
+        nodes.map(|(node, (fate, _))| (node.id.to_string(), fate.name().into())).collect();
+    print(&drawing, format, json!({"diagnostics": [], "run_id": found.run(), "nodes": nodes}), ui);
+    Ok(Exit::Completed)
+}
+
+/// Prints a drawing; with `--json` as an object with `more` in it.
+fn print(drawing: &Drawing, format: Format, more: Value, ui: &Ui) {
+    let drawn = match format {
+        Format::Mermaid => mermaid::draw(drawing),
+        Format::Dot => dot::draw(drawing),
     };
     if ui.json {
-        let object = json!({"format": args.format.name(), "graph": drawn, "diagnostics": findings});
-        ui.result(&format!("{object}\n"));
-        return Ok(Exit::Completed);
+        let mut object = json!({"format": format.name(), "graph": drawn});
+        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+            object.extend(more);
+        }
+        return ui.result(&format!("{object}\n"));
     }
-    check::brief(&findings, ui);
     let (arrows, size) = (drawing.arrows.len(), drawn.len());
-    if args.format == Format::Mermaid && (arrows > mermaid::ARROWS || size > mermaid::CHARACTERS) {
+    if format == Format::Mermaid && (arrows > mermaid::ARROWS || size > mermaid::CHARACTERS) {
         ui.note(&format!(
             "note: {arrows} arrows in {size} characters; viewers of Mermaid draw {} in {} unless their `maxEdges` and \
              `maxTextSize` are raised; `--format dot` has no such limit",
@@ -84,7 +128,6 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         ));
     }
     ui.result(&drawn);
-    Ok(Exit::Completed)
 }
 
 /// The findings about the document, and its graph unless there are errors. Tools are known by their metadata.

@@ -18,7 +18,7 @@ mod runs;
 pub(crate) mod schema;
 mod show;
 pub(crate) mod time;
-mod waits;
+pub(crate) mod waits;
 
 pub(crate) use doctor::doctor;
 pub(crate) use events::of_fork;

@@ -164,7 +164,7 @@ impl Table {
     }
 
     /// Adds a row of texts with their styles.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [(String, &'static str); N]) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (String, &'static str)>) {
         self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
     }
 

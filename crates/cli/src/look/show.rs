@@ -1,6 +1,7 @@
 //! `selvedge show`: one run, whole or in parts, now or after any of its events (C-02, C-15, D-04, E-03).
 
 mod advice;
+mod follow;
 mod metadata;
 mod node;
 mod summary;
@@ -39,6 +40,9 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
                 command(&["show", found.run(), "--events"])
             )));
         }
+    }
+    if args.follow {
+        return follow::follow(&found, ui);
     }
     if args.events {
         events::print(&found, args.at, ui)?;

@@ -1,4 +1,4 @@
-//! Who waits for whom, as `explain` and `graph` show it: direct waits with their reasons, without what already
+//! Who waits for whom and why, as `explain`, `graph` and the live view show it: direct waits with their reasons, without what already
 //! follows from them (P-20).
 
 use selvedge_engine::schedule::{Schedule, Until, impure_order, writers_order};
@@ -11,12 +11,15 @@ const FOLLOWED: usize = 5_000;
 /// Of more nodes that one thread makes a node wait for, those are left out that another one of them waited for.
 const OF_A_THREAD: usize = 64;
 
-/// Why a call that only looks waits.
-pub(super) const LOOKS: &str = "looks only after earlier writes";
-/// Why a call that writes, but could be repeated, waits.
-pub(super) const WRITES: &str = "writes only after earlier calls";
-/// Why a call that writes waits.
-pub(super) const WRITES_LAST: &str = "writes only after all earlier nodes";
+/// Why calls of these effects wait for earlier ones (P-20), wherever it is told; pure ones don't.
+pub(crate) fn turn(effects: Effects) -> Option<&'static str> {
+    match effects {
+        Effects::Pure => None,
+        Effects::Read => Some("looks only after earlier writes"),
+        Effects::Idempotent => Some("writes only after earlier calls"),
+        Effects::Write => Some("writes only after all earlier nodes"),
+    }
+}
 
 /// A node that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,19 +88,18 @@ impl List {
     /// Whose calls this node's calls come after (P-20's order of effects).
     fn turn(&mut self, schedule: &Schedule, threads: usize, effects: Effects, before: &Before) {
         let (writers, impure) = schedule.world_before.get(self.node).copied().unwrap_or_default();
+        let Some(why) = turn(effects) else { return };
         match effects {
             Effects::Pure => {}
             Effects::Read => {
                 let earlier = first(schedule, writers_order(threads), writers);
-                self.add_last(earlier.iter().rev().copied(), LOOKS, before);
+                self.add_last(earlier.iter().rev().copied(), why, before);
             }
             Effects::Idempotent => {
                 let earlier = first(schedule, impure_order(threads), impure);
-                self.add_last(earlier.iter().rev().copied(), WRITES, before);
+                self.add_last(earlier.iter().rev().copied(), why, before);
             }
-            Effects::Write => {
-                self.add_last((0..self.node.0).rev().map(NodeIx), WRITES_LAST, before);
-            }
+            Effects::Write => self.add_last((0..self.node.0).rev().map(NodeIx), why, before),
         }
     }
 

@@ -114,6 +114,27 @@ fn a_cost_cap_without_a_price_is_told() {
     assert!(!warned(model, &["--budget", "cost=1", "--script", "s.yaml"]));
 }
 
+/// E-20: that a cap on the cost caps nothing is said once, before the first call, of runs and forks alike.
+#[test]
+fn a_model_without_a_price_is_told_before_it_is_asked() {
+    let place = Place::new();
+    place.plan("plan.json", json!([says("a", "p")]));
+    let model = "[models.m]\nprovider = \"ollama\"\nmodel = \"x\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[limits]\nretry_span_s = 0\nmodel_attempts = 1\n";
+    place.write("selvedge.toml", model);
+    let told = |args: &[&str]| {
+        let stderr = place.run(args).stderr;
+        assert_eq!(stderr.matches("which has no price").count(), 1, "{stderr}");
+        assert!(stderr.find("which has no price") < stderr.find("start a"), "{stderr}");
+        assert!(stderr.contains("start a"), "{stderr}");
+    };
+    told(&["run", "plan.json", "--budget", "cost=1", "--run-id", "r"]);
+    // With the source's cap, or one of its own.
+    told(&["fork", "r", "--at", "1"]);
+    told(&["fork", "r", "--at", "1", "--budget", "cost=2"]);
+    let again = place.run(&["resume", "r"]).stderr;
+    assert!(!again.contains("which has no price"), "it was said when the run began: {again}");
+}
+
 /// C-02: neither binary fractions nor the order in which replies came show in what a run cost.
 #[test]
 fn costs_are_sums_as_people_write_them() {

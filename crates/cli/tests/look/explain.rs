@@ -27,7 +27,8 @@ fn the_shape_is_that_of_the_contract() {
     assert_eq!(ids, ["a", "b", "c"]);
     for node in &nodes {
         let keys: Vec<&str> = node.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["node", "started", "ended", "waited_for", "ran_ahead", "messages_from"]);
+        assert_eq!(keys[..6], ["node", "started", "ended", "waited_for", "ran_ahead", "messages_from"]);
+        assert_eq!(keys[6..], ["total_ms", "worked_ms", "queued_ms", "waited_ms", "waited"]);
         let id = node["node"].as_str().unwrap();
         assert_eq!(
             node["started"],
@@ -129,7 +130,7 @@ fn nodes_that_wait_or_never_ran() {
     let killed = nodes(&place, "k");
     assert!(killed[0]["ended"].is_string() && killed[1]["ended"].is_null(), "{killed:?}");
     let page = place.run(&["explain", "k"]).exits(0).stdout;
-    assert!(page.contains("running (not driven)") && page.contains('▒'), "{page}");
+    assert!(page.contains("running (not driven)") && page.contains('▓'), "{page}");
 
     place.plan("fails.json", json!([calls("a", "may", json!({})), says("b", "B")]));
     place.write("s.yaml", "- reply: {text: ok}\n");
@@ -222,4 +223,64 @@ fn calls_that_wait_for_their_turn_say_so() {
     assert_eq!(nodes[2]["waited_for"], waits);
     let page = place.run(&["explain", "r", "--node", "put"]).exits(0).stdout;
     assert!(page.contains(" after  writes only after all earlier nodes"), "{page}");
+}
+
+/// C-15: what a node waited is told apart from what it worked, by a clock that nobody sets.
+#[test]
+fn waiting_is_not_work() {
+    let place = Place::new();
+    let tool =
+        "effects = \"pure\"\ndescription = \"\"\ninput_schema = { type = \"object\" }\noutput_params = []\n";
+    let nap = format!("[tools.command.nap]\ncommand = [\"sh\", \"-c\", \"sleep 0.4; echo 1\"]\n{tool}");
+    place.write("selvedge.toml", &format!("{nap}[limits]\nconcurrency = 1\n"));
+    let on = |thread: &str, mut node: Value| {
+        node["thread_id"] = json!(thread);
+        node
+    };
+    let nap = |id: &str| on(id, calls(id, "nap", json!({})));
+    place.plan("naps.json", json!([nap("a"), nap("b"), on("c", says("c", "{{b.output}}"))]));
+    // A rate limit is waited for, and is no work either.
+    place.write(
+        "s.yaml",
+        "- when: {nth: 1}\n  reply: {error: {status: 429, message: slow down, retry_after_s: 1}}\n- reply: {text: ok}\n",
+    );
+    place.run(&["run", "naps.json", "--script", "s.yaml", "--run-id", "r", "-q"]).exits(0);
+    let explained = nodes(&place, "r");
+    let of = |at: usize, field: &str| {
+        explained[at][field].as_i64().unwrap_or_else(|| panic!("{field}: {explained:#?}"))
+    };
+    for at in 0..3 {
+        assert_eq!(of(at, "total_ms"), of(at, "worked_ms") + of(at, "queued_ms") + of(at, "waited_ms"));
+    }
+    let (first, second) = if of(0, "queued_ms") < of(1, "queued_ms") { (0, 1) } else { (1, 0) };
+    assert!(of(first, "worked_ms") >= 400 && of(second, "worked_ms") >= 400, "{explained:#?}");
+    assert!(of(first, "queued_ms") < 200 && of(second, "queued_ms") >= 350, "{explained:#?}");
+    assert!(of(second, "worked_ms") < of(second, "total_ms") - 300, "{explained:#?}");
+    assert!(explained[2]["waited"]["retry_ms"].as_i64() >= Some(1_000), "{explained:#?}");
+    assert!(of(2, "worked_ms") < 500, "{explained:#?}");
+
+    let page = place.run(&["explain", "r"]).exits(0).stdout;
+    for part in ["QUEUED", "WAITED", "░", "·", "█ works"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let slowest = place.run(&["explain", "r", "--slowest", "2", "--json"]).exits(0).json();
+    let ids: Vec<&Value> = slowest["nodes"].as_array().unwrap().iter().map(|node| &node["node"]).collect();
+    assert!(ids.len() == 2 && !ids.contains(&&json!("c")), "what waited is not slow: {slowest}");
+
+    let critical = place.run(&["explain", "r", "--critical", "--json"]).exits(0).json();
+    let steps = critical["critical"].as_array().unwrap();
+    let chain: Vec<(&Value, &Value)> = steps.iter().map(|step| (&step["node"], &step["after"])).collect();
+    assert_eq!(chain, [(&json!("b"), &Value::Null), (&json!("c"), &json!("b"))]);
+    assert_eq!(steps[1]["why"], "reads the result of b");
+    let sum: i64 = steps.iter().map(|step| step["total_ms"].as_i64().unwrap()).sum();
+    let events = place.run(&["show", "r", "--events", "--json"]).exits(0).json();
+    let events = events["events"].as_array().unwrap();
+    assert!(
+        events.iter().filter(|event| event["kind"] == "completed").all(|event| event["took"].is_object())
+    );
+    let whole = of(2, "total_ms") + of(1, "total_ms");
+    assert!((whole - 50..=whole + 50).contains(&sum), "its parts are the run: {critical}");
+    let page = place.run(&["explain", "r", "--critical"]).exits(0).stdout;
+    assert!(page.contains("CRITICAL PATH  2 nodes") && page.contains("b (reads the result of b)"), "{page}");
+    place.run(&["replay", "r"]).exits(0);
 }

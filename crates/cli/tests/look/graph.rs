@@ -75,3 +75,61 @@ fn findings_are_those_of_check() {
     );
     assert!(place.run(&["graph", "tool.json", "--tools", "tools"]).exits(0).stdout.contains("tool own"));
 }
+
+/// C-13: of a run, colours and words say what became of each node.
+#[test]
+fn a_run_is_drawn_with_what_became_of_its_nodes() {
+    let place = place();
+    crate::world::failed(&place, "two");
+    crate::world::waiting(&place, "w");
+    crate::world::killed(&place, "k");
+    let states = |run: &str| place.run(&["graph", run, "--json"]).exits(0).json()["nodes"].clone();
+    assert_eq!(states("two"), json!({"a": "ran", "b": "failed"}));
+    assert_eq!(states("w"), json!({"a": "asks", "b": "ran"}));
+    assert_eq!(states("k"), json!({"a": "ran", "b": "running"}));
+    let mermaid = place.run(&["graph", "two"]).exits(0).stdout;
+    for part in [
+        "n1[[\"b<br/>tool may<br/>failed\"]]",
+        "k_failed[\"failed#58; 1\"]:::failed",
+        "classDef failed fill:#ffc9c9,stroke:#c92a2a,color:#000",
+        "class n1 failed",
+        "class n0 ran",
+    ] {
+        assert!(mermaid.contains(part), "{part}: {mermaid}");
+    }
+    let dot = place.run(&["graph", "two", "--format", "dot"]).exits(0).stdout;
+    for part in ["k_failed [label=\"failed: 1\"", "fillcolor=\"#ffc9c9\", color=\"#c92a2a\""] {
+        assert!(dot.contains(part), "{part}: {dot}");
+    }
+    // The last run; a file goes before a run of its name; what is neither is a file that is not there.
+    assert_eq!(place.run(&["graph", "@", "--json"]).exits(0).json()["run_id"], "k");
+    place.run(&["run", "may.json", "--run-id", "may.json", "-q"]).exits(1);
+    assert!(place.run(&["graph", "may.json", "--json"]).exits(0).json().get("run_id").is_none());
+    assert_eq!(place.run(&["graph", "@-9", "--json"]).exits(2).error()["code"], "unknown-run");
+    assert!(place.run(&["graph", "none.json"]).exits(2).stderr.contains("no such file"));
+}
+
+/// What a fork ran nothing of says which run it comes from, wherever it is shown.
+#[test]
+fn reused_nodes_of_a_fork_say_where_they_come_from() {
+    let place = place();
+    crate::world::completed(&place, "week");
+    let told = place
+        .run(&["fork", "week", "--document", "sums.json", "--script", "sums.yaml", "--run-id", "f"])
+        .exits(0)
+        .stderr;
+    assert_eq!(told.matches(", reused from week").count(), 3, "{told}");
+    let states = place.run(&["graph", "f", "--json"]).exits(0).json();
+    assert_eq!(states["nodes"], json!({"a": "reused", "b": "reused", "c": "reused"}));
+    assert!(states["graph"].as_str().unwrap().contains("reused from week"));
+    let nodes = place.run(&["explain", "f", "--json"]).exits(0).json()["nodes"].clone();
+    assert!(nodes.as_array().unwrap().iter().all(|node| node["reused_from"] == "week"), "{nodes}");
+    let page = place.run(&["explain", "f"]).exits(0).stdout;
+    assert!(page.contains("3 reused from week"), "{page}");
+    assert!(place.run(&["explain", "f", "--node", "a"]).exits(0).stdout.contains("reused from week"));
+    let source = place.run(&["explain", "week", "--json"]).exits(0).json();
+    assert!(source["nodes"].as_array().unwrap().iter().all(|node| node.get("reused_from").is_none()));
+    // A node of the events that both share is the source's, too.
+    place.run(&["fork", "week", "--run-id", "g", "-q"]).exits(0);
+    assert_eq!(place.run(&["graph", "g", "--json"]).exits(0).json()["nodes"]["a"], "reused");
+}

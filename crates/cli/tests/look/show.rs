@@ -182,3 +182,33 @@ fn a_thread_in_full_keeps_its_lines() {
     assert!(full.contains(&format!("{line}end\n")), "{full}");
     assert!(page(&place, &["r"]).lines().all(|line| line.chars().count() <= 102));
 }
+
+/// C-15: who follows a run sees what another process does, and ends with it, as it ends.
+#[test]
+fn a_run_is_followed_until_it_ends() {
+    let place = place();
+    place.plan("two.json", json!([says("a", "Quick"), says("b", "Slow")]));
+    place.write(
+        "two.yaml",
+        "- when: {node: b}\n  reply: {text: slow, delay_ms: 1500}\n- reply: {text: quick}\n",
+    );
+    let child = place.start(&["run", "two.json", "--script", "two.yaml", "--run-id", "r", "-q"]);
+    crate::world::first_answer(&place, "r");
+    let begun = std::time::Instant::now();
+    let followed = place.run(&["show", "r", "--follow"]).exits(0);
+    assert!(begun.elapsed() > std::time::Duration::from_millis(300), "it waits for what is to come");
+    assert_eq!(followed.stdout, "slow\n");
+    for part in ["done  a", "start b", "done  b"] {
+        assert!(followed.stderr.contains(part), "{part}: {}", followed.stderr);
+    }
+    crate::support::finish(child);
+    // What has ended is told as it was; the exit code is the run's.
+    assert_eq!(place.run(&["show", "r", "--follow", "--json"]).exits(0).json()["status"], "completed");
+    crate::world::failed(&place, "f");
+    assert!(place.run(&["show", "f", "--follow"]).exits(1).stderr.contains("fail  b"));
+    crate::world::waiting(&place, "w");
+    place.run(&["show", "w", "--follow", "-q"]).exits(3);
+    crate::world::killed(&place, "k");
+    assert!(place.run(&["show", "k", "--follow"]).exits(130).stderr.contains("resume k"));
+    place.run(&["show", "r", "--follow", "--events"]).exits(2);
+}

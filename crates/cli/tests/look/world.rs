@@ -83,7 +83,7 @@ pub(crate) fn driven(place: &Place, id: &str) -> Child {
 }
 
 /// Waits until node `a` has its result.
-fn first_answer(place: &Place, id: &str) {
+pub(crate) fn first_answer(place: &Place, id: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let shown = place.run(&["show", id, "--json"]);

@@ -1,7 +1,7 @@
 //! What comes from outside: the inputs, and what a run begins with.
 
 use super::Event;
-use crate::effect::{EffectId, Outcome, Printed, ToolDef};
+use crate::effect::{EffectId, Outcome, Printed, Took, ToolDef};
 use crate::graph::Graph;
 use crate::machine::Past;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 pub enum Input {
     /// The run begins.
     Start(Box<Start>),
-    /// An effect came to an end, with a random number below 1,000,000 for the back-off (E-14), and what the tool had printed
-    ///
-    Complete(EffectId, Outcome, u32, Option<Arc<Printed>>),
+    /// An effect came to an end, with a random number below 1,000,000 for the back-off (E-14), what the tool had printed
+    /// and what its time went into, which is for people and decides nothing.
+    Complete(EffectId, Outcome, u32, Option<Arc<Printed>>, Option<Took>),
     /// A write was in flight when an earlier process died (E-05).
     Lose(EffectId),
     /// A person answered (E-21).
@@ -249,8 +249,8 @@ impl Input {
     pub fn from_event(event: Event) -> Option<Self> {
         Some(match event {
             Event::Started(start) => Input::Start(start),
-            Event::Completed { effect, outcome, jitter, printed } => {
-                Input::Complete(effect, outcome, jitter, printed)
+            Event::Completed { effect, outcome, jitter, printed, took } => {
+                Input::Complete(effect, outcome, jitter, printed, took)
             }
             Event::Lost { effect } => Input::Lose(effect),
             Event::Answered { ask, value } => Input::Answer(ask, *value),

@@ -1,7 +1,7 @@
 //! E-18: what a journal records of the outside is all that a replay needs.
 
 use super::*;
-use crate::effect::{ModelReply, Tokens};
+use crate::effect::{ModelReply, Tokens, Took};
 use crate::fault::FaultKind;
 use crate::{Failure, State};
 use serde_json::json;
@@ -26,8 +26,15 @@ fn events() -> Vec<Event> {
             outcome: Outcome::Reply(Arc::new(reply)),
             jitter: 0,
             printed: None,
+            took: None,
         },
-        Event::Completed { effect: effect(), outcome: failed, jitter: 7, printed: Some(Arc::new(printed())) },
+        Event::Completed {
+            effect: effect(),
+            outcome: failed,
+            jitter: 7,
+            printed: Some(Arc::new(printed())),
+            took: Some(Took { queued_ms: 0, worked_ms: 9 }),
+        },
         Event::Lost { effect: effect() },
         Event::Answered { ask: "n1/approve".into(), value: Box::new(json!("yes")) },
         Event::CancelRequested,
@@ -74,6 +81,9 @@ fn accepting_the_input_again_gives_the_same_event() {
 fn boxes_do_not_show_in_a_journal() {
     let lines = [
         r#"{"kind":"completed","effect":"n1/ask/1/1","outcome":{"failed":{"fault":{"kind":"timeout","message":"late","node":null,"cause":null},"transient":true}},"jitter":7}"#,
+        r#"{"kind":"completed","effect":"n1/call/1/1","outcome":{"output":1},"took":{"worked_ms":12}}"#,
+        r#"{"kind":"completed","effect":"n1/call/1/1","outcome":{"output":1},"took":{"queued_ms":5,"worked_ms":0}}"#,
+        r#"{"kind":"completed","effect":"n1/call/1/1","outcome":{"output":1}}"#,
         r#"{"kind":"answered","ask":"n1/approve","value":{"k":[1]}}"#,
         r#"{"kind":"opened","node":"n1","thread":"a","from":"b","start":0,"end":3}"#,
         r#"{"kind":"requested","effect":"n1/call/1/1","args":{"k":1}}"#,

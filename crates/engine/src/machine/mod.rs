@@ -77,10 +77,11 @@ impl State {
                 return (!over && !models.iter().all(known)).then_some(Event::ModelsSet { models });
             }
             _ if ended => return None,
-            Input::Complete(effect, outcome, jitter, printed) => {
+            Input::Complete(effect, outcome, jitter, printed, took) => {
                 self.pending.get(&effect)?;
                 let failed = matches!(outcome, crate::effect::Outcome::Failed(_));
-                Event::Completed { effect, outcome, jitter: if failed { jitter } else { 0 }, printed }
+                let jitter = if failed { jitter } else { 0 };
+                Event::Completed { effect, outcome, jitter, printed, took }
             }
             Input::Lose(effect) => {
                 self.pending.get(&effect)?;

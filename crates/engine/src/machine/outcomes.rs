@@ -2,7 +2,7 @@
 
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
-use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Tokens, Wait};
+use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeIx};
@@ -113,19 +113,14 @@ impl State {
         outcome: &Outcome,
         jitter: u32,
     ) {
-        match outcome {
-            Outcome::Reply(reply) => {
-                self.usage.model_calls += 1;
-                self.usage.tokens.add(&reply.tokens);
-                self.note_uncounted(reply);
-                self.record_model(node, effect, reply);
-            }
-            // What was no use was paid for all the same (E-20).
-            Outcome::Failed(failure) if failure.tokens != Tokens::default() => {
-                self.usage.model_calls += 1;
-                self.usage.tokens.add(&failure.tokens);
-            }
-            Outcome::Failed(_) | Outcome::Output(_) => {}
+        // What was no use was paid for all the same (E-20).
+        if let Some(tokens) = outcome.tokens() {
+            self.usage.model_calls += 1;
+            self.usage.tokens.add(tokens);
+        }
+        if let Outcome::Reply(reply) = outcome {
+            self.note_uncounted(reply);
+            self.record_model(node, effect, reply);
         }
         self.give_model(node, outcome, jitter);
     }

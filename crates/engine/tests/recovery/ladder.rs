@@ -314,7 +314,7 @@ fn long_chains_cost_the_same_a_step() {
                 let effect = state.pending().keys().next()?.clone();
                 let read = matches!(state.request(&effect), Some(selvedge_engine::Request::Tool(t)) if &*t.tool.name == "read");
                 let outcome = if read { fails("broken") } else { gives(json!({"x": 1})) };
-                state.accept(Input::Complete(effect, outcome, 0, None))
+                state.accept(Input::Complete(effect, outcome, 0, None, None))
             });
         }
         let skipped = first == "read";

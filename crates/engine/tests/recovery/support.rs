@@ -102,7 +102,7 @@ impl Run {
             "selvedge__compile" => gives(compiled(&asked.args)),
             _ => (self.world)(&asked),
         };
-        self.give(Input::Complete(effect, outcome, 0, None));
+        self.give(Input::Complete(effect, outcome, 0, None, None));
         true
     }
 

@@ -5,7 +5,7 @@ use crate::clock::wait;
 use crate::flight::{Came, Flight};
 use crate::ports::{CallContext, Pending, Printing};
 use futures_util::FutureExt;
-use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request};
+use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request, Took};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ impl Drive<'_> {
             }
             AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
                 let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
-                (Outcome::from(Failure::permanent(FaultKind::ExecutionFailure, message)), None)
+                (Failure::permanent(FaultKind::ExecutionFailure, message).into(), None, None)
             })
         });
         self.flying.push(Flight { effect: effect.clone(), begun, call });
@@ -84,15 +84,24 @@ impl Drive<'_> {
                 (Arc::clone(&self.driver.calls), Box::pin(outcome))
             }
         };
+        let clock = Arc::clone(&self.driver.clock);
         async move {
+            let asked = clock.running();
             let permit = gate.acquire_owned().await;
+            let began = clock.running();
             begun.store(true, Ordering::Relaxed);
             if let Some((watcher, effect)) = started {
                 watcher.began(&effect);
             }
             let outcome = call.await.unwrap_or_else(Outcome::from);
             drop(permit);
-            (outcome, printing.kept())
+            let (queued_ms, worked_ms) = (ms(asked, began), ms(began, clock.running()));
+            (outcome, printing.kept(), Some(Took { queued_ms, worked_ms }))
         }
     }
+}
+
+/// Milliseconds between two readings of a clock.
+fn ms(from: Duration, to: Duration) -> u32 {
+    u32::try_from(to.saturating_sub(from).as_millis()).unwrap_or(u32::MAX)
 }

@@ -41,7 +41,7 @@ impl Sim<'_> {
         let outcome = self.outcome(&effect)?;
         let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);
         let printed = crate::world::printed(&effect);
-        self.input(Input::Complete(effect, outcome, jitter, printed))
+        self.input(Input::Complete(effect, outcome, jitter, printed, None))
     }
 
     fn approve(&self, ask: &str) -> bool {

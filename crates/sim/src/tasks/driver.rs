@@ -223,7 +223,7 @@ impl<'t> Sim<'t> {
         let outcome = self.outcome(&effect)?;
         let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);
         let printed = crate::world::printed(&effect);
-        self.input(Input::Complete(effect, outcome, jitter, printed))
+        self.input(Input::Complete(effect, outcome, jitter, printed, None))
     }
 
     fn outcome(&mut self, effect: &EffectId) -> Result<Outcome, String> {

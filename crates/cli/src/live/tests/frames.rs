@@ -171,7 +171,8 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     let shown = made.shown(80, 24);
     assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 queued"), "{shown}");
     // Who looks on from here only sees the same.
-    let fresh = super::View::new("made", &made.state, made.now);
+    let fresh =
+        super::View::new("made", &made.state, None, super::Now { running: made.now, journal: made.now });
     assert_eq!(
         (fresh.ended, fresh.active.len(), fresh.active.values().map(|a| a.flying.len()).sum::<usize>()),
         (1, 1, 1)
@@ -212,11 +213,70 @@ fn a_call_that_has_to_come_after_others_says_so() {
     let mut made = Made::of(graph);
     let shown = made.shown(80, 24);
     assert!(
-        shown.contains("save waits its turn") && shown.contains("holds save back until a is done"),
+        shown.contains("save waits its turn")
+            && shown.contains("holds save back until a is done (writes only"),
         "{shown}"
     );
     made.began(&["a"]);
     made.later(10).returns("a");
     let shown = made.shown(80, 24);
     assert!(!shown.contains("back until") && shown.contains("1/2 nodes  1 queued"), "{shown}");
+}
+
+/// E-20: an attempt that came to nothing counts in a lane as in the run, if it has figures.
+#[test]
+fn what_a_failed_attempt_took_is_shown() {
+    let mut made = Made::new(&[("a", "a", "t")]);
+    made.began(&["a"]);
+    let fault =
+        selvedge_engine::Fault::new(selvedge_engine::FaultKind::ProviderError, "s answered 429: later");
+    let failure = selvedge_engine::Failure {
+        transient: true,
+        retry_after_ms: Some(3_000),
+        tokens: selvedge_engine::Tokens { input: 70, output: 8, ..Default::default() },
+        ..selvedge_engine::Failure::of(fault)
+    };
+    let effect = made.effect("a");
+    made.later(10).input(Input::Complete(effect, failure.into(), 0, None, None));
+    let shown = made.shown(100, 24);
+    assert!(shown.contains("model again in 3 s: rate limit: s answered 429: later"), "{shown}");
+    assert_eq!(shown.matches("70+8 tokens").count(), 2, "of the run and of its node: {shown}");
+}
+
+/// C-01: what took nothing of this run's time says where it comes from.
+#[test]
+fn a_lane_says_that_it_was_reused() {
+    let mut made = Made::new(&[("a", "a", "t"), ("b", "b", "u")]);
+    made.began(&["a", "b"]);
+    made.replies("a");
+    made.fails("b", false, "no");
+    assert!(!made.shown(80, 24).contains("reused"));
+    let graph = std::sync::Arc::clone(made.state.graph());
+    let mut recorded = selvedge_engine::State::recording(std::sync::Arc::clone(&graph));
+    made.records.iter().for_each(|record| recorded.apply_record(record));
+    let fork = selvedge_engine::Fork {
+        source: "week".into(),
+        events: made.state.events(),
+        graph: Some("another".into()),
+        past: Some(std::sync::Arc::new(recorded.past())),
+        compiled: Some(graph),
+        ..selvedge_engine::Fork::default()
+    };
+    made.input(Input::Fork(Box::new(fork)));
+    let shown = made.shown(80, 24);
+    assert!(shown.contains("reused from week"), "{shown}");
+}
+
+/// E-14: a clock that was set back shows neither in times nor in waits.
+#[test]
+fn times_go_by_a_clock_that_nobody_sets() {
+    let mut made = Made::new(&[("a", "a", "t"), ("b", "b", "t")]);
+    made.began(&["a"]);
+    made.set_back = 3_600_000;
+    made.later(2_000).replies("a");
+    made.began(&["b"]);
+    made.later(3_000).fails("b", true, "status 503");
+    made.later(1_000);
+    let shown = made.shown(80, 24);
+    assert!(shown.contains("6.0 s") && shown.contains("4.0 s  model again in 2 s: status 503"), "{shown}");
 }

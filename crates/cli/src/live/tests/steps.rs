@@ -31,7 +31,7 @@ fn run(nodes: Vec<Value>) -> Made {
 
 impl Made {
     fn gives(&mut self, node: &str, output: Value) {
-        self.input(Input::Complete(self.effect(node), Outcome::Output(Arc::new(output)), 0, None));
+        self.input(Input::Complete(self.effect(node), Outcome::Output(Arc::new(output)), 0, None, None));
     }
 }
 
@@ -81,7 +81,7 @@ fn a_replan_changes_the_lanes() {
     made.began(&["(plan)"]);
     made.later(1_000);
     let reply = ModelReply { text: r#"{"steps": [1, 2]}"#.into(), ..ModelReply::default() };
-    made.input(Input::Complete(made.effect("(plan)"), Outcome::Reply(Arc::new(reply)), 0, None));
+    made.input(Input::Complete(made.effect("(plan)"), Outcome::Reply(Arc::new(reply)), 0, None, None));
     assert!(made.shown(80, 24).contains("0/1 nodes"), "{}", made.shown(80, 24));
     let nodes =
         [step("s1", "Load", json!({}), &[]), step("s2", "Report", json!({"of": "{{s1.output}}"}), &[])];

@@ -1,6 +1,6 @@
 //! Effects in flight: what is requested, has its turn, says something meanwhile, and ends.
 
-use super::{View, add};
+use super::View;
 use selvedge_engine::{EffectId, NodeIx, Outcome, Request, State};
 use selvedge_runtime::Delta;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(in crate::live) struct Flying {
     pub(in crate::live) tool: Option<Arc<str>>,
     /// Whether it has its turn.
     pub(in crate::live) began: bool,
-    /// When it is tried again, and why; milliseconds since 1970.
+    /// When it is tried again, and why.
     pub(in crate::live) again: Option<(i64, String)>,
 }
 
@@ -53,8 +53,9 @@ impl View {
         let node = self.effects.remove(effect)?;
         let active = self.active.get_mut(&node)?;
         active.flying.retain(|flying| flying.effect != *effect);
-        if let Some(Outcome::Reply(reply)) = outcome {
-            add(&mut active.tokens, &reply.tokens);
+        // Also of an attempt that came to nothing, as in the run's usage (E-20).
+        if let Some(tokens) = outcome.and_then(Outcome::tokens) {
+            active.tokens.add(tokens);
         }
         Some(node)
     }

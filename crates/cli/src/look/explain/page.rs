@@ -1,6 +1,9 @@
 //! `explain` for people: a line of time for each node, or one node in full.
 
+use super::bars::{self, Scale};
+use super::critical::{self, Step};
 use super::story::Moment;
+use super::times::{Doing, Sums};
 use super::{Explained, Schedule};
 use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
@@ -12,19 +15,27 @@ use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of a node's id at most, and of its line of time.
+/// Columns of a node's id at most.
 const NODE: usize = 20;
-const BAR: (usize, usize) = (16, 60);
 /// Rows of the page; `--json` has all.
 const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
 const WAITS: usize = 40;
 const LINES: usize = 12;
+/// Waiting that is shown beside work: from so many milliseconds on.
+const MUCH_MS: i64 = 50;
 /// Lines of one step of the ladder among those of all nodes.
 const TOLD: usize = 4;
 
-/// Prints all nodes.
-pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &Ui) {
+/// Prints these nodes, and the critical path if it is given.
+pub(super) fn all(
+    explained: &Explained,
+    found: &Found,
+    status: RunStatus,
+    nodes: &[NodeIx],
+    critical: Option<&[Step]>,
+    ui: &Ui,
+) {
     let mut page = Page::new();
     let room = page.width.saturating_sub(found.run().len() + 6).max(20);
     let name = cut(&clean(&found.info.name), room);
@@ -34,15 +45,19 @@ pub(super) fn all(explained: &Explained, found: &Found, status: RunStatus, ui: &
         return page.print(ui);
     }
     page.gap();
-    let scale = Scale::new(explained, bar_width(page.width));
-    page.table(&table(explained, &scale, (page.width / 5).min(NODE)));
-    let more = explained.graph.nodes.len().saturating_sub(ROWS);
+    let scale = Scale::new(explained, bars::width(page.width));
+    let (table, bars) = table(explained, &scale, nodes, (page.width / 5).min(NODE));
+    page.table(&table);
+    let more = nodes.len().saturating_sub(ROWS);
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
     }
+    if let Some(steps) = critical {
+        critical::print(&mut page, explained, steps);
+    }
     failures(&mut page, explained, found);
-    ladder(&mut page, &explained.story.rungs, found);
-    legend(&mut page, explained, found, &scale);
+    ladder(&mut page, explained, found);
+    legend(&mut page, explained, found, &scale, &bars);
     page.print(ui);
 }
 
@@ -70,114 +85,65 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
     page.line(&format!("  {}, {counts}{took}", page.paint(style, status)));
 }
 
-/// Columns of the lines of time: a third of the page, less of a narrow one.
-fn bar_width(page: usize) -> usize {
-    (if page < 100 { page / 4 } else { page / 3 }).clamp(BAR.0, BAR.1)
-}
-
-/// The time in which any node ran, on so many columns. Time in which none did, between a failure and its resume
-/// for example, takes no room.
-struct Scale {
-    /// Times when nodes ran, merged, each with the milliseconds before it.
-    busy: Vec<(i64, i64, i64)>,
-    total: i64,
-    width: usize,
-    now: i64,
-}
-
-impl Scale {
-    fn new(explained: &Explained, width: usize) -> Self {
-        let now = explained.story.from_to.map_or(0, |(_, to)| to);
-        let told = explained.story.nodes.iter();
-        let mut times: Vec<(i64, i64)> = told
-            .filter_map(|told| {
-                let started = told.started?.at;
-                Some((started, told.ended.map_or(now, |ended| ended.at).max(started)))
-            })
-            .collect();
-        times.sort_unstable();
-        let (mut busy, mut total): (Vec<(i64, i64, i64)>, i64) = (Vec::new(), 0);
-        for (from, to) in times {
-            match busy.last_mut() {
-                Some((_, end, _)) if from <= *end => {
-                    total += (to - *end).max(0);
-                    *end = to.max(*end);
-                }
-                _ => {
-                    busy.push((from, to, total));
-                    total += to - from;
-                }
-            }
-        }
-        Self { busy, total, width, now }
-    }
-
-    /// How long no node ran between the first and the last that did.
-    fn idle(&self) -> i64 {
-        let whole = self.busy.first().zip(self.busy.last()).map(|(first, last)| last.1 - first.0);
-        whole.unwrap_or_default() - self.total
-    }
-
-    /// The column in which a time stands.
-    fn column(&self, at: i64) -> usize {
-        let part = self.busy.iter().rev().find(|(from, ..)| *from <= at);
-        let since = part.map_or(0, |(from, to, before)| before + (at.min(*to) - from));
-        let total = usize::try_from(self.total.max(1)).unwrap_or(1);
-        usize::try_from(since).unwrap_or_default().saturating_mul(self.width) / total
-    }
-
-    /// A bar from `from` to `to`, at least one column long.
-    fn bar(&self, from: i64, to: Option<i64>) -> String {
-        let start = self.column(from).min(self.width.saturating_sub(1));
-        let end = self.column(to.unwrap_or(self.now)).clamp(start + 1, self.width.max(start + 1));
-        let drawn = if to.is_some() { "█" } else { "▒" };
-        // Shorter than a column.
-        let instant = to.is_some() && self.column(from) == self.column(to.unwrap_or(from));
-        let drawn = if instant { "▏".to_owned() } else { drawn.repeat(end - start) };
-        pad(&format!("{}{drawn}", " ".repeat(start)), self.width)
-    }
-}
-
-fn table(explained: &Explained, scale: &Scale, id: usize) -> Table {
-    let mut table = Table::new(&["NODE", " ", "NAME", "TIME", "TOOK", "WAITED FOR"], 5);
+/// The table of nodes, and the bars in it.
+fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], id: usize) -> (Table, String) {
+    let sums: Vec<Sums> = nodes.iter().map(|node| Sums::of(&explained.story.pieces(*node))).collect();
+    // What is next to nothing beside the whole is no news.
+    let much = |ms: i64, of: &Sums| ms >= MUCH_MS && ms.saturating_mul(20) >= of.all();
+    let (queued, waited) = (|sums: &Sums| sums.get(Doing::Queued), Sums::waited);
+    let queues = sums.iter().any(|sums| much(queued(sums), sums));
+    let waits = sums.iter().any(|sums| much(waited(sums), sums));
+    let columns = ["NODE", " ", "NAME", "TIME", "TOOK"].into_iter();
+    let columns = columns.chain(queues.then_some("QUEUED")).chain(waits.then_some("WAITED"));
+    let columns: Vec<&'static str> = columns.chain(["WAITED FOR"]).collect();
+    let mut table = Table::new(&columns, columns.len() - 1);
     table.spare = Some(2);
-    for (node, def) in explained.graph.nodes.iter().take(ROWS) {
-        let told = explained.story.nodes.get(node.get());
-        let started = told.and_then(|told| told.started);
-        let ended = told.and_then(|told| told.ended);
-        let ahead = explained.story.ran_ahead(node);
-        let bar = started.map(|started| scale.bar(started.at, ended.map(|ended| ended.at)));
-        let skipped = told.is_some_and(|told| told.skipped.is_some());
-        let (took, style) = match (started, ended, told.is_some_and(|told| told.failed)) {
-            (None, ..) if skipped => ("skipped".to_owned(), YELLOW),
-            (None, ..) => ("not started".to_owned(), DIM),
-            (Some(_), None, _) => ("not ended".to_owned(), YELLOW),
-            (Some(from), Some(to), false) => (seconds(to.at.saturating_sub(from.at)), ""),
-            (Some(from), Some(to), true) => {
-                (format!("failed {}", seconds(to.at.saturating_sub(from.at))), RED)
-            }
+    let mut bars = String::new();
+    for (node, sums) in nodes.iter().copied().zip(&sums).take(ROWS) {
+        let Some(def) = explained.graph.nodes.get(node) else { continue };
+        let ended = explained.story.nodes.get(node.get()).is_some_and(|told| told.ended.is_some());
+        let (took, style) = took(explained, node, sums);
+        let bar_style = match style {
+            RED => RED,
+            _ if ended => GREEN,
+            _ => YELLOW,
         };
-        let bar_style = if style == RED {
-            RED
-        } else if ended.is_some() {
-            GREEN
-        } else {
-            YELLOW
-        };
-        table.row([
+        let bar = explained.story.visit(node);
+        let bar = bar.map(|visit| scale.bar(visit, &explained.story.pieces(node), ended));
+        let bar = bar.unwrap_or_else(|| " ".repeat(scale.width));
+        bars.push_str(&bar);
+        let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
+        let ahead = if explained.story.ran_ahead(node) { "»" } else { "" };
+        let name = if def.name == def.id { String::new() } else { cut(&clean(&def.name), id) };
+        let cells = [
             (cut(&clean(&def.id), id), BOLD),
-            (if ahead { "»" } else { "" }.to_owned(), CYAN),
-            (if def.name == def.id { String::new() } else { cut(&clean(&def.name), id) }, ""),
-            (bar.unwrap_or_else(|| " ".repeat(scale.width)), bar_style),
+            (ahead.to_owned(), CYAN),
+            (name, ""),
+            (bar, bar_style),
             (took, style),
-            (waited(explained, node), ""),
-        ]);
+        ];
+        let queued = queues.then(|| (time(queued(sums)), YELLOW));
+        let waits = waits.then(|| (time(waited(sums)), YELLOW));
+        table.row(cells.into_iter().chain(queued).chain(waits).chain([(waited_for(explained, node), "")]));
     }
-    table
+    (table, bars)
+}
+
+/// How long a node worked, or why it did not.
+fn took(explained: &Explained, node: NodeIx, sums: &Sums) -> (String, &'static str) {
+    let Some(told) = explained.story.nodes.get(node.get()) else { return Default::default() };
+    match (told.started, told.ended, told.failed) {
+        (None, ..) if told.skipped.is_some() => ("skipped".to_owned(), YELLOW),
+        (None, ..) => ("not started".to_owned(), DIM),
+        (Some(_), None, _) => ("not ended".to_owned(), YELLOW),
+        (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
+        _ if explained.story.reused(node).is_some_and(|reused| reused.whole()) => ("reused".to_owned(), CYAN),
+        _ => (seconds(sums.worked()), ""),
+    }
 }
 
 /// The nodes that a node waited for, with the one first that ended last: that one held it up.
-fn waited(explained: &Explained, node: NodeIx) -> String {
+fn waited_for(explained: &Explained, node: NodeIx) -> String {
     let mut nodes: Vec<NodeIx> =
         explained.waits.get(node.get()).into_iter().flatten().map(|waited| waited.node).collect();
     nodes.sort_by_key(|node| {
@@ -219,7 +185,8 @@ fn failure(page: &mut Page, explained: &Explained, found: &Found, node: NodeIx) 
 }
 
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
-fn ladder(page: &mut Page, rungs: &[Rung], found: &Found) {
+fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
+    let rungs = &explained.story.rungs;
     if rungs.is_empty() {
         return;
     }
@@ -228,7 +195,7 @@ fn ladder(page: &mut Page, rungs: &[Rung], found: &Found) {
     page.line(&page.paint(DIM, if planned { "PLANNED" } else { "RECOVERY" }));
     let shown = rungs.iter().take(ROWS);
     let cell = |rung: &Rung| {
-        let since = seconds(rung.at.saturating_sub(found.info.started_ms));
+        let since = seconds(explained.story.line(rung).saturating_sub(found.info.started_ms));
         (cut(&clean(&rung.node), NODE), since)
     };
     let width = |of: &dyn Fn(&Rung) -> String| shown.clone().map(|rung| of(rung).width()).max().unwrap_or(0);
@@ -252,8 +219,16 @@ fn style(what: &What) -> &'static str {
     }
 }
 
-fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) {
+fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale, bars: &str) {
     page.gap();
+    if let Some(text) = bars::legend(bars) {
+        page.labelled("", "", 0, &text, 3);
+    }
+    let reused = explained.graph.nodes.indices().filter_map(|node| explained.story.reused(node));
+    let reused: Vec<_> = reused.filter(|reused| reused.whole()).collect();
+    if let Some(first) = reused.first() {
+        page.labelled("", "", 0, &format!("{} {}", reused.len(), first.told()), 2);
+    }
     let ahead = explained.graph.nodes.indices().filter(|node| explained.story.ran_ahead(*node)).count();
     if ahead > 0 {
         let text = format!("» {ahead} started before an earlier node of the list had finished");
@@ -273,22 +248,15 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale) 
     }
 }
 
-/// Prints one node, with the journal's own time of its start.
-pub(super) fn one(
-    explained: &Explained,
-    found: &Found,
-    schedule: &Schedule,
-    node: NodeIx,
-    began: Option<Moment>,
-    ui: &Ui,
-) {
+/// Prints one node.
+pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, node: NodeIx, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.graph.nodes.get(node).map_or("", |node| &node.name);
     let heading = format!("node {}", clean(explained.id(node)));
     page.line(&format!("{}  {}", page.paint(BOLD, &heading), clean(name)));
     let told = explained.story.nodes.get(node.get());
-    let after = |Moment { n, at }: Moment| match &found.info.fork {
+    let after = |Moment { n, at, .. }: Moment| match &found.info.fork {
         Some(fork) if n <= fork.events => format!("{} UTC, in run {}", time::plain(at), fork.run),
         _ => {
             let since = seconds(at.saturating_sub(found.info.started_ms));
@@ -297,15 +265,24 @@ pub(super) fn one(
     };
     let (started, ended) = (told.and_then(|told| told.started), told.and_then(|told| told.ended));
     let skipped = told.and_then(|told| told.skipped.as_ref());
-    let text = match (began, skipped) {
+    let text = match (started, skipped) {
         (Some(began), _) => after(began),
         (None, Some(because)) => format!("not at all: may depend on {because}, which has no result"),
         (None, None) => "not yet".to_owned(),
     };
     page.labelled("  started", DIM, INDENT, &text, 3);
-    if let (Some(started), Some(ended)) = (started, ended) {
+    let sums = Sums::of(&explained.story.pieces(node));
+    if started.is_some() && ended.is_some() {
         let failed = if told.is_some_and(|told| told.failed) { ", and failed" } else { "" };
-        page.labelled("  took", DIM, INDENT, &format!("{}{failed}", seconds(ended.at - started.at)), 2);
+        let text =
+            format!("{} of the {} from its start to its end", seconds(sums.worked()), seconds(sums.all()));
+        page.labelled("  took", DIM, INDENT, &format!("{text}{failed}"), 2);
+    }
+    for (label, text) in shares(&sums) {
+        page.labelled(&format!("  {label}"), DIM, INDENT, &text, 2);
+    }
+    if let Some(reused) = explained.story.reused(node) {
+        page.labelled("  result", DIM, INDENT, &reused.told(), 2);
     }
     if started.is_some() {
         let text = match explained.story.ran_ahead(node) {
@@ -318,7 +295,7 @@ pub(super) fn one(
         page.gap();
         failure(&mut page, explained, found, node);
     }
-    waits(&mut page, explained, node, started.map_or(i64::MAX, |started| started.at));
+    waits(&mut page, explained, node, started.map_or(i64::MAX, |started| started.line));
     let mut seen = explained.story.seen(&explained.graph, schedule);
     let from = explained.graph.nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
     let from: Vec<&str> = from.iter().flatten().map(|node| explained.id(*node)).collect();
@@ -331,18 +308,39 @@ pub(super) fn one(
         page.gap();
         page.labelled("messages of", DIM, INDENT, &text, LINES);
     }
-    each(&mut page, explained.rungs(node), found.info.started_ms);
+    each(&mut page, explained, node, found.info.started_ms);
     page.print(ui);
 }
 
+/// What a node's time went into, part by part.
+fn shares(sums: &Sums) -> Vec<(&'static str, String)> {
+    let waits = [
+        (Doing::Person, "for a person"),
+        (Doing::Again, "for another try"),
+        (Doing::Other, "for other nodes, the journal or a process that goes on with the run"),
+    ];
+    let waits = waits.iter().filter(|(doing, _)| sums.get(*doing) > 0);
+    let waits = waits.map(|(doing, what)| ("waited", format!("{} {what}", seconds(sums.get(*doing)))));
+    let calls = [
+        (Doing::Flying, "calls", " out: work, or waiting for their turn"),
+        (Doing::Queued, "queued", " until its calls had their turn"),
+    ];
+    let calls = calls.iter().filter(|(doing, ..)| sums.get(*doing) > 0);
+    calls
+        .map(|(doing, word, what)| (*word, format!("{}{what}", seconds(sums.get(*doing)))))
+        .chain(waits)
+        .collect()
+}
+
 /// What was done about a node's faults, each in full.
-fn each<'r>(page: &mut Page, rungs: impl Iterator<Item = &'r Rung>, began: i64) {
+fn each(page: &mut Page, explained: &Explained, node: NodeIx, began: i64) {
     const INDENT: usize = 20;
-    for (at, rung) in rungs.take(ROWS).enumerate() {
+    for (at, rung) in explained.rungs(node).take(ROWS).enumerate() {
         if at == 0 {
             page.gap();
         }
-        let label = format!("{:<8} {}", rung.what.word(), seconds(rung.at.saturating_sub(began)));
+        let label =
+            format!("{:<8} {}", rung.what.word(), seconds(explained.story.line(rung).saturating_sub(began)));
         page.labelled(&label, style(&rung.what), INDENT, &rung.what.told(), LINES);
         if let What::Action { parameters: Some(parameters), .. } = &rung.what {
             page.labelled("", "", INDENT, &format!("with {parameters}"), LINES);
@@ -363,9 +361,9 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
         let ended = explained.story.nodes.get(waited.node.get()).and_then(|told| told.ended);
         let text = match ended {
             None => "not yet".to_owned(),
-            Some(ended) if ended.at <= started => format!("{} before", seconds(started - ended.at)),
+            Some(ended) if ended.line <= started => format!("{} before", seconds(started - ended.line)),
             // Only its calls had to wait.
-            Some(ended) => format!("{} after", seconds(ended.at - started)),
+            Some(ended) => format!("{} after", seconds(ended.line - started)),
         };
         let style = if ended.map(|ended| ended.n) == last { YELLOW } else { "" };
         let id = cut(&clean(explained.id(waited.node)), NODE);
@@ -374,30 +372,5 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
     page.table(&table);
     if waited.len() > WAITS {
         page.line(&page.paint(DIM, &format!("… {} more: --json has all", waited.len() - WAITS)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::look::explain::story::Story;
-
-    fn explained(times: &[(i64, Option<i64>)]) -> Explained {
-        Explained::new(Default::default(), Story::of(times), Vec::new())
-    }
-
-    #[test]
-    fn bars_share_the_width_and_leave_idle_time_out() {
-        let scale = Scale::new(&explained(&[(0, Some(10)), (5, Some(20)), (1_000_020, Some(1_000_040))]), 40);
-        assert_eq!((scale.total, scale.idle()), (40, 1_000_000));
-        assert_eq!(scale.bar(0, Some(10)), pad(&"█".repeat(10), 40));
-        assert_eq!(scale.bar(5, Some(20)), pad(&format!("     {}", "█".repeat(15)), 40));
-        assert_eq!(scale.bar(1_000_020, Some(1_000_040)), format!("{}{}", " ".repeat(20), "█".repeat(20)));
-        assert_eq!(scale.bar(1_000_040, Some(1_000_040)).width(), 40, "an instant at the end still shows");
-        assert!(scale.bar(20, Some(20)).contains('▏'));
-        let open = Scale::new(&explained(&[(0, Some(10)), (0, None)]), 10);
-        assert_eq!(open.bar(0, None), "▒".repeat(10));
-        let nothing = Scale::new(&explained(&[(7, Some(7))]), 16);
-        assert_eq!(nothing.bar(7, Some(7)).width(), 16);
     }
 }

@@ -1,15 +1,15 @@
 //! What the journal tells of each node.
 
+use super::times::{Open, Piece, Span, pieces};
 use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, Rung};
 use selvedge_engine::graph::Act;
-use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, State, ThreadIx};
 use selvedge_runtime::Reading;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// When something happened.
@@ -17,8 +17,11 @@ use std::sync::Arc;
 pub(super) struct Moment {
     /// The event's number: times alone don't tell what came first.
     pub(super) n: u64,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970, by the journal.
     pub(super) at: i64,
+    /// The same on the run's line of time: what a fork shares with its source is moved up to it, so that times between
+    /// moments are times of the run. A fork may be made long after its source ended.
+    pub(super) line: i64,
 }
 
 /// The last visit of a node.
@@ -36,16 +39,20 @@ pub(super) struct Told {
     pub(super) said: Option<u64>,
     /// The node that failed before it, for which it does not run (D-16).
     pub(super) skipped: Option<Arc<str>>,
+    /// What its time went into.
+    pub(super) spans: Vec<Span>,
+    /// Its calls that took a recorded result, and those that were asked for.
+    pub(super) calls_reused: (usize, usize),
     /// Whether it asked a model, or took a recorded answer.
-    asked: bool,
+    pub(super) asked: bool,
     /// The strongest effects of the calls it makes, as far as they are known.
     pub(super) calls: Option<Effects>,
     /// The part of another thread that its own was opened with.
-    opened: Option<(ThreadIx, usize, usize)>,
+    pub(super) opened: Option<(ThreadIx, usize, usize)>,
     /// Messages it appended to its thread.
-    appended: usize,
+    pub(super) appended: usize,
     /// The thread that it published a message to, not its own.
-    published: Option<ThreadIx>,
+    pub(super) published: Option<ThreadIx>,
 }
 
 impl Told {
@@ -60,11 +67,13 @@ impl Told {
 pub(super) struct Story {
     /// What is told of each.
     pub(super) nodes: Vec<Told>,
-    /// The times of the first and the last event.
-    pub(super) from_to: Option<(i64, i64)>,
+    /// The first and the last event.
+    pub(super) from_to: Option<(Moment, Moment)>,
     /// Forks: the event of each, and the time between the last event that it shares and that one, in which the run
     /// did not exist.
     gaps: Vec<(u64, i64)>,
+    /// The event with which a fork left its source, and the source.
+    forked: Option<(u64, Arc<str>)>,
     /// For each node, whether all nodes before it had finished, and the last event of that.
     finished_before: Vec<Option<u64>>,
     /// What was done about what failed, in the order of the journal (D-22).
@@ -90,7 +99,7 @@ pub(super) fn read(found: &Found) -> Result<(State, Story), Failure> {
         if matches!(&record.event, Event::Spliced { .. }) {
             reader.spliced(&state);
         }
-        reader.event(&state, &record.event, Moment { n: entry.n, at: entry.at_ms });
+        reader.event(&state, &record.event, Moment { n: entry.n, at: entry.at_ms, line: entry.at_ms });
     }
     reader.settle(&state);
     Ok((state, reader.finish()))
@@ -100,6 +109,7 @@ struct Reader {
     known: Nodes,
     threads: HashMap<Arc<str>, ThreadIx>,
     ladder: Ladder,
+    open: Open,
     story: Story,
 }
 
@@ -108,7 +118,8 @@ impl Reader {
         let threads = graph.threads.iter().map(|(ix, thread)| (thread.name.clone(), ix)).collect();
         let nodes = graph.nodes.indices().map(|node| Told::fresh(graph, node)).collect();
         let known = Nodes::of(graph);
-        Self { known, threads, ladder: Ladder::default(), story: Story { nodes, ..Story::default() } }
+        let story = Story { nodes, ..Story::default() };
+        Self { known, threads, ladder: Ladder::default(), open: Open::default(), story }
     }
 
     fn told(&mut self, id: &str) -> Option<&mut Told> {
@@ -118,11 +129,13 @@ impl Reader {
 
     /// `state` is the state after the event.
     fn event(&mut self, state: &State, event: &Event, moment: Moment) {
-        let (from, last) = self.story.from_to.unwrap_or((moment.at, moment.at));
-        if matches!(event, Event::Forked(_)) {
-            self.story.gaps.push((moment.n, moment.at.saturating_sub(last).max(0)));
+        let (from, last) = self.story.from_to.unwrap_or((moment, moment));
+        if let Event::Forked(fork) = event {
+            self.story.gaps.push((moment.n, moment.at.saturating_sub(last.at).max(0)));
+            self.story.forked = Some((moment.n, fork.source.clone()));
         }
-        self.story.from_to = Some((from, moment.at));
+        self.story.from_to = Some((from, moment));
+        self.time(event, moment);
         self.ladder.event(&self.known, moment.n, moment.at, event);
         match event {
             Event::NodeStarted { node, .. } => {
@@ -166,19 +179,44 @@ impl Reader {
                     told.published = to;
                 }
             }
-            Event::Requested { effect, .. } | Event::Reused { effect, .. } => self.request(state, effect),
+            Event::Requested { effect, .. } => self.request(state, effect, false),
+            Event::Reused { effect, .. } => self.request(state, effect, true),
             Event::Resumed { .. } | Event::Forked(_) => self.resumed(state),
             _ => {}
         }
     }
 
-    fn request(&mut self, state: &State, effect: &EffectId) {
+    /// What a node's time goes into.
+    fn time(&mut self, event: &Event, moment: Moment) {
+        let (node, spans) = match event {
+            Event::Requested { effect, .. } => return self.open.call(effect, moment, 0),
+            Event::Retried { effect, after_ms, .. } => return self.open.call(effect, moment, *after_ms),
+            Event::Asked { ask, node, .. } => return self.open.ask(ask, node, moment),
+            Event::Completed { effect, took, .. } => {
+                (node_of(&effect.0), self.open.ended(effect, moment, *took))
+            }
+            Event::Answered { ask, .. } => match self.open.answer(ask, moment) {
+                Some((node, span)) => (node, vec![span]),
+                None => return,
+            },
+            _ => return,
+        };
+        if let Some(told) = self.told(&node) {
+            told.spans.extend(spans);
+        }
+    }
+
+    fn request(&mut self, state: &State, effect: &EffectId, reused: bool) {
         let node = node_of(&effect.0);
         let asks = self.known.position(&node).is_some_and(|ix| asks_model(state.graph(), ix, effect));
         let effects = state.pending().get(effect).filter(|pending| !pending.model).map(|p| p.effects);
         if let Some(told) = self.told(&node) {
             told.asked |= asks;
             told.calls = told.calls.max(effects);
+            match reused {
+                true => told.calls_reused.0 += 1,
+                false => told.calls_reused.1 += 1,
+            }
         }
     }
 
@@ -196,11 +234,30 @@ impl Reader {
 
     /// What ran ahead of a recovery may have been undone and not begun again (D-16): the state knows.
     fn settle(&mut self, state: &State) {
+        self.still_open(state);
         let graph = state.graph();
         let nodes = self.story.nodes.iter_mut().zip(graph.nodes.indices());
         for ((told, node), view) in nodes.zip(state.node_views()) {
             if view.started == 0 && view.ended.is_none() {
                 *told = Told::fresh(graph, node);
+            }
+        }
+    }
+
+    /// What has not ended goes on at the journal's end.
+    fn still_open(&mut self, state: &State) {
+        let Some((_, last)) = self.story.from_to.filter(|_| state.ended().is_none()) else { return };
+        for effect in state.pending().keys() {
+            let spans = self.open.ended(effect, last, None);
+            if let Some(told) = self.told(&node_of(&effect.0)) {
+                told.spans.extend(spans);
+            }
+        }
+        for ask in state.asks().keys() {
+            if let Some((node, span)) = self.open.answer(ask, last)
+                && let Some(told) = self.told(&node)
+            {
+                told.spans.push(span);
             }
         }
     }
@@ -223,6 +280,7 @@ impl Reader {
 
     fn finish(mut self) -> Story {
         self.story.rungs = self.ladder.into_rungs();
+        self.story.line_up();
         let mut last = Some(0);
         for told in &self.story.nodes {
             self.story.finished_before.push(last);
@@ -251,18 +309,47 @@ fn asks_model(graph: &Graph, node: NodeIx, effect: &EffectId) -> bool {
 }
 
 impl Story {
-    /// Moves what forks share with their sources up to them, so that times between moments are times of work: a
-    /// fork may be made long after its source ended.
-    pub(super) fn close_gaps(&mut self) {
+    /// Puts every moment on the run's line of time.
+    fn line_up(&mut self) {
         let gaps = std::mem::take(&mut self.gaps);
-        let close = |n: u64, at: &mut i64| {
-            let closed = gaps.iter().filter(|(gap, _)| n < *gap).map(|(_, gap)| gap);
-            *at = at.saturating_add(closed.sum());
-        };
-        self.rungs.iter_mut().for_each(|rung| close(rung.n, &mut rung.at));
-        let moments = self.nodes.iter_mut().flat_map(|told| [&mut told.started, &mut told.ended]);
-        for moment in moments.flatten() {
-            close(moment.n, &mut moment.at);
+        let line = |moment: &mut Moment| moment.line = closed(&gaps, moment.n, moment.at);
+        for told in &mut self.nodes {
+            told.started.iter_mut().chain(&mut told.ended).for_each(line);
+            told.spans.iter_mut().flat_map(|span| [&mut span.from, &mut span.to]).for_each(line);
+        }
+        self.from_to.iter_mut().flat_map(|(from, to)| [from, to]).for_each(line);
+        self.gaps = gaps;
+    }
+
+    /// When something was done about a fault, on the line of time.
+    pub(super) fn line(&self, rung: &Rung) -> i64 {
+        closed(&self.gaps, rung.n, rung.at)
+    }
+
+    /// When a node's visit began and ended on the line of time; one that goes on ends with the journal.
+    pub(super) fn visit(&self, node: NodeIx) -> Option<(i64, i64)> {
+        let told = self.nodes.get(node.get())?;
+        let from = told.started?.line;
+        let last = self.from_to.map_or(from, |(_, last)| last.line);
+        Some((from, told.ended.map_or(last, |ended| ended.line).max(from)))
+    }
+
+    /// What a node did one after the other.
+    pub(super) fn pieces(&self, node: NodeIx) -> Vec<Piece> {
+        let Some((from, to)) = self.visit(node) else { return Vec::new() };
+        pieces(self.nodes.get(node.get()).map_or(&[][..], |told| &told.spans), from, to)
+    }
+
+    /// How much of a node comes from another run or an earlier visit: whose calls are `of` so many, and of which run, if
+    /// it is another one.
+    pub(super) fn reused(&self, node: NodeIx) -> Option<Reused<'_>> {
+        let told = self.nodes.get(node.get())?;
+        let from = self.forked.as_ref().map(|(_, source)| &**source);
+        let shared = self.forked.as_ref().is_some_and(|(n, _)| told.ended.is_some_and(|ended| ended.n < *n));
+        let (reused, asked) = told.calls_reused;
+        match shared {
+            true => Some(Reused { from, calls: 0, of: 0 }),
+            false => (reused > 0).then_some(Reused { from, calls: reused, of: reused + asked }),
         }
     }
 
@@ -272,15 +359,40 @@ impl Story {
         let before = self.finished_before.get(node.get()).copied().flatten();
         started.is_some_and(|started| before.is_none_or(|before| before > started.n))
     }
+}
 
-    /// Walks the threads, node by node in list order.
-    pub(super) fn seen<'s>(&'s self, graph: &Graph, schedule: &'s Schedule) -> Seen<'s> {
-        let threads = graph.threads.values().map(|thread| {
-            let base = usize::from(thread.first.is_some());
-            Talk { base, said: vec![None; base], ..Talk::default() }
-        });
-        let own = graph.nodes.values().map(|node| node.body.thread).collect();
-        Seen { story: self, schedule, own, threads: threads.collect() }
+/// A time without the gaps behind it.
+fn closed(gaps: &[(u64, i64)], n: u64, at: i64) -> i64 {
+    let behind = gaps.iter().filter(|(gap, _)| n < *gap).map(|(_, gap)| gap);
+    at.saturating_add(behind.sum())
+}
+
+/// What a node takes over of what was recorded before.
+pub(super) struct Reused<'s> {
+    /// The run, if it is another one.
+    from: Option<&'s str>,
+    calls: usize,
+    of: usize,
+}
+
+impl Reused<'_> {
+    /// Whether nothing of the node ran here.
+    pub(super) fn whole(&self) -> bool {
+        self.calls == self.of
+    }
+
+    /// `reused from RUN`, or how much of it.
+    pub(super) fn told(&self) -> String {
+        let from = self.from.unwrap_or("an earlier visit");
+        match self.whole() {
+            true => format!("reused from {from}"),
+            false => format!("{} of {} calls reused from {from}", self.calls, self.of),
+        }
+    }
+
+    /// The run's id, `run` if it is the run itself.
+    pub(super) fn run<'r>(&'r self, run: &'r str) -> &'r str {
+        self.from.unwrap_or(run)
     }
 }
 
@@ -288,84 +400,17 @@ impl Story {
 impl Story {
     /// A story of nodes with these times.
     pub(super) fn of(times: &[(i64, Option<i64>)]) -> Self {
-        let moment = |at: i64| Moment { n: 1, at };
+        let moment = |at: i64| Moment { n: 1, at, line: at };
         let told = |(from, to): &(i64, Option<i64>)| Told {
             started: Some(moment(*from)),
             ended: to.map(moment),
             ..Told::default()
         };
         let last = times.iter().map(|(from, to)| to.unwrap_or(*from)).max().unwrap_or(0);
-        Self { nodes: times.iter().map(told).collect(), from_to: Some((0, last)), ..Self::default() }
-    }
-}
-
-/// Who said what on each thread, as far as the walk has come.
-pub(super) struct Seen<'s> {
-    story: &'s Story,
-    schedule: &'s Schedule,
-    own: Vec<Option<ThreadIx>>,
-    /// By the position of the thread.
-    threads: Vec<Talk>,
-}
-
-/// A thread: it only grows, in list order.
-#[derive(Default)]
-struct Talk {
-    /// Messages that it holds before any node writes to it.
-    base: usize,
-    /// For each message, the node that said it; `None` is the document.
-    said: Vec<Option<NodeIx>>,
-    /// The number of messages after each writer.
-    after: Vec<usize>,
-    /// Everybody who said something, in order.
-    speakers: Vec<NodeIx>,
-    known: HashSet<NodeIx>,
-}
-
-impl Talk {
-    fn say(&mut self, node: Option<NodeIx>) {
-        self.said.push(node);
-        if let Some(node) = node.filter(|node| self.known.insert(*node)) {
-            self.speakers.push(node);
+        Self {
+            nodes: times.iter().map(told).collect(),
+            from_to: Some((moment(0), moment(last))),
+            ..Self::default()
         }
-    }
-}
-
-impl Seen<'_> {
-    /// The nodes whose messages stood on the thread of `node` when it started, in order, if it showed them to a
-    /// model. To be asked of all nodes, in list order.
-    pub(super) fn next(&mut self, node: NodeIx) -> Vec<NodeIx> {
-        let Some(told) = self.story.nodes.get(node.get()) else { return Vec::new() };
-        let taken = told.opened.map(|(from, start, end)| self.slice(node, from, start, end));
-        let own = self.own.get(node.get()).copied().flatten();
-        let mut seen = Vec::new();
-        if let Some(talk) = own.and_then(|thread| self.threads.get_mut(thread.get())) {
-            taken.into_iter().flatten().for_each(|speaker| talk.say(speaker));
-            if told.asked {
-                seen = talk.speakers.clone();
-            }
-            (0..told.appended).for_each(|_| talk.say(Some(node)));
-        }
-        if let Some(talk) = told.published.and_then(|to| self.threads.get_mut(to.get())) {
-            talk.say(Some(node));
-        }
-        for (order, _) in self.schedule.member.get(node).into_iter().flatten() {
-            // The first orders are those of the threads.
-            if let Some(talk) = self.threads.get_mut(order.get()) {
-                talk.after.push(talk.said.len());
-            }
-        }
-        seen
-    }
-
-    /// What a node took of another thread, of which it observes the first writers only.
-    fn slice(&self, node: NodeIx, from: ThreadIx, start: usize, end: usize) -> Vec<Option<NodeIx>> {
-        let Some(talk) = self.threads.get(from.get()) else { return Vec::new() };
-        let writers = self.schedule.open_at.get(node).copied().unwrap_or_default();
-        let length = match (writers as usize).checked_sub(1) {
-            None => talk.base,
-            Some(last) => talk.after.get(last).copied().unwrap_or(talk.said.len()),
-        };
-        talk.said.get(start..end.min(length)).unwrap_or_default().to_vec()
     }
 }

@@ -1,6 +1,7 @@
 //! DOT, the language of Graphviz.
 
-use super::shapes::{Arrow, Drawing, Kind, Shape, Why};
+use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
+use crate::look::explain::Fate;
 use crate::look::page::clean;
 use std::fmt::Write;
 
@@ -17,23 +18,45 @@ pub(super) fn draw(drawing: &Drawing) -> String {
         let _ = writeln!(text, "  subgraph cluster_{at} {{");
         let _ = writeln!(text, "    label={}; fontname=\"Helvetica\"; color=gray;", quoted(&[&lane.name]));
         for shape in &lane.shapes {
-            let _ = writeln!(text, "    {};", boxed(shape));
+            let _ = writeln!(text, "    {};", boxed(shape, drawing.fates.get(&shape.id).copied()));
         }
         text.push_str("  }\n");
     }
     for shape in &drawing.loose {
-        let _ = writeln!(text, "  {};", boxed(shape));
+        let _ = writeln!(text, "  {};", boxed(shape, drawing.fates.get(&shape.id).copied()));
     }
     for arrow in &drawing.arrows {
         let _ = writeln!(text, "  {};", line(arrow));
     }
+    legend(&mut text, drawing);
     text.push_str("}\n");
     text
 }
 
-fn boxed(shape: &Shape) -> String {
+/// What the colours of a run's nodes stand for.
+fn legend(text: &mut String, drawing: &Drawing) {
+    let legend = drawing.legend();
+    if legend.is_empty() {
+        return;
+    }
+    text.push_str("  subgraph cluster_legend {\n    label=\"legend\"; fontname=\"Helvetica\"; color=gray;\n");
+    for (fate, words) in legend {
+        let _ = writeln!(text, "    k_{} [label={}{}];", fate.name(), quoted(&[&words]), filled(fate, None));
+    }
+    text.push_str("  }\n");
+}
+
+/// The colours of a box, beside a style that it has anyway.
+fn filled(fate: Fate, style: Option<&str>) -> String {
+    let (inside, border) = colours(fate);
+    let style = style.map(|style| format!("{style},")).unwrap_or_default();
+    format!(", style=\"{style}filled\", fillcolor=\"{inside}\", color=\"{border}\"")
+}
+
+fn boxed(shape: &Shape, fate: Option<Fate>) -> String {
     let looks = match shape.kind {
         Kind::Start | Kind::End => ", shape=oval",
+        Kind::Model if fate.is_some() => "",
         Kind::Model => ", style=rounded",
         Kind::Tool => ", peripheries=2",
         Kind::Move => "",
@@ -41,7 +64,9 @@ fn boxed(shape: &Shape) -> String {
         Kind::Dot => ", shape=point",
     };
     let lines: Vec<&str> = shape.lines.iter().map(String::as_str).collect();
-    format!("{} [label={}{looks}]", shape.id, quoted(&lines))
+    let style = (shape.kind == Kind::Model).then_some("rounded");
+    let colours = fate.map(|fate| filled(fate, style)).unwrap_or_default();
+    format!("{} [label={}{looks}{colours}]", shape.id, quoted(&lines))
 }
 
 fn line(arrow: &Arrow) -> String {

@@ -251,9 +251,9 @@ impl Pen<'_> {
         let calls = self.schedule.orders.get(order).map_or(&[][..], |order| &order.writers);
         for node in calls {
             for waited in all.get(node.get()).into_iter().flatten() {
-                let turn = [waits::LOOKS, waits::WRITES].contains(&waited.why.as_str());
-                if turn && !self.connected(waited.node, *node) {
-                    self.arrow(node_id(waited.node), node_id(*node), Why::Turn, "in turn");
+                let turn = strength(*node).and_then(waits::turn).filter(|why| *why == waited.why);
+                if let Some(why) = turn.filter(|_| !self.connected(waited.node, *node)) {
+                    self.arrow(node_id(waited.node), node_id(*node), Why::Turn, why);
                 }
             }
         }

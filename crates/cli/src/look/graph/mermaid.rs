@@ -1,6 +1,6 @@
 //! Mermaid's flowcharts.
 
-use super::shapes::{Arrow, Drawing, Kind, Shape, Why};
+use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
 use crate::look::page::clean;
 use std::fmt::Write;
 
@@ -30,7 +30,28 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     for arrow in &drawing.arrows {
         let _ = writeln!(text, "  {}", line(arrow));
     }
+    classes(&mut text, drawing);
     text
+}
+
+/// The colours of a run's nodes, and a box for each that says what it stands for.
+fn classes(text: &mut String, drawing: &Drawing) {
+    let legend = drawing.legend();
+    if legend.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "  subgraph legend[\"legend\"]");
+    for (fate, words) in &legend {
+        let _ = writeln!(text, "    k_{name}[\"{}\"]:::{name}", escaped(words), name = fate.name());
+    }
+    let _ = writeln!(text, "  end");
+    for (fate, _) in &legend {
+        let (inside, border) = colours(*fate);
+        let nodes = drawing.fates.iter().filter(|(_, known)| *known == fate).map(|(id, _)| id.as_str());
+        let nodes = nodes.collect::<Vec<_>>().join(",");
+        let _ = writeln!(text, "  classDef {} fill:{inside},stroke:{border},color:#000", fate.name());
+        let _ = writeln!(text, "  class {nodes} {}", fate.name());
+    }
 }
 
 fn boxed(shape: &Shape) -> String {

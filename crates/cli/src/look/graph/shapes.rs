@@ -1,8 +1,10 @@
 //! The parts of a drawing, and what a node looks like in it.
 
+use crate::look::explain::Fate;
 use crate::look::page::cut;
 use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::{Ix, NodeIx, Slice, ThreadIx};
+use std::collections::BTreeMap;
 
 /// Characters of a label.
 pub(super) const LABEL: usize = 48;
@@ -18,6 +20,42 @@ pub(super) struct Drawing {
     pub(super) loose: Vec<Shape>,
     /// The arrows.
     pub(super) arrows: Vec<Arrow>,
+    /// Of a run: where the nodes behind boxes stand.
+    pub(super) fates: BTreeMap<String, Fate>,
+}
+
+impl Drawing {
+    /// Colours the nodes of a run, and says in their boxes what became of them.
+    pub(super) fn colour(&mut self, fates: &[(Fate, String)]) {
+        let known = fates.iter().enumerate();
+        self.fates = known.map(|(at, (fate, _))| (node_id(NodeIx::new(at)), *fate)).collect();
+        let words: BTreeMap<String, &String> =
+            fates.iter().enumerate().map(|(at, (_, words))| (node_id(NodeIx::new(at)), words)).collect();
+        for shape in self.lanes.iter_mut().flat_map(|lane| &mut lane.shapes).chain(&mut self.loose) {
+            let words = words.get(&shape.id).filter(|words| !words.is_empty());
+            shape.lines.extend(words.map(|words| cut(words, LABEL)));
+        }
+    }
+
+    /// What the colours stand for: each that occurs, with how many nodes have it.
+    pub(super) fn legend(&self) -> Vec<(Fate, String)> {
+        let count = |fate: Fate| self.fates.values().filter(|known| **known == fate).count();
+        let counted = Fate::ALL.into_iter().map(|fate| (fate, count(fate))).filter(|(_, count)| *count > 0);
+        counted.map(|(fate, count)| (fate, format!("{}: {count}", fate.words()))).collect()
+    }
+}
+
+/// The colours of a box, of its inside and of its border, of which the words in it speak, too.
+pub(super) fn colours(fate: Fate) -> (&'static str, &'static str) {
+    match fate {
+        Fate::Ran => ("#d3f9d8", "#2b8a3e"),
+        Fate::Reused => ("#d0ebff", "#1864ab"),
+        Fate::Failed => ("#ffc9c9", "#c92a2a"),
+        Fate::Running => ("#c5f6fa", "#0b7285"),
+        Fate::Asks => ("#eebefa", "#862e9c"),
+        Fate::Waits => ("#f1f3f5", "#868e96"),
+        Fate::Skipped => ("#fff3bf", "#e67700"),
+    }
 }
 
 /// A thread.

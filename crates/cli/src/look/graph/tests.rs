@@ -113,7 +113,9 @@ fn turns_are_drawn_where_nothing_else_orders_calls() {
         calls("e", "write_x"),
     ]));
     let turns: Vec<String> = arrows(&drawing).into_iter().filter(|arrow| arrow.contains(" . ")).collect();
-    let expected = ["n1 . n2 in turn", "n1 . n3 in turn", "n2 . n5 in turn", "n3 . n5 in turn"];
+    let (looks, writes) = ("looks only after earlier writes", "writes only after earlier calls");
+    let expected = [("n1 . n2", looks), ("n1 . n3", looks), ("n2 . n5", writes), ("n3 . n5", writes)];
+    let expected = expected.map(|(arrow, why)| format!("{arrow} {why}"));
     assert_eq!(turns, expected);
 }
 

@@ -90,10 +90,11 @@ fn calls_wait_for_their_turn() {
     ]);
     let waits = waits(&graph(&["a", "b", "c", "d", "e", "f"], nodes, tools));
     assert_eq!(waits[1], [], "reads overlap");
-    let all = WRITES_LAST;
+    let all = turn(Effects::Write).unwrap();
+    let looks = turn(Effects::Read).unwrap();
     assert_eq!(waits[2], row(&[("r1", all), ("r2", all)]));
     assert_eq!(waits[3], []);
-    assert_eq!(waits[4], row(&[("w1", LOOKS)]));
+    assert_eq!(waits[4], row(&[("w1", looks)]));
     assert_eq!(waits[5], row(&[("p", all), ("r3", all)]), "the rest follows from r3");
 }
 

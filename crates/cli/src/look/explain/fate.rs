@@ -1,0 +1,95 @@
+//! Where the nodes of a run stand, in a word each.
+
+use super::story::{self, Story};
+use crate::failure::Failure;
+use crate::look::Found;
+use selvedge_engine::{Graph, Ix, NodeIx};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Fate {
+    /// It ended well.
+    Ran,
+    /// It took what another run, or an earlier visit, had recorded, and ran nothing.
+    Reused,
+    /// It failed.
+    Failed,
+    /// It has started and not ended.
+    Running,
+    /// A person is asked for it.
+    Asks,
+    /// It has not started.
+    Waits,
+    /// It does not run, because of a node that failed.
+    Skipped,
+}
+
+impl Fate {
+    /// All, in the order of a legend.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Ran, Self::Reused, Self::Failed, Self::Running, Self::Asks, Self::Waits, Self::Skipped];
+
+    /// The word for it in JSON and in drawings, where it is the name of a class.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Reused => "reused",
+            Self::Failed => "failed",
+            Self::Running => "running",
+            Self::Asks => "asks",
+            Self::Waits => "waits",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The same for people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Asks => "asks a person",
+            Self::Waits => "waits, not started",
+            other => other.name(),
+        }
+    }
+}
+
+/// Where each node of a run stands, in list order, and what is to be said of it beyond that.
+pub(crate) struct Fates {
+    /// The graph that the run came to.
+    pub(crate) graph: Arc<Graph>,
+    /// In list order.
+    pub(crate) nodes: Vec<(Fate, String)>,
+}
+
+/// Reads them from a run's journal.
+///
+/// # Errors
+/// If it can't be read.
+pub(crate) fn fates(found: &Found) -> Result<Fates, Failure> {
+    let (state, story) = story::read(found)?;
+    let asked: HashSet<NodeIx> = match state.ended() {
+        None => state.asks().values().map(|ask| ask.node).collect(),
+        Some(_) => HashSet::new(),
+    };
+    let graph = Arc::clone(state.graph());
+    let nodes = graph.nodes.indices().map(|node| fate(&story, node, asked.contains(&node)));
+    Ok(Fates { nodes: nodes.collect(), graph: Arc::clone(&graph) })
+}
+
+fn fate(story: &Story, node: NodeIx, asked: bool) -> (Fate, String) {
+    let Some(told) = story.nodes.get(node.get()) else { return (Fate::Waits, String::new()) };
+    let reused = story.reused(node).filter(story::Reused::whole);
+    match (told.started, told.ended, reused) {
+        (_, Some(_), _) if told.failed => (Fate::Failed, "failed".to_owned()),
+        (_, Some(_), Some(reused)) => (Fate::Reused, reused.told()),
+        (_, Some(_), None) => (Fate::Ran, String::new()),
+        _ if told.skipped.is_some() => {
+            let because = told.skipped.as_deref().unwrap_or_default();
+            (Fate::Skipped, format!("skipped: may depend on {because}"))
+        }
+        _ if asked => (Fate::Asks, "asks a person".to_owned()),
+        (Some(_), ..) => (Fate::Running, "running".to_owned()),
+        (None, ..) => (Fate::Waits, String::new()),
+    }
+}

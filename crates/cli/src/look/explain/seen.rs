@@ -1,0 +1,89 @@
+//! Whose messages a node's model requests showed (P-20).
+
+use super::story::Story;
+use selvedge_engine::schedule::Schedule;
+use selvedge_engine::{Graph, Ix, NodeIx, ThreadIx};
+use std::collections::HashSet;
+
+impl Story {
+    /// Walks the threads, node by node in list order.
+    pub(super) fn seen<'s>(&'s self, graph: &Graph, schedule: &'s Schedule) -> Seen<'s> {
+        let threads = graph.threads.values().map(|thread| {
+            let base = usize::from(thread.first.is_some());
+            Talk { base, said: vec![None; base], ..Talk::default() }
+        });
+        let own = graph.nodes.values().map(|node| node.body.thread).collect();
+        Seen { story: self, schedule, own, threads: threads.collect() }
+    }
+}
+
+/// Who said what on each thread, as far as the walk has come.
+pub(super) struct Seen<'s> {
+    story: &'s Story,
+    schedule: &'s Schedule,
+    own: Vec<Option<ThreadIx>>,
+    /// By the position of the thread.
+    threads: Vec<Talk>,
+}
+
+/// A thread: it only grows, in list order.
+#[derive(Default)]
+struct Talk {
+    /// Messages that it holds before any node writes to it.
+    base: usize,
+    /// For each message, the node that said it; `None` is the document.
+    said: Vec<Option<NodeIx>>,
+    /// The number of messages after each writer.
+    after: Vec<usize>,
+    /// Everybody who said something, in order.
+    speakers: Vec<NodeIx>,
+    known: HashSet<NodeIx>,
+}
+
+impl Talk {
+    fn say(&mut self, node: Option<NodeIx>) {
+        self.said.push(node);
+        if let Some(node) = node.filter(|node| self.known.insert(*node)) {
+            self.speakers.push(node);
+        }
+    }
+}
+
+impl Seen<'_> {
+    /// The nodes whose messages stood on the thread of `node` when it started, in order, if it showed them to a
+    /// model. To be asked of all nodes, in list order.
+    pub(super) fn next(&mut self, node: NodeIx) -> Vec<NodeIx> {
+        let Some(told) = self.story.nodes.get(node.get()) else { return Vec::new() };
+        let taken = told.opened.map(|(from, start, end)| self.slice(node, from, start, end));
+        let own = self.own.get(node.get()).copied().flatten();
+        let mut seen = Vec::new();
+        if let Some(talk) = own.and_then(|thread| self.threads.get_mut(thread.get())) {
+            taken.into_iter().flatten().for_each(|speaker| talk.say(speaker));
+            if told.asked {
+                seen = talk.speakers.clone();
+            }
+            (0..told.appended).for_each(|_| talk.say(Some(node)));
+        }
+        if let Some(talk) = told.published.and_then(|to| self.threads.get_mut(to.get())) {
+            talk.say(Some(node));
+        }
+        for (order, _) in self.schedule.member.get(node).into_iter().flatten() {
+            // The first orders are those of the threads.
+            if let Some(talk) = self.threads.get_mut(order.get()) {
+                talk.after.push(talk.said.len());
+            }
+        }
+        seen
+    }
+
+    /// What a node took of another thread, of which it observes the first writers only.
+    fn slice(&self, node: NodeIx, from: ThreadIx, start: usize, end: usize) -> Vec<Option<NodeIx>> {
+        let Some(talk) = self.threads.get(from.get()) else { return Vec::new() };
+        let writers = self.schedule.open_at.get(node).copied().unwrap_or_default();
+        let length = match (writers as usize).checked_sub(1) {
+            None => talk.base,
+            Some(last) => talk.after.get(last).copied().unwrap_or(talk.said.len()),
+        };
+        talk.said.get(start..end.min(length)).unwrap_or_default().to_vec()
+    }
+}
