@@ -52,6 +52,7 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
         scripted: found.info.scripted,
         warnings: &warnings,
         graph: &graph,
+        store: &found.store,
         driven,
     };
     Ok(report.conclude(ui))
