@@ -254,6 +254,7 @@ async fn what_is_run_and_not_there_is_not_made() {
             output_params: None,
             effects: None,
             timeout_s: None,
+            env: Vec::new(),
             dir: world.path("document"),
         });
     }
