@@ -64,8 +64,10 @@ pub use event::{Body, Budget, Chooser, EDITION, End, Event, Fork, Input, Limits,
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
 pub use ids::*;
+pub use json::read as read_json;
 pub use machine::{
-    Asking, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage, View,
+    Asking, Declined, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage,
+    View, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::Messages;

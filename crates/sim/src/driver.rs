@@ -18,6 +18,18 @@ use std::sync::Arc;
 /// More events than any plan of the generator makes.
 const MANY: usize = 20_000;
 
+/// What a person says of a write about which nobody knows whether it happened (E-05).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// Run it again.
+    #[default]
+    Again,
+    /// Do not run it again.
+    No,
+    /// It happened, and what came back.
+    Done,
+}
+
 /// How one execution goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Schedule {
@@ -25,8 +37,8 @@ pub struct Schedule {
     pub seed: u64,
     /// Turns overlap off (P-20).
     pub sequential: bool,
-    /// Whether a person says no to running a lost write again.
-    pub deny_lost: bool,
+    /// What a person says of a lost write.
+    pub lost: Said,
     /// Cap on model calls (E-20).
     pub budget: Option<u64>,
     /// Whether digests of the state are kept, to compare a fold with.

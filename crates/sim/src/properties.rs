@@ -1,6 +1,6 @@
 //! What must hold for every plan, each as a check that a seed reproduces.
 
-use crate::driver::{Schedule, Sim};
+use crate::driver::{Said, Schedule, Sim};
 use crate::journal::Journal;
 use crate::lower;
 use crate::observed::Observed;
@@ -9,13 +9,19 @@ use crate::reference::{self, Mistake};
 use crate::replay::replay;
 use crate::rng::Rng;
 use crate::world::World;
-use selvedge_engine::{Effects, End, Event, Graph, Input};
+use selvedge_engine::{Effects, End, Event, Graph, Input, done};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A schedule whose journal can be folded and compared.
-const MARKED: Schedule =
-    Schedule { seed: 0, sequential: false, deny_lost: false, budget: None, marks: true, rerun_writes: false };
+const MARKED: Schedule = Schedule {
+    seed: 0,
+    sequential: false,
+    lost: Said::Again,
+    budget: None,
+    marks: true,
+    rerun_writes: false,
+};
 
 /// A property: a plan and the seed of its schedules; an error says what does not hold.
 pub type Property = fn(&SimPlan, u64) -> Result<(), String>;
@@ -103,6 +109,14 @@ pub fn crashes(plan: &SimPlan, seed: u64) -> Result<(), String> {
 /// What differs, and after which events the process died.
 pub fn crashes_everywhere(plan: &SimPlan, seed: u64) -> Result<(), String> {
     crash_points(plan, seed, None, MARKED)
+}
+
+/// [`crashes`] where a person knows of lost writes that they happened, and what came back: they are not sent again.
+///
+/// # Errors
+/// What differs, and after which events the process died.
+pub fn crashes_with_known_writes(plan: &SimPlan, seed: u64) -> Result<(), String> {
+    crash_points(plan, seed, Some(12), Schedule { lost: Said::Done, ..MARKED })
 }
 
 /// [`crashes`] with a driver that sends lost writes again.
@@ -300,13 +314,32 @@ pub fn denied_writes(plan: &SimPlan, seed: u64) -> Result<(), String> {
     let first = finished(plan, &graph, Schedule { seed: rng.bits(), ..MARKED })?;
     for _ in 0..4 {
         let journal = first.journal.cut(1 + rng.below(first.journal.len()));
-        let schedule = Schedule { seed: rng.bits(), deny_lost: true, ..MARKED };
+        let schedule = Schedule { seed: rng.bits(), lost: Said::No, ..MARKED };
         let mut sim = Sim::recover(plan, &graph, first.world.clone(), schedule, &journal)?;
         sim.run(None)?;
         sim.in_list_order()?;
         replay(&graph, &sim.journal)?;
+        if let Some(ask) = sim.state.declined().map(|(ask, _)| ask.clone()) {
+            changed_word(&mut sim, &ask)?;
+            replay(&graph, &sim.journal)?;
+        }
     }
     Ok(())
+}
+
+/// E-29: who said no to a write may still say that it happened; then the node has what came back, and nothing is sent.
+fn changed_word(sim: &mut Sim<'_>, ask: &Arc<str>) -> Result<(), String> {
+    let before = sim.journal.len();
+    sim.input(Input::Resume(Vec::new()))?;
+    let Some(output) = sim.what_came_back(ask) else { return Ok(()) };
+    sim.input(Input::Answer(ask.clone(), done(&output)))?;
+    sim.run(None)?;
+    let events: Vec<Event> = sim.journal.records()?.into_iter().skip(before).map(|r| r.event).collect();
+    let takes = |event: &Event| matches!(event, Event::Reused { from, .. } if from.0 == *ask);
+    match events.iter().find(|event| matches!(event, Event::Asked { .. }) || takes(event)) {
+        Some(event) if takes(event) => Ok(()),
+        first => Err(format!("E-29: the write {ask} is known to have happened, and then came {first:?}")),
+    }
 }
 
 /// E-20: a cap on model calls holds, whatever runs at the same time.

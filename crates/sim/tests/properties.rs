@@ -82,6 +82,12 @@ fn crashes_of_impure_plans() {
 }
 
 #[test]
+fn crashes_with_known_writes() {
+    let known = properties::crashes_with_known_writes;
+    holds("crashes_with_known_writes", known, Flavour::Impure, plans(50));
+}
+
+#[test]
 fn mending() {
     holds("mending", properties::mending, Flavour::Pure, plans(150));
 }

@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    fn fixed_arguments(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Result<Value, Fault> {
+    pub(super) fn fixed_arguments(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Result<Value, Fault> {
         let args = match &self.graph.leaf(node, leaf).act {
             Act::Call(call) => &call.args,
             Act::Compile { context, .. } => return self.compile_arguments(node, frame, context),

@@ -56,6 +56,7 @@ impl State {
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
         self.broken.in_a_row = 0;
         self.pool = super::pool::Pool::default();
+        self.declined.clear();
         for node in self.nodes.values_mut() {
             node.forget_records();
         }

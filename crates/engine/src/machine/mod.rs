@@ -12,6 +12,7 @@ mod calls;
 mod decide;
 mod derive;
 mod done;
+mod doubt;
 mod finish;
 mod fixed;
 mod fork;
@@ -32,6 +33,7 @@ mod state;
 mod tries;
 mod view;
 
+pub use doubt::{Declined, done, reasoned};
 pub use fork::Place;
 pub use past::Past;
 pub use state::{Asking, PendingEffect, Publication, State, Usage};
@@ -88,7 +90,7 @@ impl State {
                 Event::Lost { effect }
             }
             Input::Answer(ask, value) => {
-                self.asks.get(&ask)?;
+                self.takes_answer(&ask, &value).then_some(())?;
                 Event::Answered { ask, value: Box::new(value) }
             }
             Input::Cancel => Event::CancelRequested,

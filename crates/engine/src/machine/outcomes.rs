@@ -1,5 +1,6 @@
 //! Effects under way: asked for, answered, tried again, refused, reused (E-05, E-13, E-14, E-29).
 
+use super::doubt::Word;
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
@@ -30,10 +31,17 @@ impl State {
     }
 
     pub(super) fn answered(&mut self, ask: &Arc<str>, value: &Value) {
+        let word = Word::of(value);
+        let Some(asking) = self.asks.get(ask) else { return self.answered_anew(ask, &word) };
+        let doubted = self.doubted_call(asking);
         let Some(asking) = self.asks.remove(ask) else { return };
-        let yes = value == &Value::Bool(true) || value.as_str() == Some("yes");
-        let node = asking.node;
+        let (node, yes) = (asking.node, matches!(word, Word::Yes));
+        if let Some(call) = &doubted {
+            self.note_word(ask, &asking, call, &word);
+            self.happened(ask, &asking, call, &word);
+        }
         match asking.slot {
+            _ if matches!(word, Word::Done(_)) && doubted.is_some() => {}
             None if asking.kind == AskKind::Approve && yes => {
                 if let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node)
                     && self.graph.leaf(node, *leaf).act.is_fixed()

@@ -352,7 +352,7 @@ pub(super) fn any_version(name: &str, args: &Value) -> Key {
     tool_key(name, "", args)
 }
 
-fn tool_key(name: &str, version: &str, args: &Value) -> Key {
+pub(super) fn tool_key(name: &str, version: &str, args: &Value) -> Key {
     digest(&json!([name, version, args]))
 }
 

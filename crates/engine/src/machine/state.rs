@@ -51,6 +51,8 @@ pub struct State {
     /// How many of them ask a model: counted against the budget before they are answered (E-20).
     pub(crate) pending_models: u64,
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
+    /// Writes in doubt that are not to run again, by the ask (E-05).
+    pub(crate) declined: BTreeMap<Arc<str>, super::doubt::Declined>,
     /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
     pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
     /// Top-level keys of results that did not sync, for D-07's last look-up.
@@ -328,6 +330,7 @@ impl State {
             pending: BTreeMap::new(),
             pending_models: 0,
             asks: BTreeMap::new(),
+            declined: BTreeMap::new(),
             runtime: HashMap::new(),
             fields: HashMap::new(),
             usage: Usage::default(),

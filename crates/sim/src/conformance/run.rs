@@ -228,12 +228,16 @@ impl Session {
 
     fn answers(&self, answers: &BTreeMap<String, Value>) -> Result<Vec<Input>, String> {
         let given = answers.iter().map(|(node, value)| {
+            // A no to a write in doubt can be changed: then the failed run goes on with the other word.
+            if let Some((ask, _)) = self.state.declined().filter(|(_, declined)| *declined.node == **node) {
+                return Ok(vec![Input::Resume(Vec::new()), Input::Answer(Arc::clone(ask), value.clone())]);
+            }
             let asks = self.state.asks().iter();
             let ask = asks.into_iter().find(|(_, ask)| self.id(ask.node) == Some(node));
             let (ask, _) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
-            Ok(Input::Answer(Arc::clone(ask), value.clone()))
+            Ok(vec![Input::Answer(Arc::clone(ask), value.clone())])
         });
-        given.collect()
+        Ok(given.collect::<Result<Vec<_>, String>>()?.concat())
     }
 
     fn id(&self, node: selvedge_engine::NodeIx) -> Option<&str> {

@@ -1,14 +1,14 @@
 //! What is sent to the outside, and what it says.
 
-use super::Sim;
+use super::{Said, Sim};
 use crate::canon::{self, Msg};
 use crate::watch::valid_conversation;
 use crate::world::{Answer, Asker};
 use selvedge_engine::{
     EffectId, Effects, Failure, Fault, FaultKind, Input, Message, ModelReply, ModelRequest, Outcome, Request,
-    Role, RunStatus, ToolCall,
+    Role, RunStatus, ToolCall, done as done_with,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Sim<'_> {
@@ -32,8 +32,8 @@ impl Sim<'_> {
         self.now += self.rng.within(0, 40);
         if !open.is_empty() && (ready.is_empty() || self.rng.chance(40)) {
             let Some(ask) = self.rng.pick(&open).cloned() else { return Ok(()) };
-            let yes = self.approve(&ask);
-            return self.input(Input::Answer(ask, if yes { json!("yes") } else { json!("no") }));
+            let said = self.said(&ask);
+            return self.input(Input::Answer(ask, said));
         }
         let Some(effect) = self.rng.pick(&ready).cloned() else { return Ok(()) };
         let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.wait.until);
@@ -44,10 +44,34 @@ impl Sim<'_> {
         self.input(Input::Complete(effect, outcome, jitter, printed, None))
     }
 
-    fn approve(&self, ask: &str) -> bool {
-        if self.asked_lost.contains(ask) {
-            return !self.schedule.deny_lost;
+    fn said(&mut self, ask: &str) -> Value {
+        let done = match self.schedule.lost {
+            _ if !self.asked_lost.contains(ask) => {
+                return json!(if self.approves(ask) { "yes" } else { "no" });
+            }
+            Said::No => return json!("no"),
+            Said::Again => None,
+            Said::Done => self.what_came_back(ask),
+        };
+        done.map_or_else(|| json!("yes"), |output| done_with(&output))
+    }
+
+    /// What a lost write gave, if it succeeded.
+    pub(crate) fn what_came_back(&mut self, ask: &str) -> Option<Value> {
+        let effect = EffectId(ask.into());
+        let (at, content) = self.contents.get(&effect)?.clone();
+        let def = self.plan.nodes.get(at)?;
+        let content = content.strip_prefix(&format!("{} tool ", def.id))?;
+        let (base, attempt) = ask.rsplit_once('/')?;
+        let lost = self.lost.get(base).copied().unwrap_or(1) - 1;
+        let asker = Asker { node: &def.id, attempt: attempt.parse::<u32>().ok()? - lost };
+        match self.world.tool(asker, base, content, Effects::Write) {
+            Answer::Output(output) => Some(output),
+            _ => None,
         }
+    }
+
+    fn approves(&self, ask: &str) -> bool {
         let node = self.state.asks().get(ask).map(|asking| asking.node);
         let node = node.and_then(|ix| self.state.graph().nodes.get(ix)).map_or("", |node| &node.id);
         // An ask of a call is named after the effect; one of a node has only node and leaf.

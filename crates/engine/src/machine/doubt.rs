@@ -1,0 +1,217 @@
+//! Writes in doubt: nobody knows whether they happened, and a person says (E-05, E-21, E-29).
+
+use super::pool::{Kept, Key, Turn};
+use super::reuse::{any_version, tool_key};
+use super::state::{Asking, Frame, LeafPhase, NodePhase, Slot, SlotState, State, Status};
+use crate::effect::{EffectId, Outcome};
+use crate::event::End;
+use crate::fault::FaultKind;
+use crate::graph::AskKind;
+use crate::ids::NodeIx;
+use crate::message::ToolCall;
+use crate::schema::{STEPS, Schema, Unusable};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// What a person says to an ask for approval.
+pub(super) enum Word<'v> {
+    Yes,
+    No,
+    /// It happened, and this came back.
+    Done(&'v Value),
+}
+
+impl<'v> Word<'v> {
+    pub(super) fn of(value: &'v Value) -> Self {
+        match value {
+            Value::Bool(true) => Self::Yes,
+            Value::String(word) if word == "yes" => Self::Yes,
+            Value::Object(fields) => match (fields.get(DONE), fields.get(ANSWER)) {
+                (Some(output), _) => Self::Done(output),
+                (None, Some(Value::String(word))) if word == "yes" => Self::Yes,
+                _ => Self::No,
+            },
+            _ => Self::No,
+        }
+    }
+}
+
+const DONE: &str = "done";
+const ANSWER: &str = "answer";
+
+/// The answer that a write in doubt happened, and what came back.
+pub fn done(output: &Value) -> Value {
+    json!({ DONE: output })
+}
+
+/// An answer with who gave it and why, as far as that is known: what is journaled (E-21).
+pub fn reasoned(answer: Value, by: Option<&str>, why: Option<&str>) -> Value {
+    if by.is_none() && why.is_none() {
+        return answer;
+    }
+    let mut fields = match answer {
+        Value::Object(fields) => fields,
+        word => serde_json::Map::from_iter([(ANSWER.to_owned(), word)]),
+    };
+    for (name, said) in [("by", by), ("why", why)] {
+        fields.extend(said.map(|said| (name.to_owned(), Value::from(said))));
+    }
+    Value::Object(fields)
+}
+
+/// A write in doubt that a person did not want to run again: the word can still be changed.
+#[derive(Clone, Debug)]
+pub struct Declined {
+    /// The id of the node it belongs to.
+    pub node: Arc<str>,
+    /// The call.
+    pub call: ToolCall,
+    turn: Turn,
+}
+
+impl Declined {
+    fn is_of(&self, node: &str, key: Key) -> bool {
+        *self.node == *node && key_of(&self.call) == key
+    }
+}
+
+fn key_of(call: &ToolCall) -> Key {
+    any_version(&call.name, &call.arguments)
+}
+
+impl State {
+    /// The call that an open ask is about, if nobody knows whether it happened: only then may the answer be [`done`].
+    pub fn doubted_call(&self, ask: &Asking) -> Option<ToolCall> {
+        let call = self.call_to_approve(ask)?;
+        let lost = self.asking_slot(ask).is_some_and(|slot| matches!(slot.state, SlotState::Lost(_)));
+        (lost || self.pool.is_unknown(ask.node, key_of(&call))).then_some(call)
+    }
+
+    fn asking_slot(&self, ask: &Asking) -> Option<&Slot> {
+        self.calls(ask.node)?.slots.get(ask.slot?)
+    }
+
+    /// The call that an open ask lets run; `None` where it lets a node begin.
+    pub fn call_to_approve(&self, ask: &Asking) -> Option<ToolCall> {
+        let frame = self.frame(ask.node).filter(|_| ask.kind == AskKind::Approve)?;
+        match (&frame.phase, ask.slot) {
+            (LeafPhase::Calls(_), Some(_)) => self.asking_slot(ask).map(|slot| slot.call.clone()),
+            // A fixed call that asks before it has a slot.
+            (LeafPhase::Ask(None), None) => {
+                let leaf = frame.leaf.filter(|leaf| self.graph.leaf(ask.node, *leaf).act.is_fixed())?;
+                let name = self.fixed_tool(ask.node, frame, leaf)?;
+                let arguments = self.fixed_arguments(ask.node, frame, leaf).ok()?;
+                Some(ToolCall { id: Arc::from(""), name, arguments })
+            }
+            _ => None,
+        }
+    }
+
+    /// The write for which the run has failed, as a person did not want it to run again, and the id of the ask: the run
+    /// goes on once somebody says otherwise. Beginning anew alone comes to the same question.
+    pub fn declined(&self) -> Option<(&Arc<str>, &Declined)> {
+        let Status::Ended(End::Failed, Some(fault)) = &self.status else { return None };
+        let node = fault.node.as_ref().filter(|_| fault.kind == FaultKind::UnknownOutcome)?;
+        self.declined.iter().find(|(_, declined)| declined.node == *node)
+    }
+
+    /// Why `output` can't be what a tool gave, by the fields that it declares (D-24).
+    pub fn output_misfit(&self, tool: &str, output: &Value) -> Option<String> {
+        let declared = self.graph.tools.get(tool)?.output_params.as_ref()?;
+        let fields = declared.names().iter();
+        let said =
+            |name: &Arc<str>| (name.to_string(), declared.schema(name).cloned().unwrap_or(json!(true)));
+        let properties: serde_json::Map<String, Value> = fields.map(said).collect();
+        let schema = json!({"type": "object", "required": declared.names(), "properties": properties});
+        match Schema::new(&schema, self.start.limits.schema_steps.unwrap_or(STEPS)) {
+            Ok(schema) => match schema.violation(output) {
+                Ok(violation) => violation.map(|violation| violation.to_string()),
+                Err(excess) => Some(format!("to check it {excess}")),
+            },
+            Err(Unusable::OverLimit(limit)) => Some(format!("it can't be checked: {limit}")),
+            // The tool's own outputs are held against nothing either.
+            Err(Unusable::Invalid { .. }) => None,
+        }
+    }
+
+    /// Whether an answer changes anything: to an open ask, or to one that was answered with no, once the run begins anew.
+    pub(super) fn takes_answer(&self, ask: &Arc<str>, value: &Value) -> bool {
+        let word = Word::of(value);
+        match self.asks.get(ask) {
+            Some(asking) => {
+                let done = asking.kind == AskKind::Approve && matches!(word, Word::Done(_));
+                !done || self.doubted_call(asking).is_some()
+            }
+            None => !matches!(word, Word::No) && self.still_declined(ask).is_some(),
+        }
+    }
+
+    /// The node and the call of a write that a person said no to, while the node has not begun anew.
+    fn still_declined(&self, ask: &Arc<str>) -> Option<(NodeIx, Key)> {
+        let declined = self.declined.get(ask)?;
+        let (node, key) = (*self.schedule.by_id.get(&declined.node)?, key_of(&declined.call));
+        let waits = matches!(self.nodes[node].phase, NodePhase::Waiting(_));
+        (waits && self.pool.is_unknown(node, key)).then_some((node, key))
+    }
+
+    /// A person has changed a no: the write is known to have happened, or may run again.
+    pub(super) fn answered_anew(&mut self, ask: &Arc<str>, word: &Word<'_>) {
+        let Some((node, key)) = self.still_declined(ask) else { return };
+        let Some(Declined { call, turn, .. }) = self.declined.remove(ask) else { return };
+        self.pool.settle(node, key);
+        let Word::Done(output) = word else { return };
+        let Some(version) = self.graph.tools.get(&call.name).map(|tool| tool.version.clone()) else { return };
+        self.usage.tool_calls += 1;
+        let kept = Kept {
+            effect: EffectId(ask.clone()),
+            key: tool_key(&call.name, &version, &call.arguments),
+            write: Some(key),
+            turn,
+            outcome: Outcome::Output(Arc::new((*output).clone())),
+            attempt: 1,
+            stale: false,
+            beside: false,
+            tool: Some(call.name),
+            second: false,
+        };
+        self.pool.add(node, kept, false);
+    }
+
+    /// Remembers that a person said no to a write in doubt, for as long as nobody says otherwise.
+    pub(super) fn note_word(&mut self, ask: &Arc<str>, asking: &Asking, call: &ToolCall, word: &Word<'_>) {
+        let node = self.graph.nodes[asking.node].id.clone();
+        let key = key_of(call);
+        self.declined.retain(|_, declined| !declined.is_of(&node, key));
+        if matches!(word, Word::No) {
+            let turn = (Reverse(self.nodes[asking.node].visit), u32::MAX);
+            self.declined.insert(ask.clone(), Declined { node, call: call.clone(), turn });
+        }
+    }
+
+    /// The write of an ask that was open, if it happened: what came back is its outcome.
+    pub(super) fn happened(&mut self, ask: &Arc<str>, asking: &Asking, call: &ToolCall, word: &Word<'_>) {
+        let Word::Done(output) = word else { return };
+        let node = asking.node;
+        let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node) else { return };
+        let leaf = *leaf;
+        let lost = |slot: &Slot| matches!(slot.state, SlotState::Lost(_));
+        let at = match asking.slot {
+            Some(at) if self.calls(node).and_then(|phase| phase.slots.get(at)).is_some_and(lost) => Some(at),
+            _ => {
+                self.pool.settle(node, key_of(call));
+                if let Some(frame) = self.frame_mut(node).filter(|_| asking.slot.is_none()) {
+                    frame.phase = LeafPhase::Enter;
+                }
+                let begun = self.begin_slot(node, leaf, &EffectId(ask.clone()), Some(&call.arguments));
+                // Its try was that of an earlier visit.
+                self.count_try(node, leaf, 0);
+                begun.map(|(at, _)| at)
+            }
+        };
+        let Some(at) = at else { return };
+        // C-02: it did run.
+        self.usage.tool_calls += 1;
+        self.call_completed(node, at, &Outcome::Output(Arc::new((*output).clone())), None);
+    }
+}
