@@ -55,6 +55,9 @@ pub(crate) struct Common {
     /// Show each tool call, retry and value as well
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Print long pages as they are, and not with PAGER
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// Trust what `selvedge.toml` starts and sends, for this command (`selvedge trust` asks, and keeps it)
     #[arg(long, global = true)]
     pub(crate) trust: bool,
@@ -258,21 +261,34 @@ pub(crate) struct ResumeArgs {
 const ANSWER_HELP: &str = "\
 Examples:
   selvedge answer 1kq3 n2/approve yes
+  selvedge answer @ yes                            # the only open ask of the latest run
   selvedge answer 1kq3 n2/approve no --no-continue
+  selvedge answer 1kq3 n4/call/1/1 done --output '{\"id\": 7}'
 
-The asks of a waiting run are in `selvedge show RUN`. For an approval VALUE is yes or no.";
+The asks of a waiting run are in `selvedge show RUN`; ASK may be left out if only one is open. For an approval VALUE is \
+yes or no. For a call of which nobody knows whether it happened yes runs it again, no is a fault, and done says that \
+it happened; --output is what came back, as JSON (else null). Who said no to such a call may say yes or done later.";
 
 /// `selvedge answer`.
 #[derive(Args, Debug)]
-#[command(after_help = ANSWER_HELP, mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
+#[command(after_help = ANSWER_HELP, override_usage = "selvedge answer [OPTIONS] <RUN> [ASK] <VALUE>", mut_arg("plan", begins), mut_arg("dialect", begins), mut_arg("input", begins), mut_arg("run_id", begins))]
 pub(crate) struct AnswerArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
-    /// The ask's id
+    /// The ask's id; it may be left out if only one is open
     pub(crate) ask: String,
-    /// The answer
+    /// The answer: yes or no, of a call in doubt also done
     #[arg(allow_hyphen_values = true)]
-    pub(crate) value: String,
+    pub(crate) value: Option<String>,
+    /// With done: what came back from the call, as JSON
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub(crate) output: Option<String>,
+    /// Who answers, for the record
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) why: Option<String>,
     /// Only record the answer
     #[arg(long)]
     pub(crate) no_continue: bool,

@@ -1,11 +1,12 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
+use crate::approvals::Approvals;
 use crate::commands::tools::record;
 use crate::failure::{Exit, Failure};
 use crate::hints::command;
 use crate::live::Live;
 use crate::output::Report;
-use crate::progress::Progress;
+use crate::progress::{Progress, running_ms};
 use crate::recovery::{Ladder, digest};
 use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
@@ -37,27 +38,21 @@ pub(crate) struct Drive<'a> {
 
 impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
-    pub(crate) async fn go(mut self, mut driver: Driver, inputs: Vec<Input>, signals: &Signals) -> Exit {
-        let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
-        let source = fork.as_ref().map(|fork| fork.run.as_str());
-        let live = Live::start(self.ui, &self.run, &self.state, source, &signals.stop);
-        // Nothing that was in flight is run again where a run is only cancelled (C-12).
-        let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
-        let progress = Progress::new(self.ui, &self.state, source, live.is_some(), again);
-        let ladder = progress.as_ref().map(Progress::ladder);
-        driver.watcher = progress.map(|lines| match &live {
-            Some(live) => live.watcher(lines),
-            None => Arc::new(lines) as Arc<dyn Watcher>,
-        });
+    pub(crate) async fn go(mut self, mut driver: Driver, mut inputs: Vec<Input>, signals: &Signals) -> Exit {
+        let begun = running_ms();
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
-        let halt = driver.drive(&self.run, &mut self.state, &mut journal, inputs, &signals.stop).await;
-        if let Some(live) = live {
-            live.end(self.ui);
-        }
-        if let Some(ladder) = ladder.filter(|_| !self.ui.json) {
-            self.recovered(&ladder.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        let mut approvals = Approvals::new(self.ui, signals);
+        let halt = loop {
+            let halt = self.stretch(&mut driver, &mut journal, inputs, &approvals, begun, signals).await;
+            if !matches!(halt, Ok(Halt::Waiting)) || !approvals.any(&self.state) {
+                break halt;
+            }
+            inputs = approvals.ask(&self.state).await;
+            if inputs.is_empty() {
+                break halt;
+            }
+        };
         let exit = match halt {
             Ok(Halt::Poisoned) => {
                 // What a failed assertion left behind is no state: only the journal's fold is (E-03, E-17).
@@ -74,6 +69,39 @@ impl Drive<'_> {
         };
         drop(self.lock);
         exit
+    }
+
+    /// Drives the run until it ends, or until nothing of it can go on without a person: while a person is asked here, there
+    /// is no live view, and no call is under way.
+    async fn stretch(
+        &mut self,
+        driver: &mut Driver,
+        journal: &mut Journal,
+        inputs: Vec<Input>,
+        approvals: &Approvals<'_>,
+        begun: i64,
+        signals: &Signals,
+    ) -> Result<Halt, DriveError> {
+        let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
+        let source = fork.as_ref().map(|fork| fork.run.as_str());
+        let live = Live::start(self.ui, &self.run, &self.state, (source, begun), &signals.stop);
+        // Nothing that was in flight is run again where a run is only cancelled (C-12).
+        let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
+        let progress = Progress::new(self.ui, &self.state, (source, begun), live.is_some(), again);
+        let ladder = progress.as_ref().map(Progress::ladder);
+        driver.watcher = progress.map(|lines| match &live {
+            Some(live) => live.watcher(lines),
+            None => Arc::new(lines) as Arc<dyn Watcher>,
+        });
+        let halt = driver.drive(&self.run, &mut self.state, journal, inputs, &signals.stop).await;
+        let asks = matches!(halt, Ok(Halt::Waiting)) && approvals.any(&self.state);
+        if let Some(live) = live.filter(|_| !asks) {
+            live.end(self.ui);
+        }
+        if let Some(ladder) = ladder.filter(|_| !self.ui.json) {
+            self.recovered(&ladder.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        halt
     }
 
     /// Calls of library tools become tests. The run itself is what it is, whether or not they do.

@@ -7,7 +7,7 @@ use selvedge_adapters::tools::Network;
 use std::path::PathBuf;
 
 /// Every variable with what it means.
-pub(crate) const VARIABLES: [(&str, &str); 25] = [
+pub(crate) const VARIABLES: [(&str, &str); 28] = [
     ("SELVEDGE_API_KEY", "key for --base-url and for models without a key variable of their own"),
     (
         "OPENAI_API_KEY",
@@ -30,6 +30,12 @@ pub(crate) const VARIABLES: [(&str, &str); 25] = [
     ("SELVEDGE_MAX_PARALLEL", "like --max-parallel"),
     ("SELVEDGE_BUDGET", "like --budget"),
     ("SELVEDGE_TIMEOUT", "like --timeout"),
+    ("PAGER", "what shows long pages on a terminal, instead of `less -FRX`"),
+    ("NO_PAGER", "like --no-pager"),
+    (
+        "COLUMNS",
+        "the width of pages and of lines on a terminal, and of pages in a pipe, which are not wrapped without it",
+    ),
     ("HTTPS_PROXY", "the proxy for https addresses of other machines, http://[USER:PASSWORD@]HOST:PORT"),
     ("HTTP_PROXY", "the proxy for http addresses of other machines"),
     ("ALL_PROXY", "the proxy for both"),

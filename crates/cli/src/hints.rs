@@ -65,7 +65,7 @@ fn quoted_path(path: &Path) -> String {
 
 /// A word as a shell reads it. A choice like `yes|no` is none to be pasted, and stays as it is.
 pub(crate) fn quoted(word: &str) -> String {
-    const CHOICES: [&str; 1] = ["yes|no"];
+    const CHOICES: [&str; 2] = ["yes|no", "yes|no|done"];
     // Inside of a word, a shell takes these as they are.
     let plain = |c: char| c.is_alphanumeric() || "_-./:+@,%=~".contains(c);
     let bare = !word.is_empty() && !word.starts_with(['~', '=']) && word.chars().all(plain);

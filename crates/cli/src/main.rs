@@ -4,13 +4,14 @@
 //! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
 //! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
 //! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
-//! - [`drive`]: one run driven to its end, with [`signals`], and [`progress`] or, on a terminal, the [`live`] view.
+//! - [`drive`]: one run driven to its end, with [`signals`], [`approvals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
 //! - [`output`], [`asks`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
+mod approvals;
 mod args;
 mod asks;
 mod chosen;

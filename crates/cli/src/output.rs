@@ -143,7 +143,11 @@ impl Report<'_> {
         let node =
             |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
         let rows = self.state.asks().iter().map(|(id, ask)| {
-            json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)})
+            let mut row = json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)});
+            if self.state.doubted_call(ask).is_some() {
+                row["in_doubt"] = Value::Bool(true);
+            }
+            row
         });
         rows.collect()
     }
@@ -165,6 +169,16 @@ impl Report<'_> {
             let message =
                 format!("no process drives the run; `{}` goes on with it", command(&["resume", self.run]));
             all.push(Warning { code: "not_driven".into(), message, node: None });
+        }
+        if let Some((ask, declined)) = self.state.declined() {
+            let message = format!(
+                "nobody knows whether `{}` happened, and somebody has said no to running it again: a resume changes nothing; \
+                 `{} --output JSON` says that it happened, `{}` runs it after all",
+                declined.call.name,
+                command(&["answer", self.run, ask, "done"]),
+                command(&["answer", self.run, ask, "yes"])
+            );
+            all.push(Warning { code: "write-in-doubt".into(), message, node: Some(declined.node.clone()) });
         }
         // A resumed run may come by the same place again.
         let mut seen = BTreeSet::new();
@@ -256,20 +270,19 @@ impl Report<'_> {
                 ui.notice(&format!("  … more of it: {}", command(&["show", run, "--node", node])));
             }
         }
-        ui.notice(&format!(
-            "  {} finished work is kept; once the cause is gone: {}",
-            ui.paint("1;36", "help:"),
-            command(&["resume", run])
-        ));
+        let help = match self.state.declined() {
+            Some((ask, _)) => asks::ways(run, ask),
+            None => format!("finished work is kept; once the cause is gone: {}", command(&["resume", run])),
+        };
+        ui.notice(&format!("  {} {help}", ui.paint("1;36", "help:")));
     }
 
     fn tell_asks(&self, ui: &Ui) {
         let run = self.run;
         ui.notice(&format!("run {run} waits for a person:"));
         for (id, ask) in self.state.asks() {
-            let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
             let prompt = one_line(&prompt(self.state, ask), asks::LINE);
-            ui.notice(&format!("  {prompt}\n    {}", command(&["answer", run, id, value])));
+            ui.notice(&format!("  {prompt}\n    {}", asks::answers(self.state, run, id)));
         }
     }
 }

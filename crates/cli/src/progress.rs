@@ -82,16 +82,21 @@ struct Node {
 
 impl Progress {
     /// A watcher that prints, unless nothing is to be printed. What is in flight already, because the run goes
-    /// on after a crash or an interrupt, is said at once if it is run `again`. `source`: the run that it is a fork of. Under a `live` view only what is worth
-    /// keeping is.
-    pub(crate) fn new(ui: &Ui, state: &State, source: Option<&str>, live: bool, again: bool) -> Option<Self> {
+    /// on after a crash or an interrupt, is said at once if it is run `again`. `source`: the run that it is a fork of; `begun`: when
+    /// this process began to drive it, by a clock that nobody can set. Under a `live` view only what is worth keeping is.
+    pub(crate) fn new(
+        ui: &Ui,
+        state: &State,
+        (source, begun): (Option<&str>, i64),
+        live: bool,
+        again: bool,
+    ) -> Option<Self> {
         if ui.quiet {
             return None;
         }
-        let now = running_ms();
-        let told = false;
+        let (now, told) = (running_ms(), false);
         let progress = Self { ui: ui.clone(), live, told, seen: Mutex::default(), ladder: Arc::default() };
-        let mut seen = Seen { begun: Some(now), source: source.map(Into::into), ..Seen::default() };
+        let mut seen = Seen { begun: Some(begun), source: source.map(Into::into), ..Seen::default() };
         seen.known.follow(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
@@ -113,9 +118,7 @@ impl Progress {
     /// A watcher of a run that another process drives, and by the times of its journal.
     pub(crate) fn follow(ui: &Ui, state: &State, run: &RunInfo, live: bool) -> Option<Self> {
         let source = run.fork.as_ref().map(|fork| fork.run.as_str());
-        let progress = Self { told: true, ..Self::new(ui, state, source, live, false)? };
-        locked(&progress.seen).begun = Some(run.started_ms);
-        Some(progress)
+        Some(Self { told: true, ..Self::new(ui, state, (source, run.started_ms), live, false)? })
     }
 
     /// When something happened: of what this process drives, by a clock that nobody can set.

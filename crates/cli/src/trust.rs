@@ -15,7 +15,6 @@ use crate::places;
 use crate::ui::{Ui, one_line};
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::Warning;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// The code of findings and warnings.
@@ -40,8 +39,7 @@ impl Gate {
     /// Exit 4 if `SELVEDGE_TRUST` is neither 1 nor 0.
     pub(crate) fn of(common: &Common, ui: &Ui) -> Result<Self, Failure> {
         let given = environment::trusts()? || common.trust;
-        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        Ok(Self { given, asks: terminal && !ui.json && !ui.quiet })
+        Ok(Self { given, asks: ui.may_ask })
     }
 
     /// The same, which asks nobody.

@@ -1,5 +1,6 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
+use crate::look::pager::{self, Pager};
 use crate::printed::Part;
 use crate::secrets::{clean_printed, is_own_word};
 use selvedge_adapters::http::{Secret, Secrets};
@@ -43,6 +44,8 @@ pub(crate) struct Ui {
     pub(crate) colour: bool,
     /// Whether stderr is a terminal on which a run can be shown live.
     pub(crate) live: bool,
+    /// Whether a person sits at the terminal who can be asked (C-20).
+    pub(crate) may_ask: bool,
     /// Keys in use, which are never shown (C-06).
     pub(crate) secrets: Vec<Secret>,
 }
@@ -55,7 +58,8 @@ impl Ui {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty());
         let terminal = !dumb && std::io::stderr().is_terminal();
         let colour = !plain && terminal;
-        Self { json, quiet, verbose, colour, live: terminal && !quiet, secrets: Vec::new() }
+        let may_ask = !json && !quiet && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        Self { json, quiet, verbose, colour, live: terminal && !quiet, may_ask, secrets: Vec::new() }
     }
 
     /// Text without the secrets in use (C-06). A key that is a word of our own, as a status is, hides none of them.
@@ -114,14 +118,30 @@ impl Ui {
 
     /// A result on stdout; one that is lost is reported when the command ends. A reader that went away is no error: whoever closed the pipe has what it wanted.
     pub(crate) fn result(&self, text: &str) {
-        let clean = if self.json { self.redacted_json(text) } else { self.redacted(text) };
-        let text = if self.json { escaped_json(&clean) } else { clean };
+        let text = self.printed(text);
         let mut out = std::io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         if let Err(error) = written
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
             *RESULT_LOST.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    }
+
+    /// A page for people: what a terminal has no room for is shown by a pager.
+    pub(crate) fn page(&self, text: &str) {
+        let shown = self.printed(text);
+        match pager::is_long(&shown).then(|| Pager::start(self)).flatten() {
+            Some(pager) => pager.show(&shown),
+            None => self.result(text),
+        }
+    }
+
+    /// A result as it is printed: without the keys in use, and JSON without what steers a terminal.
+    fn printed<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.json {
+            true => Cow::Owned(escaped_json(&self.redacted_json(text)).into_owned()),
+            false => self.redacted(text),
         }
     }
 
@@ -146,7 +166,13 @@ fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s Secret>) ->
 /// The columns of the terminal that stderr is; `None` for a pipe or a file.
 pub(crate) fn columns() -> Option<usize> {
     let size = terminal_size::terminal_size_of(std::io::stderr());
-    size.map(|(columns, _)| columns.0.into()).filter(|columns| *columns > 0)
+    let own = size.map(|(columns, _)| columns.0.into()).filter(|columns| *columns > 0);
+    own.map(|own| wanted_columns().unwrap_or(own))
+}
+
+/// The columns that the environment asks for.
+pub(crate) fn wanted_columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
 /// Writes to stderr in one piece, above a live view if there is one; there is nowhere left to report a failure to.

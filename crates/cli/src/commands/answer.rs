@@ -1,6 +1,7 @@
 //! `selvedge answer`: what a person says to a waiting run (C-13, E-21).
 
 use crate::args::{AnswerArgs, Common};
+use crate::asks;
 use crate::chosen::Chosen;
 use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
@@ -13,10 +14,11 @@ use crate::secrets;
 use crate::setup;
 use crate::trust::Gate;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State};
+use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State, done, read_json, reasoned};
 use selvedge_runtime::load;
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Records an answer and goes on with the run.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
@@ -24,7 +26,7 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
     if args.no_continue {
         return record(args, common, &ui);
     }
-    go_on(&args.run, &args.exec, common, ui, |state| Ok(vec![input(args, state)?]))
+    go_on(&args.run, &args.exec, common, ui, |run, state| Ok(Some(Said::of(args).inputs(run, state)?)))
 }
 
 /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
@@ -35,27 +37,163 @@ fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let quiet = Ui { quiet: true, ..ui.clone() };
     let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;
     config.add_options(&Chosen::stored(&info.options), &quiet)?;
-    secrets::refuse_text(&secrets::named(&config), "the answer", &args.value)
+    let named = secrets::named(&config);
+    let said = Said::of(args);
+    [Some(said.value), said.output, said.by, said.why]
+        .into_iter()
+        .flatten()
+        .try_for_each(|text| secrets::refuse_text(&named, "the answer", text))
 }
 
-/// The answer as an input of the run.
-fn input(args: &AnswerArgs, state: &State) -> Result<Input, Failure> {
-    let open = if state.ended().is_some() { None } else { state.asks().get_key_value(args.ask.as_str()) };
-    let Some((id, asking)) = open else { return Err(no_such_ask(args, state)) };
-    let value = match (asking.kind, args.value.trim().to_ascii_lowercase().as_str()) {
-        (AskKind::Approve, answer @ ("yes" | "no")) => Value::from(answer),
-        (AskKind::Approve, _) => {
-            let message = format!("the ask {} wants yes or no, not {:?}", args.ask, args.value);
-            return Err(Failure::usage("C-13", "bad-answer", &message)
-                .help(&command(&["answer", &args.run, &args.ask, "yes|no"])));
+/// What was said, and to which ask.
+struct Said<'a> {
+    ask: Option<&'a str>,
+    value: &'a str,
+    output: Option<&'a str>,
+    by: Option<&'a str>,
+    why: Option<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    /// With one word alone, it is the answer to the only open ask.
+    fn of(args: &'a AnswerArgs) -> Self {
+        let (ask, value) = match &args.value {
+            Some(value) => (Some(args.ask.as_str()), value.as_str()),
+            None => (None, args.ask.as_str()),
+        };
+        Self { ask, value, output: args.output.as_deref(), by: args.by.as_deref(), why: args.why.as_deref() }
+    }
+
+    /// The answer as inputs of the run.
+    fn inputs(&self, run: &str, state: &State) -> Result<Vec<Input>, Failure> {
+        if let Some((ask, declined)) =
+            state.declined().filter(|(ask, _)| self.ask.is_none_or(|named| *named == ***ask))
+        {
+            // The run has failed of a no, which is taken back.
+            return match self.to_doubted(run, ask, &declined.call.name, state)? {
+                value if value == "no" => Err(self.said_before(run, ask)),
+                value => {
+                    Ok(vec![Input::Resume(Vec::new()), Input::Answer(ask.clone(), self.reasoned(value))])
+                }
+            };
         }
-        _ => Value::from(args.value.as_str()),
-    };
-    Ok(Input::Answer(id.clone(), value))
+        let ask = self.open_ask(run, state)?;
+        let Some(asking) = state.asks().get(&ask) else { return Err(no_such_ask(&ask, run, state)) };
+        let value = match (asking.kind, state.doubted_call(asking)) {
+            (AskKind::Approve, Some(call)) => self.to_doubted(run, &ask, &call.name, state)?,
+            (AskKind::Approve, None) => self.to_approval(run, &ask)?,
+            _ if self.output.is_some() => return Err(self.no_output()),
+            _ => Value::from(self.value),
+        };
+        Ok(vec![Input::Answer(ask, self.reasoned(value))])
+    }
+
+    /// With who answers and why, if that is said.
+    fn reasoned(&self, value: Value) -> Value {
+        reasoned(value, self.by, self.why)
+    }
+
+    /// The id of the ask that is meant.
+    fn open_ask(&self, run: &str, state: &State) -> Result<Arc<str>, Failure> {
+        let mut open = state.asks().keys().filter(|_| state.ended().is_none());
+        match (self.ask, open.next(), open.next()) {
+            (Some(named), ..) => {
+                let found = state.asks().get_key_value(named).filter(|_| state.ended().is_none());
+                found.map(|(id, _)| id.clone()).ok_or_else(|| no_such_ask(named, run, state))
+            }
+            (None, Some(only), None) if **only == *self.value => {
+                let message = format!("the ask {only} is there, and the answer is missing");
+                Err(Failure::usage("C-13", "bad-answer", &message).help(&asks::answers(state, run, only)))
+            }
+            (None, Some(only), None) => Ok(only.clone()),
+            (None, None, _) => Err(no_such_ask("", run, state)),
+            (None, Some(_), Some(_)) => {
+                let message =
+                    format!("run {run} has {} open asks: say which one is answered", state.asks().len());
+                let open = state.asks().keys().map(|id| asks::answers(state, run, id));
+                Err(Failure::usage("C-13", "which-ask", &message).help(&open.collect::<Vec<_>>().join("\n")))
+            }
+        }
+    }
+
+    /// Yes or no.
+    fn to_approval(&self, run: &str, ask: &str) -> Result<Value, Failure> {
+        match self.value.trim().to_ascii_lowercase().as_str() {
+            answer @ ("yes" | "no") if self.output.is_none() => Ok(Value::from(answer)),
+            "yes" | "no" => Err(self.no_output()),
+            "done" => {
+                let message = format!(
+                    "the ask {ask} wants yes or no: only of a call of which nobody knows whether it happened can \
+                     somebody say that it is done"
+                );
+                Err(Failure::usage("C-13", "bad-answer", &message)
+                    .help(&command(&["answer", run, ask, "yes|no"])))
+            }
+            _ => {
+                let message = format!("the ask {ask} wants yes or no, not {:?}", self.value);
+                Err(Failure::usage("C-13", "bad-answer", &message)
+                    .help(&command(&["answer", run, ask, "yes|no"])))
+            }
+        }
+    }
+
+    /// Yes, no, or that it happened with what came back.
+    fn to_doubted(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
+        match self.value.trim().to_ascii_lowercase().as_str() {
+            answer @ ("yes" | "no") if self.output.is_none() => Ok(Value::from(answer)),
+            "yes" | "no" => Err(self.no_output()),
+            "done" => self.happened(run, ask, tool, state),
+            _ => {
+                let message = format!("the ask {ask} wants yes, no or done, not {:?}", self.value);
+                let help = command(&["answer", run, ask, "yes|no|done"]);
+                Err(Failure::usage("C-13", "bad-answer", &message).help(&help))
+            }
+        }
+    }
+
+    fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
+        let output = match self.output.map(read_json) {
+            None => Value::Null,
+            Some(Ok(output)) => output,
+            Some(Err(error)) => {
+                let message = format!("--output is no JSON: {error}");
+                let help = r#"write a text in quotes of its own: --output '"sent"'"#;
+                return Err(Failure::usage("C-13", "bad-output", &message).help(help));
+            }
+        };
+        let Some(misfit) = state.output_misfit(tool, &output) else { return Ok(done(&output)) };
+        let declared = state.graph().tools.get(tool).and_then(|tool| tool.output_params.as_ref());
+        let names: Vec<String> = declared
+            .into_iter()
+            .flat_map(|outputs| outputs.names())
+            .map(|name| format!("{name:?}: …"))
+            .collect();
+        let message = match self.output {
+            Some(_) => format!("--output can't be what `{tool}` gives: {misfit}"),
+            None => format!("`{tool}` declares what it gives: say with --output what came back"),
+        };
+        let example =
+            format!("{} --output '{{{}}}'", command(&["answer", run, ask, "done"]), names.join(", "));
+        Err(Failure::usage("C-13", "bad-output", &message).help(&example))
+    }
+
+    fn no_output(&self) -> Failure {
+        let message = format!(
+            "--output is what came back from a call that is done, and the answer is {:?}",
+            self.value
+        );
+        Failure::usage("C-13", "bad-output", &message).help("leave it out, or answer done")
+    }
+
+    fn said_before(&self, run: &str, ask: &str) -> Failure {
+        let message = format!("somebody has said no to the ask {ask}, and run {run} has failed of it");
+        Failure::usage("C-13", "bad-answer", &message).help(&asks::ways(run, ask))
+    }
 }
 
-fn no_such_ask(args: &AnswerArgs, state: &State) -> Failure {
-    let message = format!("run {} has no open ask \"{}\"", args.run, args.ask);
+fn no_such_ask(ask: &str, run: &str, state: &State) -> Failure {
+    let named = if ask.is_empty() { String::new() } else { format!(" {ask:?}") };
+    let message = format!("run {run} has no open ask{named}");
     let open: Vec<String> = match state.ended() {
         Some(_) => Vec::new(),
         None => state.asks().iter().map(|(id, ask)| format!("{id} ({})", ask_kind(ask.kind))).collect(),
@@ -63,14 +201,14 @@ fn no_such_ask(args: &AnswerArgs, state: &State) -> Failure {
     let help = match open.is_empty() {
         true => match state.status() {
             RunState::Completed | RunState::Cancelled => {
-                format!("the run has ended: {}", command(&["show", &args.run]))
+                format!("the run has ended: {}", command(&["show", run]))
             }
             RunState::Failed => format!(
                 "the run has failed, and waits for nobody: {} goes on with it",
-                command(&["resume", &args.run])
+                command(&["resume", run])
             ),
             // Its process has ended before it asked, or before it went on with the answer.
-            _ => format!("it waits for nobody now: {} goes on with it", command(&["resume", &args.run])),
+            _ => format!("it waits for nobody now: {} goes on with it", command(&["resume", run])),
         },
         false => format!("its open asks are: {}", open.join(", ")),
     };
@@ -81,19 +219,21 @@ fn no_such_ask(args: &AnswerArgs, state: &State) -> Failure {
 fn record(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let held = Held::take(common.state_dir.as_deref(), &args.run)?;
     let mut state = load(&held.store, &held.run, None, None)?.state;
-    let input = input(args, &state)?;
-    let at = state.tick(now_ms());
-    let event = state.accept(input).ok_or_else(|| Failure::internal("an open ask takes no answer"))?;
-    let json = serde_json::to_string(&event).map_err(|error| Failure::internal(&error.to_string()))?;
-    state.apply_record(&Record { at, event });
-    let entry = Entry { n: state.events(), at_ms: at, json };
+    let mut entries = Vec::new();
+    for input in Said::of(args).inputs(&held.run, &state)? {
+        let at = state.tick(now_ms());
+        let event = state.accept(input).ok_or_else(|| Failure::internal("an open ask takes no answer"))?;
+        let json = serde_json::to_string(&event).map_err(|error| Failure::internal(&error.to_string()))?;
+        state.apply_record(&Record { at, event });
+        entries.push(Entry { n: state.events(), at_ms: at, json });
+    }
     // Other asks may still be open: the run waits for them, unless this answer lets it go on.
     let status = match state.status() {
         RunState::Waiting => RunStatus::Waiting,
         _ => RunStatus::Running,
     };
     let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
-    held.store.append_and_update(&held.run, vec![entry], update).wait()?;
+    held.store.append_and_update(&held.run, entries, update).wait()?;
     held.print(&state, false, ui)?;
     Ok(Exit::Completed)
 }

@@ -25,6 +25,7 @@ pub(crate) fn main() -> Exit {
             let Common { json, quiet, verbose, .. } = cli.common;
             crate::hints::state_dir(cli.common.state_dir.as_deref());
             let ui = Ui::new(json, quiet, verbose);
+            look::pager::choose(cli.common.no_pager);
             (done(cli, &ui), ui)
         }
         Err(error) => {

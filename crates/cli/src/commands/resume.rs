@@ -31,10 +31,12 @@ pub(super) const TOOLS_GONE: &str = "tools-gone";
 
 /// Goes on with a run.
 pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
-    go_on(&args.run, &args.exec, common, ui, |state| match state.status() {
+    go_on(&args.run, &args.exec, common, ui, |_, state| match state.status() {
+        // It would come to the same question: who said no may say something else (E-05).
+        RunStatus::Failed if state.declined().is_some() => Ok(None),
         // The outermost failed part gets a new visit; what had succeeded is reused (E-05, E-29).
-        RunStatus::Failed => Ok(vec![Input::Resume(Vec::new())]),
-        _ => Ok(Vec::new()),
+        RunStatus::Failed => Ok(Some(vec![Input::Resume(Vec::new())])),
+        _ => Ok(Some(Vec::new())),
     })
 }
 
@@ -125,18 +127,19 @@ impl Held {
     }
 }
 
-/// Loads a run and drives it on, after the inputs that `first` makes of its state.
+/// Loads a run and drives it on, after the inputs that `first` makes of its id and its state; prints it if there are none to
+/// be had.
 pub(crate) fn go_on(
     run: &str,
     exec: &Exec,
     common: &Common,
     mut ui: Ui,
-    first: impl FnOnce(&State) -> Result<Vec<Input>, Failure>,
+    first: impl FnOnce(&str, &State) -> Result<Option<Vec<Input>>, Failure>,
 ) -> Result<Exit, Failure> {
     let mut held = Held::take(common.state_dir.as_deref(), run)?;
     let mut chosen = Chosen::for_resume(&held.info.options, exec)?;
     let state = load(&held.store, &held.run, None, None)?.state;
-    let inputs = first(&state)?;
+    let Some(inputs) = first(&held.run, &state)? else { return held.print(&state, true, &ui) };
     if matches!(state.status(), RunStatus::Completed | RunStatus::Cancelled) {
         tell_unused(exec, &held.run, &ui);
         return held.print(&state, true, &ui);

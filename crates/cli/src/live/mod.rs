@@ -94,17 +94,20 @@ struct Board {
 }
 
 impl Live {
-    /// Begins to show a run, if stderr is a terminal that can and is to show it. `source`: the run that it is a fork of.
+    /// Begins to show a run, if stderr is a terminal that can and is to show it: the run that it is a fork of, and when this process
+    /// began to drive it, by a clock that nobody can set.
     pub(crate) fn start(
         ui: &Ui,
         run: &str,
         state: &State,
-        source: Option<&str>,
+        (source, begun): (Option<&str>, i64),
         stop: &Stop,
     ) -> Option<Self> {
         let terminal = ui.live.then(terminal).flatten()?;
+        let mut view = View::new(run, state, source, Now::new());
+        view.begun = begun;
         let shared = Arc::new(Shared {
-            view: Mutex::new(View::new(run, state, source, Now::new())),
+            view: Mutex::new(view),
             board: Mutex::default(),
             changed: Condvar::new(),
         });

@@ -8,6 +8,7 @@ Examples:
   selvedge runs
   selvedge runs --waiting
   selvedge runs --status failed --json
+  selvedge runs --limit 20 --name forecast
 
 Newest first. `running (not driven)` is a run whose process has gone: `selvedge resume RUN` goes on with it. \
 Times are UTC.";
@@ -22,6 +23,12 @@ pub(crate) struct RunsArgs {
     /// Only runs of one status: running, waiting, completed, failed or cancelled
     #[arg(long, value_name = "STATUS", value_parser = str::parse::<RunStatus>)]
     pub(crate) status: Option<RunStatus>,
+    /// Only runs with TEXT in their names, in capitals or not
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) name: Option<String>,
+    /// The latest N of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
 }
 
 const SHOW_HELP: &str = "\

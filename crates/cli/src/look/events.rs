@@ -1,7 +1,7 @@
 //! The journal, event by event: `show --events` (C-15), and the head that exported events have too.
 
 use super::out::Out;
-use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
+use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::{Found, time};
 use crate::failure::Failure;
 use crate::progress::seconds;
@@ -36,7 +36,7 @@ pub(crate) fn node_of(effect: &str) -> String {
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
 /// then (E-44).
 pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
-    let mut out = Out::new(ui);
+    let mut out = if ui.json { Out::new(ui) } else { Out::paged(ui) };
     let mut entries = found.store.journal(found.run(), 1)?.until(at.unwrap_or(u64::MAX));
     let mut damage = None;
     let sound = entries.by_ref().map_while(|entry| entry.map_err(|error| damage = Some(error)).ok());
@@ -73,14 +73,14 @@ fn print_table(
         let began = *began.get_or_insert(entry.at_ms);
         rows.push(Row::new(found, &entry, began)?);
         if rows.len() == TOGETHER {
-            page.table(&table(std::mem::take(&mut rows)));
+            page.table(&table(&page, std::mem::take(&mut rows)));
             if !out.write(&page.take())? {
                 return Ok(());
             }
         }
     }
     if !rows.is_empty() {
-        page.table(&table(rows));
+        page.table(&table(&page, rows));
         out.write(&page.take())?;
     }
     Ok(())
@@ -118,14 +118,14 @@ struct Row {
     text: String,
 }
 
-fn table(rows: Vec<Row>) -> Table {
+fn table(page: &Page, rows: Vec<Row>) -> Table {
     let mut table = Table::new(&["N", "TIME", "KIND", "NODE", "WHAT"], 4);
     for row in rows {
         table.row([
             (row.n.to_string(), DIM),
             (row.since, DIM),
             (row.kind, row.style),
-            (super::page::cut(&clean(&row.node), 20), ""),
+            (page.short(&row.node, 20), ""),
             (row.text, ""),
         ]);
     }

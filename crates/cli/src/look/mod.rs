@@ -13,6 +13,7 @@ pub(crate) mod init;
 mod models;
 mod out;
 pub(crate) mod page;
+pub(crate) mod pager;
 mod replay;
 mod runs;
 pub(crate) mod schema;

@@ -1,20 +1,54 @@
 //! Output that is written as it is made: a long journal is never held as text.
 
+use super::pager::Pager;
 use crate::failure::Failure;
 use crate::ui::{Ui, escaped_json};
 use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
 
+/// Where it goes.
+enum To {
+    Stdout(StdoutLock<'static>),
+    Pager(Pager),
+}
+
+impl Write for To {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::Pager(pager) => pager.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::Pager(pager) => pager.flush(),
+        }
+    }
+}
+
 /// Standard output, without secrets (C-06). Once its reader has gone, nothing more is written.
 pub(super) struct Out<'a> {
     ui: &'a Ui,
-    to: BufWriter<StdoutLock<'static>>,
+    to: BufWriter<To>,
     open: bool,
 }
 
 impl<'a> Out<'a> {
     /// Takes standard output.
     pub(super) fn new(ui: &'a Ui) -> Self {
-        Self { ui, to: BufWriter::with_capacity(1 << 16, std::io::stdout().lock()), open: true }
+        Self::to(ui, To::Stdout(std::io::stdout().lock()))
+    }
+
+    /// The same for people: on a terminal a pager shows it.
+    pub(super) fn paged(ui: &'a Ui) -> Self {
+        match Pager::start(ui) {
+            Some(pager) => Self::to(ui, To::Pager(pager)),
+            None => Self::new(ui),
+        }
+    }
+
+    fn to(ui: &'a Ui, to: To) -> Self {
+        Self { ui, to: BufWriter::with_capacity(1 << 16, to), open: true }
     }
 
     /// Writes a piece. Returns false when nobody reads any more: whoever closed the pipe has what it wanted.
@@ -45,7 +79,12 @@ impl<'a> Out<'a> {
     /// Those of [`Self::write`].
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let flushed = if self.open { self.to.flush() } else { Ok(()) };
-        self.settle(flushed).map(drop)
+        let settled = self.settle(flushed).map(drop);
+        // Nothing is left in it, or nobody reads it.
+        if let (To::Pager(pager), _) = self.to.into_parts() {
+            pager.end();
+        }
+        settled
     }
 
     fn settle(&mut self, result: std::io::Result<()>) -> Result<bool, Failure> {

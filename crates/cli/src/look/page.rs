@@ -1,14 +1,12 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
 use crate::printed::Part;
-use crate::ui::{Ui, harmless, tame};
+use crate::ui::{Ui, harmless, tame, wanted_columns};
 use selvedge_dialects::diagnostic::is_hidden;
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns where the output is no terminal.
-const WIDTH: usize = 100;
 /// The narrowest and the widest that text is set.
 const BOUNDS: (usize, usize) = (20, 160);
 /// The least columns that a table's flexible column is useful with.
@@ -36,20 +34,28 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// An empty page, as wide as the terminal.
+    /// An empty page, as wide as COLUMNS or the terminal say, if they do.
     pub(crate) fn new() -> Self {
         let terminal = terminal_size::terminal_size_of(std::io::stdout());
-        let width = terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0));
+        let own = terminal.map(|(columns, _)| usize::from(columns.0).clamp(BOUNDS.0, BOUNDS.1));
+        // Who reads a pipe gets lines whole, unless he says how wide they are to be.
+        let wanted = wanted_columns().map(|columns| columns.max(BOUNDS.0));
+        let width = wanted.or(own).unwrap_or(usize::MAX);
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let colour = !plain && !dumb && std::io::stdout().is_terminal();
-        Self { width: width.clamp(BOUNDS.0, BOUNDS.1), colour, fits: terminal.is_some(), text: String::new() }
+        Self { width, colour, fits: terminal.is_some(), text: String::new() }
     }
 
     /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
     pub(crate) fn whole() -> Self {
         let width = if std::io::stdout().is_terminal() { Self::new().width } else { usize::MAX };
         Self { width, ..Self::new() }
+    }
+
+    /// A text in one line of at most so many columns; whole where lines are.
+    pub(crate) fn short(&self, text: &str, most: usize) -> String {
+        if self.width == usize::MAX { clean(text) } else { cut(&clean(text), most) }
     }
 
     /// Adds a line.
@@ -141,7 +147,7 @@ impl Page {
 
     /// Prints the page.
     pub(crate) fn print(mut self, ui: &Ui) {
-        ui.result(&self.take());
+        ui.page(&self.take());
     }
 }
 
@@ -154,6 +160,8 @@ pub(crate) struct Table {
     pub(crate) flexible: usize,
     /// The column that is left out where the flexible one would get too narrow, or where nothing stands in it.
     pub(crate) spare: Option<usize>,
+    /// The columns, before the others, that are left out where nothing stands in any row.
+    pub(crate) optional: Vec<usize>,
     rows: Vec<Vec<(String, &'static str)>>,
 }
 
@@ -168,7 +176,35 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(text, style)| (clean(&text), style)).collect());
     }
 
+    /// The same without the optional columns in which nothing stands.
+    fn filled(&self) -> Self {
+        let empty =
+            |at: &usize| self.rows.iter().all(|row| row.get(*at).is_none_or(|(text, _)| text.is_empty()));
+        let gone: Vec<usize> = self.optional.iter().copied().filter(empty).collect();
+        let place = |at: usize| at - gone.iter().filter(|gone| **gone < at).count();
+        let stays = |at: &usize| !gone.contains(at);
+        let row = |row: &Vec<(String, &'static str)>| {
+            row.iter().enumerate().filter(|(at, _)| stays(at)).map(|(_, cell)| cell.clone()).collect()
+        };
+        Self {
+            header: self
+                .header
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| stays(at))
+                .map(|(_, name)| *name)
+                .collect(),
+            flexible: place(self.flexible),
+            spare: self.spare.map(place),
+            optional: Vec::new(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+
     fn lines(&self, width: usize, fits: bool, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
+        if !self.optional.is_empty() {
+            return self.filled().lines(width, fits, paint);
+        }
         const GAP: usize = 2;
         let mut widths: Vec<usize> = self.header.iter().map(|name| name.width()).collect();
         for row in &self.rows {

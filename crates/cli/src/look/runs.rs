@@ -8,14 +8,20 @@ use crate::failure::{Exit, Failure};
 use crate::places;
 use crate::progress::seconds;
 use crate::ui::Ui;
+use selvedge_engine::{Event, Fault, FaultKind};
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
+
+/// Columns of a run's name, where reasons of failures stand behind it.
+const NAME: usize = 24;
 
 /// A run of the list.
 struct Row {
     info: RunInfo,
     /// False for a run that goes on by itself while no live process drives it (C-12).
     driven: bool,
+    /// Why it has failed.
+    fault: Option<Fault>,
 }
 
 /// Lists runs.
@@ -24,7 +30,7 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
     let mut damaged = Vec::new();
     let rows = match super::open(&dir)? {
-        Some(store) => rows(&store, status, &mut damaged)?,
+        Some(store) => rows(&store, status, args, &mut damaged)?,
         None => Vec::new(),
     };
     let ui = super::guarded(ui);
@@ -35,11 +41,13 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     }
     if rows.is_empty() && damaged.is_empty() {
         let what = status.map(|status| format!("{status} ")).unwrap_or_default();
-        ui.note(&format!("no {what}runs in {}", dir.display()));
+        let named =
+            args.name.as_ref().map(|name| format!(" with {name:?} in their names")).unwrap_or_default();
+        ui.note(&format!("no {what}runs{named} in {}", dir.display()));
         return Ok(Exit::Completed);
     }
     let mut page = Page::new();
-    page.table(&table(&rows));
+    page.table(&table(&page, &rows));
     page.print(&ui);
     told(damaged, &ui)
 }
@@ -54,11 +62,23 @@ fn told(damaged: Vec<Failure>, ui: &Ui) -> Result<Exit, Failure> {
     Err(first)
 }
 
-fn rows(store: &Store, status: Option<RunStatus>, damaged: &mut Vec<Failure>) -> Result<Vec<Row>, Failure> {
+fn rows(
+    store: &Store,
+    status: Option<RunStatus>,
+    args: &RunsArgs,
+    damaged: &mut Vec<Failure>,
+) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
+    let part = args.name.as_ref().map(|name| name.to_lowercase());
+    let named =
+        |info: &RunInfo| part.as_ref().is_none_or(|part| info.name.to_lowercase().contains(part.as_str()));
+    let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let runs = store.runs(&RunFilter { status, limit: None })?;
     damaged.extend(runs.damaged.into_iter().map(Failure::from));
-    for mut info in runs.sound {
+    for mut info in runs.sound.into_iter().filter(named) {
+        if rows.len() == most {
+            break;
+        }
         let mut driven = true;
         if info.status == RunStatus::Running {
             driven = super::is_driven(store, &info.id);
@@ -75,9 +95,21 @@ fn rows(store: &Store, status: Option<RunStatus>, damaged: &mut Vec<Failure>) ->
                 }
             }
         }
-        rows.push(Row { info, driven });
+        let fault = (info.status == RunStatus::Failed).then(|| fault(store, &info.id)).flatten();
+        rows.push(Row { info, driven, fault });
     }
     Ok(rows)
+}
+
+/// Why a run has failed: its last event says so.
+fn fault(store: &Store, run: &str) -> Option<Fault> {
+    let last = store.last_event(run).ok()?;
+    let entry = store.journal(run, last.max(1)).ok()?.next()?.ok()?;
+    match selvedge_runtime::recorded(entry.json.as_bytes()).ok()? {
+        Event::Ended { fault, .. } => fault.map(|fault| *fault),
+        Event::Poisoned { message } => Some(Fault::new(FaultKind::ExecutionFailure, message)),
+        _ => None,
+    }
 }
 
 /// What a run has used that goes on: its row is written when it ends or waits, its journal knows.
@@ -103,6 +135,9 @@ fn object(row: &Row) -> Value {
     {
         fields.insert("driven".to_owned(), Value::from(row.driven));
     }
+    if let (Some(fault), Some(fields)) = (&row.fault, object.as_object_mut()) {
+        fields.insert("fault".to_owned(), json!(fault));
+    }
     object
 }
 
@@ -118,10 +153,16 @@ fn usage(stored: &str) -> Value {
     usage
 }
 
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&["RUN", "STATUS", "STARTED (UTC)", "TOOK", "DIALECT", "NAME"], 5);
-    table.spare = Some(4);
-    for Row { info, driven } in rows {
+fn table(page: &Page, rows: &[Row]) -> Table {
+    let mut table =
+        Table::new(&["RUN", "STATUS", "STARTED (UTC)", "TOOK", "COST", "DIALECT", "NAME", "WHY"], 7);
+    table.spare = Some(5);
+    table.optional = vec![4, 7];
+    let failed = rows.iter().any(|row| row.fault.is_some());
+    if !failed {
+        table.flexible = 6;
+    }
+    for Row { info, driven, fault } in rows {
         let (status, style) = status(info.status, *driven);
         let took = info.ended_ms.map(|ended| seconds(ended.saturating_sub(info.started_ms)));
         let started = time::plain(info.started_ms);
@@ -130,11 +171,28 @@ fn table(rows: &[Row]) -> Table {
             (status.to_owned(), style),
             (started.get(..16).unwrap_or(&started).to_owned(), ""),
             (took.unwrap_or_default(), DIM),
+            (cost(&info.usage), DIM),
             (info.dialect.clone(), DIM),
-            (info.name.clone(), ""),
+            (if failed { page.short(&info.name, NAME) } else { info.name.clone() }, ""),
+            (fault.as_ref().map(why).unwrap_or_default(), RED),
         ]);
     }
     table
+}
+
+/// What a run cost; nothing where no price is known.
+fn cost(stored: &str) -> String {
+    let usage: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    let cost = usage.get("cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
+    cost.map(|cost| format!("{:.4}", cost).trim_end_matches('0').trim_end_matches('.').to_owned())
+        .map(|shown| if shown == "0" { "<0.0001".to_owned() } else { shown })
+        .unwrap_or_default()
+}
+
+/// A fault in short: its kind, where, and what it said.
+fn why(fault: &Fault) -> String {
+    let at = fault.node.as_deref().map(|node| format!(" at {node}")).unwrap_or_default();
+    format!("{}{at}: {}", fault.kind.name(), fault.message)
 }
 
 /// A folded run's status as the index has it.

@@ -9,6 +9,8 @@ mod check;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod doubt;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod endpoint;

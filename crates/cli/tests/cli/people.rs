@@ -52,9 +52,57 @@ fn a_wrong_answer_changes_nothing_and_names_what_is_open() {
     let error = answer(&place, "nothing", &["yes"]).exits(2).error();
     assert!(error["help"].as_str().unwrap().contains(&ask), "{error}");
     answer(&place, &ask, &["perhaps"]).exits(2);
+    // Nothing is in doubt about a call that nobody has made.
+    let error = answer(&place, &ask, &["done"]).exits(2).error();
+    assert!(error["message"].as_str().unwrap().contains("yes or no"), "{error}");
+    answer(&place, &ask, &["yes", "--output", "{}"]).exits(2);
     assert_eq!(place.run(&["resume", "r", "--json"]).exits(3).json()["status"], "waiting");
     let human = place.run(&["resume", "r"]).exits(3);
     assert!(human.stderr.contains(&format!("selvedge answer r {ask} yes|no")), "{}", human.stderr);
+}
+
+/// Who answered and why stand in the journal, and change nothing else.
+#[test]
+fn who_answers_and_why_is_recorded() {
+    for (word, code) in [("yes", 0), ("no", 1)] {
+        let (place, ask) = waiting();
+        answer(&place, &ask, &[word, "--by", "ada", "--why", "seen by two"]).exits(code);
+        let journal = place.run(&["export", "r"]).exits(0).stdout;
+        let said = journal.lines().find(|line| line.contains(r#""kind":"answered""#)).unwrap().to_owned();
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["value"], json!({"answer": word, "by": "ada", "why": "seen by two"}));
+        place.run(&["replay", "r"]).exits(0);
+    }
+}
+
+/// C-13: the ask's id may be left out where only one is open; what is echoed is the run's id and no alias.
+#[test]
+fn the_only_open_ask_needs_no_name() {
+    let (place, ask) = waiting();
+    let told = place.run(&["answer", "@", "perhaps"]).exits(2).stderr;
+    assert!(told.contains(&format!("selvedge answer r {ask} yes|no")) && !told.contains('@'), "{told}");
+    let told = place.run(&["answer", "r", &ask]).exits(2).stderr;
+    assert!(told.contains("the answer is missing"), "{told}");
+    assert_eq!(place.run(&["answer", "@", "yes", "--json"]).exits(0).json()["status"], "completed");
+    let told = place.run(&["answer", "@", "yes"]).exits(2).stderr;
+    assert!(told.contains("run r has no open ask") && told.contains("selvedge show r"), "{told}");
+}
+
+#[test]
+fn of_several_open_asks_one_is_named() {
+    let place = Place::new();
+    let node = |id: &str| {
+        let mut node = says(id, "p");
+        (node["require_approval"], node["thread_id"]) = (json!(true), json!(id));
+        node
+    };
+    place.plan("plan.json", json!([node("a"), node("b")]));
+    place.write("s.yaml", "- reply: {text: done}\n");
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(3);
+    let error = place.run(&["answer", "@", "yes", "--json"]).exits(2).error();
+    assert_eq!(error["code"], "which-ask");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("selvedge answer r a/") && help.contains("selvedge answer r b/"), "{help}");
 }
 
 #[test]

@@ -75,6 +75,8 @@ impl Place {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         // What tests write is theirs; those of trust say otherwise.
         command.env("SELVEDGE_TRUST", "1");
+        // Pages as a terminal of that width has them; a pipe alone gets lines whole.
+        command.env("COLUMNS", "100");
         command.env("SELVEDGE_STATE_DIR", self.dir.path().join("state"));
         command.current_dir(self.work()).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

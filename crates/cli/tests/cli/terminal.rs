@@ -1,12 +1,12 @@
 //! The live view on a terminal, what becomes of a run whose terminal goes away, and lines (C-01, C-04, C-05, P-20).
 
-use crate::support::{Place, finish, says};
+use crate::support::{Place, calls, finish, says};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -40,14 +40,21 @@ impl Terminal {
 
     /// Starts a command whose questions come here, and whose answers are written here.
     pub(crate) fn ask(self, command: &mut Command) -> (Child, File) {
+        command.env_remove("COLUMNS");
         command.stdin(Stdio::from(self.slave.try_clone().unwrap())).stderr(Stdio::from(self.slave));
+        (command.spawn().unwrap(), self.master)
+    }
+
+    /// Starts a command whose results are read here.
+    pub(crate) fn read(self, command: &mut Command) -> (Child, File) {
+        command.env_remove("COLUMNS").env("TERM", "xterm").stdout(Stdio::from(self.slave));
         (command.spawn().unwrap(), self.master)
     }
 
     /// Starts a command with its stderr here; who closes the result closes the terminal.
     fn start(self, place: &Place, args: &[&str], environment: &[(&str, &str)]) -> (Child, File) {
         let mut command = place.command(args);
-        command.envs(environment.iter().copied()).stderr(Stdio::from(self.slave));
+        command.env_remove("COLUMNS").envs(environment.iter().copied()).stderr(Stdio::from(self.slave));
         (command.spawn().unwrap(), self.master)
     }
 }
@@ -220,4 +227,169 @@ fn verbose_lines_say_what_a_node_waits_for() {
     assert_eq!((told, waits.len()), (1, 1), "{}", done.stderr);
     let quiet = place.run(&["run", "plan.json", "--script", "s.yaml"]).exits(0);
     assert!(!quiet.stderr.contains(" wait "), "{}", quiet.stderr);
+}
+
+/// A place whose plan sends twice, each after a person's word.
+fn approvals() -> Place {
+    let place = Place::new();
+    place.write(
+        "selvedge.toml",
+        "[tools.command.send]\ndescription = \"d\"\ncommand = [\"cat\"]\ninput_schema = {type = \"object\"}\n",
+    );
+    let send = |id: &str| {
+        let text = format!("{}\u{1b}[2J END", "long ".repeat(400));
+        let mut node = calls(id, "send", json!({"to": id, "text": text}));
+        (node["require_approval"], node["thread_id"]) = (json!(true), json!(id));
+        node
+    };
+    place.plan("plan.json", json!([send("a"), send("b")]));
+    place
+}
+
+fn asked(place: &Place, args: &[&str]) -> (Child, Arc<Mutex<String>>, File) {
+    let mut command = place.command(args);
+    command.env("NO_COLOR", "1");
+    let (child, master) = Terminal::new(100, 30).ask(&mut command);
+    let (seen, _) = watch(master.try_clone().unwrap());
+    (child, seen, master)
+}
+
+fn says_line(mut terminal: &File, line: &str) {
+    terminal.write_all(line.as_bytes()).unwrap();
+}
+
+/// How often a text is on the terminal by now; waited for.
+#[track_caller]
+fn times(seen: &Mutex<String>, what: &str, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while seen.lock().unwrap().matches(what).count() < count {
+        assert!(Instant::now() < deadline, "{what:?}: {:?}", seen.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The question stands before its answer is read; what is typed before that counts for nothing.
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+/// C-13: who sits at the terminal approves there, sees the whole call if he wants to, and gives reasons; the picture is gone
+/// while he is asked.
+#[test]
+fn approvals_are_asked_for_on_a_terminal() {
+    const QUESTION: &str = "a reason may follow y or n: ";
+    let place = approvals();
+    let (child, seen, terminal) = asked(&place, &["run", "plan.json", "--run-id", "r"]);
+    times(&seen, QUESTION, 1);
+    assert!(seen.lock().unwrap().contains(" characters …"), "long texts lose their middle: {seen:?}");
+    says_line(&terminal, "show\n");
+    times(&seen, QUESTION, 2);
+    says_line(&terminal, "perhaps\n");
+    times(&seen, QUESTION, 3);
+    says_line(&terminal, "y it is right\n");
+    times(&seen, QUESTION, 4);
+    says_line(&terminal, "n\n");
+    finish(child).exits(1);
+    let text = seen.lock().unwrap().clone();
+    let shown = text.split(QUESTION).nth(1).unwrap();
+    assert!(shown.matches("long ").count() == 400, "{shown:?}");
+    assert!(shown.contains(r#""to": "a""#) && shown.contains(r"\u001b[2J END"), "{shown:?}");
+    assert!(text.contains("\"perhaps\" is none of them"), "{text:?}");
+    for question in text.split("approve").skip(1).take(2) {
+        let (said, _) = question.split_once(QUESTION).unwrap();
+        assert!(!said.contains('▸') && !said.contains("\u{1b}[2J"), "{said:?}");
+    }
+    left_in_order(&text);
+    let journal = place.run(&["export", "r"]).exits(0).stdout;
+    assert!(journal.contains(r#"{"answer":"yes","why":"it is right"}"#), "{journal}");
+    place.run(&["replay", "r"]).exits(0);
+}
+
+/// What is left open waits as ever; with `--quiet` and `--json` nobody is asked.
+#[test]
+fn an_approval_may_be_left_open() {
+    let place = approvals();
+    let (child, seen, terminal) = asked(&place, &["run", "plan.json", "--run-id", "r"]);
+    times(&seen, "leave it open", 1);
+    says_line(&terminal, "\n");
+    times(&seen, "leave it open", 2);
+    says_line(&terminal, "\n");
+    finish(child).exits(3);
+    assert!(seen.lock().unwrap().contains("selvedge answer r a/"), "{seen:?}");
+    for option in ["--quiet", "--json"] {
+        let (child, seen, _terminal) = asked(&place, &["resume", "r", option]);
+        finish(child).exits(3);
+        assert!(!seen.lock().unwrap().contains("leave it open"), "{option}: {seen:?}");
+    }
+    let (child, seen, _terminal) = asked(&place, &["resume", "r"]);
+    times(&seen, "leave it open", 1);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child).exits(3);
+    assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["status"], "waiting");
+}
+
+/// C-15: pages that a terminal has no room for go through PAGER, others and JSON do not.
+#[test]
+fn long_pages_go_through_a_pager() {
+    let place = place();
+    place.run(&RUN).exits(0);
+    let shown = |args: &[&str], rows: u16, pager: &[(&str, &str)]| {
+        let mut command = place.command(args);
+        command.envs(pager.iter().copied());
+        let (child, master) = Terminal::new(80, rows).read(&mut command);
+        let (seen, reader) = watch(master);
+        // The handle of this process is gone with the command's.
+        drop(command);
+        finish(child).exits(0);
+        reader.join().unwrap();
+        let text = seen.lock().unwrap().clone();
+        text
+    };
+    let pager = ("PAGER", "sed 's/^/| /'");
+    for (args, rows, environment, paged) in [
+        (&["show", "r"][..], 5, &[pager][..], true),
+        (&["show", "r"], 200, &[pager], false),
+        (&["show", "r", "--json"], 2, &[pager], false),
+        (&["show", "r", "--no-pager"], 5, &[pager], false),
+        (&["show", "r"], 5, &[pager, ("NO_PAGER", "1")], false),
+        (&["show", "r"], 5, &[("PAGER", "")], false),
+        (&["show", "r", "--events"], 5, &[pager], true),
+        (&["explain", "r"], 3, &[pager], true),
+        (&["export", "r"], 3, &[pager], false),
+    ] {
+        let text = shown(args, rows, environment);
+        let begins = text.lines().filter(|line| line.starts_with("| ")).count();
+        assert_eq!(begins > 0, paged, "{args:?} {rows}: {text}");
+        assert!(!paged || begins == text.lines().count(), "{text}");
+    }
+}
+
+/// A pipe gets lines whole, unless COLUMNS says how wide they are; so does a terminal.
+#[test]
+fn pages_are_as_wide_as_is_said() {
+    let place = Place::new();
+    let mut node = says("a", "A");
+    node["node_name"] = json!("a name of many words ".repeat(12).trim_end());
+    place.plan("plan.json", json!([node]));
+    place.write("s.yaml", &format!("- reply: {{text: {}end}}\n", "word ".repeat(60)));
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(0);
+    for args in [&["show", "r"][..], &["explain", "r"]] {
+        let with = |columns: Option<&str>| {
+            let mut command = place.command(args);
+            match columns {
+                Some(columns) => command.env("COLUMNS", columns),
+                None => command.env_remove("COLUMNS"),
+            };
+            finish(command.spawn().unwrap()).exits(0).stdout
+        };
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+        let (whole, narrow) = (with(None), with(Some("60")));
+        assert!(widest(&whole) > 250 && !whole.contains('…'), "{whole}");
+        assert!(widest(&narrow) <= 62, "{narrow}");
+    }
+    let mut command = place.command(&["explain", "r"]);
+    command.env("NO_COLOR", "1");
+    let (child, master) = Terminal::new(70, 200).read(&mut command);
+    let (seen, reader) = watch(master);
+    drop(command);
+    finish(child).exits(0);
+    reader.join().unwrap();
+    assert!(seen.lock().unwrap().lines().all(|line| line.chars().count() <= 70), "{seen:?}");
 }

@@ -79,7 +79,7 @@ impl Example {
                 command.env_remove(&name);
             }
         }
-        command.env("SELVEDGE_STATE_DIR", self.state.path());
+        command.env("SELVEDGE_STATE_DIR", self.state.path()).env("COLUMNS", "100");
         command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
         command.current_dir(&self.folder).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -230,7 +230,7 @@ fn help_lists_variables_and_commands() {
     assert!(!listed.stdout.contains("4711"));
     let rows = listed.json()["variables"].as_array().unwrap().clone();
     let set: Vec<&Value> = rows.iter().filter(|row| row["set"] == true).map(|row| &row["name"]).collect();
-    assert_eq!(set, ["SELVEDGE_API_KEY", "SELVEDGE_STATE_DIR", "SELVEDGE_TRUST"]);
+    assert_eq!(set, ["SELVEDGE_API_KEY", "SELVEDGE_STATE_DIR", "SELVEDGE_TRUST", "COLUMNS"]);
     let run = place.run(&["help", "run"]).exits(0).stdout;
     assert!(run.contains("--base-url") && run.contains("selvedge run"), "{run}");
     assert!(place.run(&["help"]).exits(0).stdout.contains("runs"));

@@ -35,7 +35,11 @@ fn runs_are_listed_newest_first_in_the_shape_of_the_contract() {
     assert_eq!(ids(&all), ["three", "two", "one"]);
     for run in &all {
         let keys: Vec<&str> = run.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["run_id", "name", "dialect", "status", "started", "ended", "usage"]);
+        let why = if run["status"] == "failed" { &["fault"][..] } else { &[] };
+        assert_eq!(
+            keys,
+            [&["run_id", "name", "dialect", "status", "started", "ended", "usage"], why].concat()
+        );
         assert!(is_time(&run["started"]), "{run}");
         assert_eq!(run["dialect"], "plan");
     }
@@ -65,6 +69,37 @@ fn the_table_is_aligned_and_cuts_long_names() {
     assert!(lines[1].starts_with("a-rather-long-id  completed  20") && lines[1].ends_with('…'), "{table}");
     assert!(lines[2].starts_with("two               failed     20"), "{table}");
     assert!(!table.contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+/// The reason of a failure and the cost stand in the list; columns in which nothing stands do not.
+#[test]
+fn the_list_says_why_and_what_it_cost() {
+    let place = place();
+    completed(&place, "one");
+    let plain = place.run(&["runs"]).exits(0).stdout;
+    assert!(!plain.contains("WHY") && !plain.contains("COST"), "{plain}");
+    failed(&place, "two");
+    let table = place.run(&["runs"]).exits(0).stdout;
+    assert!(!table.contains("COST"), "{table}");
+    let fault = place.run(&["show", "two", "--json"]).exits(0).json()["fault"].clone();
+    assert_eq!(list(&place, &["--status", "failed"])[0]["fault"], fault);
+    let (kind, node) = (fault["kind"].as_str().unwrap(), fault["node"].as_str().unwrap());
+    let row = table.lines().find(|line| line.starts_with("two")).unwrap();
+    assert!(row.contains(&format!("{kind} at {node}")), "{table}");
+}
+
+#[test]
+fn the_list_can_be_shortened() {
+    let place = place();
+    for id in ["a", "b", "c"] {
+        completed(&place, id);
+    }
+    failed(&place, "d");
+    assert_eq!(ids(&list(&place, &["--limit", "2"])), ["d", "c"]);
+    assert_eq!(ids(&list(&place, &["--limit", "2", "--status", "completed"])), ["c", "b"]);
+    assert_eq!(ids(&list(&place, &["--name", "SUM", "--limit", "9"])), ["c", "b", "a"]);
+    assert_eq!(ids(&list(&place, &["--name", "nothing of the kind"])).len(), 0);
+    place.run(&["runs", "--limit", "0"]).exits(2);
 }
 
 #[test]

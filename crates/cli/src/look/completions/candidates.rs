@@ -6,7 +6,6 @@ use crate::look::{is_driven, open, time};
 use crate::places;
 use clap::Arg;
 use selvedge_dialects::Dialect;
-use selvedge_engine::AskKind;
 use selvedge_engine::library::Version;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use std::path::Path;
@@ -184,8 +183,8 @@ fn words(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> 
     let store = store(state_dir)?;
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let (_, ask) = place.given.iter().find(|(id, _)| id == "ask")?;
-    let approve = loaded.state.asks().get(ask.as_str())?.kind == AskKind::Approve;
-    Some(if approve { ["yes", "no"].map(|word| Candidate::new(word, "")).into() } else { Vec::new() })
+    let words = crate::asks::words(&loaded.state, loaded.state.asks().get(ask.as_str())?);
+    Some(words.iter().map(|word| Candidate::new(*word, "")).collect())
 }
 
 /// The plans of a file of several.

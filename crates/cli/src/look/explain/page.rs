@@ -38,7 +38,7 @@ pub(super) fn all(
 ) {
     let mut page = Page::new();
     let room = page.width.saturating_sub(found.run().len() + 6).max(20);
-    let name = cut(&clean(&found.info.name), room);
+    let name = page.short(&found.info.name, room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", found.run()))));
     head(&mut page, explained, found, status);
     if explained.graph.nodes.is_empty() {
@@ -46,7 +46,8 @@ pub(super) fn all(
     }
     page.gap();
     let scale = Scale::new(explained, bars::width(page.width));
-    let (table, bars) = table(explained, &scale, nodes, (page.width / 5).min(NODE));
+    let short = |text: &str| page.short(text, (page.width / 5).min(NODE));
+    let (table, bars) = table(explained, &scale, nodes, short);
     page.table(&table);
     let more = nodes.len().saturating_sub(ROWS);
     if more > 0 {
@@ -86,7 +87,7 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
 }
 
 /// The table of nodes, and the bars in it.
-fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], id: usize) -> (Table, String) {
+fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], short: impl Fn(&str) -> String) -> (Table, String) {
     let sums: Vec<Sums> = nodes.iter().map(|node| Sums::of(&explained.story.pieces(*node))).collect();
     // What is next to nothing beside the whole is no news.
     let much = |ms: i64, of: &Sums| ms >= MUCH_MS && ms.saturating_mul(20) >= of.all();
@@ -114,9 +115,9 @@ fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], id: usize) -> (
         bars.push_str(&bar);
         let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
         let ahead = if explained.story.ran_ahead(node) { "»" } else { "" };
-        let name = if def.name == def.id { String::new() } else { cut(&clean(&def.name), id) };
+        let name = if def.name == def.id { String::new() } else { short(&def.name) };
         let cells = [
-            (cut(&clean(&def.id), id), BOLD),
+            (short(&def.id), BOLD),
             (ahead.to_owned(), CYAN),
             (name, ""),
             (bar, bar_style),
@@ -194,9 +195,10 @@ fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
     let planned = rungs.iter().all(|rung| matches!(rung.what, What::Planned { .. }));
     page.line(&page.paint(DIM, if planned { "PLANNED" } else { "RECOVERY" }));
     let shown = rungs.iter().take(ROWS);
+    let most = if page.width == usize::MAX { usize::MAX } else { NODE };
     let cell = |rung: &Rung| {
         let since = seconds(explained.story.line(rung).saturating_sub(found.info.started_ms));
-        (cut(&clean(&rung.node), NODE), since)
+        (cut(&clean(&rung.node), most), since)
     };
     let width = |of: &dyn Fn(&Rung) -> String| shown.clone().map(|rung| of(rung).width()).max().unwrap_or(0);
     let (node, since) = (width(&|rung| cell(rung).0), width(&|rung| cell(rung).1));
@@ -366,7 +368,7 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
             Some(ended) => format!("{} after", seconds(ended.line - started)),
         };
         let style = if ended.map(|ended| ended.n) == last { YELLOW } else { "" };
-        let id = cut(&clean(explained.id(waited.node)), NODE);
+        let id = page.short(explained.id(waited.node), NODE);
         table.row([(id, BOLD), (text, style), (waited.why.clone(), "")]);
     }
     page.table(&table);

@@ -5,7 +5,7 @@ use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
 use crate::live::Live;
 use crate::output::Report;
-use crate::progress::Progress;
+use crate::progress::{Progress, running_ms};
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Record, State};
 use selvedge_runtime::{Reading, Stop, Watcher, graph_of};
@@ -26,7 +26,8 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
     read(found, &mut reading, &mut state, lines.as_ref().map(|lines| lines as &dyn Watcher), &mut begun)?;
     let mut driven = is_driven(&found.store, found.run()) && state.ended().is_none();
     let source = found.info.fork.as_ref().map(|fork| fork.run.as_str());
-    let live = driven.then(|| Live::start(ui, found.run(), &state, source, &Stop::default())).flatten();
+    let live = driven.then(|| Live::start(ui, found.run(), &state, (source, running_ms()), &Stop::default()));
+    let live = live.flatten();
     let watcher: Option<Arc<dyn Watcher>> = lines.map(|lines| match &live {
         Some(live) => live.watcher(lines),
         None => Arc::new(lines) as Arc<dyn Watcher>,

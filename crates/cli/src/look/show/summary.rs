@@ -1,16 +1,16 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
-use crate::asks::prompt;
+use crate::asks::{answers, prompt, ways};
 use crate::hints::command;
 use crate::look::events::of_fork;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::look::{Found, runs, time};
 use crate::output::Report;
 use crate::printed;
 use crate::progress::seconds;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Event, RunStatus, StepResult, View};
+use selvedge_engine::{Event, RunStatus, StepResult, View};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(super) fn print(found: &Found, report: &Report<'_>, moment: Moment, ui: &Ui)
 fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment: Moment) {
     let info = &found.info;
     let room = page.width.saturating_sub(info.id.len() + 6).max(20);
-    let name = cut(&clean(&info.name), room);
+    let name = page.short(&info.name, room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", info.id))));
     let (status, style) = runs::status(runs::stored(view.status), report.driven);
     page.line(&format!("  {}{}", page.paint(DIM, "status    "), page.paint(style, status)));
@@ -109,6 +109,10 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
     if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
+        if let Some((ask, _)) = report.state.declined() {
+            ways(run, ask).lines().for_each(|line| page.line(&format!("{}{line}", " ".repeat(INDENT))));
+            return;
+        }
         page.labelled("", "", INDENT, "finished work is kept; to go on from there:", 3);
         page.line(&format!("{}{}", " ".repeat(INDENT), command(&["resume", run])));
     }
@@ -125,9 +129,8 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
     page.line(&page.paint(MAGENTA, text));
     for (id, ask) in state.asks() {
         page.labelled("", "", 2, &prompt(state, ask), FAULT);
-        let value = if ask.kind == AskKind::Approve { "yes|no" } else { "TEXT" };
         // In one line, so that it can be copied.
-        page.line(&format!("    {}", command(&["answer", report.run, id, value])));
+        page.line(&format!("    {}", answers(state, report.run, id)));
     }
 }
 
@@ -140,7 +143,7 @@ fn results(page: &mut Page, view: &View) {
     table.spare = Some(1);
     for result in view.results.iter().take(RESULTS) {
         let (text, style) = outcome(result);
-        let short = |text: &str| cut(&clean(text), 20);
+        let short = |text: &str| page.short(text, 20);
         table.row([
             (short(&result.step_id), BOLD),
             (short(&result.step_name), ""),
