@@ -22,7 +22,7 @@ Examples:
   selvedge check plan.json --tools ./tools
   selvedge resume RUN
   selvedge runs
-  selvedge help environment
+  selvedge help environment           # also: placeholders, scripts, config
 
 Exit codes: 0 completed, 1 the run failed or was cancelled, 2 the document or
 the call is wrong, 3 waiting for a person, 4 configuration or environment,
@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Draw a document's compiled graph, as Mermaid or DOT
     Graph(GraphArgs),
-    /// Print the JSON Schema of a document, for editors
+    /// Print the JSON Schema of a document, a script or selvedge.toml, for editors
     Schema(SchemaArgs),
     /// Trust what the `selvedge.toml` of a folder starts, and where it sends keys
     Trust(TrustArgs),
@@ -107,7 +107,7 @@ pub(crate) enum Command {
     /// What the completion scripts ask for
     #[command(name = "__complete", hide = true)]
     Complete(CompleteArgs),
-    /// Help on a command, or on the variables of the environment
+    /// Help on a command, or on environment, placeholders, scripts, config
     Help(HelpArgs),
 }
 

@@ -9,6 +9,10 @@ mod toml;
 mod withheld;
 
 pub(crate) use parts::{Does, Part};
+#[cfg(test)]
+pub(crate) use read::shapes;
+#[cfg(test)]
+pub(crate) use tests::{read_text, tree_of};
 pub(crate) use withheld::Off;
 
 pub(crate) use hidden::in_addresses as keys_in_addresses;

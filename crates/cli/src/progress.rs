@@ -275,7 +275,11 @@ impl Progress {
             Event::Asked { ask, node, prompt, .. } => {
                 let open = state.asks().get(ask).map(|ask| asks::prompt(state, ask));
                 let prompt = self.ui.redacted(open.as_ref().unwrap_or(prompt)).into_owned();
-                let text = format!("{} waits for a person: {prompt}", seen.title(node));
+                // Who sits here is asked, with all of it.
+                let text = match self.ui.may_ask {
+                    true => format!("{} waits for a person", seen.title(node)),
+                    false => format!("{} waits for a person: {prompt}", seen.title(node)),
+                };
                 self.line(seen, at, ("35", "ask  "), &text);
             }
             Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {

@@ -17,7 +17,7 @@ use words::Words;
 
 const MCP: Shape = Shape { what: "[mcp]", fields: &["servers"] };
 const FILE: Shape = Shape { what: "a file of MCP servers", fields: &["mcpServers"] };
-const SERVER: Shape = Shape {
+pub(super) const SERVER: Shape = Shape {
     what: "an MCP server",
     fields: &[
         "args",

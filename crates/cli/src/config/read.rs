@@ -420,3 +420,19 @@ impl Reader<'_> {
         }
     }
 }
+
+/// The tables that a schema describes, each with its keys.
+#[cfg(test)]
+pub(crate) fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
+    [
+        ("", ROOT.fields),
+        ("model", MODEL.fields),
+        ("price", PRICE.fields),
+        ("tools", TOOLS.fields),
+        ("command", COMMAND.fields),
+        ("budget", BUDGET.fields),
+        ("limits", LIMITS.fields),
+        ("recovery", super::recovery::RECOVERY.fields),
+        ("used", super::mcp::SERVER.fields),
+    ]
+}

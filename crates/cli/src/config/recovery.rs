@@ -7,7 +7,7 @@ use selvedge_dialects::fields::{Fields, Shape};
 use selvedge_dialects::json::Node;
 use selvedge_dialects::steps::{Recovery, Siblings};
 
-const RECOVERY: Shape = Shape {
+pub(super) const RECOVERY: Shape = Shape {
     what: "[recovery]",
     fields: &["consecutive_failures", "model", "reflections", "repairs", "replans", "retries", "siblings"],
 };

@@ -15,6 +15,19 @@ fn read(text: &str) -> (Config, Vec<String>) {
     (config, diagnostics.report(&source).iter().map(place).collect())
 }
 
+/// A text as a tree of values; `None` if it is no TOML.
+pub(crate) fn tree_of(text: &str) -> Option<serde_json::Value> {
+    let mut diagnostics = Diagnostics::new();
+    let root = toml::parse(&Source::new("selvedge.toml", text), &mut diagnostics)?;
+    (!diagnostics.has_errors()).then(|| root.to_value())
+}
+
+/// The same of a text in which nothing is wrong.
+pub(crate) fn read_text(text: &str) -> Option<serde_json::Value> {
+    let (_, findings) = read(text);
+    findings.iter().all(|finding| !finding.contains(" error ")).then(|| tree_of(text)).flatten()
+}
+
 #[test]
 fn every_section_of_the_shape_is_read() {
     let text = r#"

@@ -144,12 +144,13 @@ pub(crate) struct ModelsArgs {
 const HELP_HELP: &str = "\
 Examples:
   selvedge help run
-  selvedge help environment";
+  selvedge help environment
+  selvedge help placeholders";
 
 /// `selvedge help`.
 #[derive(Args, Debug)]
 #[command(after_help = HELP_HELP)]
 pub(crate) struct HelpArgs {
-    /// A command, or `environment` for the variables that configure Selvedge
+    /// A command, or a topic: environment, placeholders, scripts, config
     pub(crate) topic: Vec<String>,
 }

@@ -5,7 +5,7 @@ use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::{Found, time};
 use crate::failure::Failure;
 use crate::progress::seconds;
-use crate::recovery::chooser;
+use crate::recovery::chosen;
 use crate::ui::Ui;
 use selvedge_engine::{Body, EffectId, End, Event, Outcome, Recovered, Role};
 use selvedge_store::Entry;
@@ -218,7 +218,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::Recovered(recovered) => {
             let Recovered { node, action, by, reason, tool, .. } = &**recovered;
             let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            (node.to_string(), format!("{}{tool}, by {}: {reason}", action.name(), chooser(*by)))
+            (node.to_string(), format!("{}{tool}{}: {reason}", action.name(), chosen(*action, *by)))
         }
         Event::Spliced { node, warnings, .. } if warnings.iter().any(|w| &*w.code == "steps-left-out") => {
             (node.to_string(), "no steps take the place of this one and all after it".to_owned())

@@ -1,4 +1,4 @@
-//! `selvedge help`: the commands' own help, and the variables of the environment (C-06).
+//! `selvedge help`: the commands' own help, and topics that are no commands (C-06, C-10).
 
 use super::args::HelpArgs;
 use super::page::{BOLD, DIM, Page};
@@ -9,18 +9,37 @@ use crate::ui::Ui;
 use clap::CommandFactory;
 use serde_json::{Value, json};
 
-/// The topic that is no command.
-const ENVIRONMENT: &str = "environment";
+/// The topics that are no commands.
+pub(crate) const TOPICS: [(&str, &str); 4] = [
+    ("environment", "The variables that configure Selvedge"),
+    ("placeholders", "What {{…}} reads: the three layers of data"),
+    ("scripts", "Replies of a scripted model"),
+    ("config", "selvedge.toml"),
+];
+
+/// The page of a topic that says the same everywhere.
+fn topic(name: &str) -> Option<&'static str> {
+    match name {
+        "placeholders" => Some(include_str!("help/placeholders.txt")),
+        "scripts" => Some(include_str!("help/scripts.txt")),
+        "config" => Some(include_str!("help/config.txt")),
+        _ => None,
+    }
+}
 
 /// Prints help.
 pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut cli = Cli::command();
     cli.build();
-    if let [topic] = &args.topic[..]
-        && topic == ENVIRONMENT
-    {
-        environment(ui);
-        return Ok(Exit::Completed);
+    if let [word] = &args.topic[..] {
+        if word == "environment" {
+            environment(ui);
+            return Ok(Exit::Completed);
+        }
+        if let Some(text) = topic(word) {
+            print(text, ui);
+            return Ok(Exit::Completed);
+        }
     }
     let mut command = cli;
     for (at, word) in args.topic.iter().enumerate() {
@@ -40,7 +59,11 @@ fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
     let (message, help) = match (first, names.is_empty()) {
         (true, _) => (
             format!("there is no command or topic `{word}`"),
-            format!("there are {}, and the topic {ENVIRONMENT}", names.join(", ")),
+            format!(
+                "there are {}, and the topics {}",
+                names.join(", "),
+                TOPICS.map(|(name, _)| name).join(", ")
+            ),
         ),
         (false, true) => (
             format!("`{}` has no command `{word}`", command.get_name()),

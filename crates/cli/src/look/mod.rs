@@ -8,7 +8,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 mod export;
 pub(crate) mod graph;
-mod help;
+pub(crate) mod help;
 pub(crate) mod init;
 mod models;
 mod out;

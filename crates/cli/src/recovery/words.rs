@@ -45,7 +45,7 @@ impl What {
             }
             What::Action { action, by, reason, tool, parameters, strategy, spent } => {
                 let done = done(*action, tool.as_deref(), parameters.is_some(), strategy.as_deref());
-                format!("{done}, by {}: {reason}{}", chooser(*by), cost(spent))
+                format!("{done}{}: {reason}{}", chosen(*action, *by), cost(spent))
             }
             What::Planned { none: true, spent, .. } => {
                 format!("no steps: this one and all after it are left out{}", cost(spent))
@@ -79,12 +79,13 @@ pub(crate) fn done(action: Action, tool: Option<&str>, parameters: bool, strateg
     }
 }
 
-/// Who decided, in words.
-pub(crate) fn chooser(by: Chooser) -> &'static str {
-    match by {
-        Chooser::Model => "the model",
-        Chooser::Ladder => "the ladder",
-        Chooser::Default => "default",
+/// Why it is that which is done, in words that follow it: who chose, or by which rule (D-17, D-18).
+pub(crate) fn chosen(action: Action, by: Chooser) -> &'static str {
+    match (by, action) {
+        (Chooser::Model, _) => ", by the model",
+        (Chooser::Ladder, Action::GiveUp) => "",
+        (Chooser::Ladder, _) => ", the next of its `alternatives`",
+        (Chooser::Default, _) => ", as the model's answer can't be read",
     }
 }
 

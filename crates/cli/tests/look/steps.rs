@@ -173,7 +173,7 @@ fn what_was_resolved_and_synced_is_said_with_v() {
     for part in [
         r#"param s3: parameters {"id":"{{s2.outputs.datasource_id}}","of":"{{project}}"} → {"id":"ds_001","of":"p1"}"#,
         r#"sync  s2: 1 field: datasource_id = "ds_001""#,
-        "mend  s3 Upload: try upload_slowly instead, by the ladder",
+        "mend  s3 Upload: try upload_slowly instead, the next of its `alternatives`: no model decides",
         r#"param s3: parameters {"for":"{{project}}"} → {"for":"p1"}"#,
         r#"sync  s3: 1 field: upload_status = "success""#,
     ] {

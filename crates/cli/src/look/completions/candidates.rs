@@ -84,7 +84,7 @@ fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Ca
         "version" | "version_a" | "version_b" => versions(place, state_dir).unwrap_or_default(),
         "plan" => plans(place).unwrap_or_default(),
         "dialect" if place.command.get_name() == "schema" => {
-            selvedge_dialects::schema::available().map(|dialect| Candidate::new(dialect.name(), "")).collect()
+            crate::look::schema::names().map(|name| Candidate::new(name, "")).collect()
         }
         "dialect" => names(&Dialect::ALL.map(Dialect::name)),
         "status" => names(&["running", "waiting", "completed", "failed", "cancelled"]),
@@ -112,7 +112,7 @@ fn topics() -> Vec<Candidate> {
     let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut topics: Vec<Candidate> =
         commands.map(|command| Candidate::new(command.get_name(), about(command))).collect();
-    topics.push(Candidate::new("environment", "The variables that configure Selvedge"));
+    topics.extend(crate::look::help::TOPICS.map(|(name, about)| Candidate::new(name, about)));
     topics
 }
 
