@@ -106,11 +106,8 @@ impl Live {
         let terminal = ui.live.then(terminal).flatten()?;
         let mut view = View::new(run, state, source, Now::new());
         view.begun = begun;
-        let shared = Arc::new(Shared {
-            view: Mutex::new(view),
-            board: Mutex::default(),
-            changed: Condvar::new(),
-        });
+        let shared =
+            Arc::new(Shared { view: Mutex::new(view), board: Mutex::default(), changed: Condvar::new() });
         let painter = Painter {
             shared: Arc::clone(&shared),
             ui: ui.clone(),

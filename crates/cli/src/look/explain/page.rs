@@ -87,7 +87,12 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
 }
 
 /// The table of nodes, and the bars in it.
-fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], short: impl Fn(&str) -> String) -> (Table, String) {
+fn table(
+    explained: &Explained,
+    scale: &Scale,
+    nodes: &[NodeIx],
+    short: impl Fn(&str) -> String,
+) -> (Table, String) {
     let sums: Vec<Sums> = nodes.iter().map(|node| Sums::of(&explained.story.pieces(*node))).collect();
     // What is next to nothing beside the whole is no news.
     let much = |ms: i64, of: &Sums| ms >= MUCH_MS && ms.saturating_mul(20) >= of.all();
@@ -116,13 +121,8 @@ fn table(explained: &Explained, scale: &Scale, nodes: &[NodeIx], short: impl Fn(
         let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
         let ahead = if explained.story.ran_ahead(node) { "»" } else { "" };
         let name = if def.name == def.id { String::new() } else { short(&def.name) };
-        let cells = [
-            (short(&def.id), BOLD),
-            (ahead.to_owned(), CYAN),
-            (name, ""),
-            (bar, bar_style),
-            (took, style),
-        ];
+        let cells =
+            [(short(&def.id), BOLD), (ahead.to_owned(), CYAN), (name, ""), (bar, bar_style), (took, style)];
         let queued = queues.then(|| (time(queued(sums)), YELLOW));
         let waits = waits.then(|| (time(waited(sums)), YELLOW));
         table.row(cells.into_iter().chain(queued).chain(waits).chain([(waited_for(explained, node), "")]));
