@@ -91,7 +91,7 @@ fn documents_with_a_key_are_refused_with_their_place() {
     ] {
         let error = refused(&place, args, "secret-in-document");
         assert_eq!((&error["file"], &error["line"]), (&json!("bad.json"), &json!(2)), "{error}");
-        assert!(error["help"].as_str().unwrap().contains("--allow-read"), "{error}");
+        assert!(error["help"].as_str().unwrap().contains("--allow-env"), "{error}");
     }
     let done = with_key(&place, &["check", "bad.json"]).exits(2);
     assert!(done.stderr.contains("[redacted]") && !done.stderr.contains("4711"), "{}", done.stderr);
