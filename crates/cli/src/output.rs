@@ -144,8 +144,9 @@ impl Report<'_> {
             |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
         let rows = self.state.asks().iter().map(|(id, ask)| {
             let mut row = json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)});
-            if self.state.doubted_call(ask).is_some() {
-                row["in_doubt"] = Value::Bool(true);
+            let in_doubt = self.state.doubted_call(ask).map(|_| ("in_doubt".to_owned(), Value::Bool(true)));
+            if let Some(row) = row.as_object_mut() {
+                row.extend(in_doubt);
             }
             row
         });

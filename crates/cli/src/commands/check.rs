@@ -47,7 +47,7 @@ const VARIABLE_NOT_SET: &str = "variable-not-set";
 /// The exit of findings with errors: where nothing but trust, or a variable, is missing, no document is wrong (C-20, A-20).
 pub(crate) fn exit_of(findings: &[Diagnostic]) -> Exit {
     let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    if errors.all(|error| [NOT_TRUSTED, VARIABLE_NOT_SET].contains(&&*error.code)) {
+    if errors.all(|error| [NOT_TRUSTED, VARIABLE_NOT_SET].contains(&error.code)) {
         Exit::Environment
     } else {
         Exit::Usage

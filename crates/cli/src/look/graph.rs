@@ -87,7 +87,7 @@ fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
         // Whoever misspells a file is told about files.
         Err(_) if !id.starts_with('@') && id.contains(['.', '/', '\\']) => Ok(None),
         Err(failure) => {
-            let unknown = failure.diagnostics.first().is_some_and(|first| &*first.code == "unknown-run");
+            let unknown = failure.diagnostics.first().is_some_and(|first| first.code == "unknown-run");
             if unknown && !id.starts_with('@') { Ok(None) } else { Err(failure) }
         }
     }

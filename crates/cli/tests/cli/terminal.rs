@@ -339,8 +339,7 @@ fn long_pages_go_through_a_pager() {
         drop(command);
         finish(child).exits(0);
         reader.join().unwrap();
-        let text = seen.lock().unwrap().clone();
-        text
+        seen.lock().unwrap().clone()
     };
     let pager = ("PAGER", "sed 's/^/| /'");
     for (args, rows, environment, paged) in [

@@ -1,6 +1,8 @@
 //! Records the journals of conformance cases for `spec/journals`: `cargo run -p selvedge-sim --bin record-journals -- NAME…`, where
 //! a NAME is a part of a case's name (`plan/P-05-slices: name`). A journal that is there is left as it is.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the command line")]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
