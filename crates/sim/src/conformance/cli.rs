@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long one command may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 /// The same for a case with `$SHARED`, whose first command may have to wait for an environment.
 const LIMIT_SHARED: Duration = Duration::from_secs(60);
 
