@@ -139,3 +139,15 @@ async fn dependencies_may_stand_in_a_block_of_the_file() {
     let ignored: Vec<_> = tools.warnings().iter().filter(|w| &*w.code == "unknown-tool-key").collect();
     assert!(ignored.len() == 1 && ignored[0].message.contains("# /// script: tool"), "{ignored:?}");
 }
+
+/// nobody's home is meant by `~`, and nobody is left to think so.
+#[tokio::test]
+async fn a_tilde_in_a_declared_path_is_told() {
+    let world = World::new();
+    let tool = source("home", "", "def run(i):\n    return 1");
+    let meta = ", 'dependencies': [], 'effects': 'read', 'read_paths': ['~/.ssh', 'data']";
+    world.write("tools/home.py", &tool.replace(", 'dependencies': []", meta));
+    let tools = world.load().await;
+    let told: Vec<_> = tools.warnings().iter().filter(|w| &*w.code == "tilde-in-path").collect();
+    assert!(told.len() == 1 && told[0].message.contains("`~/.ssh`"), "{told:?}");
+}

@@ -126,12 +126,26 @@ impl Metadata {
 
     /// Warnings about this file, for people.
     pub fn warnings(&self, file: &Path) -> Vec<Warning> {
-        let warning = |key: &String| {
-            let message =
-                format!("{}: __TOOL_META__ has the unknown key `{key}`, which is ignored", file.display());
-            Warning { code: "unknown-tool-key".into(), message, node: None }
+        let warning = |code: &str, message: String| Warning {
+            code: code.into(),
+            message: format!("{}: {message}", file.display()),
+            node: None,
         };
-        self.unknown.iter().map(warning).collect()
+        let unknown = self.unknown.iter().map(|key| {
+            warning(
+                "unknown-tool-key",
+                format!("__TOOL_META__ has the unknown key `{key}`, which is ignored"),
+            )
+        });
+        let declared = self.read_paths.iter().chain(&self.write_paths).filter(|path| path.starts_with("~"));
+        let homes = declared.map(|path| {
+            let path = path.display();
+            warning(
+                "tilde-in-path",
+                format!("`{path}` is a folder named ~ beside the document: write the path in full"),
+            )
+        });
+        unknown.chain(homes).collect()
     }
 }
 
