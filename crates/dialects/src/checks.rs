@@ -168,7 +168,11 @@ pub(crate) fn half_closed(
         return Vec::new();
     }
     let found = template::half_closed(text).into_iter();
-    let found = found.filter(|found| means(&found.path.root) || names_output(&found.path));
+    let layer = |root: &str| matches!(root, "inputs" | "metadata");
+    let found = found.filter(|found| {
+        let root = &*found.path.root;
+        layer(root) || means(root) || names_output(&found.path)
+    });
     let finding = |found: Placeholder| {
         let place = place_of(found.offset..found.offset + found.raw.len());
         let message = format!("{} is text: one brace is missing at its end", found.raw);

@@ -111,7 +111,8 @@ impl<'a> Said<'a> {
                 let message =
                     format!("run {run} has {} open asks: say which one is answered", state.asks().len());
                 let open = state.asks().keys().map(|id| asks::answers(state, run, id));
-                Err(Failure::usage("C-13", "which-ask", &message).help(&open.collect::<Vec<_>>().join("\n")))
+                Err(Failure::usage("C-13", "which-ask", &message)
+                    .help(&open.collect::<Vec<_>>().join(", or ")))
             }
         }
     }

@@ -36,6 +36,14 @@ impl Pager {
         let mut command = match std::env::var_os("PAGER") {
             Some(pager) if pager.is_empty() || pager == "cat" => return None,
             Some(pager) => {
+                // A shell that finds no such program would take the page with it.
+                let mut look = Command::new("sh");
+                look.args(["-c", "command -v -- \"${PAGER%% *}\""])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null());
+                if !look.status().is_ok_and(|status| status.success()) {
+                    return None;
+                }
                 let mut shell = Command::new("sh");
                 shell.arg("-c").arg(pager);
                 shell

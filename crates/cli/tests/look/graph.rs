@@ -86,7 +86,7 @@ fn a_run_is_drawn_with_what_became_of_its_nodes() {
     let states = |run: &str| place.run(&["graph", run, "--json"]).exits(0).json()["nodes"].clone();
     assert_eq!(states("two"), json!({"a": "ran", "b": "failed"}));
     assert_eq!(states("w"), json!({"a": "asks", "b": "ran"}));
-    assert_eq!(states("k"), json!({"a": "ran", "b": "running"}));
+    assert_eq!(states("k"), json!({"a": "ran", "b": "stopped"}));
     let mermaid = place.run(&["graph", "two"]).exits(0).stdout;
     for part in [
         "n1[[\"b<br/>tool may<br/>failed\"]]",

@@ -36,6 +36,7 @@ impl Forms {
             forms.all.push(key.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
             forms.all.push(key.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
             forms.all.extend(base64(key));
+            forms.all.extend(spelled(key));
         }
         forms.all.sort();
         forms.all.dedup();
@@ -118,6 +119,37 @@ impl Forms {
         found.sort_unstable();
         found
     }
+}
+
+/// A key as encoders spell it that escape all beyond ASCII, as Python's of JSON (in JSON again, too) and of bytes; and with the
+/// `+` of forms for a space.
+fn spelled(key: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    if key.contains(&b' ') {
+        forms.push(key.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+    }
+    if key.is_ascii() {
+        return forms;
+    }
+    let text = String::from_utf8_lossy(key);
+    for slashes in [1, 2, 4].map(|count| "\\".repeat(count)) {
+        let units = |char: char| {
+            let escape = |unit: &u16| format!("{slashes}u{unit:04x}");
+            char.encode_utf16(&mut [0; 2]).iter().map(escape).collect::<String>()
+        };
+        let bytes = |char: char| {
+            let escape = |byte: &u8| format!("{slashes}x{byte:02x}");
+            char.encode_utf8(&mut [0; 4]).as_bytes().iter().map(escape).collect::<String>()
+        };
+        let all = |of: &dyn Fn(char) -> String| -> String {
+            text.chars().map(|char| if char.is_ascii() { char.to_string() } else { of(char) }).collect()
+        };
+        let json = all(&units);
+        forms.push(all(&|char| units(char).to_uppercase().replace('U', "u")).into_bytes());
+        forms.push(json.into_bytes());
+        forms.push(all(&bytes).into_bytes());
+    }
+    forms
 }
 
 /// What of a key's base64 says what it is, in both alphabets, wherever it begins in what is encoded. The first and the last

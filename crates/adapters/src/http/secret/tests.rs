@@ -82,6 +82,24 @@ fn encodings_do_not_hide_a_secret() {
     assert!(matches!(secret.redact(other), Cow::Borrowed(_)));
 }
 
+/// What Python's `json.dumps`, `repr` of bytes and `urlencode` make of a key.
+#[test]
+fn spellings_beyond_ascii_do_not_hide_a_secret() {
+    let secret = Secret::new("sk-abcdäöü😀12345678");
+    for spelled in [
+        r"sk-abcd\u00e4\u00f6\u00fc\ud83d\ude0012345678",
+        r"sk-abcd\u00E4\u00F6\u00FC\uD83D\uDE0012345678",
+        r"sk-abcd\\u00e4\\u00f6\\u00fc\\ud83d\\ude0012345678",
+        r"sk-abcd\xc3\xa4\xc3\xb6\xc3\xbc\xf0\x9f\x98\x8012345678",
+    ] {
+        assert_eq!(secret.redact(&format!("a {spelled} b")), "a [redacted] b", "{spelled}");
+    }
+    let secret = Secret::new("correct horse battery+staple");
+    for spelled in ["correct+horse+battery%2Bstaple", "correct%20horse%20battery+staple"] {
+        assert_eq!(secret.redact(&format!("password={spelled}&x=1")), "password=[redacted]&x=1", "{spelled}");
+    }
+}
+
 #[test]
 fn many_secrets_are_removed_together() {
     let secrets =

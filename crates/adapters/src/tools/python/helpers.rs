@@ -92,6 +92,12 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     if !path.is_file() {
         return Ok(None);
     }
+    // A link must not bring what the tool itself could not read.
+    let folder = |path: &Path| path.parent().map(Path::to_owned);
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    if folder(path).and_then(|folder| real(&folder)) != real(path).and_then(|path| folder(&path)) {
+        return Err("is a link that leads out of the folder".to_owned());
+    }
     let mut bytes = Vec::new();
     let open = std::fs::File::open(path);
     let read = open.and_then(|open| open.take(MAX_FILE + 1).read_to_end(&mut bytes));
@@ -168,6 +174,23 @@ mod tests {
     fn imports_are_found_wherever_they_stand() {
         let text = b"import os, helpers as h  # and more\n    from _deep.x import y\r\nfrom . import own\nimportant = 1\nx = 'import no'\n";
         assert_eq!(imported(text), ["os", "helpers", "_deep"]);
+    }
+
+    /// what a link leads to outside of the folder is no module: the tool itself could not read it.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_folder_is_no_module() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("secret"), "root:x:0").unwrap();
+        std::fs::write(folder.path().join("within.py"), "x = 1").unwrap();
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
+        link(&outside.path().join("secret"), "out.py");
+        link(Path::new("within.py"), "own.py");
+        let file = folder.path().join("tool.py");
+        let bundle = |text: &str| whole(&file, text.into(), &Folders::default());
+        let error = bundle("from out import x\n").unwrap_err().to_string();
+        assert!(error.contains("leads out of the folder") && !error.contains("root:x"), "{error}");
+        assert!(bundle("import own\n").is_ok());
     }
 
     /// the text is the same whatever the order of imports, has all of every module, and nothing is added to it again.

@@ -18,6 +18,8 @@ pub(crate) enum Fate {
     Failed,
     /// It has started and not ended.
     Running,
+    /// It had begun, and nobody drives the run any more.
+    Stopped,
     /// A person is asked for it.
     Asks,
     /// It has not started.
@@ -28,8 +30,16 @@ pub(crate) enum Fate {
 
 impl Fate {
     /// All, in the order of a legend.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Ran, Self::Reused, Self::Failed, Self::Running, Self::Asks, Self::Waits, Self::Skipped];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Ran,
+        Self::Reused,
+        Self::Failed,
+        Self::Running,
+        Self::Stopped,
+        Self::Asks,
+        Self::Waits,
+        Self::Skipped,
+    ];
 
     /// The word for it in JSON and in drawings, where it is the name of a class.
     pub(crate) fn name(self) -> &'static str {
@@ -38,6 +48,7 @@ impl Fate {
             Self::Reused => "reused",
             Self::Failed => "failed",
             Self::Running => "running",
+            Self::Stopped => "stopped",
             Self::Asks => "asks",
             Self::Waits => "waits",
             Self::Skipped => "skipped",
@@ -73,11 +84,12 @@ pub(crate) fn fates(found: &Found) -> Result<Fates, Failure> {
         Some(_) => HashSet::new(),
     };
     let graph = Arc::clone(state.graph());
-    let nodes = graph.nodes.indices().map(|node| fate(&story, node, asked.contains(&node)));
+    let driven = state.ended().is_none() && crate::look::is_driven(&found.store, found.run());
+    let nodes = graph.nodes.indices().map(|node| fate(&story, node, asked.contains(&node), driven));
     Ok(Fates { nodes: nodes.collect(), graph: Arc::clone(&graph) })
 }
 
-fn fate(story: &Story, node: NodeIx, asked: bool) -> (Fate, String) {
+fn fate(story: &Story, node: NodeIx, asked: bool, driven: bool) -> (Fate, String) {
     let Some(told) = story.nodes.get(node.get()) else { return (Fate::Waits, String::new()) };
     let reused = story.reused(node).filter(story::Reused::whole);
     match (told.started, told.ended, reused) {
@@ -89,7 +101,8 @@ fn fate(story: &Story, node: NodeIx, asked: bool) -> (Fate, String) {
             (Fate::Skipped, format!("skipped: may depend on {because}"))
         }
         _ if asked => (Fate::Asks, "asks a person".to_owned()),
-        (Some(_), ..) => (Fate::Running, "running".to_owned()),
+        (Some(_), ..) if driven => (Fate::Running, "running".to_owned()),
+        (Some(_), ..) => (Fate::Stopped, "stopped".to_owned()),
         (None, ..) => (Fate::Waits, String::new()),
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn colours(fate: Fate) -> (&'static str, &'static str) {
         Fate::Reused => ("#d0ebff", "#1864ab"),
         Fate::Failed => ("#ffc9c9", "#c92a2a"),
         Fate::Running => ("#c5f6fa", "#0b7285"),
+        Fate::Stopped => ("#ffe8cc", "#d9480f"),
         Fate::Asks => ("#eebefa", "#862e9c"),
         Fate::Waits => ("#f1f3f5", "#868e96"),
         Fate::Skipped => ("#fff3bf", "#e67700"),
