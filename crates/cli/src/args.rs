@@ -88,7 +88,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Print a run's journal as JSON lines
     Export(ExportArgs),
-    /// The tool library: list, show, history, test, diff, rollback, import, export
+    /// The tool library: list, show, history, run, test, diff, rollback, import, export
     Tools(ToolsArgs),
     /// Draw a document's compiled graph, as Mermaid or DOT
     Graph(GraphArgs),

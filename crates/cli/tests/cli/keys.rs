@@ -146,3 +146,24 @@ fn a_key_in_the_configuration_is_an_error_and_not_shown() {
     assert_eq!(place, (&json!("C-06"), &json!("key-in-config"), &json!(3), &json!(1)));
     assert!(error["help"].as_str().unwrap().contains("api_key_env"), "{error}");
 }
+
+#[test]
+fn tools_with_a_key_in_their_text_are_refused() {
+    let place = place();
+    let tool = format!(
+        "__TOOL_META__ = {{'name': 'hard', 'description': 'd', 'dependencies': []}}\nfrom pydantic import BaseModel\n\n\nclass \
+         InputModel(BaseModel):\n    pass\n\n\ndef run(i):\n    return '{KEY}'\n"
+    );
+    place.write("tools/hard.py", &tool);
+    let node =
+        r#"{"node_type": "tool-first", "node_name": "A", "thread_id": "main", "initial_tool_name": "hard"}"#;
+    place.write("hard.json", &format!("{{\"task\": \"t\", \"nodes\": [{node}]}}"));
+    let done = with_key(&place, &["run", "hard.json", "--tools", "tools", "--json"]).exits(2);
+    assert_eq!(done.error()["code"], json!("secret-in-input"), "{done:#?}");
+    assert!(done.error()["message"].as_str().unwrap().contains("the tool `hard`"), "{done:#?}");
+    assert!(!done.stdout.contains("4711") && !done.stderr.contains("4711"), "{done:#?}");
+    // The cache has a copy of the file; nothing was recorded.
+    assert!(place.run(&["runs", "--json"]).exits(0).json()["runs"].as_array().unwrap().is_empty());
+    let db = std::fs::read(place.state().join("selvedge.db")).unwrap_or_default();
+    assert!(!db.windows(KEY.len()).any(|part| part == KEY.as_bytes()));
+}
