@@ -1,5 +1,6 @@
 //! The run index: what `runs` lists and what a resume needs besides the journal (C-12, C-15).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -302,6 +303,7 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
         .prepare_cached("SELECT count(*) FROM heads WHERE run > 0")
         .and_then(|mut query| query.query_row([], |row| row.get(0)))
         .map_err(sql)?;
+    let short = short_of_their_end(conn).map_err(sql)?;
     let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} ORDER BY r.key DESC")).map_err(sql)?;
     let rows = query.query_map([], |row| Ok(info(row, db))).map_err(sql)?;
     let mut runs = Runs::default();
@@ -309,6 +311,10 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
     for row in rows {
         found += 1;
         match row.map_err(sql)? {
+            Ok(info) if short.contains(&info.id) => {
+                let why = "its journal has lost its end";
+                runs.damaged.push(StoreError::broken(db, &info.id, None, why));
+            }
             Ok(info) if filter.status.is_none_or(|status| status == info.status) => runs.sound.push(info),
             Ok(_) => {}
             Err(error) => runs.damaged.push(error),
@@ -324,6 +330,16 @@ pub(crate) fn list(conn: &Connection, db: &Path, filter: &RunFilter) -> Result<R
     runs.sound.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
     runs.sound.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
     Ok(runs)
+}
+
+/// The runs whose journals have another event, or none, where they are known to have come to. What is before it, reading looks at.
+fn short_of_their_end(conn: &Connection) -> rusqlite::Result<HashSet<String>> {
+    conn.prepare_cached(
+        "SELECT r.id FROM heads h JOIN runs r ON r.key = h.run LEFT JOIN journal j ON j.key = (h.run << 32 | h.n)
+         WHERE h.n > r.parent_events AND (j.key IS NULL OR j.hash IS NOT h.hash)",
+    )?
+    .query_map([], |row| row.get(0))?
+    .collect()
 }
 
 /// The id that `text` means: the run of exactly that id, else one of the latest by its number, else the only one that

@@ -113,6 +113,8 @@ fn a_damaged_graph_and_a_damaged_tail_are_told() {
         let told = place.run(look).exits(4);
         assert!(told.stderr.contains(&format!("\"broken\" is damaged at event {last}")), "{told:#?}");
     }
+    let listed = place.run(&["runs"]).exits(4);
+    assert!(listed.stderr.contains("\"broken\" is damaged: its journal has lost its end"), "{listed:#?}");
     let before = last - 1;
     place.run(&["show", "broken", "--at", &before.to_string()]).exits(0);
     // The events before it are shown, in an object that is whole, and then it fails.
