@@ -55,6 +55,8 @@ struct Prepared {
     warnings: Vec<Warning>,
     name: String,
     dialect: String,
+    /// The keys that nothing recorded may hold (C-06).
+    keys: Vec<secrets::Known>,
 }
 
 /// Forks a run and goes on with the fork.
@@ -210,7 +212,8 @@ impl Source {
         let budget = run::budget(budget, chosen, config);
         let (anew, initial, limits) = (Some(graph), Some(initial), config.limits.machine());
         let dialect = dialect.to_owned();
-        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect })
+        let keys = secrets::named(config);
+        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect, keys })
     }
 
     /// The run's tools whose texts are kept: they stand in for files that are there no more.
@@ -270,7 +273,8 @@ impl Source {
             warnings.extend(unpriced);
         }
         let limits = config.limits.machine();
-        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect })
+        let keys = secrets::named(config);
+        Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect, keys })
     }
 
     fn no_place(&self, n: u64) -> Failure {
@@ -308,7 +312,7 @@ impl Source {
         let models = prepared.models.names.iter().filter(other);
         let changed = changed_tools(&graph, &prepared.catalogue, true, ui);
         let pinned = graph.tools.values().map(|tool| &**tool).chain(&changed);
-        record::pin(&self.store, &prepared.catalogue, pinned).await?;
+        record::pin(&self.store, &prepared.catalogue, pinned, &prepared.keys).await?;
         let fork = Fork {
             source: self.run().into(),
             events: self.events,

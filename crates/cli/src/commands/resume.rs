@@ -116,7 +116,7 @@ impl Held {
         setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
         for input in &inputs {
             if let Input::Resume(tools) = input {
-                record::pin(&self.store, &catalogue, tools.iter()).await?;
+                record::pin(&self.store, &catalogue, tools.iter(), &secrets::named(config)).await?;
             }
         }
         // Limits come first, or the old ones would end the run once more (E-12).

@@ -184,7 +184,6 @@ pub(super) async fn prepare(
         None => self::compiled(&read, &tools, &means)?,
     };
     read.allowed(&graph, &catalogue, config)?;
-    no_keys(&graph, &catalogue, &secrets::named(config)).await?;
     let mut warnings = check::warnings(&diagnostics.report(&read.source), &graph);
     let mut others = catalogue.warnings().to_vec();
     let callable: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
@@ -204,17 +203,6 @@ pub(super) async fn prepare(
     let (dialect, budget) = (document.dialect().name(), document.budget());
     let initial = read.initial;
     Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
-}
-
-/// A run keeps the texts of its tools, and models are told what these say of themselves: none of it holds a key (C-06).
-async fn no_keys(graph: &Graph, catalogue: &Catalogue, known: &[secrets::Known]) -> Result<(), Failure> {
-    let written = graph.tools.values().filter(|tool| tool.version.parse::<BlobHash>().is_ok());
-    for tool in written.filter(|_| !known.is_empty()) {
-        let text = catalogue.text(&tool.version).await.unwrap_or_default();
-        let what = format!("the text of the tool `{}`", tool.name);
-        secrets::refuse_text(known, &what, &String::from_utf8_lossy(&text))?;
-    }
-    Ok(())
 }
 
 /// The models of the roles that the document can't do without, and, unless `means` says otherwise, of those that it can
@@ -334,7 +322,8 @@ async fn record(
     prepared: &Prepared,
 ) -> Result<(State, DriverLock), Failure> {
     let lock = store.drive(id)?;
-    tools::record::pin(store, &prepared.catalogue, prepared.graph.tools.values().map(|tool| &**tool)).await?;
+    let pinned = prepared.graph.tools.values().map(|tool| &**tool);
+    tools::record::pin(store, &prepared.catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
         |error: serde_json::Error| Failure::internal(&format!("the run can't be written: {error}"));
     let compiled = serde_json::to_vec(&*prepared.graph).map_err(unwritable)?;

@@ -4,6 +4,7 @@ use super::library::{self, Decided};
 use super::samples;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
+use crate::secrets::{Known, refuse_text};
 use crate::setup;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::library::LIBRARY;
@@ -15,26 +16,28 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keeps the texts of the Python tools that a run pins, so that they stay what they are whatever becomes of files and
-/// caches.
+/// caches. None of them holds a key: what is kept and told to models is here, whatever command pins it (C-06).
 ///
 /// # Errors
-/// Exit 4 if they can't be written.
+/// Exit 2 if one holds a key, before any is kept; exit 4 if they can't be written.
 pub(crate) async fn pin<'t>(
     store: &Store,
     catalogue: &Catalogue,
     tools: impl Iterator<Item = &'t ToolDef>,
+    known: &[Known],
 ) -> Result<(), Failure> {
-    let mut commits = Vec::new();
+    let mut texts = Vec::new();
     for tool in tools {
         // Built-ins and commands have no text.
         let Ok(hash) = tool.version.parse::<BlobHash>() else { continue };
-        if store.has_blob(hash)? {
-            continue;
-        }
-        if let Some(text) = catalogue.text(&tool.version).await {
-            commits.push(store.put_blob(text).1);
+        let Some(text) = catalogue.text(&tool.version).await else { continue };
+        let what = format!("the text of the tool `{}`", tool.name);
+        refuse_text(known, &what, &String::from_utf8_lossy(&text))?;
+        if !store.has_blob(hash)? {
+            texts.push(text);
         }
     }
+    let commits: Vec<_> = texts.into_iter().map(|text| store.put_blob(text).1).collect();
     for commit in commits {
         commit.await?;
     }
