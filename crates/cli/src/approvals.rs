@@ -3,7 +3,7 @@
 use crate::asks;
 use crate::signals::Signals;
 use crate::ui::{Ui, one_line};
-use selvedge_engine::{AskKind, Asking, Input, State, done, read_json, reasoned};
+use selvedge_engine::{AskKind, Asking, Input, State, reasoned};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -84,7 +84,10 @@ impl<'a> Approvals<'a> {
                 ("y" | "yes", _) => self.reasoned("yes", rest),
                 ("n" | "no", _) => self.reasoned("no", rest),
                 ("done", Some(call)) => {
-                    happened(state, &call.name, rest).and_then(|value| self.kept(rest, value))
+                    let output = Some(rest).filter(|rest| !rest.is_empty());
+                    asks::happened(state, &call.name, output, |json| format!("done {json}"))
+                        .map_err(|unfit| format!("{}; {}", unfit.why, unfit.help))
+                        .and_then(|value| self.kept(rest, value))
                 }
                 ("s" | "show", _) => {
                     ui.error_text(&asks::whole(state, ask));
@@ -132,15 +135,5 @@ impl<'a> Approvals<'a> {
             () = self.signals.came() => None,
             line = heard => line.ok().flatten(),
         }
-    }
-}
-
-/// It happened, and this came back.
-fn happened(state: &State, tool: &str, output: &str) -> Result<Value, String> {
-    let output = if output.is_empty() { Ok(Value::Null) } else { read_json(output) };
-    let output = output.map_err(|error| format!("what follows done is no JSON: {error}"))?;
-    match state.output_misfit(tool, &output) {
-        None => Ok(done(&output)),
-        Some(misfit) => Err(format!("that can't be what `{tool}` gives: {}", one_line(&misfit, 400))),
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::hints::command;
 use crate::ui::one_line;
-use selvedge_engine::{AskKind, Asking, State};
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
+use selvedge_engine::{AskKind, Asking, State, done};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -10,6 +11,8 @@ use std::fmt::Write;
 const ARGUMENTS: usize = 1_000;
 /// Characters that stay of a long text: of its beginning and of its end, as either may be what matters.
 const KEPT: (usize, usize) = (160, 80);
+/// Characters of what is said of an output that does not fit.
+const MISFIT: usize = 400;
 /// Characters of a prompt that a line shows.
 pub(crate) const LINE: usize = 4_000;
 
@@ -40,6 +43,56 @@ pub(crate) fn words(state: &State, ask: &Asking) -> &'static [&'static str] {
 pub(crate) fn answers(state: &State, run: &str, id: &str) -> String {
     let words = state.asks().get(id).map_or(&[][..], |ask| words(state, ask)).join("|");
     command(&["answer", run, id, if words.is_empty() { "TEXT" } else { &words }])
+}
+
+/// Why what is said to have come back from a call can't be taken, and what to type instead.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) why: String,
+    pub(crate) help: String,
+}
+
+/// The answer that the call of an ask happened, and this JSON came back, else null (C-13): exact, as what tools give is (A-21), and
+/// with the fields that the tool declares. `typed` is how a JSON text is given where the answer is.
+pub(crate) fn happened(
+    state: &State,
+    tool: &str,
+    output: Option<&str>,
+    typed: impl Fn(&str) -> String,
+) -> Result<Value, Unfit> {
+    let value = output.map(|text| exact(text, &typed)).transpose()?.unwrap_or_default();
+    let Some(misfit) = state.output_misfit(tool, &value) else { return Ok(done(&value)) };
+    let declared = state.graph().tools.get(tool).and_then(|tool| tool.output_params.as_ref());
+    let names = declared.into_iter().flat_map(|outputs| outputs.names());
+    let names: Vec<String> = names.map(|name| format!("{name:?}: …")).collect();
+    let why = match output {
+        Some(_) => format!("that can't be what `{tool}` gives: {}", one_line(&misfit, MISFIT)),
+        None => format!("`{tool}` declares what it gives: say what came back"),
+    };
+    Err(Unfit { why, help: typed(&format!("{{{}}}", names.join(", "))) })
+}
+
+/// A JSON text of one line as the value that it is, or why there is none.
+fn exact(text: &str, typed: &impl Fn(&str) -> String) -> Result<Value, Unfit> {
+    let source = Source::new("", text);
+    let mut found = Diagnostics::new();
+    let node = json::parse_exactly(&source, &DocumentLimits::default(), &mut found);
+    if let Some(node) = node.filter(|_| !found.has_errors()) {
+        return Ok(node.to_value());
+    }
+    let findings = found.report(&source);
+    let Some(first) = findings.first() else {
+        return Err(Unfit { why: "that is no JSON".into(), help: typed("{}") });
+    };
+    let column = first.column.unwrap_or(1);
+    // What begins like no JSON at all is a text without its quotes.
+    let bare = column == 1 && !text.starts_with(|c: char| c.is_ascii_digit() || "{[\"-".contains(c));
+    let help =
+        if bare { format!("a text stands in quotes: {}", typed("\"sent\"")) } else { first.help.clone() };
+    Err(Unfit {
+        why: format!("what came back is read as JSON, and at character {column} {}", first.message),
+        help,
+    })
 }
 
 /// What can be done about a run that has failed as somebody said no to a write in doubt, line by line (E-05).

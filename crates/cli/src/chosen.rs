@@ -11,6 +11,7 @@ use crate::environment::{self, absolute};
 use crate::failure::Failure;
 use crate::ui::one_line;
 use selvedge_adapters::tools::Network;
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::{Budget, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -322,17 +323,46 @@ pub(crate) fn joined<T: PartialEq>(mut below: Vec<T>, over: Vec<T>) -> Vec<T> {
 
 /// `--input KEY=VALUE`: JSON if it parses, else text; the last of equal keys counts (C-01).
 pub(crate) fn inputs(given: &[String]) -> Result<Map<String, Value>, Failure> {
+    /// Bytes of two inputs that are shown.
+    const BOTH: usize = 400;
     let mut values = Map::new();
-    for text in given {
+    for (at, text) in given.iter().enumerate() {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             let message = format!("`--input` takes KEY=VALUE, not {text:?}");
             let help = "write --input name=value; the value is JSON if it parses, else text";
             return Err(Failure::usage("C-01", "bad-input", &message).help(help));
         };
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        values.insert(key.to_owned(), value);
+        let before =
+            given.iter().take(at).find(|before| before.split_once('=').is_some_and(|(k, _)| k == key));
+        if let Some(before) = before {
+            // Whole or not at all: a part of a key would be shown (C-06).
+            let both = match before.len() + text.len() <= BOTH {
+                true => format!(": `{before}` and `{text}`"),
+                false => String::new(),
+            };
+            let message = format!("`--input` gives {key:?} twice{both}");
+            return Err(Failure::usage("C-01", "bad-input", &message).help("leave one of them out"));
+        }
+        values.insert(key.to_owned(), input(key, value)?);
     }
     Ok(values)
+}
+
+/// The value of an input: JSON if it parses, else text.
+fn input(key: &str, text: &str) -> Result<Value, Failure> {
+    let Ok(value) = serde_json::from_str(text) else { return Ok(Value::String(text.to_owned())) };
+    // What JSON's usual readers take silently: a number that becomes another one, and a key that stands twice.
+    let source = Source::new("", text);
+    let mut found = Diagnostics::new();
+    let _ = json::parse_exactly(&source, &DocumentLimits::default(), &mut found);
+    let findings = found.report(&source);
+    match findings.first() {
+        None => Ok(value),
+        Some(finding) => {
+            let message = format!("`--input {key}=…`: {}", finding.message);
+            Err(Failure::usage("C-01", "bad-input", &message).help(&finding.help))
+        }
+    }
 }
 
 #[cfg(test)]

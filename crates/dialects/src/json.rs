@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 pub use escape::{offsets_in_string, place_in_string, places_in_string};
-pub use number::Integer;
+pub use number::{Integer, parse_exactly};
 pub use parse::parse;
 pub use pointer::pointers;
 

@@ -1,4 +1,4 @@
-//! JSON that a model wrote as an answer (D-17, D-21, E-33), or a person (C-13), read as strictly as documents are (E-28).
+//! JSON that a model wrote as an answer (D-17, D-21, E-33), read as strictly as documents are (E-28).
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// # Errors
 /// The text is no JSON.
-pub fn read(text: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text.trim()).map(|Unique(value)| value)
 }
 

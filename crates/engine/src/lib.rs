@@ -64,7 +64,6 @@ pub use event::{Body, Budget, Chooser, EDITION, End, Event, Fork, Input, Limits,
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
 pub use ids::*;
-pub use json::read as read_json;
 pub use machine::{
     Asking, Declined, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage,
     View, done, reasoned,

@@ -59,9 +59,9 @@ fn caps_and_inputs_are_read_as_written_and_refused_with_the_option_s_name() {
     for wrong in ["calls", "calls=x", "money=1", "cost=-1", "cost=nan"] {
         assert!(budget(wrong, "--budget").is_err(), "{wrong}");
     }
-    let given = ["a=1", "b=x", "c={\"d\": []}", "e=", "a=2", "f=a=b"].map(String::from);
+    let given = ["a=1", "b=x", "c={\"d\": []}", "e=", "f=a=b"].map(String::from);
     let values = inputs(&given).unwrap();
-    let expected = serde_json::json!({"a": 2, "b": "x", "c": {"d": []}, "e": "", "f": "a=b"});
+    let expected = serde_json::json!({"a": 1, "b": "x", "c": {"d": []}, "e": "", "f": "a=b"});
     assert_eq!(Value::Object(values), expected);
     assert!(inputs(&["novalue".into()]).is_err());
     assert_eq!(seconds(Some(0.2), "0.2", "--timeout").unwrap(), 1);
@@ -96,5 +96,27 @@ fn what_of_the_network_is_allowed_is_kept_with_the_run_and_adds_up() {
         more.from.grants.allow_network = Some(Network::Public);
         let both = Chosen::for_resume(&stored, &more).unwrap().allow_network;
         assert_eq!(both, given.unwrap_or_default().max(Network::Public));
+    }
+}
+
+/// C-01, A-21: nothing that is given is changed or left out silently.
+#[test]
+fn an_input_is_what_was_written_and_given_once() {
+    let given = |texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        inputs(&texts).map_err(|failure| failure.diagnostics[0].message.clone())
+    };
+    let read = given(&["a=18446744073709551615", "b=sent", "c={\"d\": [1.5]}", "e={", "f="]).unwrap();
+    assert_eq!(
+        Value::from(read).to_string(),
+        r#"{"a":18446744073709551615,"b":"sent","c":{"d":[1.5]},"e":"{","f":""}"#
+    );
+    for (texts, part) in [
+        (&["a=18446744073709551616"][..], "`--input a=…`: 64 bits can't hold this integer"),
+        (&["a={\"b\": 1, \"b\": 2}"], "\"b\" occurs twice"),
+        (&["a=1", "b=1", "a=x=2"], "gives \"a\" twice: `a=1` and `a=x=2`"),
+    ] {
+        let told = given(texts).unwrap_err();
+        assert!(told.contains(part), "{told}");
     }
 }

@@ -7,14 +7,14 @@ use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::hints::{command, quoted};
 use crate::output::ask_kind;
 use crate::places;
 use crate::secrets;
 use crate::setup;
 use crate::trust::Gate;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State, done, read_json, reasoned};
+use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State, reasoned};
 use selvedge_runtime::load;
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
@@ -153,29 +153,10 @@ impl<'a> Said<'a> {
     }
 
     fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
-        let output = match self.output.map(read_json) {
-            None => Value::Null,
-            Some(Ok(output)) => output,
-            Some(Err(error)) => {
-                let message = format!("--output is no JSON: {error}");
-                let help = r#"write a text in quotes of its own: --output '"sent"'"#;
-                return Err(Failure::usage("C-13", "bad-output", &message).help(help));
-            }
-        };
-        let Some(misfit) = state.output_misfit(tool, &output) else { return Ok(done(&output)) };
-        let declared = state.graph().tools.get(tool).and_then(|tool| tool.output_params.as_ref());
-        let names: Vec<String> = declared
-            .into_iter()
-            .flat_map(|outputs| outputs.names())
-            .map(|name| format!("{name:?}: …"))
-            .collect();
-        let message = match self.output {
-            Some(_) => format!("--output can't be what `{tool}` gives: {misfit}"),
-            None => format!("`{tool}` declares what it gives: say with --output what came back"),
-        };
-        let example =
-            format!("{} --output '{{{}}}'", command(&["answer", run, ask, "done"]), names.join(", "));
-        Err(Failure::usage("C-13", "bad-output", &message).help(&example))
+        let typed =
+            |json: &str| format!("{} --output {}", command(&["answer", run, ask, "done"]), quoted(json));
+        asks::happened(state, tool, self.output, typed)
+            .map_err(|unfit| Failure::usage("C-13", "bad-output", &unfit.why).help(&unfit.help))
     }
 
     fn no_output(&self) -> Failure {

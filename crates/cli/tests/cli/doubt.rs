@@ -1,6 +1,7 @@
 //! Writes of which nobody knows whether they happened: what a person can say, and what is said to a no (E-05, E-29, C-13).
 
 use crate::support::{Done, Place, calls, finish, wait_for};
+use crate::terminal::{asked, says_line, times};
 use serde_json::{Value, json};
 
 /// The run `r`, killed while its write was under way, which then waits for a person; and the ask's id.
@@ -50,9 +51,9 @@ fn done_is_what_came_back_and_nothing_runs_again() {
     let (place, ask) = in_doubt();
     let told = place.run(&["resume", "r"]).exits(3).stderr;
     assert!(told.contains(&format!("selvedge answer r {ask} yes|no|done")), "{told}");
-    let output = r#"{"id": 7, "at": "noon"}"#;
+    let output = r#"{"id": 7, "at": "noon", "n": [18446744073709551615, -9223372036854775808]}"#;
     let run = place.run(&["answer", "r", &ask, "done", "--output", output, "--json"]).exits(0).json();
-    assert_eq!(run["results"]["a"]["output"], json!({"id": 7, "at": "noon"}), "{run}");
+    assert_eq!(run["results"]["a"]["output"], serde_json::from_str::<Value>(output).unwrap(), "{run}");
     assert_eq!(run["results"]["b"]["output"], json!({"sent": 7}), "{run}");
     assert_eq!((began(&place), &run["usage"]["tool_calls"]), (1, &json!(2)));
     place.run(&["replay", "r"]).exits(0);
@@ -67,7 +68,12 @@ fn an_output_that_does_not_fit_leaves_the_ask_open() {
     refused(said(&["done"]), "bad-output", &["`send` declares what it gives", r#"--output '{"id": …}'"#]);
     refused(said(&["done", "--output", r#"{"id": "x"}"#]), "bad-output", &["integer"]);
     refused(said(&["done", "--output", "{}"]), "bad-output", &["id"]);
-    refused(said(&["done", "--output", r#"{"id": 1, "id": 2}"#]), "bad-output", &["no JSON"]);
+    let wrong =
+        |output: &str, parts: &[&str]| refused(said(&["done", "--output", output]), "bad-output", parts);
+    wrong(r#"{"id": 1, "id": 2}"#, &["character 11", "the key \"id\" occurs twice", "keep one"]);
+    wrong(r#"{"id": 18446744073709551616}"#, &["character 8", "64 bits", "quotes"]);
+    wrong(r#"{"id": 1e400}"#, &["out of range", "1.8e308"]);
+    wrong("sent", &["\"sent\" is not a JSON value", r#"done --output '"sent"'"#]);
     refused(said(&["yes", "--output", "{}"]), "bad-output", &["done"]);
     refused(said(&["perhaps"]), "bad-answer", &["yes, no or done"]);
     assert_eq!((events(&place), began(&place)), (before, 1));
@@ -117,4 +123,28 @@ fn a_no_becomes_a_yes() {
     place.run(&["resume", "r", "--json"]).exits(1);
     assert_eq!(began(&place), 2, "it ran, and its output had no `id`");
     place.run(&["replay", "r"]).exits(0);
+}
+
+/// What is wrong with what was typed is said with what to type there, and the question stays.
+#[test]
+fn done_on_a_terminal_says_what_it_takes() {
+    const QUESTION: &str = "a reason may follow y or n: ";
+    let (place, _) = in_doubt();
+    let (child, seen, terminal) = asked(&place, &["resume", "r"]);
+    for (asked, (line, told)) in [
+        ("done", r#"`send` declares what it gives: say what came back; done {"id": …}"#),
+        ("done sent", r#""sent" is not a JSON value; a text stands in quotes: done "sent""#),
+        (r#"done {"id": 18446744073709551616}"#, "64 bits can't hold this integer"),
+        (r#"done {"id": "x"}"#, "that can't be what `send` gives"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        times(&seen, QUESTION, asked + 1);
+        says_line(&terminal, &format!("{line}\n"));
+        times(&seen, told, 1);
+    }
+    says_line(&terminal, "done {\"id\": 3}\n");
+    finish(child).exits(0);
+    assert_eq!(began(&place), 1);
 }

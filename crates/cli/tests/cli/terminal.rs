@@ -246,7 +246,7 @@ fn approvals() -> Place {
     place
 }
 
-fn asked(place: &Place, args: &[&str]) -> (Child, Arc<Mutex<String>>, File) {
+pub(crate) fn asked(place: &Place, args: &[&str]) -> (Child, Arc<Mutex<String>>, File) {
     let mut command = place.command(args);
     command.env("NO_COLOR", "1");
     let (child, master) = Terminal::new(100, 30).ask(&mut command);
@@ -254,13 +254,13 @@ fn asked(place: &Place, args: &[&str]) -> (Child, Arc<Mutex<String>>, File) {
     (child, seen, master)
 }
 
-fn says_line(mut terminal: &File, line: &str) {
+pub(crate) fn says_line(mut terminal: &File, line: &str) {
     terminal.write_all(line.as_bytes()).unwrap();
 }
 
 /// How often a text is on the terminal by now; waited for.
 #[track_caller]
-fn times(seen: &Mutex<String>, what: &str, count: usize) {
+pub(crate) fn times(seen: &Mutex<String>, what: &str, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(40);
     while seen.lock().unwrap().matches(what).count() < count {
         assert!(Instant::now() < deadline, "{what:?}: {:?}", seen.lock().unwrap());

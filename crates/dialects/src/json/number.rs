@@ -1,7 +1,7 @@
 //! Integers of documents, read from the digits that were written.
 
-use super::{Kind, Node};
-use crate::Source;
+use super::{Kind, Node, Span, parse};
+use crate::{Diagnostics, DocumentLimits, Finding, Source};
 
 /// A number that was written as an integer (no fraction, no exponent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,4 +31,34 @@ impl Node<'_> {
             Err(_) => Integer { value: i64::MAX, clamped: true },
         })
     }
+
+    /// The first integer in the tree that 64 bits can't hold, and that would become another number.
+    fn inexact(&self, source: &Source) -> Option<Span> {
+        match &self.kind {
+            Kind::Number(number) => {
+                let whole = !source.slice(self.span).contains(['.', 'e', 'E']);
+                // `-0` is one number, however it is kept.
+                (whole && number.as_f64() != Some(0.0) && !number.is_i64() && !number.is_u64())
+                    .then_some(self.span)
+            }
+            Kind::Array(elements) => elements.iter().find_map(|element| element.inexact(source)),
+            Kind::Object(members) => members.iter().find_map(|member| member.value.inexact(source)),
+            Kind::Null | Kind::Bool(_) | Kind::String(_) => None,
+        }
+    }
+}
+
+/// As [`parse`], where an integer that would become another number is a finding, too.
+pub fn parse_exactly<'s>(
+    source: &'s Source,
+    limits: &DocumentLimits,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node<'s>> {
+    let node = parse(source, limits, diagnostics)?;
+    if let Some(span) = node.inexact(source) {
+        let message = "64 bits can't hold this integer: it would become another number";
+        let finding = Finding::error("A-21", "inexact-number", span, message.to_owned());
+        diagnostics.push(finding.help("put it in quotes if a text will do"));
+    }
+    Some(node)
 }

@@ -328,3 +328,24 @@ proptest! {
         prop_assert_eq!(pointers(&text, &offsets), expected);
     }
 }
+
+/// an integer that 64 bits can't hold would become another number; all others stay what they are.
+#[test]
+fn integers_are_exact_or_findings() {
+    let read = |text: &str| {
+        let source = Source::new("", text);
+        let mut found = Diagnostics::new();
+        let value = parse_exactly(&source, &DocumentLimits::default(), &mut found).unwrap().to_value();
+        (value.to_string(), found.report(&source).first().map(|finding| (finding.code, finding.column)))
+    };
+    for exact in
+        ["18446744073709551615", "-9223372036854775808", "1e30", "0.1", "-0.0", "[\"18446744073709551616\"]"]
+    {
+        let (value, found) = read(exact);
+        assert_eq!((value.replace("e+", "e").as_str(), found), (exact, None));
+    }
+    assert_eq!(read("-0").1, None);
+    for (text, column) in [("18446744073709551616", 1), ("[1, {\"a\": -9223372036854775809}]", 11)] {
+        assert_eq!(read(text).1, Some(("inexact-number", Some(column))), "{text}");
+    }
+}

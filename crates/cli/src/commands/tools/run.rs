@@ -103,7 +103,7 @@ async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failur
 fn arguments(source: &Source, tool: &ToolDef, config: &Config) -> Result<Value, Failure> {
     let limits = config.limits.document();
     let mut found = Diagnostics::new();
-    let node = json::parse(source, &limits, &mut found);
+    let node = json::parse_exactly(source, &limits, &mut found);
     if let Some(node) = &node
         && !found.has_errors()
     {
