@@ -1,6 +1,7 @@
 //! The configuration files (C-06, C-14): TOML, read with places, later files over earlier ones.
 
 mod hidden;
+mod limits;
 mod mcp;
 pub(crate) mod parts;
 mod read;
@@ -322,8 +323,7 @@ impl Limits {
             events: self.count("events").unwrap_or(default.events),
             model_attempts: self
                 .count("model_attempts")
-                .and_then(|attempts| u32::try_from(attempts).ok())
-                .unwrap_or(default.model_attempts),
+                .map_or(default.model_attempts, |attempts| u32::try_from(attempts).unwrap_or(u32::MAX)),
             retry_span_ms: self.millis("retry_span_s", default.retry_span_ms),
             retry_wait_ms: self.millis("retry_wait_s", default.retry_wait_ms),
             rate_limit_wait_ms: self.millis("rate_limit_wait_s", default.rate_limit_wait_ms),

@@ -39,34 +39,6 @@ const COMMAND: Shape = Shape {
     fields: &["command", "description", "effects", "env", "input_schema", "output_params", "timeout_s"],
 };
 const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "tokens"] };
-const LIMITS: Shape = Shape {
-    what: "[limits]",
-    fields: &[
-        "calls_per_reply",
-        "concurrency",
-        "document_bytes",
-        "events",
-        "fanout",
-        "first_token_timeout_s",
-        "json_nesting",
-        "loop_iterations",
-        "max_parallel",
-        "message_bytes",
-        "model_attempts",
-        "model_request_bytes",
-        "model_timeout_s",
-        "nodes",
-        "rate_limit_wait_s",
-        "retry_span_s",
-        "retry_wait_s",
-        "run_timeout_s",
-        "schema_steps",
-        "subgraph_depth",
-        "tool_output_bytes",
-        "tool_timeout_s",
-    ],
-};
-
 const PROVIDERS: [(&str, Provider); 5] = [
     ("openai", Provider::OpenAi),
     ("openai-responses", Provider::OpenAiResponses),
@@ -387,26 +359,6 @@ impl Reader<'_> {
         texts
     }
 
-    fn limits(&mut self, node: &Node<'_>, config: &mut Config) {
-        let Some(fields) = Fields::open(node, &LIMITS, "E-28", self.diagnostics) else { return };
-        for key in LIMITS.fields {
-            let Some(number) = fields.number(key, "E-28", self.diagnostics) else { continue };
-            let whole = key.ends_with("_s") && *key != "run_timeout_s" || number.value.fract() == 0.0;
-            // Nothing is waited for; there is no such limit.
-            let zero = ["model_request_bytes", "rate_limit_wait_s", "retry_span_s"];
-            let none = number.value == 0.0 && zero.contains(key);
-            if number.value > 0.0 && whole || none {
-                config.limits.values.insert(key, number.value);
-                continue;
-            }
-            let message = format!("`{key}` must be a whole number above 0");
-            self.diagnostics.push(
-                Finding::error("E-28", "bad-limit", number.span, message)
-                    .help("leave the key out for the default"),
-            );
-        }
-    }
-
     fn budget(&mut self, node: &Node<'_>, config: &mut Config) {
         let Some(fields) = Fields::open(node, &BUDGET, "E-20", self.diagnostics) else { return };
         if let Some(calls) = self.count(&fields, "calls", "E-20") {
@@ -431,7 +383,7 @@ pub(crate) fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
         ("tools", TOOLS.fields),
         ("command", COMMAND.fields),
         ("budget", BUDGET.fields),
-        ("limits", LIMITS.fields),
+        ("limits", super::limits::LIMITS.fields),
         ("recovery", super::recovery::RECOVERY.fields),
         ("used", super::mcp::SERVER.fields),
     ]

@@ -84,6 +84,44 @@ fn unknown_keys_are_findings_with_their_place() {
     assert_eq!(findings, ["2:1 error unknown-field", "3:1 warning unknown-field", "4:2 error unknown-field"]);
 }
 
+/// E-28: what is said of a wrong limit is what it can be, whatever is wrong with it.
+#[test]
+fn a_wrong_limit_is_told_what_it_can_be() {
+    let told = |text: &str| {
+        let source = Source::new("selvedge.toml", text);
+        let (mut config, mut diagnostics) = (Config::default(), Diagnostics::new());
+        let root = toml::parse(&source, &mut diagnostics).unwrap();
+        read::read(&root, Path::new("/project"), &mut config, &mut diagnostics);
+        let findings = diagnostics.report(&source);
+        findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    for (key, range) in [
+        ("model_request_bytes", "a whole number from 0 on (0 is no limit)"),
+        ("nodes", "a whole number from 1 on"),
+        ("run_timeout_s", "a whole number from 1 on"),
+        ("model_timeout_s", "a number of seconds above 0"),
+        ("retry_span_s", "a number of seconds from 0 on (0 waits for nothing)"),
+    ] {
+        let seconds = range.contains("seconds");
+        for (value, found, wrong) in [
+            ("-1", "-1", true),
+            ("-99999999999999999999", "-100000000000000000000", true),
+            ("1.5", "1.5", !seconds),
+            ("0", "0", !range.contains("from 0")),
+            ("\"x\"", "a string", true),
+            ("99999999999999999999", "", false),
+        ] {
+            let told = told(&format!("[limits]\n{key} = {value}\n"));
+            let expected = format!("`{key}` must be {range}, not {found}");
+            assert_eq!(told, if wrong { vec![expected] } else { vec![] }, "{value}");
+        }
+    }
+    let (config, _) =
+        read("[limits]\nmodel_attempts = 5000000000\nmodel_request_bytes = 99999999999999999999\n");
+    let limits = config.limits.machine();
+    assert_eq!((limits.model_attempts, limits.model_request_bytes), (u32::MAX, u64::MAX));
+}
+
 #[test]
 fn wrong_types_and_broken_files_are_errors() {
     let (_, findings) = read("[models.a]\nmodel = 3\n[limits]\nnodes = -1\n[roles]\njudge = 1\n");

@@ -62,5 +62,7 @@ fn whole(integer: &DeInteger<'_>) -> Kind<'static> {
     let digits = integer.as_str().replace('_', "");
     let signed = i64::from_str_radix(&digits, integer.radix()).map(Number::from);
     let number = signed.or_else(|_| u64::from_str_radix(&digits, integer.radix()).map(Number::from));
+    // Beyond 64 bits only its size counts; one of another radix has no shorter spelling.
+    let number = number.ok().or_else(|| Number::from_f64(digits.parse().ok()?));
     number.map_or(Kind::String(Cow::Owned(digits)), Kind::Number)
 }
