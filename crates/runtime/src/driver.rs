@@ -120,6 +120,8 @@ struct Drive<'a> {
     flying: FuturesUnordered<Flight>,
     /// Their ids.
     known: HashSet<EffectId>,
+    /// What was in flight when an earlier process died and has not been sent again yet.
+    earlier: Vec<EffectId>,
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
     /// Whether something is left to derive from the inputs so far.
@@ -157,6 +159,7 @@ impl Driver {
     ) -> Result<Halt, DriveError> {
         let mut first = losses(state);
         first.extend(inputs);
+        let earlier = state.pending_in_order().into_iter().map(|(effect, _)| effect.clone()).collect();
         let mut drive = Drive {
             driver: self,
             run: run.into(),
@@ -164,6 +167,7 @@ impl Driver {
             journal,
             flying: FuturesUnordered::new(),
             known: HashSet::new(),
+            earlier,
             inbox: Vec::new(),
             unfinished: false,
             random: RandomState::new(),
@@ -178,7 +182,7 @@ impl Drive<'_> {
         if let Some(halt) = self.turn(first, true).await? {
             return Ok(halt);
         }
-        self.dispatch_pending();
+        self.dispatch_earlier();
         // A time that the clock can't hold is no limit.
         let limit = self.driver.run_timeout_s.map(Duration::from_secs);
         let deadline = limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit));
@@ -273,6 +277,8 @@ impl Drive<'_> {
         if let (Some(watcher), Some(shown)) = (&self.driver.watcher, shown) {
             watcher.events(self.state, &shown);
         }
+        // What this turn asks for was asked later than that.
+        self.dispatch_earlier();
         for effect in requested {
             self.dispatch(effect, Seen::Now);
         }

@@ -300,6 +300,7 @@ impl<'m> Count<'m> {
 /// What a driver says first about effects that were in flight when an earlier process died: a write may
 /// have happened, everything else is simply dispatched again (E-05).
 pub(crate) fn losses(state: &State) -> Vec<Input> {
-    let writes = state.pending().iter().filter(|(_, p)| p.effects == selvedge_engine::Effects::Write);
+    let pending = state.pending_in_order().into_iter();
+    let writes = pending.filter(|(_, row)| row.effects == selvedge_engine::Effects::Write);
     writes.map(|(effect, _)| Input::Lose(effect.clone())).collect()
 }

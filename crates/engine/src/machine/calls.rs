@@ -197,7 +197,8 @@ impl State {
             ask_kind: AskKind::Approve,
             prompt,
         };
-        let shown = asked(&slot.call.arguments);
+        // Only who is asked gets to see the arguments: they may be megabytes.
+        let shown = || asked(&slot.call.arguments);
         match reuse {
             Reuse::Take(from) => Event::Reused { effect: slot.effect.clone(), from, args },
             Reuse::AskFirst(_, Some(from)) if slot.declined => {
@@ -205,9 +206,9 @@ impl State {
             }
             Reuse::AskFirst(why, known) if !slot.approved => {
                 let stays = if known.is_some() { " No keeps what it came to." } else { "" };
-                ask(format!("`{}` {why}. Run it again?{stays} Arguments: {shown}", tool.name))
+                ask(format!("`{}` {why}. Run it again?{stays} Arguments: {}", tool.name, shown()))
             }
-            _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {shown}?", tool.name)),
+            _ if tool.approval && !slot.approved => ask(format!("Run `{}` with {}?", tool.name, shown())),
             _ => Event::Requested { effect: slot.effect.clone(), args, warnings: Vec::new() },
         }
     }

@@ -133,7 +133,7 @@ impl State {
             self.pending.iter().filter(|(_, p)| mine(p)).map(|(id, p)| (id.clone(), *p)).collect();
         self.forget_in_flight();
         for (effect, row) in kept {
-            self.add_pending(effect, row.node, row.slot, row.wait, row.effects, row.model);
+            self.keep_pending(effect, row);
         }
         self.on_retired.clear();
         self.rewind_orders(finished);

@@ -368,8 +368,13 @@ impl State {
         effects: Effects,
         model: bool,
     ) {
-        self.pending_models += u64::from(model);
-        self.pending.insert(effect, PendingEffect { node, slot, wait, effects, model });
+        let event = self.events;
+        self.keep_pending(effect, PendingEffect { event, node, slot, wait, effects, model });
+    }
+
+    pub(crate) fn keep_pending(&mut self, effect: EffectId, row: PendingEffect) {
+        self.pending_models += u64::from(row.model);
+        self.pending.insert(effect, row);
     }
 
     fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {

@@ -93,6 +93,8 @@ pub struct Usage {
 /// An effect that was requested and has not completed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PendingEffect {
+    /// How many events the journal had when it was requested: the order of requests.
+    pub(crate) event: u64,
     /// The node it belongs to.
     pub node: NodeIx,
     /// Which call of the node's current leaf; 0 for a model.

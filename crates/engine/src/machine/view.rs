@@ -113,6 +113,13 @@ impl State {
     pub fn pending(&self) -> &BTreeMap<EffectId, super::PendingEffect> {
         &self.pending
     }
+
+    /// The pending effects in the order of their requests: who dispatches them again asks as it was asked before (E-05).
+    pub fn pending_in_order(&self) -> Vec<(&EffectId, &super::PendingEffect)> {
+        let mut pending: Vec<_> = self.pending.iter().collect();
+        pending.sort_by_key(|(_, row)| row.event);
+        pending
+    }
     /// Open asks, by id (E-21).
     pub fn asks(&self) -> &BTreeMap<Arc<str>, super::Asking> {
         &self.asks

@@ -21,9 +21,9 @@ pub(super) enum Seen {
 }
 
 impl Drive<'_> {
-    pub(super) fn dispatch_pending(&mut self) {
-        let waiting: Vec<EffectId> = self.state.pending().keys().cloned().collect();
-        for effect in waiting {
+    /// Sends again what an earlier process had in flight and this one still wants, in the order of the journal (E-05).
+    pub(super) fn dispatch_earlier(&mut self) {
+        for effect in std::mem::take(&mut self.earlier) {
             self.dispatch(effect, Seen::Before);
         }
     }
