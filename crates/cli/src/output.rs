@@ -140,8 +140,7 @@ impl Report<'_> {
         if self.state.ended().is_some() {
             return Vec::new();
         }
-        let node =
-            |ask: &selvedge_engine::Asking| self.state.graph().nodes.get(ask.node).map(|node| &node.id);
+        let node = |ask: &selvedge_engine::Asking| self.state.node_id(ask.node);
         let rows = self.state.asks().iter().map(|(id, ask)| {
             let mut row = json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)});
             let in_doubt = self.state.doubted_call(ask).map(|_| ("in_doubt".to_owned(), Value::Bool(true)));

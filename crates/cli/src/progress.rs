@@ -8,7 +8,7 @@ use crate::printed::parts;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::graph::INTERNAL;
-use selvedge_engine::{Body, EffectId, Event, Fault, NodeIx, Outcome, Record, Request, State, Tokens};
+use selvedge_engine::{Body, EffectId, Event, Fault, Outcome, Record, Request, State, Tokens};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
 use std::borrow::Cow;
@@ -398,7 +398,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The node that asks for an effect, and what it asks for in words.
 fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
     let pending = state.pending().get(effect)?;
-    let node = id(state, pending.node)?;
+    let node = state.node_id(pending.node).clone();
     if pending.model {
         return Some((node, "model".to_owned()));
     }
@@ -409,10 +409,6 @@ fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
             Some((node, format!("{} {args}", request.tool.name)))
         }
     }
-}
-
-fn id(state: &State, node: NodeIx) -> Option<Arc<str>> {
-    state.graph().nodes.get(node).map(|node| node.id.clone())
 }
 
 /// Why a call is tried again, with what matters most in front: lines are cut.

@@ -41,6 +41,34 @@ index! {
     MessageIx,
     /// An order of nodes (see [`crate::schedule::Order`]).
     OrderIx,
+    /// A graph that others open frames of.
+    GraphIx,
+    /// A frame of a run (E-34). Numbers of frames that have ended are given again.
+    FrameIx,
+}
+
+/// The frame that a run begins with.
+pub const ROOT: FrameIx = FrameIx(0);
+
+/// A node of a frame of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeRef {
+    /// The frame.
+    pub frame: FrameIx,
+    /// The node of the frame's graph.
+    pub node: NodeIx,
+}
+
+impl NodeRef {
+    /// A node of the run's first frame.
+    pub const fn root(node: NodeIx) -> Self {
+        Self { frame: ROOT, node }
+    }
+    /// Another node of the same frame.
+    #[must_use]
+    pub const fn sibling(self, node: NodeIx) -> Self {
+        Self { frame: self.frame, node }
+    }
 }
 
 /// A growing list indexed by its own kind of index.

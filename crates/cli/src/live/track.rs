@@ -6,7 +6,7 @@
 use crate::look::waits::turn;
 use selvedge_engine::graph::OnError;
 use selvedge_engine::schedule::{Schedule, Until};
-use selvedge_engine::{Graph, Ix, NodeIx, OrderIx, State};
+use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -243,7 +243,7 @@ impl Track {
 
     /// Why the next call of a running node may not begin yet, in words (E-22).
     pub(crate) fn held(&self, state: &State, node: NodeIx) -> Option<String> {
-        let (tool, until) = state.held_back(node)?;
+        let (tool, until) = state.held_back(NodeRef::root(node))?;
         let effects = self.graph.nodes.get(node).map(|def| self.graph.effects(def, tool));
         let why = effects.and_then(turn).map(|why| format!(" ({why})")).unwrap_or_default();
         Some(format!("holds {tool} back until {} is done{why}", self.unmet(until)?))

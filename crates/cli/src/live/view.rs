@@ -133,9 +133,10 @@ impl View {
         }
         (0..self.track.lanes().len()).for_each(|lane| self.sort(lane));
         for (effect, pending) in state.pending() {
-            let known = self.active.get_mut(&pending.node);
+            let node = state.outermost(pending.node);
+            let known = self.active.get_mut(&node);
             match known.filter(|active| active.flying.iter().any(|flying| flying.effect == *effect)) {
-                Some(_) => drop(self.effects.insert(effect.clone(), pending.node)),
+                Some(_) => drop(self.effects.insert(effect.clone(), node)),
                 None => {
                     // What is left of a wait that an earlier process began.
                     let left = i64::try_from(pending.wait.left_ms(now.journal)).unwrap_or(i64::MAX);
@@ -149,7 +150,7 @@ impl View {
             active.asking.clear();
         }
         for (ask, asking) in state.asks() {
-            self.ask(ask, asking.node, asks::prompt(state, asking));
+            self.ask(ask, state.outermost(asking.node), asks::prompt(state, asking));
         }
         let running: Vec<NodeIx> = self.active.keys().copied().collect();
         self.look_again(state, running);

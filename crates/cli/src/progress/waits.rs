@@ -48,7 +48,7 @@ impl Waits {
                 }
                 Event::Appended { node, .. } => running.extend(self.track.node(node)),
                 Event::Requested { effect, .. } | Event::Retried { effect, .. } => {
-                    running.extend(state.pending().get(effect).map(|pending| pending.node));
+                    running.extend(state.pending().get(effect).map(|pending| state.outermost(pending.node)));
                 }
                 _ => {}
             }

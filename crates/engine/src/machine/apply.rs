@@ -4,14 +4,13 @@
 use super::outcomes::call_id;
 use super::size::LARGE_OUTPUT;
 use super::state::{
-    CallsPhase, Frame, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status,
+    CallsPhase, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status, Visit,
 };
 use crate::event::{Body, End, Event, Start};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Graph, Guard, Leaf};
-use crate::ids::{LeafIx, MessageIx, NodeIx};
+use crate::ids::{LeafIx, MessageIx, NodeIx, NodeRef};
 use crate::message::{Entry, Kind, Message, Role, Slice, ToolCall};
-use crate::schedule::Schedule;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -82,7 +81,7 @@ impl State {
                 self.at_node(&recovered.node, |state, ix| state.recovered(ix, recovered));
             }
             Event::Spliced { node, effect, warnings } => {
-                if let Some(&node) = self.schedule.by_id.get(node) {
+                if let Some(node) = self.node_named(node) {
                     self.spliced(node, effect);
                 }
                 self.warnings.extend(warnings.iter().cloned());
@@ -92,10 +91,8 @@ impl State {
         }
     }
 
-    fn at_node(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Self, NodeIx)) {
-        // What follows from an input is mostly of the node that stands first on the agenda.
-        let front = self.agenda.front().filter(|node| Arc::ptr_eq(&self.graph.nodes[**node].id, id));
-        if let Some(&node) = front.or_else(|| self.schedule.by_id.get(id)) {
+    fn at_node(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
+        if let Some(node) = self.node_named(id) {
             change(self, node);
             self.gate_calls(node);
             self.settle_agenda(node);
@@ -106,27 +103,16 @@ impl State {
         self.start = start.clone();
         self.status = Status::Running;
         if start.sequential {
-            self.schedule = Schedule::derive(&self.graph, true);
+            self.frames.root_mut().reschedule(true);
         }
-        self.skip_unseeded();
-        self.await_from(NodeIx(0), None);
-    }
-
-    /// Threads without a first message exist only once a node opens them.
-    pub(super) fn skip_unseeded(&mut self) {
-        let rest = self.graph.threads.values().skip(self.seeded);
-        self.seeded += rest.take_while(|def| def.first.is_none()).count();
+        self.frames.root_mut().skip_unseeded();
+        self.await_from(NodeRef::root(NodeIx(0)), None);
     }
 
     fn seed(&mut self, thread: &Arc<str>, body: &Body) {
-        let (Body::Text(role, text), Some(&ix)) = (body, self.schedule.thread_by_name.get(thread)) else {
-            return;
-        };
+        let Body::Text(role, text) = body else { return };
         let entry = self.keep_message(Message::text(*role, Arc::clone(text)), Kind::Other);
-        self.threads[ix].base.push(entry);
-        self.threads[ix].exists = true;
-        self.seeded += 1;
-        self.skip_unseeded();
+        self.frames.root_mut().seed(thread, entry);
     }
 
     pub(super) fn end(&mut self, status: End, fault: Option<Box<Fault>>) {
@@ -140,96 +126,99 @@ impl State {
         self.pending_models = 0;
         self.asks.clear();
         while let Some(node) = self.agenda.pop_front() {
-            self.nodes[node].queued = false;
+            self.frames[node].queued = false;
         }
     }
 
-    fn node_started(&mut self, node: NodeIx) {
-        let flow = &self.graph.nodes[node].body;
+    fn node_started(&mut self, node: NodeRef) {
+        let frame = self.of(node);
+        let flow = &self.def(node).body;
         let entry = flow.leaves.indices().next();
         let thread = flow.thread.map(|thread| {
             let order = crate::ids::OrderIx(thread.0);
-            self.thread_after(thread, self.schedule.before(order, node))
+            frame.thread_after(thread, frame.schedule.before(order, node.node))
         });
-        let state = &mut self.nodes[node];
+        let now = self.now;
+        let state = &mut self.frames[node];
         state.visit += 1;
-        state.started_at = self.at;
-        state.phase = NodePhase::Running(Box::new(Frame::new(entry, thread.unwrap_or_default())));
+        state.started_at = now;
+        state.phase = NodePhase::Running(Box::new(Visit::new(entry, thread.unwrap_or_default())));
     }
 
-    fn opened(&mut self, node: NodeIx, thread: &Arc<str>, from: &Arc<str>, start: u32, end: u32) {
-        let names = &self.schedule.thread_by_name;
+    fn opened(&mut self, node: NodeRef, thread: &Arc<str>, from: &Arc<str>, start: u32, end: u32) {
+        let frame = &mut self.frames[node.frame];
+        let names = &frame.schedule.thread_by_name;
         let (Some(&thread), Some(&from)) = (names.get(thread), names.get(from)) else { return };
         let bound = |at: u32| Some(i64::from(at));
-        let source = self.thread_after(from, self.schedule.open_at[node]);
+        let source = frame.thread_after(from, frame.schedule.open_at[node.node]);
         let taken = source.slice(Slice(bound(start), bound(end)));
-        self.threads[thread].exists = true;
-        if let Some(frame) = self.frame_mut(node) {
-            frame.thread.extend(&taken);
+        frame.threads[thread].exists = true;
+        if let Some(visit) = self.visit_mut(node) {
+            visit.thread.extend(&taken);
         }
         self.move_on(node);
     }
 
     /// Leaves the live leaf by the first edge that holds.
-    pub(super) fn move_on(&mut self, node: NodeIx) {
+    pub(super) fn move_on(&mut self, node: NodeRef) {
         self.leave(node, false);
     }
 
     /// Leaves the live leaf, which ended in a fault or not.
-    pub(super) fn leave(&mut self, node: NodeIx, caught: bool) {
-        let flow = &self.graph.nodes[node].body;
-        let Some(frame) = self.frame(node) else { return };
-        let Some(leaf) = frame.leaf else { return };
-        let Leaf { act, next, .. } = self.graph.leaf(node, leaf);
+    pub(super) fn leave(&mut self, node: NodeRef, caught: bool) {
+        let flow = &self.def(node).body;
+        let Some(visit) = self.visit(node) else { return };
+        let Some(leaf) = visit.leaf else { return };
+        let Leaf { act, next, .. } = self.leaf(node, leaf);
         let holds = |guard: Guard| match guard {
             Guard::Always => true,
-            Guard::Calls => !frame.reply_calls.is_empty(),
+            Guard::Calls => !visit.reply_calls.is_empty(),
             Guard::Fault => caught,
-            Guard::Act(_) | Guard::Steps => frame.recovery_holds(guard),
+            Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Exhausted => match act {
-                Act::Turn => self.no_more_reflection(node, frame),
+                Act::Turn => self.no_more_reflection(node, visit),
                 Act::Compile { tries, .. } => {
-                    caught && frame.mending.as_ref().is_some_and(|mending| mending.refused >= *tries)
+                    caught && visit.mending.as_ref().is_some_and(|mending| mending.refused >= *tries)
                 }
                 _ => {
                     let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
-                        Some(limit) => frame.calls.get(tool).copied().unwrap_or(0) >= *limit,
+                        Some(limit) => visit.calls.get(tool).copied().unwrap_or(0) >= *limit,
                         None => false,
                     };
                     let none_left = !flow.tools.is_empty() && flow.tools.iter().all(spent);
-                    frame.rounds >= flow.max_rounds || none_left
+                    visit.rounds >= flow.max_rounds || none_left
                 }
             },
         };
         let edge = next.iter().find(|edge| holds(edge.when));
         let next = edge.and_then(|edge| Graph::target(flow, leaf, edge));
         let exhausted = edge.is_some_and(|edge| edge.when == Guard::Exhausted);
-        if let Some(frame) = self.frame_mut(node) {
-            frame.exhausted = exhausted;
+        if let Some(visit) = self.visit_mut(node) {
+            visit.exhausted = exhausted;
         }
         self.enter(node, next);
     }
 
-    fn enter(&mut self, node: NodeIx, leaf: Option<LeafIx>) {
-        let Some(frame) = self.frame_mut(node) else { return };
-        frame.leaf = leaf;
-        frame.phase = LeafPhase::Enter;
+    fn enter(&mut self, node: NodeRef, leaf: Option<LeafIx>) {
+        let Some(visit) = self.visit_mut(node) else { return };
+        visit.leaf = leaf;
+        visit.phase = LeafPhase::Enter;
         // Who approved one call has not seen the next (E-21).
-        frame.approved = false;
+        visit.approved = false;
         let Some(leaf) = leaf else { return };
-        *frame.visits.entry(leaf).or_insert(0) += 1;
-        let act = &self.graph.leaf(node, leaf).act;
+        *visit.visits.entry(leaf).or_insert(0) += 1;
+        let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::Turn) {
             self.await_turn(node);
         } else if matches!(act, Act::Answer { .. }) {
-            let calls = self.frame_mut(node).map(|f| std::mem::take(&mut f.reply_calls)).unwrap_or_default();
+            let calls = self.visit_mut(node).map(|f| std::mem::take(&mut f.reply_calls)).unwrap_or_default();
             let slots = self.slots(node, leaf, calls);
             if slots.is_empty() {
                 return self.move_on(node);
             }
-            if let Some(frame) = self.frame_mut(node) {
-                frame.rounds += 1;
-                frame.phase = LeafPhase::Calls(Box::new(CallsPhase {
+            if let Some(visit) = self.visit_mut(node) {
+                visit.rounds += 1;
+                visit.phase = LeafPhase::Calls(Box::new(CallsPhase {
                     slots,
                     call_appended: true,
                     ..CallsPhase::default()
@@ -238,19 +227,18 @@ impl State {
         }
     }
 
-    fn slots(&self, node: NodeIx, leaf: LeafIx, calls: Vec<ToolCall>) -> Vec<Slot> {
-        let def = &self.graph.nodes[node];
-        let Some(frame) = self.frame(node) else { return Vec::new() };
+    fn slots(&self, node: NodeRef, leaf: LeafIx, calls: Vec<ToolCall>) -> Vec<Slot> {
+        let Some(visit) = self.visit(node) else { return Vec::new() };
         let calls = calls.into_iter().enumerate();
         calls
             .map(|(at, call)| {
-                let effects = self.graph.effects(def, &call.name);
-                Slot::new(call, self.effect_id(node, frame, leaf, Some(at), 1), effects)
+                let effects = self.effects(node, &call.name);
+                Slot::new(call, self.effect_id(node, visit, leaf, Some(at), 1), effects)
             })
             .collect()
     }
 
-    fn appended(&mut self, node: NodeIx, body: &Body) {
+    fn appended(&mut self, node: NodeRef, body: &Body) {
         match body {
             Body::Text(role, text) => {
                 self.push_message(node, Message::text(*role, Arc::clone(text)));
@@ -272,15 +260,15 @@ impl State {
         }
     }
 
-    pub(super) fn push_message(&mut self, node: NodeIx, message: Message) {
+    pub(super) fn push_message(&mut self, node: NodeRef, message: Message) {
         let large = message.role == Role::Tool && message.content.len() as u64 >= LARGE_OUTPUT;
         self.say_on(node, message, if large { Kind::Large } else { Kind::Other });
     }
 
-    fn say_on(&mut self, node: NodeIx, message: Message, kind: Kind) -> MessageIx {
+    fn say_on(&mut self, node: NodeRef, message: Message, kind: Kind) -> MessageIx {
         let entry = self.keep_message(message, kind);
-        if let Some(frame) = self.frame_mut(node) {
-            frame.thread.push(entry);
+        if let Some(visit) = self.visit_mut(node) {
+            visit.thread.push(entry);
         }
         entry.message
     }
@@ -291,9 +279,9 @@ impl State {
     }
 
     /// Appends the model's reply, with ids that are present and unused (E-10).
-    fn append_reply(&mut self, node: NodeIx) {
-        let Some(frame) = self.frame_mut(node) else { return };
-        let LeafPhase::Model(phase) = &mut frame.phase else { return };
+    fn append_reply(&mut self, node: NodeRef) {
+        let Some(visit) = self.visit_mut(node) else { return };
+        let LeafPhase::Model(phase) = &mut visit.phase else { return };
         let Some(Got::Reply(reply)) = phase.got.take() else { return };
         let effect = phase.effect.clone();
         let mut calls = reply.calls.clone();
@@ -310,33 +298,33 @@ impl State {
         let mut message = Message::text(Role::Assistant, reply.text.as_str());
         message.tool_calls = calls.clone();
         let ix = self.say_on(node, message, Kind::Reply);
-        let scratch = self.graph.nodes[node].body.thread.is_none();
-        if let Some(frame) = self.frame_mut(node) {
+        let scratch = self.def(node).body.thread.is_none();
+        if let Some(visit) = self.visit_mut(node) {
             if scratch {
-                frame.mend().reply = Some(ix);
+                visit.mend().reply = Some(ix);
             } else if !reply.text.is_empty() {
-                frame.last_text = Some(ix);
+                visit.last_text = Some(ix);
             }
-            frame.reply_calls = calls;
-            frame.unmended = frame.unmended.saturating_add(reply.unmended);
+            visit.reply_calls = calls;
+            visit.unmended = visit.unmended.saturating_add(reply.unmended);
             if reply.cut.is_some() {
-                frame.cut = Some(reply);
+                visit.cut = Some(reply);
             }
         }
         self.move_on(node);
     }
 
     /// Whether the live leaf asks a question without tools on a scratch thread.
-    fn asks_only(&self, node: NodeIx) -> bool {
-        let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return false };
-        matches!(&self.graph.leaf(node, leaf).act, Act::Infer(infer) if self.only_answers(node, infer))
+    fn asks_only(&self, node: NodeRef) -> bool {
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return false };
+        matches!(&self.leaf(node, leaf).act, Act::Infer(infer) if self.only_answers(node, infer))
     }
 
     /// Call ids in use where the node stands: on its thread only, since what other threads hold depends on
     /// who finished first (E-07, E-10).
-    fn ids_in_use(&self, node: NodeIx, calls: &[ToolCall]) -> HashSet<Arc<str>> {
-        let Some(frame) = self.frame(node).filter(|_| !calls.is_empty()) else { return HashSet::new() };
-        let messages = frame.thread.iter().map(|ix| &self.messages[ix]);
+    fn ids_in_use(&self, node: NodeRef, calls: &[ToolCall]) -> HashSet<Arc<str>> {
+        let Some(visit) = self.visit(node).filter(|_| !calls.is_empty()) else { return HashSet::new() };
+        let messages = visit.thread.iter().map(|ix| &self.messages[ix]);
         let ids = |m: &Arc<Message>| {
             m.tool_calls.iter().map(|call| &call.id).chain(&m.tool_call_id).cloned().collect::<Vec<_>>()
         };
@@ -344,10 +332,10 @@ impl State {
     }
 
     /// Appends the next result in order; after the last one the leaf ends.
-    fn append_output(&mut self, node: NodeIx) {
-        let leaf = self.frame(node).and_then(|frame| frame.leaf);
+    fn append_output(&mut self, node: NodeRef) {
+        let leaf = self.visit(node).and_then(|visit| visit.leaf);
         let Some(leaf) = leaf else { return };
-        let fixed = self.graph.leaf(node, leaf).act.is_fixed();
+        let fixed = self.leaf(node, leaf).act.is_fixed();
         let catches = self.catches(node, leaf);
         let Some(phase) = self.calls_mut(node) else { return };
         let Some(slot) = phase.slots.get(phase.appended) else { return };
@@ -360,19 +348,19 @@ impl State {
             Err(fault) => fault.tool_text(),
         };
         self.push_message(node, Message::tool(&call, text));
-        let Some(frame) = self.frame_mut(node) else { return };
+        let Some(visit) = self.visit_mut(node) else { return };
         match result {
             Ok(output) => {
-                frame.outputs.push((call.name, output));
+                visit.outputs.push((call.name, output));
                 if fixed {
-                    frame.mended();
+                    visit.mended();
                 }
             }
             // It is the next event's.
             Err(_) if fixed && catches => return,
             Err(fault) if fixed => {
-                frame.fault = Some(*fault);
-                frame.leaf = None;
+                visit.fault = Some(*fault);
+                visit.leaf = None;
                 return;
             }
             Err(_) => {}
@@ -382,11 +370,11 @@ impl State {
         }
     }
 
-    fn published(&mut self, node: NodeIx, description: &str) {
-        let (Some(frame), Some(key)) = (self.frame(node), self.graph.nodes[node].body.thread) else { return };
-        let Some(leaf) = frame.leaf else { return };
-        let Act::Publish { to, label, .. } = &self.graph.leaf(node, leaf).act else { return };
-        let (to, label, content) = (*to, label.clone(), self.result(node, frame).text);
+    fn published(&mut self, node: NodeRef, description: &str) {
+        let (Some(visit), Some(key)) = (self.visit(node), self.def(node).body.thread) else { return };
+        let Some(leaf) = visit.leaf else { return };
+        let Act::Publish { to, label, .. } = &self.leaf(node, leaf).act else { return };
+        let (to, label, content) = (*to, label.clone(), self.result(node, visit).text);
         let to = (to != key).then(|| {
             let text = if description.is_empty() {
                 Arc::clone(&content)
@@ -395,8 +383,8 @@ impl State {
             };
             (to, self.keep_message(Message::text(Role::Assistant, text), Kind::Other))
         });
-        if let Some(frame) = self.frame_mut(node) {
-            frame.published = Some(Publication { to, key, label, description: description.into(), content });
+        if let Some(visit) = self.visit_mut(node) {
+            visit.published = Some(Publication { to, key, label, description: description.into(), content });
         }
         self.move_on(node);
     }

@@ -1,11 +1,11 @@
 //! What a model is told when it has to decide or to plan (D-17, D-20, D-21): facts of the run as one JSON object, in
 //! a stable order and of bounded size.
 
-use super::state::{Frame, State};
+use super::state::{State, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event};
 use crate::graph::{Alternative, Fact};
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use crate::message::Role;
 use crate::template::{JsonTemplate, Template};
 use serde_json::{Map, Value, json};
@@ -21,28 +21,28 @@ const SHOWN: [(usize, usize); 2] = [(4000, 100), (200, 5)];
 
 impl State {
     /// The event of a `Brief` leaf.
-    pub(crate) fn brief(&self, node: NodeIx, frame: &Frame, text: &Template, facts: &[Fact]) -> Event {
+    pub(crate) fn brief(&self, node: NodeRef, visit: &Visit, text: &Template, facts: &[Fact]) -> Event {
         let mut text = match self.text(node, text) {
             Ok(text) => text,
             Err(fault) => return self.failed(node, fault),
         };
         if !facts.is_empty() {
-            let facts: Map<String, Value> = facts.iter().map(|fact| self.fact(node, frame, fact)).collect();
+            let facts: Map<String, Value> = facts.iter().map(|fact| self.fact(node, visit, fact)).collect();
             text = format!("{text}\n\n{}", Value::Object(facts));
         }
         if text.len() as u64 > self.start.limits.message_bytes {
             return self.failed(node, self.too_long("a message"));
         }
-        let def = &self.graph.nodes[node];
+        let def = self.def(node);
         Event::Appended {
             node: def.id.clone(),
-            thread: def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone()),
+            thread: self.own_thread(node),
             body: Body::Text(Role::User, text.into()),
         }
     }
 
-    fn fact(&self, node: NodeIx, frame: &Frame, fact: &Fact) -> (String, Value) {
-        let mending = frame.mending.as_deref();
+    fn fact(&self, node: NodeRef, visit: &Visit, fact: &Fact) -> (String, Value) {
+        let mending = visit.mending.as_deref();
         let failed = mending.and_then(|mending| mending.failed.as_ref());
         let (name, value) = match fact {
             Fact::Task(text) => ("task", Value::from(text.as_ref())),
@@ -52,14 +52,14 @@ impl State {
                 match failed {
                     Some((_, parameters)) => parameters.clone(),
                     None => {
-                        let written = self.args_to_try(node, frame).and_then(Result::ok);
+                        let written = self.args_to_try(node, visit).and_then(Result::ok);
                         written.map(JsonTemplate::source).cloned().unwrap_or_default()
                     }
                 },
             ),
             Fact::Fault => (
                 "fault",
-                match &frame.fault {
+                match &visit.fault {
                     Some(fault) => {
                         json!({"kind": fault.kind, "message": fault.message, "cause": fault.cause})
                     }
@@ -67,22 +67,22 @@ impl State {
                 },
             ),
             Fact::Tool => {
-                let name = failed.map(|(tool, _)| tool.clone()).or_else(|| self.tool_to_try(node, frame));
-                let tool = name.and_then(|name| self.graph.tools.get(&name)).map(|tool| told(tool));
+                let name = failed.map(|(tool, _)| tool.clone()).or_else(|| self.tool_to_try(node, visit));
+                let tool = name.and_then(|name| self.tool(node, &name)).map(|tool| told(tool));
                 ("tool", tool.unwrap_or_default())
             }
-            Fact::Tools => ("tools", self.graph.offered().map(|tool| told(tool)).collect()),
+            Fact::Tools => ("tools", self.of(node).graph.offered().map(|tool| told(tool)).collect()),
             Fact::ToolNames => {
                 let brief = |tool: &Arc<ToolDef>| json!({"name": tool.name, "description": tool.description});
-                ("tools", self.graph.offered().map(brief).collect())
+                ("tools", self.of(node).graph.offered().map(brief).collect())
             }
-            Fact::Chosen => ("tools", self.chosen_tools(frame)),
+            Fact::Chosen => ("tools", self.chosen_tools(node, visit)),
             Fact::Metadata => ("metadata", self.merged_metadata(node)),
             Fact::Results => ("results", self.earlier_results(node)),
             Fact::Diagnostics => {
                 ("diagnostics", mending.and_then(|m| m.diagnostics.clone()).unwrap_or_default())
             }
-            Fact::Left => ("left", self.limits_left(node, frame)),
+            Fact::Left => ("left", self.limits_left(node, visit)),
         };
         let most = match fact {
             Fact::Tools | Fact::Chosen | Fact::ToolNames => TOOLS_BYTES,
@@ -92,8 +92,8 @@ impl State {
     }
 
     /// The node as a document has it (D-23).
-    fn definition(&self, node: NodeIx) -> Value {
-        let def = &self.graph.nodes[node];
+    fn definition(&self, node: NodeRef) -> Value {
+        let def = self.def(node);
         let args = self.own_call(node).map(|call| call.args.source());
         let mut definition = Map::from_iter([
             ("step_id".to_owned(), json!(def.id)),
@@ -118,8 +118,8 @@ impl State {
     }
 
     /// The tools that the latest reply with a list `tools` names.
-    fn chosen_tools(&self, frame: &Frame) -> Value {
-        let messages: Vec<_> = frame.thread.iter().map(|ix| &self.messages[ix]).collect();
+    fn chosen_tools(&self, node: NodeRef, visit: &Visit) -> Value {
+        let messages: Vec<_> = visit.thread.iter().map(|ix| &self.messages[ix]).collect();
         let replies = messages.into_iter().rev().filter(|message| message.role == Role::Assistant);
         let lists = replies.filter_map(|message| {
             let reply: Value = serde_json::from_str(message.content.trim()).ok()?;
@@ -133,26 +133,27 @@ impl State {
         });
         let named = lists.take(1).next().unwrap_or_default();
         let known: Vec<Value> =
-            self.graph.offered().filter(|t| named.contains(&*t.name)).map(|t| told(t)).collect();
+            self.of(node).graph.offered().filter(|t| named.contains(&*t.name)).map(|t| told(t)).collect();
         match known.is_empty() {
-            true => self.graph.offered().map(|tool| told(tool)).collect(),
+            true => self.of(node).graph.offered().map(|tool| told(tool)).collect(),
             false => Value::Array(known),
         }
     }
 
     /// D-04's merged view, as the node sees it.
-    fn merged_metadata(&self, node: NodeIx) -> Value {
+    fn merged_metadata(&self, node: NodeRef) -> Value {
         let mut merged = self.start.initial.clone();
-        for (name, (value, _)) in self.runtime_values(node.0) {
+        for (name, (value, _)) in self.of(node).runtime_values(node.node) {
             merged.insert(name.to_string(), value);
         }
         Value::Object(merged)
     }
 
-    fn earlier_results(&self, node: NodeIx) -> Value {
-        let earlier = self.graph.nodes.iter().take_while(|(ix, _)| *ix < node);
+    fn earlier_results(&self, node: NodeRef) -> Value {
+        let frame = self.of(node);
+        let earlier = frame.graph.nodes.iter().take_while(|(ix, _)| *ix < node.node);
         let ran = earlier.filter_map(|(ix, def)| {
-            let done = self.done(ix).filter(|done| !done.skipped)?;
+            let done = frame.done(ix).filter(|done| !done.skipped)?;
             Some(json!({"id": def.id, "name": def.name, "success": done.fault.is_none()}))
         });
         ran.collect()

@@ -1,12 +1,12 @@
 //! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
 
 use super::reuse::Reuse;
-use super::state::{CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
+use super::state::{CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
 use crate::effect::{Cut, Effects};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
 use crate::schedule::Until;
 use crate::schema::{Owner, Refusal};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 impl State {
     /// Whether a leaf with calls has something to derive.
-    pub(crate) fn calls_actionable(&self, node: NodeIx, phase: &CallsPhase) -> bool {
+    pub(crate) fn calls_actionable(&self, node: NodeRef, phase: &CallsPhase) -> bool {
         if !phase.unsettled.is_empty() {
             return true;
         }
@@ -26,7 +26,7 @@ impl State {
     }
 
     /// Whether the slot may begin now. `Err(Some(_))` says which wait outside the leaf would change it.
-    fn slot_gate(&self, node: NodeIx, phase: &CallsPhase, slot: &Slot) -> Result<(), Option<Until>> {
+    fn slot_gate(&self, node: NodeRef, phase: &CallsPhase, slot: &Slot) -> Result<(), Option<Until>> {
         if self.refusal(node, &slot.call).is_some() {
             return Ok(());
         }
@@ -42,33 +42,33 @@ impl State {
     }
 
     /// Makes a node whose next call is held back look again when that may change.
-    pub(crate) fn gate_calls(&mut self, node: NodeIx) {
+    pub(crate) fn gate_calls(&mut self, node: NodeRef) {
         if let Some((_, until)) = self.held_back(node) {
             self.wait_for_world(node, until);
         }
     }
 
     /// The tool that a running node may not call yet because of earlier nodes, and until when (P-20, E-22).
-    pub fn held_back(&self, node: NodeIx) -> Option<(&Arc<str>, Until)> {
-        match self.frame(node)? {
-            Frame { phase: LeafPhase::Calls(phase), .. } => {
+    pub fn held_back(&self, node: NodeRef) -> Option<(&Arc<str>, Until)> {
+        match self.visit(node)? {
+            Visit { phase: LeafPhase::Calls(phase), .. } => {
                 let slot = phase.slots.get(phase.next)?;
                 Some((&slot.call.name, self.slot_gate(node, phase, slot).err()??))
             }
-            frame @ Frame { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
+            visit @ Visit { phase: LeafPhase::Enter, leaf: Some(leaf), .. } => {
                 // Other fixed calls begin when it is the node's turn.
-                let Act::Call(call) = &self.graph.leaf(node, *leaf).act else { return None };
-                Some((&call.tool, self.fixed_gate(node, frame, *leaf)?))
+                let Act::Call(call) = &self.leaf(node, *leaf).act else { return None };
+                Some((&call.tool, self.fixed_gate(node, visit, *leaf)?))
             }
             _ => None,
         }
     }
 
     /// Why a call of a reply is not to run, by what the node allows (P-14, P-15, E-10).
-    fn refusal(&self, node: NodeIx, call: &ToolCall) -> Option<Fault> {
-        let flow = &self.graph.nodes[node].body;
-        let frame = self.frame(node)?;
-        let run = match &self.graph.leaf(node, frame.leaf?).act {
+    fn refusal(&self, node: NodeRef, call: &ToolCall) -> Option<Fault> {
+        let flow = &self.def(node).body;
+        let visit = self.visit(node)?;
+        let run = match &self.leaf(node, visit.leaf?).act {
             Act::Answer { run, .. } => *run,
             _ => return None,
         };
@@ -76,7 +76,7 @@ impl State {
             let message = "the limits of this node's tool calls are used up; conclude without tools";
             return Some(Fault::new(FaultKind::LimitExceeded, message));
         }
-        if !flow.tools.contains(&call.name) || !self.graph.tools.contains_key(&call.name) {
+        if !flow.tools.contains(&call.name) || self.tool(node, &call.name).is_none() {
             let names = flow.tools.join(", ");
             let may = if names.is_empty() { "there are none".to_owned() } else { format!("use {names}") };
             let message = format!("`{}` is not one of this node's tools: {may}", call.name);
@@ -86,9 +86,9 @@ impl State {
     }
 
     /// The limit of one tool in this node, if it is used up (P-14).
-    pub(crate) fn over_limit(&self, node: NodeIx, tool: &Arc<str>) -> Option<Fault> {
-        let limit = *self.graph.nodes[node].body.call_limits.get(tool)?;
-        let used = self.frame(node)?.calls.get(tool).copied().unwrap_or(0);
+    pub(crate) fn over_limit(&self, node: NodeRef, tool: &Arc<str>) -> Option<Fault> {
+        let limit = *self.def(node).body.call_limits.get(tool)?;
+        let used = self.visit(node)?.calls.get(tool).copied().unwrap_or(0);
         (used >= limit).then(|| {
             let message = format!("the limit of {limit} call(s) of `{tool}` is used up in this node");
             Fault::new(FaultKind::LimitExceeded, message)
@@ -96,9 +96,9 @@ impl State {
     }
 
     /// Why a call is not to run that did not come whole, since its reply was cut (E-10, E-27).
-    fn cut_off(&self, node: NodeIx, call: &ToolCall) -> Option<Fault> {
+    fn cut_off(&self, node: NodeRef, call: &ToolCall) -> Option<Fault> {
         let text = call.arguments.as_str()?;
-        let reply = self.frame(node)?.cut.as_ref()?;
+        let reply = self.visit(node)?.cut.as_ref()?;
         reply.calls.iter().find(|cut| cut.name == call.name && cut.arguments == call.arguments)?;
         let why = match reply.cut? {
             Cut::Limit => "the reply was cut off before this call was whole",
@@ -110,8 +110,8 @@ impl State {
     }
 
     /// What the tool's schema says against the arguments (D-15).
-    pub(crate) fn input_error(&self, call: &ToolCall) -> Option<Fault> {
-        let tool = self.graph.tools.get(&call.name)?;
+    pub(crate) fn input_error(&self, node: NodeRef, call: &ToolCall) -> Option<Fault> {
+        let tool = self.tool(node, &call.name)?;
         let arguments = match &call.arguments {
             // Not with the parser's words: they are another's, and a replay has to find the same ones (E-18).
             Value::String(text) => {
@@ -133,26 +133,26 @@ impl State {
     }
 
     /// The next event of a leaf whose calls exist.
-    pub(crate) fn derive_calls(&self, node: NodeIx, frame: &Frame, phase: &CallsPhase) -> Event {
+    pub(crate) fn derive_calls(&self, node: NodeRef, visit: &Visit, phase: &CallsPhase) -> Event {
         if let Some(&at) = phase.unsettled.front()
             && let Some(slot) = phase.slots.get(at)
         {
-            return self.settle(node, frame, at, slot);
+            return self.settle(node, visit, at, slot);
         }
         match phase.slots.get(phase.next) {
             Some(slot) => self.begin(node, slot),
-            None => match frame.leaf.and_then(|leaf| self.fixed_fault(node, leaf, phase)) {
+            None => match visit.leaf.and_then(|leaf| self.fixed_fault(node, leaf, phase)) {
                 Some(fault) => self.failed(node, fault),
                 None => self.append_result(node, phase),
             },
         }
     }
 
-    fn settle(&self, node: NodeIx, frame: &Frame, at: usize, slot: &Slot) -> Event {
-        let leaf = frame.leaf.unwrap_or(LeafIx(0));
-        let fixed = self.graph.leaf(node, leaf).act.is_fixed();
+    fn settle(&self, node: NodeRef, visit: &Visit, at: usize, slot: &Slot) -> Event {
+        let leaf = visit.leaf.unwrap_or(LeafIx(0));
+        let fixed = self.leaf(node, leaf).act.is_fixed();
         let index = (!fixed).then_some(at);
-        let effect = self.effect_id(node, frame, leaf, index, slot.attempt + 1);
+        let effect = self.effect_id(node, visit, leaf, index, slot.attempt + 1);
         match &slot.state {
             SlotState::Failed(failure, jitter) => {
                 let retry = self.retry(node, leaf, failure.unsent);
@@ -164,7 +164,7 @@ impl State {
             }
             _ => Event::Asked {
                 ask: slot.effect.0.clone(),
-                node: self.graph.nodes[node].id.clone(),
+                node: self.def(node).id.clone(),
                 ask_kind: AskKind::Approve,
                 prompt: format!(
                     "`{}` may or may not have run before the process ended, and running it twice may do harm. \
@@ -176,9 +176,9 @@ impl State {
         }
     }
 
-    fn begin(&self, node: NodeIx, slot: &Slot) -> Event {
+    fn begin(&self, node: NodeRef, slot: &Slot) -> Event {
         let fault = self.refusal(node, &slot.call).or_else(|| self.cut_off(node, &slot.call));
-        let fault = fault.or_else(|| self.input_error(&slot.call));
+        let fault = fault.or_else(|| self.input_error(node, &slot.call));
         if let Some(fault) = fault {
             return Event::Refused { effect: slot.effect.clone(), fault: Box::new(fault), args: None };
         }
@@ -186,14 +186,14 @@ impl State {
     }
 
     /// Requests a call, takes a recorded outcome for it, or asks a person first.
-    pub(crate) fn request_call(&self, node: NodeIx, slot: &Slot, args: Option<Box<Value>>) -> Event {
-        let Some(tool) = self.graph.tools.get(&slot.call.name) else {
+    pub(crate) fn request_call(&self, node: NodeRef, slot: &Slot, args: Option<Box<Value>>) -> Event {
+        let Some(tool) = self.tool(node, &slot.call.name) else {
             return self.failed(node, unknown_tool(&slot.call.name));
         };
         let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
         let ask = |prompt: String| Event::Asked {
             ask: slot.effect.0.clone(),
-            node: self.graph.nodes[node].id.clone(),
+            node: self.def(node).id.clone(),
             ask_kind: AskKind::Approve,
             prompt,
         };
@@ -213,9 +213,9 @@ impl State {
         }
     }
 
-    fn append_result(&self, node: NodeIx, phase: &CallsPhase) -> Event {
-        let def = &self.graph.nodes[node];
-        let thread = def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone());
+    fn append_result(&self, node: NodeRef, phase: &CallsPhase) -> Event {
+        let def = self.def(node);
+        let thread = self.own_thread(node);
         let fixed = !phase.call_appended;
         let effect = phase.slots.get(phase.appended).map(|slot| slot.effect.clone());
         let effect = effect.unwrap_or_else(|| crate::EffectId(Arc::from("")));

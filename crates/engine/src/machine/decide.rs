@@ -1,11 +1,11 @@
 //! What is done about a fault: what the model said, within the limits, or else the ladder (D-17 … D-19).
 
 use super::recovery::Mending;
-use super::state::{Frame, State};
+use super::state::{State, Visit};
 use crate::event::{Chooser, Event, Recovered};
 use crate::fault::FaultKind;
 use crate::graph::{Action, Alternative, Recovery};
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ impl Decision {
 }
 
 impl State {
-    fn rules(&self, node: NodeIx) -> Arc<Recovery> {
-        self.graph.nodes[node].recovery.clone().unwrap_or_default()
+    fn rules(&self, node: NodeRef) -> Arc<Recovery> {
+        self.def(node).recovery.clone().unwrap_or_default()
     }
 
     /// What the limits leave of an action, and the setting's name (D-19).
-    fn left(&self, node: NodeIx, frame: &Frame, action: Action) -> Option<(u32, u32, &'static str)> {
+    fn left(&self, node: NodeRef, visit: &Visit, action: Action) -> Option<(u32, u32, &'static str)> {
         let rules = self.rules(node);
-        let used = |of: fn(&Mending) -> u32| frame.mending.as_deref().map_or(0, of);
+        let used = |of: fn(&Mending) -> u32| visit.mending.as_deref().map_or(0, of);
         Some(match action {
             Action::RetryWithParams | Action::RetryWithTool => {
                 (rules.retries.saturating_sub(used(|m| m.retries)), rules.retries, "retries")
@@ -45,7 +45,7 @@ impl State {
                 (rules.repairs.saturating_sub(used(|m| m.repairs)), rules.repairs, "repairs")
             }
             Action::Replan => {
-                let used = self.replanned + self.replans.values().sum::<u32>();
+                let used = self.of(node).replans_so_far();
                 (rules.replans.saturating_sub(used), rules.replans, "replans")
             }
             Action::GiveUp => return None,
@@ -53,9 +53,9 @@ impl State {
     }
 
     /// What the limits leave, for a model (D-19).
-    pub(crate) fn limits_left(&self, node: NodeIx, frame: &Frame) -> Value {
-        let left = |action| self.left(node, frame, action).map_or(0, |(left, ..)| left);
-        let asked = frame.mending.as_deref().map_or(0, |m| m.reflections);
+    pub(crate) fn limits_left(&self, node: NodeRef, visit: &Visit) -> Value {
+        let left = |action| self.left(node, visit, action).map_or(0, |(left, ..)| left);
+        let asked = visit.mending.as_deref().map_or(0, |m| m.reflections);
         serde_json::json!({
             "retries": left(Action::RetryWithParams),
             "repairs": left(Action::RepairStep),
@@ -65,28 +65,28 @@ impl State {
     }
 
     /// Whether no model may be asked any more what to do about the node (D-19).
-    pub(crate) fn no_more_reflection(&self, node: NodeIx, frame: &Frame) -> bool {
-        let Some(rules) = &self.graph.nodes[node].recovery else { return true };
-        !rules.model || frame.mending.as_deref().is_some_and(|m| m.reflections >= rules.reflections)
+    pub(crate) fn no_more_reflection(&self, node: NodeRef, visit: &Visit) -> bool {
+        let Some(rules) = &self.def(node).recovery else { return true };
+        !rules.model || visit.mending.as_deref().is_some_and(|m| m.reflections >= rules.reflections)
     }
 
     /// The event of a `Decide` leaf (D-17, D-18).
-    pub(crate) fn decide(&self, node: NodeIx, frame: &Frame) -> Event {
-        let chosen = self.chosen(node, frame);
-        let decision = chosen.unwrap_or_else(|why| self.ladder(node, frame, why));
+    pub(crate) fn decide(&self, node: NodeRef, visit: &Visit) -> Event {
+        let chosen = self.chosen(node, visit);
+        let decision = chosen.unwrap_or_else(|why| self.ladder(node, visit, why));
         let Decision { action, by, reason, tool, parameters, step, strategy, steps } = decision;
-        let node = self.graph.nodes[node].id.clone();
+        let node = self.def(node).id.clone();
         let recovered = Recovered { node, action, by, reason, tool, parameters, step, strategy, steps };
         Event::Recovered(Box::new(recovered))
     }
 
     /// What the model chose, or what counts as its choice; else why the ladder decides.
-    fn chosen(&self, node: NodeIx, frame: &Frame) -> Result<Decision, String> {
+    fn chosen(&self, node: NodeRef, visit: &Visit) -> Result<Decision, String> {
         let rules = self.rules(node);
-        let Some(mending) = frame.mending.as_deref().filter(|_| rules.model) else {
+        let Some(mending) = visit.mending.as_deref().filter(|_| rules.model) else {
             return Err("no model decides".into());
         };
-        if frame.exhausted {
+        if visit.exhausted {
             return Err(match &mending.trouble {
                 Some(trouble) => trouble.message.clone(),
                 None => format!(
@@ -103,14 +103,14 @@ impl State {
                 let action = if mending.transient { Action::RetryWithParams } else { Action::Replan };
                 let mut decision = Decision::new(action, Chooser::Default, trouble.message.clone());
                 if action == Action::RetryWithParams {
-                    decision.tool = self.tool_to_try(node, frame);
+                    decision.tool = self.tool_to_try(node, visit);
                 }
                 decision
             }
             Some(trouble) => return Err(format!("no model could be asked: {}", trouble.message)),
-            None => self.read_reply(node, frame)?,
+            None => self.read_reply(node, visit)?,
         };
-        if let Some((0, limit, setting)) = self.left(node, frame, decision.action) {
+        if let Some((0, limit, setting)) = self.left(node, visit, decision.action) {
             let name = decision.action.name();
             return Err(format!(
                 "the limit of {limit} is reached for `{name}` (`{setting}` in [recovery]), which was chosen \
@@ -118,15 +118,15 @@ impl State {
                 decision.reason
             ));
         }
-        if decision.action == Action::Replan && self.graph.nodes[node].body.compiler.is_none() {
+        if decision.action == Action::Replan && self.def(node).body.compiler.is_none() {
             return Err("other steps were chosen, and nothing here can compile them".into());
         }
         Ok(decision)
     }
 
     /// The decision that the last reply states.
-    fn read_reply(&self, node: NodeIx, frame: &Frame) -> Result<Decision, String> {
-        let reply = self.last_reply(frame).ok_or("no model has answered")?;
+    fn read_reply(&self, node: NodeRef, visit: &Visit) -> Result<Decision, String> {
+        let reply = self.last_reply(visit).ok_or("no model has answered")?;
         let action = reply.get("action").cloned().unwrap_or_default();
         let action: Action = serde_json::from_value(action.clone())
             .map_err(|_| format!("the model's answer names no action: {action}"))?;
@@ -137,7 +137,7 @@ impl State {
         let mut decision = Decision::new(action, Chooser::Model, reason);
         match action {
             Action::RetryWithParams => {
-                decision.tool = self.tool_to_try(node, frame);
+                decision.tool = self.tool_to_try(node, visit);
                 decision.parameters = given(&reply, "parameters");
             }
             Action::RetryWithTool => {
@@ -149,7 +149,7 @@ impl State {
                 let Some(Value::Object(step)) = reply.get("step") else {
                     return Err("the model chose to repair the step and gave none".into());
                 };
-                decision.tool = text(step, "tool_id").or_else(|| self.tool_to_try(node, frame));
+                decision.tool = text(step, "tool_id").or_else(|| self.tool_to_try(node, visit));
                 decision.parameters = given(step, "parameters");
                 decision.step = Some(Value::Object(step.clone()));
             }
@@ -160,8 +160,8 @@ impl State {
             Action::GiveUp => {}
         }
         match &decision.tool {
-            Some(tool) if !self.graph.is_offered(tool) => {
-                let withheld = self.graph.withheld.get(tool);
+            Some(tool) if !self.of(node).graph.is_offered(tool) => {
+                let withheld = self.of(node).graph.withheld.get(tool);
                 let why =
                     withheld.map_or("no such tool".to_owned(), |why| format!("it is not offered: {why}"));
                 Err(format!("the model chose `{tool}`: {why}"))
@@ -171,9 +171,9 @@ impl State {
     }
 
     /// D-18: the next alternative, or the end. `why` says why nobody else decides.
-    fn ladder(&self, node: NodeIx, frame: &Frame, why: String) -> Decision {
-        let used = frame.mending.as_deref().map_or(0, |m| m.rungs);
-        let rules = self.graph.nodes[node].recovery.as_deref();
+    fn ladder(&self, node: NodeRef, visit: &Visit, why: String) -> Decision {
+        let used = visit.mending.as_deref().map_or(0, |m| m.rungs);
+        let rules = self.def(node).recovery.as_deref();
         match rules.and_then(|rules| rules.alternatives.get(used)) {
             Some(Alternative { tool, args }) => Decision {
                 tool: Some(tool.clone()),

@@ -1,11 +1,11 @@
 //! Which event comes next for a node: a pure look at the state.
 
 use super::scope::Scope;
-use super::state::{Frame, LeafPhase, NodePhase, State};
+use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Leaf};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeIx, NodeRef};
 use crate::message::Role;
 use crate::template::{OnMissing, Template};
 use std::borrow::Cow;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 impl State {
     /// Whether [`Self::derive`] has an event for this node. Cheap: nothing is resolved or built.
-    pub(crate) fn actionable(&self, node: NodeIx) -> bool {
-        let frame = match &self.nodes[node].phase {
+    pub(crate) fn actionable(&self, node: NodeRef) -> bool {
+        let visit = match &self.frames[node].phase {
             NodePhase::Waiting(missing) => return *missing == 0,
             NodePhase::Done(_) => return false,
-            NodePhase::Running(frame) => frame,
+            NodePhase::Running(visit) => visit,
         };
-        let Some(leaf) = frame.leaf else { return true };
-        let act = &self.graph.leaf(node, leaf).act;
-        match (act, &frame.phase) {
+        let Some(leaf) = visit.leaf else { return true };
+        let act = &self.leaf(node, leaf).act;
+        match (act, &visit.phase) {
             (Act::Open { .. } | Act::Say(_) | Act::Publish { .. }, _) => true,
             (Act::Brief { .. } | Act::Decide | Act::Splice, _) => true,
             // It goes on with the event that makes it its turn.
@@ -32,7 +32,7 @@ impl State {
             (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
             (Act::Infer(_), _) => true,
             (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Enter) => {
-                self.fixed_gate(node, frame, leaf).is_none()
+                self.fixed_gate(node, visit, leaf).is_none()
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
             (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
@@ -41,65 +41,65 @@ impl State {
     }
 
     /// The next event of a node on the agenda.
-    pub(crate) fn derive(&self, node: NodeIx) -> Option<Event> {
-        let def = &self.graph.nodes[node];
-        let frame = match &self.nodes[node].phase {
+    pub(crate) fn derive(&self, node: NodeRef) -> Option<Event> {
+        let def = self.def(node);
+        let visit = match &self.frames[node].phase {
             NodePhase::Waiting(_) => {
                 let id = def.id.clone();
-                return Some(match self.skip_cause(node) {
-                    Some(because) => {
-                        Event::NodeSkipped { node: id, because: self.graph.nodes[because].id.clone() }
-                    }
+                return Some(match self.of(node).skip_cause(node.node) {
+                    Some(because) => Event::NodeSkipped {
+                        node: id,
+                        because: self.of(node).graph.nodes[because].id.clone(),
+                    },
                     None => Event::NodeStarted { node: id, warnings: self.shadowed(node) },
                 });
             }
             NodePhase::Done(_) => return None,
-            NodePhase::Running(frame) => frame,
+            NodePhase::Running(visit) => visit,
         };
-        let Some(leaf) = frame.leaf else { return Some(self.finished(node, frame)) };
-        let act = self.graph.leaf(node, leaf);
+        let Some(leaf) = visit.leaf else { return Some(self.finished(node, visit)) };
+        let act = self.leaf(node, leaf);
         match &act.act {
             Act::Open { from, slice } => {
-                let source = self.thread_after(*from, self.schedule.open_at[node]);
+                let frame = self.of(node);
+                let source = frame.thread_after(*from, frame.schedule.open_at[node.node]);
                 let (start, end) = slice.bounds(source.len());
                 let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
                 let thread = def.body.thread?;
                 Some(Event::Opened {
                     node: def.id.clone(),
-                    thread: self.graph.threads[thread].name.clone(),
-                    from: self.graph.threads[*from].name.clone(),
+                    thread: self.thread_name(node, thread),
+                    from: self.thread_name(node, *from),
                     start: place(start),
                     end: place(end),
                 })
             }
             Act::Say(text) => Some(self.say(node, text)),
             Act::Publish { to, description, .. } => Some(match self.text(node, description) {
-                Ok(description) => Event::Published {
-                    node: def.id.clone(),
-                    to: self.graph.threads[*to].name.clone(),
-                    description,
-                },
+                Ok(description) => {
+                    Event::Published { node: def.id.clone(), to: self.thread_name(node, *to), description }
+                }
                 Err(fault) => self.failed(node, fault),
             }),
-            Act::Ask(kind, prompt) => Some(self.ask(node, frame, act, *kind, prompt)),
-            Act::Infer(infer) => Some(self.derive_model(node, frame, leaf, infer)),
-            Act::Call(_) | Act::Try | Act::Compile { .. } => Some(match &frame.phase {
-                LeafPhase::Calls(phase) => self.derive_calls(node, frame, phase),
-                _ => self.begin_fixed(node, frame, leaf),
+            Act::Ask(kind, prompt) => Some(self.ask(node, visit, act, *kind, prompt)),
+            Act::Infer(infer) => Some(self.derive_model(node, visit, leaf, infer)),
+            Act::Call(_) | Act::Try | Act::Compile { .. } => Some(match &visit.phase {
+                LeafPhase::Calls(phase) => self.derive_calls(node, visit, phase),
+                _ => self.begin_fixed(node, visit, leaf),
             }),
-            Act::Answer { .. } => match &frame.phase {
-                LeafPhase::Calls(phase) => Some(self.derive_calls(node, frame, phase)),
+            Act::Answer { .. } => match &visit.phase {
+                LeafPhase::Calls(phase) => Some(self.derive_calls(node, visit, phase)),
                 _ => None,
             },
             Act::Turn => None,
-            Act::Brief { text, facts } => Some(self.brief(node, frame, text, facts)),
-            Act::Decide => Some(self.decide(node, frame)),
-            Act::Splice => Some(self.derive_splice(node, frame)),
+            Act::Brief { text, facts } => Some(self.brief(node, visit, text, facts)),
+            Act::Decide => Some(self.decide(node, visit)),
+            Act::Splice => Some(self.derive_splice(node, visit)),
         }
     }
 
-    fn say(&self, node: NodeIx, text: &Template) -> Event {
-        let def = &self.graph.nodes[node];
+    fn say(&self, node: NodeRef, text: &Template) -> Event {
+        let def = self.def(node);
         let Some(thread) = def.body.thread else {
             return self
                 .failed(node, Fault::new(FaultKind::InputError, "a node without a thread can't speak"));
@@ -107,7 +107,7 @@ impl State {
         match self.text(node, text) {
             Ok(text) => Event::Appended {
                 node: def.id.clone(),
-                thread: self.graph.threads[thread].name.clone(),
+                thread: self.thread_name(node, thread),
                 body: Body::Text(Role::User, text.into()),
             },
             Err(fault) => self.failed(node, fault),
@@ -116,14 +116,14 @@ impl State {
 
     fn ask(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         leaf: &Leaf,
         kind: crate::AskKind,
         prompt: &Template,
     ) -> Event {
-        let def = &self.graph.nodes[node];
-        if let LeafPhase::Ask(Some(_)) = &frame.phase {
+        let def = self.def(node);
+        if let LeafPhase::Ask(Some(_)) = &visit.phase {
             let fault = Fault::new(FaultKind::Denied, "a person said no");
             return self.failed(node, fault);
         }
@@ -139,13 +139,13 @@ impl State {
     }
 
     /// A text of the document, resolved where `node` stands.
-    pub(crate) fn text(&self, node: NodeIx, text: &Template) -> Result<String, Fault> {
-        self.rendered(node, text, self.graph.nodes[node].on_missing)
+    pub(crate) fn text(&self, node: NodeRef, text: &Template) -> Result<String, Fault> {
+        self.rendered(node, text, self.def(node).on_missing)
     }
 
     /// A text within the limit on messages, which is measured first: placeholders can make it any number of
     /// times longer than the document (E-28).
-    fn rendered(&self, node: NodeIx, text: &Template, missing: OnMissing) -> Result<String, Fault> {
+    fn rendered(&self, node: NodeRef, text: &Template, missing: OnMissing) -> Result<String, Fault> {
         let scope = Scope { state: self, at: node };
         let limit = self.start.limits.message_bytes;
         if text.measure(&scope, missing, limit)? > limit {
@@ -163,8 +163,9 @@ impl State {
 
     /// The first messages of threads, before any node starts (P-02).
     pub(crate) fn next_seed(&self) -> Option<Event> {
-        let def = self.graph.threads.values().nth(self.seeded)?;
-        Some(match self.rendered(NodeIx(0), def.first.as_ref()?, OnMissing::Fault) {
+        let root = self.frames.root();
+        let def = root.graph.threads.values().nth(root.seeded)?;
+        Some(match self.rendered(NodeRef::root(NodeIx(0)), def.first.as_ref()?, OnMissing::Fault) {
             Ok(text) => Event::Appended {
                 node: Arc::from(""),
                 thread: def.name.clone(),
@@ -175,42 +176,49 @@ impl State {
     }
 
     /// The node's place in effect ids: its id, and its visit from the second on (E-06).
-    pub(crate) fn path(&self, node: NodeIx) -> Cow<'_, str> {
-        let id = &self.graph.nodes[node].id;
+    pub(crate) fn path(&self, node: NodeRef) -> Cow<'_, str> {
+        let id = &self.def(node).id;
         let id = match id.contains(['%', '/', '~']) {
             true => Cow::Owned(id.replace('%', "%25").replace('/', "%2F").replace('~', "%7E")),
             false => Cow::Borrowed(&**id),
         };
-        match self.nodes[node].visit {
+        match self.frames[node].visit {
             0 | 1 => id,
             visit => Cow::Owned(format!("{id}~{visit}")),
         }
     }
 
     /// The node that an effect id names.
-    pub(crate) fn node_of(&self, effect: &crate::EffectId) -> Option<NodeIx> {
+    pub(crate) fn node_of(&self, effect: &crate::EffectId) -> Option<NodeRef> {
         let path = effect.0.split('/').next()?;
         let id = path.split('~').next()?;
         // Ids are escaped in effect ids, always: another node's id may look like this one's escaped form.
         if !id.contains('%') {
-            let front = self.agenda.front().filter(|node| *self.graph.nodes[**node].id == *id);
-            return front.or_else(|| self.schedule.by_id.get(id)).copied();
+            let front = self.agenda.front().copied().filter(|node| *self.def(*node).id == *id);
+            return front.or_else(|| self.frames.root().by_id(id).map(NodeRef::root));
         }
         let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
-        self.schedule.by_id.get(id.as_str()).copied()
+        self.frames.root().by_id(&id).map(NodeRef::root)
+    }
+
+    /// The node that an event names.
+    pub(crate) fn node_named(&self, name: &Arc<str>) -> Option<NodeRef> {
+        // What follows from an input is mostly of the node that stands first on the agenda.
+        let front = self.agenda.front().copied().filter(|node| Arc::ptr_eq(&self.def(*node).id, name));
+        front.or_else(|| self.frames.root().by_id(name).map(NodeRef::root))
     }
 
     /// The id of an effect of the live leaf.
     pub(crate) fn effect_id(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         leaf: LeafIx,
         slot: Option<usize>,
         attempt: u32,
     ) -> crate::EffectId {
-        let name = &self.graph.leaf(node, leaf).name;
-        let visit = frame.visits.get(&leaf).copied().unwrap_or(1);
+        let name = &self.leaf(node, leaf).name;
+        let visit = visit.visits.get(&leaf).copied().unwrap_or(1);
         let path = self.path(node);
         // Room for three numbers: each request has an id.
         let mut id = String::with_capacity(path.len() + name.len() + 32);

@@ -2,12 +2,12 @@
 
 use super::pool::{Kept, Key, Turn};
 use super::reuse::{any_version, tool_key};
-use super::state::{Asking, Frame, LeafPhase, NodePhase, Slot, SlotState, State, Status};
+use super::state::{Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
 use crate::effect::{EffectId, Outcome};
 use crate::event::End;
 use crate::fault::FaultKind;
 use crate::graph::AskKind;
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use crate::message::ToolCall;
 use crate::schema::{STEPS, Schema, Unusable};
 use serde_json::{Value, json};
@@ -94,14 +94,14 @@ impl State {
 
     /// The call that an open ask lets run; `None` where it lets a node begin.
     pub fn call_to_approve(&self, ask: &Asking) -> Option<ToolCall> {
-        let frame = self.frame(ask.node).filter(|_| ask.kind == AskKind::Approve)?;
-        match (&frame.phase, ask.slot) {
+        let visit = self.visit(ask.node).filter(|_| ask.kind == AskKind::Approve)?;
+        match (&visit.phase, ask.slot) {
             (LeafPhase::Calls(_), Some(_)) => self.asking_slot(ask).map(|slot| slot.call.clone()),
             // A fixed call that asks before it has a slot.
             (LeafPhase::Ask(None), None) => {
-                let leaf = frame.leaf.filter(|leaf| self.graph.leaf(ask.node, *leaf).act.is_fixed())?;
-                let name = self.fixed_tool(ask.node, frame, leaf)?;
-                let arguments = self.fixed_arguments(ask.node, frame, leaf).ok()?;
+                let leaf = visit.leaf.filter(|leaf| self.leaf(ask.node, *leaf).act.is_fixed())?;
+                let name = self.fixed_tool(ask.node, visit, leaf)?;
+                let arguments = self.fixed_arguments(ask.node, visit, leaf).ok()?;
                 Some(ToolCall { id: Arc::from(""), name, arguments })
             }
             _ => None,
@@ -118,7 +118,7 @@ impl State {
 
     /// Why `output` can't be what a tool gave, by the fields that it declares (D-24).
     pub fn output_misfit(&self, tool: &str, output: &Value) -> Option<String> {
-        let declared = self.graph.tools.get(tool)?.output_params.as_ref()?;
+        let declared = self.frames.root().graph.tools.get(tool)?.output_params.as_ref()?;
         let fields = declared.names().iter();
         let said =
             |name: &Arc<str>| (name.to_string(), declared.schema(name).cloned().unwrap_or(json!(true)));
@@ -148,10 +148,10 @@ impl State {
     }
 
     /// The node and the call of a write that a person said no to, while the node has not begun anew.
-    fn still_declined(&self, ask: &Arc<str>) -> Option<(NodeIx, Key)> {
+    fn still_declined(&self, ask: &Arc<str>) -> Option<(NodeRef, Key)> {
         let declined = self.declined.get(ask)?;
-        let (node, key) = (*self.schedule.by_id.get(&declined.node)?, key_of(&declined.call));
-        let waits = matches!(self.nodes[node].phase, NodePhase::Waiting(_));
+        let (node, key) = (self.node_named(&declined.node)?, key_of(&declined.call));
+        let waits = matches!(self.frames[node].phase, NodePhase::Waiting(_));
         (waits && self.pool.is_unknown(node, key)).then_some((node, key))
     }
 
@@ -161,7 +161,7 @@ impl State {
         let Some(Declined { call, turn, .. }) = self.declined.remove(ask) else { return };
         self.pool.settle(node, key);
         let Word::Done(output) = word else { return };
-        let Some(version) = self.graph.tools.get(&call.name).map(|tool| tool.version.clone()) else { return };
+        let Some(version) = self.tool(node, &call.name).map(|tool| tool.version.clone()) else { return };
         self.usage.tool_calls += 1;
         let kept = Kept {
             effect: EffectId(ask.clone()),
@@ -180,11 +180,11 @@ impl State {
 
     /// Remembers that a person said no to a write in doubt, for as long as nobody says otherwise.
     pub(super) fn note_word(&mut self, ask: &Arc<str>, asking: &Asking, call: &ToolCall, word: &Word<'_>) {
-        let node = self.graph.nodes[asking.node].id.clone();
+        let node = self.def(asking.node).id.clone();
         let key = key_of(call);
         self.declined.retain(|_, declined| !declined.is_of(&node, key));
         if matches!(word, Word::No) {
-            let turn = (Reverse(self.nodes[asking.node].visit), u32::MAX);
+            let turn = (Reverse(self.frames[asking.node].visit), u32::MAX);
             self.declined.insert(ask.clone(), Declined { node, call: call.clone(), turn });
         }
     }
@@ -193,15 +193,15 @@ impl State {
     pub(super) fn happened(&mut self, ask: &Arc<str>, asking: &Asking, call: &ToolCall, word: &Word<'_>) {
         let Word::Done(output) = word else { return };
         let node = asking.node;
-        let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node) else { return };
+        let Some(Visit { leaf: Some(leaf), .. }) = self.visit(node) else { return };
         let leaf = *leaf;
         let lost = |slot: &Slot| matches!(slot.state, SlotState::Lost(_));
         let at = match asking.slot {
             Some(at) if self.calls(node).and_then(|phase| phase.slots.get(at)).is_some_and(lost) => Some(at),
             _ => {
                 self.pool.settle(node, key_of(call));
-                if let Some(frame) = self.frame_mut(node).filter(|_| asking.slot.is_none()) {
-                    frame.phase = LeafPhase::Enter;
+                if let Some(visit) = self.visit_mut(node).filter(|_| asking.slot.is_none()) {
+                    visit.phase = LeafPhase::Enter;
                 }
                 let begun = self.begin_slot(node, leaf, &EffectId(ask.clone()), Some(&call.arguments));
                 // Its try was that of an earlier visit.

@@ -1,12 +1,12 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
 use super::done::{Done, More};
-use super::state::{Frame, NodePhase, State};
+use super::state::{NodePhase, State, Visit};
 use crate::effect::Outputs;
 use crate::event::Event;
 use crate::fault::{Fault, Warning};
 use crate::graph::{Act, OnError};
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use crate::schedule::{schema_properties, supply};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ enum Sync {
 
 impl State {
     /// The event that fails the node.
-    pub(crate) fn failed(&self, node: NodeIx, mut fault: Fault) -> Event {
-        let id = &self.graph.nodes[node].id;
+    pub(crate) fn failed(&self, node: NodeRef, mut fault: Fault) -> Event {
+        let id = &self.def(node).id;
         let mut warnings = Vec::new();
-        if let Some(frame) = self.frame(node)
-            && let Some(leaf) = frame.leaf
+        if let Some(visit) = self.visit(node)
+            && let Some(leaf) = visit.leaf
         {
             if self.catches(node, leaf) {
                 return Event::Caught { node: id.clone(), fault: Box::new(fault.at(id)) };
             }
             // What the recovery ran into is not what the node failed of.
-            fault = frame.fault.clone().unwrap_or(fault);
+            fault = visit.fault.clone().unwrap_or(fault);
         }
-        if self.graph.nodes[node].on_error == OnError::Continue {
+        if self.def(node).on_error == OnError::Continue {
             let message = format!("the node failed and the run goes on: {}", fault.message);
             warnings.push(Warning::at("node-failed", id, message));
         }
@@ -49,24 +49,24 @@ impl State {
     }
 
     /// The event that ends a flow that has nothing left to do.
-    pub(crate) fn finished(&self, node: NodeIx, frame: &Frame) -> Event {
-        let trouble = frame.mending.as_ref().and_then(|mending| mending.trouble.as_ref());
-        if let Some(fault) = frame.fault.as_ref().or(trouble) {
+    pub(crate) fn finished(&self, node: NodeRef, visit: &Visit) -> Event {
+        let trouble = visit.mending.as_ref().and_then(|mending| mending.trouble.as_ref());
+        if let Some(fault) = visit.fault.as_ref().or(trouble) {
             return self.failed(node, fault.clone());
         }
-        let id = &self.graph.nodes[node].id;
-        let cut = frame.cut.as_ref().and_then(|reply| reply.cut_words());
+        let id = &self.def(node).id;
+        let cut = visit.cut.as_ref().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
-        if frame.unmended > 0 {
+        if visit.unmended > 0 {
             let message = format!(
                 "the server sent parts of {} character(s) only: U+FFFD stands in their place",
-                frame.unmended
+                visit.unmended
             );
             warnings.push(Warning::at("characters-lost", id, message));
         }
         // A result of which nothing is declared is not put together only to be looked at.
-        let declared = self.may_declare(node, frame).then(|| self.result(node, frame));
+        let declared = self.may_declare(node, visit).then(|| self.result(node, visit));
         if let Some(NodeResult { sync: Sync::Declared(outputs), value: Value::Object(object), .. }) =
             &declared
         {
@@ -79,21 +79,20 @@ impl State {
     }
 
     /// Whether a schema or a tool may name fields of the node's result.
-    fn may_declare(&self, node: NodeIx, frame: &Frame) -> bool {
+    fn may_declare(&self, node: NodeRef, visit: &Visit) -> bool {
         let schema = |act: &Act| matches!(act, Act::Infer(infer) if infer.schema.is_some());
-        !frame.outputs.is_empty() || self.graph.leaves(&self.graph.nodes[node]).any(|leaf| schema(&leaf.act))
+        !visit.outputs.is_empty() || self.leaves(node).any(|leaf| schema(&leaf.act))
     }
 
     /// A node's result by P-17.
-    pub(crate) fn result(&self, node: NodeIx, frame: &Frame) -> NodeResult {
-        let def = &self.graph.nodes[node];
-        if let Some(message) = frame.last_text {
+    pub(crate) fn result(&self, node: NodeRef, visit: &Visit) -> NodeResult {
+        if let Some(message) = visit.last_text {
             let text = Arc::clone(&self.messages[message].content);
             let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
             return NodeResult { text, value, sync: self.reply_sync(node) };
         }
-        if let [(tool, output)] = frame.outputs.as_slice() {
-            let declared = self.graph.tools.get(tool).and_then(|t| t.output_params.clone());
+        if let [(tool, output)] = visit.outputs.as_slice() {
+            let declared = self.tool(node, tool).and_then(|t| t.output_params.clone());
             let sync = declared.map_or(Sync::All, Sync::Declared);
             let value = match output.as_ref() {
                 Value::String(text) => json_in(text).unwrap_or_else(|| Value::String(text.clone())),
@@ -101,20 +100,19 @@ impl State {
             };
             return NodeResult { text: tool_text(output).into(), value, sync };
         }
-        let acts = self.graph.leaves(def).any(|l| matches!(l.act, Act::Infer(_) | Act::Call(_)));
+        let acts = self.leaves(node).any(|l| matches!(l.act, Act::Infer(_) | Act::Call(_)));
         let text: Arc<str> = if acts {
-            let texts: Vec<String> = frame.outputs.iter().map(|(_, output)| tool_text(output)).collect();
+            let texts: Vec<String> = visit.outputs.iter().map(|(_, output)| tool_text(output)).collect();
             texts.join("\n").into()
         } else {
-            frame.thread.last().map_or_else(|| Arc::from(""), |last| Arc::clone(&self.messages[last].content))
+            visit.thread.last().map_or_else(|| Arc::from(""), |last| Arc::clone(&self.messages[last].content))
         };
         let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
         NodeResult { text, value, sync: Sync::Nothing }
     }
 
-    fn reply_sync(&self, node: NodeIx) -> Sync {
-        let def = &self.graph.nodes[node];
-        let schema = self.graph.leaves(def).find_map(|leaf| match &leaf.act {
+    fn reply_sync(&self, node: NodeRef) -> Sync {
+        let schema = self.leaves(node).find_map(|leaf| match &leaf.act {
             Act::Infer(infer) => infer.schema.as_ref(),
             _ => None,
         });
@@ -124,64 +122,63 @@ impl State {
     }
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.
-    pub(crate) fn apply_finished(&mut self, node: NodeIx, fault: Option<Box<Fault>>) {
+    pub(crate) fn apply_finished(&mut self, node: NodeRef, fault: Option<Box<Fault>>) {
         if fault.is_some() {
             self.count_unsent(node);
         }
-        let state = std::mem::replace(&mut self.nodes[node].phase, NodePhase::Waiting(u32::MAX));
-        let NodePhase::Running(frame) = state else {
-            self.nodes[node].phase = state;
+        let state = std::mem::replace(&mut self.frames[node].phase, NodePhase::Waiting(u32::MAX));
+        let NodePhase::Running(visit) = state else {
+            self.frames[node].phase = state;
             return;
         };
-        let result = fault.is_none().then(|| self.result(node, &frame));
+        let result = fault.is_none().then(|| self.result(node, &visit));
         // A result is that of one try at least: of a fork's source, if it is none of the run's own.
-        let attempts = (self.tries_of(node, &frame) + self.nodes[node].tries).max(1);
-        let def = &self.graph.nodes[node];
+        let attempts = (self.tries_of(node, &visit) + self.frames[node].tries).max(1);
+        let def = self.def(node);
         let (failed, on_error) = (fault.is_some(), def.on_error);
         let fatal = failed && on_error == OnError::Fail;
-        let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
         let tool = attempt.map(|attempt| attempt.tool.clone());
-        let own = frame.thread.clone();
-        let published = frame.published.as_ref().and_then(|p| p.to).map(|(_, message)| message);
+        let own = visit.thread.clone();
+        let published = visit.published.as_ref().and_then(|p| p.to).map(|(_, message)| message);
         let (value, sync) = match result {
             Some(result) => (result.value, result.sync),
             None => (Value::Null, Sync::Nothing),
         };
         let synced = self.sync(node, &value, &sync);
         let unforeseen = tool.as_ref().is_some_and(|_| self.brings_more(node, &synced));
-        let more = More { publication: frame.published, partial: fatal.then(|| own.clone()), tool };
-        self.nodes[node].phase = NodePhase::Done(Box::new(Done {
+        let more = More { publication: visit.published, partial: fatal.then(|| own.clone()), tool };
+        self.frames[node].phase = NodePhase::Done(Box::new(Done {
             output: value,
             fault,
             fatal,
             skipped: false,
             attempts,
-            records: frame.records.into_boxed_slice(),
-            finished_at: self.at,
+            records: visit.records.into_boxed_slice(),
+            finished_at: self.now,
             more: more.kept(),
         }));
         if unforeseen {
             self.squash_behind(node);
         }
         if failed && on_error == OnError::Finish {
-            self.note_broken(node);
+            self.frames[node.frame].note_broken(node.node);
         }
         if !fatal {
             self.announce(node, own, published);
-            self.retire();
+            self.retire(node.frame);
         }
     }
 
     /// Whether a stand-in for the node's tool brought names that nobody could expect of it (D-05).
-    fn brings_more(&self, node: NodeIx, names: &[Arc<str>]) -> bool {
-        let supply = supply(&self.graph, &self.graph.nodes[node]);
+    fn brings_more(&self, node: NodeRef, names: &[Arc<str>]) -> bool {
+        let supply = supply(&self.of(node).graph, self.def(node));
         !supply.unknown && names.iter().any(|name| supply.names.binary_search(name).is_err())
     }
 
     /// Sets what goes to `runtime_metadata`; returns the names.
-    fn sync(&mut self, node: NodeIx, value: &Value, sync: &Sync) -> Vec<Arc<str>> {
+    fn sync(&mut self, node: NodeRef, value: &Value, sync: &Sync) -> Vec<Arc<str>> {
         let Value::Object(object) = value else { return Vec::new() };
-        let id = self.graph.nodes[node].id.clone();
         let names: Vec<Arc<str>> = match sync {
             Sync::Nothing => Vec::new(),
             Sync::All => object.keys().map(|key| Arc::from(key.as_str())).collect(),
@@ -189,17 +186,7 @@ impl State {
                 outputs.names().iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
             }
         };
-        for name in &names {
-            let prefixed: Arc<str> = format!("{id}_{name}").into();
-            self.runtime.entry(prefixed).or_default().insert(node, name.clone());
-            self.runtime.entry(name.clone()).or_default().insert(node, name.clone());
-        }
-        for key in object.keys() {
-            match self.fields.get_mut(key.as_str()) {
-                Some(nodes) => drop(nodes.insert(node, ())),
-                None => drop(self.fields.entry(key.as_str().into()).or_default().insert(node, ())),
-            }
-        }
+        self.frames[node.frame].sync(node.node, object, &names);
         names
     }
 }

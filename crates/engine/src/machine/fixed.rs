@@ -3,12 +3,12 @@
 
 use super::outcomes::call_id;
 use super::scope::Scope;
-use super::state::{Asking, CallsPhase, Frame, LeafPhase, Slot, SlotState, State};
+use super::state::{Asking, CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind, Graph};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
 use crate::template::JsonTemplate;
 use serde_json::Value;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 impl State {
     /// The tool that the leaf calls, if it is a fixed call.
-    pub(crate) fn fixed_tool(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<Arc<str>> {
-        let flow = &self.graph.nodes[node].body;
-        match &self.graph.leaf(node, leaf).act {
+    pub(crate) fn fixed_tool(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Option<Arc<str>> {
+        let flow = &self.def(node).body;
+        match &self.leaf(node, leaf).act {
             Act::Call(call) => Some(call.tool.clone()),
-            Act::Try => self.tool_to_try(node, frame),
+            Act::Try => self.tool_to_try(node, visit),
             Act::Compile { .. } => flow.compiler.clone(),
             _ => None,
         }
@@ -29,38 +29,36 @@ impl State {
     /// Until when a fixed call that has not begun is held back; `None`: it may begin.
     pub(crate) fn fixed_gate(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         leaf: LeafIx,
     ) -> Option<crate::schedule::Until> {
-        let def = &self.graph.nodes[node];
-        let effects = match &self.graph.leaf(node, leaf).act {
-            Act::Call(call) => self.graph.effects(def, &call.tool),
-            _ => self.graph.effects(def, &self.fixed_tool(node, frame, leaf)?),
+        let effects = match &self.leaf(node, leaf).act {
+            Act::Call(call) => self.effects(node, &call.tool),
+            _ => self.effects(node, &self.fixed_tool(node, visit, leaf)?),
         };
         self.world_gate(node, effects)
     }
 
     /// Resolves a fixed call's arguments and requests it, refuses it, or fails (P-13).
-    pub(crate) fn begin_fixed(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Event {
-        let def = &self.graph.nodes[node];
-        let Some(tool) = self.fixed_tool(node, frame, leaf) else {
+    pub(crate) fn begin_fixed(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Event {
+        let Some(tool) = self.fixed_tool(node, visit, leaf) else {
             return self.failed(node, Fault::new(FaultKind::UnknownTool, "there is nothing to call"));
         };
-        let arguments = match self.fixed_arguments(node, frame, leaf) {
+        let arguments = match self.fixed_arguments(node, visit, leaf) {
             Ok(arguments) => arguments,
             Err(fault) => return self.failed(node, fault),
         };
-        let effect = self.effect_id(node, frame, leaf, None, 1);
-        let effects = self.graph.effects(def, &tool);
+        let effect = self.effect_id(node, visit, leaf, None, 1);
+        let effects = self.effects(node, &tool);
         let call = ToolCall { id: call_id(&effect).into(), name: tool, arguments };
         let mut slot = Slot::new(call, effect.clone(), effects);
-        slot.approved = frame.approved;
+        slot.approved = visit.approved;
         let args = Some(Box::new(slot.call.arguments.clone()));
-        slot.declined = matches!(frame.phase, LeafPhase::Ask(Some(_)));
+        slot.declined = matches!(visit.phase, LeafPhase::Ask(Some(_)));
         let denied = slot.declined.then(|| self.refused_by_person(node, &slot)).flatten();
         let over = self.over_limit(node, &slot.call.name);
-        match denied.or(over).or_else(|| self.input_error(&slot.call)) {
+        match denied.or(over).or_else(|| self.input_error(node, &slot.call)) {
             Some(fault) => Event::Refused { effect, fault: Box::new(fault), args },
             None => self.request_call(node, &slot, args),
         }
@@ -69,21 +67,21 @@ impl State {
     /// The fixed call that `ask` is about, where that is asked before the call is requested: the tool, and the arguments
     /// or why there are none (E-21).
     pub fn asked_call(&self, ask: &Asking) -> Option<(Arc<str>, Result<Value, Fault>)> {
-        let frame = self.frame(ask.node).filter(|_| ask.kind == AskKind::Approve && ask.slot.is_none())?;
-        let (flow, leaf) = (&self.graph.nodes[ask.node].body, frame.leaf?);
-        let edge = self.graph.leaf(ask.node, leaf).next.first()?;
+        let visit = self.visit(ask.node).filter(|_| ask.kind == AskKind::Approve && ask.slot.is_none())?;
+        let (flow, leaf) = (&self.def(ask.node).body, visit.leaf?);
+        let edge = self.leaf(ask.node, leaf).next.first()?;
         let next = Graph::target(flow, leaf, edge)?;
-        match &self.graph.leaf(ask.node, next).act {
-            Act::Call(call) => Some((call.tool.clone(), self.fixed_arguments(ask.node, frame, next))),
+        match &self.leaf(ask.node, next).act {
+            Act::Call(call) => Some((call.tool.clone(), self.fixed_arguments(ask.node, visit, next))),
             _ => None,
         }
     }
 
-    pub(super) fn fixed_arguments(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Result<Value, Fault> {
-        let args = match &self.graph.leaf(node, leaf).act {
+    pub(super) fn fixed_arguments(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Result<Value, Fault> {
+        let args = match &self.leaf(node, leaf).act {
             Act::Call(call) => &call.args,
-            Act::Compile { context, .. } => return self.compile_arguments(node, frame, context),
-            _ => match self.args_to_try(node, frame) {
+            Act::Compile { context, .. } => return self.compile_arguments(node, visit, context),
+            _ => match self.args_to_try(node, visit) {
                 Some(args) => args.map_err(Clone::clone)?,
                 None => return Ok(Value::Object(serde_json::Map::new())),
             },
@@ -91,9 +89,9 @@ impl State {
         self.resolved(node, args)
     }
 
-    fn resolved(&self, node: NodeIx, args: &JsonTemplate) -> Result<Value, Fault> {
+    fn resolved(&self, node: NodeRef, args: &JsonTemplate) -> Result<Value, Fault> {
         let scope = Scope { state: self, at: node };
-        let missing = self.graph.nodes[node].on_missing;
+        let missing = self.def(node).on_missing;
         let limit = self.start.limits.message_bytes;
         if args.measure(&scope, missing, limit)? > limit {
             return Err(self.too_long("the text of the arguments"));
@@ -102,12 +100,12 @@ impl State {
     }
 
     /// Seconds that a call of the live leaf may take, if the node says so.
-    pub(crate) fn call_timeout(&self, node: NodeIx, frame: &Frame) -> Option<f64> {
-        match &self.graph.leaf(node, frame.leaf?).act {
+    pub(crate) fn call_timeout(&self, node: NodeRef, visit: &Visit) -> Option<f64> {
+        match &self.leaf(node, visit.leaf?).act {
             Act::Call(call) => call.timeout_s,
             Act::Answer { timeout_s, .. } => *timeout_s,
             Act::Try => {
-                let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+                let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
                 let own = || self.own_call(node).and_then(|call| call.timeout_s);
                 attempt.and_then(|attempt| attempt.timeout_s).or_else(own)
             }
@@ -116,38 +114,44 @@ impl State {
     }
 
     /// The one slot of a fixed call comes into being with its first event.
-    pub(super) fn fixed_slot(&mut self, node: NodeIx, leaf: LeafIx, effect: &EffectId, args: Option<&Value>) {
-        let Some(frame) = self.frame(node).filter(|frame| !matches!(frame.phase, LeafPhase::Calls(_))) else {
+    pub(super) fn fixed_slot(
+        &mut self,
+        node: NodeRef,
+        leaf: LeafIx,
+        effect: &EffectId,
+        args: Option<&Value>,
+    ) {
+        let Some(visit) = self.visit(node).filter(|visit| !matches!(visit.phase, LeafPhase::Calls(_))) else {
             return;
         };
-        let Some(name) = self.fixed_tool(node, frame, leaf) else { return };
-        let effects = self.graph.effects(&self.graph.nodes[node], &name);
+        let Some(name) = self.fixed_tool(node, visit, leaf) else { return };
+        let effects = self.effects(node, &name);
         let arguments = args.cloned().unwrap_or_default();
         let call = ToolCall { id: call_id(effect).into(), name, arguments };
         let slots = vec![Slot::new(call, effect.clone(), effects)];
-        if let Some(frame) = self.frame_mut(node) {
-            frame.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
+        if let Some(visit) = self.visit_mut(node) {
+            visit.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));
         }
     }
 
     /// Whether the live leaf calls a tool of the engine's own, which is none of the document's (C-02).
-    pub(super) fn is_internal(&self, node: NodeIx) -> bool {
-        let leaf = self.frame(node).and_then(|frame| frame.leaf);
-        leaf.is_some_and(|leaf| matches!(self.graph.leaf(node, leaf).act, Act::Compile { .. }))
+    pub(super) fn is_internal(&self, node: NodeRef) -> bool {
+        let leaf = self.visit(node).and_then(|visit| visit.leaf);
+        leaf.is_some_and(|leaf| matches!(self.leaf(node, leaf).act, Act::Compile { .. }))
     }
 
     /// Whether a fixed call leaves no message: there is no thread for it, or it is the engine's own.
-    pub(crate) fn is_silent(&self, node: NodeIx, leaf: LeafIx) -> bool {
-        let flow = &self.graph.nodes[node].body;
-        match &self.graph.leaf(node, leaf).act {
+    pub(crate) fn is_silent(&self, node: NodeRef, leaf: LeafIx) -> bool {
+        let flow = &self.def(node).body;
+        match &self.leaf(node, leaf).act {
             Act::Call(_) | Act::Try => flow.thread.is_none(),
             act => act.is_fixed(),
         }
     }
 
     /// The fault of a fixed call that has ended in one and has nothing to append any more.
-    pub(crate) fn fixed_fault(&self, node: NodeIx, leaf: LeafIx, phase: &CallsPhase) -> Option<Fault> {
-        let act = &self.graph.leaf(node, leaf).act;
+    pub(crate) fn fixed_fault(&self, node: NodeRef, leaf: LeafIx, phase: &CallsPhase) -> Option<Fault> {
+        let act = &self.leaf(node, leaf).act;
         if !act.is_fixed() || (phase.appended < phase.slots.len() && !self.is_silent(node, leaf)) {
             return None;
         }
@@ -159,8 +163,8 @@ impl State {
     }
 
     /// A silent call that succeeded goes on at once.
-    pub(super) fn fixed_ended(&mut self, node: NodeIx) {
-        let Some(Frame { leaf: Some(leaf), phase: LeafPhase::Calls(phase), .. }) = self.frame(node) else {
+    pub(super) fn fixed_ended(&mut self, node: NodeRef) {
+        let Some(Visit { leaf: Some(leaf), phase: LeafPhase::Calls(phase), .. }) = self.visit(node) else {
             return;
         };
         let leaf = *leaf;
@@ -171,18 +175,18 @@ impl State {
             return;
         };
         let (tool, effect, output) = (call.name.clone(), effect.clone(), Arc::clone(output));
-        let compiles = matches!(self.graph.leaf(node, leaf).act, Act::Compile { .. });
+        let compiles = matches!(self.leaf(node, leaf).act, Act::Compile { .. });
         if compiles && self.compiled_fault(node, &output).is_some() {
             return;
         }
-        let Some(frame) = self.frame_mut(node) else { return };
+        let Some(visit) = self.visit_mut(node) else { return };
         if compiles {
-            let mending = frame.mend();
+            let mending = visit.mend();
             mending.trouble = None;
             mending.compiled = Some((effect, output));
         } else {
-            frame.outputs.push((tool, output));
-            frame.mended();
+            visit.outputs.push((tool, output));
+            visit.mended();
         }
         self.leave(node, false);
     }
@@ -191,7 +195,7 @@ impl State {
     /// says so, and `retry: 0` says that it is not.
     pub(super) fn unknown_write(
         &self,
-        node: NodeIx,
+        node: NodeRef,
         leaf: LeafIx,
         slot: usize,
         outcome: &Outcome,

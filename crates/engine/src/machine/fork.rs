@@ -1,12 +1,12 @@
 //! Beginning anew in the middle: after a failure (E-05), and in a fork (E-19).
 
+use super::frame::Frame;
 use super::past::{Past, places};
-use super::state::{NodeState, State, Status, Usage};
+use super::state::{NodeState, OrderState, State, Status, Usage};
 use crate::effect::{EffectId, ToolDef};
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
-use crate::ids::{NodeIx, OrderIx, ThreadIx};
-use crate::schedule::Schedule;
+use crate::ids::{Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,15 @@ impl State {
     /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
     /// tools have changed (E-05, P-21).
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
-        let first = self.first_anew();
+        let first = NodeRef::root(self.frames.root().first_anew());
         self.fill_pool(first);
         if self.start.edition > 0 {
             self.forget_warnings(first);
         }
         self.change_tools(tools);
         // Who fails again may try all of its ways again (D-19).
-        (self.replans, self.replanned, self.broken.in_a_row) = (BTreeMap::new(), 0, 0);
+        let frame = self.frames.root_mut();
+        (frame.replans, frame.replanned, frame.broken.in_a_row) = (BTreeMap::new(), 0, 0);
         self.unasked = Vec::new();
         self.begin_again(first);
     }
@@ -52,33 +53,33 @@ impl State {
     }
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {
-        let first = self.first_anew();
+        let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
-        self.broken.in_a_row = 0;
+        self.frames.root_mut().broken.in_a_row = 0;
         self.pool = super::pool::Pool::default();
         self.declined.clear();
-        for node in self.nodes.values_mut() {
-            node.forget_records();
-        }
+        let frame = self.frames.root_mut();
+        frame.nodes.values_mut().for_each(NodeState::forget_records);
         let by_id: BTreeMap<Arc<str>, NodeIx> =
-            self.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
-        self.inherit(past, &fork.texts, &by_id, first);
+            frame.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
+        self.inherit(past, &fork.texts, &by_id, first.node);
         self.settle_into(fork);
         self.forget_warnings(first);
         if fork.sequential {
-            self.schedule = Schedule::derive(&self.graph, true);
+            self.frames.root_mut().reschedule(true);
         }
         self.change_tools(&fork.tools);
         self.begin_again(first);
         // What the source had tried is not this run's (D-25).
-        for node in self.graph.nodes.indices().skip(first.0 as usize) {
-            self.nodes[node].tries = 0;
+        let frame = self.frames.root_mut();
+        for node in frame.nodes_from(first.node) {
+            frame.nodes[node].tries = 0;
         }
     }
 
     fn forked_anew(&mut self, fork: &Fork, past: &Past, hash: &Arc<str>, graph: &Arc<Graph>) {
         let mut new = State::new(Arc::clone(graph));
-        (new.at, new.events, new.start) = (self.at, self.events, self.start.clone());
+        (new.now, new.events, new.start) = (self.now, self.events, self.start.clone());
         new.recorder = self.recorder.take();
         *self = new;
         self.start.graph = Arc::clone(hash);
@@ -88,12 +89,12 @@ impl State {
         self.inherit(past, &fork.texts, &places(&past.graph, graph), NodeIx(0));
         self.settle_into(fork);
         if self.start.sequential {
-            self.schedule = Schedule::derive(&self.graph, true);
+            self.frames.root_mut().reschedule(true);
         }
         self.change_tools(&fork.tools);
         self.status = Status::Running;
-        self.skip_unseeded();
-        self.await_from(NodeIx(0), None);
+        self.frames.root_mut().skip_unseeded();
+        self.await_from(NodeRef::root(NodeIx(0)), None);
     }
 
     /// What the fork chose for itself. It has used nothing yet.
@@ -110,31 +111,58 @@ impl State {
         if tools.is_empty() {
             return;
         }
-        let mut graph = Graph::clone(&self.graph);
+        let sequential = self.start.sequential;
+        let frame = self.frames.root_mut();
+        let mut graph = Graph::clone(&frame.graph);
         for tool in tools {
             graph.tools.insert(tool.name.clone(), Arc::new(tool.clone()));
         }
-        self.graph = Arc::new(graph);
-        self.schedule = Schedule::derive(&self.graph, self.start.sequential);
+        frame.graph = Arc::new(graph);
+        frame.reschedule(sequential);
     }
 
     /// The nodes from `first` on are as if they had never started, but for their visits and tries.
-    pub(crate) fn begin_again(&mut self, first: NodeIx) {
+    pub(crate) fn begin_again(&mut self, first: NodeRef) {
         self.status = Status::Running;
-        self.drop_from(first, first);
-        self.retired = self.retired.min(first.0);
+        self.drop_from(first, first.node);
+        let frame = &mut self.frames[first.frame];
+        frame.retired = frame.retired.min(first.node.0);
         self.await_from(first, None);
     }
 
     /// What the nodes from `first` on did is undone. Only those before `finished` have finished.
-    pub(crate) fn drop_from(&mut self, first: NodeIx, finished: NodeIx) {
-        let mine = |pending: &super::PendingEffect| pending.node < first;
+    pub(crate) fn drop_from(&mut self, first: NodeRef, finished: NodeIx) {
+        let stays = |pending: &super::PendingEffect| pending.node < first;
         let kept: Vec<(EffectId, super::PendingEffect)> =
-            self.pending.iter().filter(|(_, p)| mine(p)).map(|(id, p)| (id.clone(), *p)).collect();
+            self.pending.iter().filter(|(_, p)| stays(p)).map(|(id, p)| (id.clone(), *p)).collect();
         self.forget_in_flight();
         for (effect, row) in kept {
             self.keep_pending(effect, row);
         }
+        for node in self.of(first).nodes_from(first.node) {
+            let (tries, counted) = self.tries_so_far(first.sibling(node));
+            let row = &mut self.frames[first.sibling(node)];
+            *row = NodeState { tries, counted, ..NodeState::new(row.visit) };
+        }
+        self.frames[first.frame].rewind(first.node, finished);
+    }
+
+    /// Where in the document a text stands that `event` appends, the next one of this state's journal (E-19).
+    /// `None` if it appends none: what a model or a tool said stands in no document.
+    pub fn place_of(&self, event: &Event) -> Option<Place> {
+        let Event::Appended { node, thread, body: Body::Text(..) } = event else { return None };
+        if node.is_empty() {
+            return Some(Place::Thread(Arc::clone(thread)));
+        }
+        let ix = self.node_named(node)?;
+        let leaf = self.visit(ix)?.leaf?;
+        Some(Place::Leaf(Arc::clone(node), self.leaf(ix, leaf).name.clone()))
+    }
+}
+
+impl Frame {
+    /// What others know of the nodes from `first` on is forgotten.
+    fn rewind(&mut self, first: NodeIx, finished: NodeIx) {
         self.on_retired.clear();
         self.rewind_orders(finished);
         self.broken.forget_from(first);
@@ -144,10 +172,6 @@ impl State {
         }
         for nodes in self.fields.values_mut() {
             nodes.split_off(&first);
-        }
-        for node in self.graph.nodes.indices().skip(first.0 as usize) {
-            let (tries, counted) = self.tries_so_far(node);
-            self.nodes[node] = NodeState { tries, counted, ..NodeState::new(self.nodes[node].visit) };
         }
         for row in self.nodes.values_mut() {
             row.waiters.clear();
@@ -160,26 +184,13 @@ impl State {
         for order in ids {
             let prefix = self.schedule.before(order, first);
             let state = &mut self.orders[order];
-            *state = super::state::OrderState { prefix, ..Default::default() };
-            if (order.0 as usize) < self.threads.len() {
-                let thread = &mut self.threads[ThreadIx(order.0)];
+            *state = OrderState { prefix, ..OrderState::default() };
+            if let Some(thread) = self.threads.get_mut(ThreadIx::new(order.get())) {
                 thread.after.truncate(prefix as usize);
                 thread.ahead.clear();
                 thread.exists = prefix > 0 || !thread.base.is_empty();
             }
         }
-    }
-
-    /// Where in the document a text stands that `event` appends, the next one of this state's journal (E-19).
-    /// `None` if it appends none: what a model or a tool said stands in no document.
-    pub fn place_of(&self, event: &Event) -> Option<Place> {
-        let Event::Appended { node, thread, body: Body::Text(..) } = event else { return None };
-        if node.is_empty() {
-            return Some(Place::Thread(Arc::clone(thread)));
-        }
-        let ix = *self.schedule.by_id.get(node)?;
-        let leaf = self.frame(ix)?.leaf?;
-        Some(Place::Leaf(Arc::clone(node), self.graph.leaf(ix, leaf).name.clone()))
     }
 }
 

@@ -16,6 +16,7 @@ mod doubt;
 mod finish;
 mod fixed;
 mod fork;
+mod frame;
 mod model;
 mod orders;
 mod outcomes;
@@ -115,9 +116,8 @@ impl State {
         if let Some(seed) = self.next_seed() {
             return Some(seed);
         }
-        let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
-        if failed || self.retired as usize == self.graph.nodes.len() {
-            let (status, fault) = self.ending();
+        if self.frames.root().is_over() {
+            let (status, fault) = self.frames.root().ending();
             return Some(ended(status, fault));
         }
         self.agenda.front().and_then(|node| self.derive(*node))
@@ -132,19 +132,14 @@ impl State {
 
     /// Applies a record of the journal.
     pub fn apply_record(&mut self, record: &Record) {
-        self.at = self.at.max(record.at);
+        self.now = self.now.max(record.at);
         self.apply(&record.event);
     }
 
     /// Sets the run's time, which every following event carries; time never goes back.
     pub fn tick(&mut self, now_ms: i64) -> i64 {
-        self.at = self.at.max(now_ms);
-        self.at
-    }
-
-    pub(crate) fn head_of_retirement(&self) -> Option<&done::Done> {
-        (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
-        self.done(crate::ids::NodeIx(self.retired))
+        self.now = self.now.max(now_ms);
+        self.now
     }
 
     fn too_many_events(&self) -> Fault {

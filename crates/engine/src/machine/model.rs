@@ -1,11 +1,11 @@
 //! Model calls: asking, asking again, giving up (E-14, E-27, E-33).
 
-use super::state::{Frame, Got, LeafPhase, ModelPhase, State};
+use super::state::{Got, LeafPhase, ModelPhase, State, Visit};
 use crate::effect::{EffectId, ModelReply, Wait};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeRef};
 use crate::schema::{Owner, Refusal};
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ const EMPTY_AGAIN: u32 = 2;
 
 impl State {
     /// The next event of a node whose live leaf asks a model.
-    pub(crate) fn derive_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, infer: &Infer) -> Event {
-        let phase = match &frame.phase {
+    pub(crate) fn derive_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx, infer: &Infer) -> Event {
+        let phase = match &visit.phase {
             LeafPhase::Model(phase) => phase,
-            _ => return self.ask_model(node, frame, leaf, 1),
+            _ => return self.ask_model(node, visit, leaf, 1),
         };
         match &phase.got {
-            Some(Got::Reply(reply)) => self.judge_reply(node, frame, leaf, infer, phase, reply),
+            Some(Got::Reply(reply)) => self.judge_reply(node, visit, leaf, infer, phase, reply),
             Some(Got::Failed(failure, jitter)) => {
                 let again = self.model_again(failure, phase, *jitter);
                 // While it had failed, others may have used up what was left (E-20).
@@ -29,21 +29,21 @@ impl State {
                 }
                 match again {
                     Some(after_ms) => Event::Retried {
-                        effect: self.effect_id(node, frame, leaf, None, phase.attempt + 1),
+                        effect: self.effect_id(node, visit, leaf, None, phase.attempt + 1),
                         after_ms,
                         reason: failure.fault.message.clone(),
                     },
                     None => self.failed(node, failure.fault.clone()),
                 }
             }
-            None => self.ask_model(node, frame, leaf, phase.attempt),
+            None => self.ask_model(node, visit, leaf, phase.attempt),
         }
     }
 
     fn judge_reply(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         leaf: LeafIx,
         infer: &Infer,
         phase: &ModelPhase,
@@ -51,7 +51,7 @@ impl State {
     ) -> Event {
         if is_empty(reply) {
             if phase.empties < EMPTY_AGAIN {
-                return self.ask_model(node, frame, leaf, phase.attempt + 1);
+                return self.ask_model(node, visit, leaf, phase.attempt + 1);
             }
             let message = format!(
                 "the model answered {} times with neither text nor calls{}",
@@ -81,7 +81,7 @@ impl State {
                 }
             };
             if phase.refused.is_none() {
-                return self.ask_model(node, frame, leaf, phase.attempt + 1);
+                return self.ask_model(node, visit, leaf, phase.attempt + 1);
             }
             let message = format!(
                 "the reply does not fit the node's output_schema, also when asked again: {error}{}",
@@ -90,11 +90,9 @@ impl State {
             let cause = serde_json::json!({ "reply": reply.text });
             return self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause));
         }
-        let def = &self.graph.nodes[node];
-        let thread = def.body.thread.map(|t| self.graph.threads[t].name.clone());
         Event::Appended {
-            node: def.id.clone(),
-            thread: thread.unwrap_or_else(|| Arc::from("")),
+            node: self.def(node).id.clone(),
+            thread: self.own_thread(node),
             body: Body::Reply(phase.effect.clone()),
         }
     }
@@ -103,7 +101,7 @@ impl State {
     /// offered (D-17).
     pub(crate) fn schema_refusal(
         &self,
-        node: NodeIx,
+        node: NodeRef,
         leaf: LeafIx,
         infer: &Infer,
         reply: &ModelReply,
@@ -117,7 +115,7 @@ impl State {
     /// The same of any reply, whoever judges it.
     pub(crate) fn unfit(
         &self,
-        node: NodeIx,
+        node: NodeRef,
         leaf: LeafIx,
         infer: &Infer,
         reply: &ModelReply,
@@ -132,7 +130,8 @@ impl State {
         }
         match crate::json::read(&reply.text) {
             Ok(value) => {
-                let (owner, steps) = (Owner::Reply(node, leaf), self.start.limits.schema_steps);
+                let (owner, steps) =
+                    (Owner::Reply(node.frame, node.node, leaf), self.start.limits.schema_steps);
                 self.checks.refusal(owner, &schema.schema, &value, steps)
             }
             Err(error) => Some(Refusal::Violates(format!("it is not JSON: {error}"))),
@@ -140,38 +139,38 @@ impl State {
     }
 
     /// Whether the leaf asks a question of which only the answer counts: on a scratch thread, and without tools.
-    pub(crate) fn only_answers(&self, node: NodeIx, infer: &Infer) -> bool {
-        let flow = &self.graph.nodes[node].body;
+    pub(crate) fn only_answers(&self, node: NodeRef, infer: &Infer) -> bool {
+        let flow = &self.def(node).body;
         flow.thread.is_none() && (!infer.offer_tools || flow.tools.is_empty())
     }
 
-    fn ask_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx, attempt: u32) -> Event {
-        let effect = self.effect_id(node, frame, leaf, None, attempt);
+    fn ask_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx, attempt: u32) -> Event {
+        let effect = self.effect_id(node, visit, leaf, None, attempt);
         // What was paid for before is not paid for again (E-20).
         if attempt == 1
             && self.pool.has(node)
-            && let Some(from) = self.reusable_model(node, frame, leaf)
+            && let Some(from) = self.reusable_model(node, visit, leaf)
         {
             return Event::Reused { effect, from, args: None };
         }
-        let crate::graph::Act::Infer(infer) = &self.graph.leaf(node, leaf).act else {
+        let crate::graph::Act::Infer(infer) = &self.leaf(node, leaf).act else {
             return self.failed(node, Fault::new(FaultKind::InputError, "there is nobody to ask"));
         };
-        let phase = match &frame.phase {
+        let phase = match &visit.phase {
             LeafPhase::Model(phase) => Some(&**phase),
             _ => None,
         };
-        if let Some(fault) = self.too_much(node, frame, infer, phase).or_else(|| self.over_budget()) {
+        if let Some(fault) = self.too_much(node, visit, infer, phase).or_else(|| self.over_budget()) {
             return self.failed(node, fault);
         }
-        let first = attempt == 1 && frame.visits.values().sum::<u32>() <= frame.visits.len() as u32;
+        let first = attempt == 1 && visit.visits.values().sum::<u32>() <= visit.visits.len() as u32;
         let mut warnings =
-            if first && frame.thread.is_cut() { self.orphan_warnings(node, frame) } else { Vec::new() };
-        if attempt == 1 && frame.exhausted {
-            warnings.push(self.limit_warning(node, frame));
+            if first && visit.thread.is_cut() { self.orphan_warnings(node, visit) } else { Vec::new() };
+        if attempt == 1 && visit.exhausted {
+            warnings.push(self.limit_warning(node, visit));
         }
         if attempt == 1 {
-            warnings.append(&mut self.large_outputs(node, frame));
+            warnings.append(&mut self.large_outputs(node, visit));
         }
         Event::Requested { effect, args: None, warnings }
     }
@@ -203,9 +202,9 @@ impl State {
     }
 
     /// A question was sent, or sent again because the last reply was empty or refused.
-    pub(crate) fn model_requested(&mut self, node: NodeIx, leaf: LeafIx, effect: EffectId) {
-        let graph = Arc::clone(&self.graph);
-        let previous = self.frame_mut(node).map(|f| std::mem::replace(&mut f.phase, LeafPhase::Enter));
+    pub(crate) fn model_requested(&mut self, node: NodeRef, leaf: LeafIx, effect: EffectId) {
+        let graph = Arc::clone(&self.of(node).graph);
+        let previous = self.visit_mut(node).map(|f| std::mem::replace(&mut f.phase, LeafPhase::Enter));
         let mut phase = ModelPhase {
             effect: effect.clone(),
             attempt: 1,
@@ -222,24 +221,24 @@ impl State {
             if let Some(Got::Reply(reply)) = before.got {
                 if is_empty(&reply) {
                     phase.empties += 1;
-                } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node, leaf).act {
+                } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node.node, leaf).act {
                     let error = self.schema_refusal(node, leaf, infer, &reply);
                     let error = error.map(Refusal::into_text).unwrap_or_default();
                     phase.refused = Some((reply, error));
                 }
             }
         }
-        if let Some(frame) = self.frame_mut(node) {
-            frame.phase = LeafPhase::Model(Box::new(phase));
+        if let Some(visit) = self.visit_mut(node) {
+            visit.phase = LeafPhase::Model(Box::new(phase));
         }
         self.add_pending(effect, node, 0, Wait::default(), crate::Effects::Idempotent, true);
     }
 
     /// A limit of the node was reached, and the model concludes instead (P-14, E-12).
-    fn limit_warning(&self, node: NodeIx, frame: &Frame) -> Warning {
-        let def = &self.graph.nodes[node];
+    fn limit_warning(&self, node: NodeRef, visit: &Visit) -> Warning {
+        let def = self.def(node);
         let max = def.body.max_rounds;
-        let message = if frame.rounds >= max {
+        let message = if visit.rounds >= max {
             format!(
                 "the tool loop reached its limit of {max} rounds (max_rounds); the model concludes without tools"
             )
@@ -249,9 +248,9 @@ impl State {
         Warning::at("tool-limit", &def.id, message)
     }
 
-    pub(crate) fn orphan_warnings(&self, node: NodeIx, frame: &Frame) -> Vec<Warning> {
-        let id = &self.graph.nodes[node].id;
-        let (results, calls) = self.orphans(&frame.thread);
+    pub(crate) fn orphan_warnings(&self, node: NodeRef, visit: &Visit) -> Vec<Warning> {
+        let id = &self.def(node).id;
+        let (results, calls) = self.orphans(&visit.thread);
         let mut warnings = Vec::new();
         if results > 0 {
             let message = format!(

@@ -1,33 +1,130 @@
 //! Waiting and waking: who may go on because something finished or retired (P-20).
 
+use super::frame::Frame;
 use super::state::{Contribution, NodePhase, State};
 use crate::effect::Effects;
-use crate::ids::{Ix, NodeIx, OrderIx, ThreadIx};
+use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::{Entry, Thread};
 use crate::schedule::{Until, impure_order, writers_order};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl State {
     /// Registers the waits of the nodes from `first` on, and one more if there is one, and queues those that have none
     /// left.
-    pub(crate) fn await_from(&mut self, first: NodeIx, also: Option<Until>) {
-        let nodes: Vec<NodeIx> = self.graph.nodes.indices().skip(first.get()).collect();
-        for node in nodes {
-            let mut missing = 0;
-            if let Some(until) = also.filter(|until| !self.holds(*until)) {
+    pub(crate) fn await_from(&mut self, first: NodeRef, also: Option<Until>) {
+        for node in self.of(first).nodes_from(first.node) {
+            self.frames[first.frame].register_all(node, also);
+            self.wake(first.sibling(node));
+        }
+    }
+
+    /// One wait of `node` is fulfilled: a node that has not started counts it, a running one looks again.
+    fn fulfil(&mut self, node: NodeRef) {
+        if let NodePhase::Waiting(missing) = &mut self.frames[node].phase {
+            *missing = missing.saturating_sub(1);
+        } else {
+            self.take_turn(node);
+        }
+        self.wake(node);
+    }
+
+    /// Puts the node on the agenda if it has something to derive.
+    pub(crate) fn wake(&mut self, node: NodeRef) {
+        if self.frames[node].queued {
+            return;
+        }
+        if matches!(self.frames[node].phase, NodePhase::Waiting(0)) && self.needs_retirement(node) {
+            self.frames[node].phase = NodePhase::Waiting(1);
+            self.frames[node.frame].register(Until::Retired(node.node.0), node.node);
+            return;
+        }
+        if self.actionable(node) {
+            self.frames[node].queued = true;
+            self.agenda.push_back(node);
+        }
+    }
+
+    /// Takes the node off the agenda, or leaves it at the front while it has more to derive.
+    pub(crate) fn settle_agenda(&mut self, node: NodeRef) {
+        if self.agenda.front() == Some(&node) && !self.actionable(node) {
+            self.agenda.pop_front();
+            self.frames[node].queued = false;
+        } else {
+            self.wake(node);
+        }
+    }
+
+    /// Whether nothing earlier in list order forbids a call with these effects now; else what to wait for.
+    pub(crate) fn world_gate(&self, node: NodeRef, effects: Effects) -> Option<Until> {
+        let frame = self.of(node);
+        let threads = frame.graph.threads.len();
+        let (writers, impure) = frame.schedule.world_before[node.node];
+        let until = match effects {
+            Effects::Pure => return None,
+            // Whether a recorded outcome of the node may be reused depends on what ran afresh before (E-29).
+            Effects::Read if !self.pool.has(node) => Until::First(writers_order(threads), writers),
+            // What changes the world can't be undone when other steps take the place of its own.
+            Effects::Idempotent if frame.schedule.open_ended.is_some_and(|first| first < node.node) => {
+                Until::Retired(node.node.0)
+            }
+            Effects::Read | Effects::Idempotent => Until::First(impure_order(threads), impure),
+            Effects::Write => Until::Retired(node.node.0),
+        };
+        (!frame.holds(until)).then_some(until)
+    }
+
+    /// Makes the running node look again once `until` holds.
+    pub(crate) fn wait_for_world(&mut self, node: NodeRef, until: Until) {
+        self.frames[node.frame].register(until, node.node);
+    }
+
+    /// A node finished in a way that later nodes may build on: its places move on.
+    pub(crate) fn announce(&mut self, node: NodeRef, own: Thread, published: Option<Entry>) {
+        for at in 0..self.of(node).schedule.member[node.node].len() {
+            let frame = &mut self.frames[node.frame];
+            let Some(&(order, position)) = frame.schedule.member[node.node].get(at) else { continue };
+            let whole =
+                frame.graph.nodes[node.node].body.thread.map(|thread| OrderIx(thread.0)) == Some(order);
+            let contribution =
+                if whole { Contribution::Whole(own.clone()) } else { Contribution::Append(published) };
+            frame.contribute(order, position, contribution);
+            while let Some(waiters) = self.frames[node.frame].due_in(order) {
+                self.fulfil_all(node.frame, waiters);
+            }
+        }
+        let waiters = std::mem::take(&mut self.frames[node].waiters);
+        self.fulfil_all(node.frame, waiters);
+    }
+
+    /// Retires what has finished in list order, up to a fault that ends the frame.
+    pub(crate) fn retire(&mut self, frame: FrameIx) {
+        let keep = self.recorder.is_some();
+        self.frames[frame].retire(keep);
+        while let Some(waiters) = self.frames[frame].due_retired() {
+            self.fulfil_all(frame, waiters);
+        }
+    }
+
+    fn fulfil_all(&mut self, frame: FrameIx, waiters: Vec<NodeIx>) {
+        for node in waiters {
+            self.fulfil(NodeRef { frame, node });
+        }
+    }
+}
+
+impl Frame {
+    /// Registers a node's waits, and one more if there is one.
+    fn register_all(&mut self, node: NodeIx, also: Option<Until>) {
+        let mut missing = 0;
+        let schedule = Arc::clone(&self.schedule);
+        for until in also.into_iter().chain(schedule.waits[node].iter().map(|wait| wait.until)) {
+            if !self.holds(until) {
                 missing += 1;
                 self.register(until, node);
             }
-            for at in 0..self.schedule.waits[node].len() {
-                let Some(until) = self.schedule.waits[node].get(at).map(|wait| wait.until) else { continue };
-                if !self.holds(until) {
-                    missing += 1;
-                    self.register(until, node);
-                }
-            }
-            self.nodes[node].phase = NodePhase::Waiting(missing);
-            self.wake(node);
         }
+        self.nodes[node].phase = NodePhase::Waiting(missing);
     }
 
     fn holds(&self, until: Until) -> bool {
@@ -46,114 +143,42 @@ impl State {
         }
     }
 
-    /// One wait of `node` is fulfilled: a node that has not started counts it, a running one looks again.
-    fn fulfil(&mut self, node: NodeIx) {
-        if let NodePhase::Waiting(missing) = &mut self.nodes[node].phase {
-            *missing = missing.saturating_sub(1);
-        } else {
-            self.take_turn(node);
-        }
-        self.wake(node);
-    }
-
-    /// Puts the node on the agenda if it has something to derive.
-    pub(crate) fn wake(&mut self, node: NodeIx) {
-        if self.nodes[node].queued {
-            return;
-        }
-        if matches!(self.nodes[node].phase, NodePhase::Waiting(0)) && self.needs_retirement(node) {
-            let missing = NodePhase::Waiting(1);
-            self.nodes[node].phase = missing;
-            self.register(Until::Retired(node.0), node);
-            return;
-        }
-        if self.actionable(node) {
-            self.nodes[node].queued = true;
-            self.agenda.push_back(node);
-        }
-    }
-
-    /// Takes the node off the agenda, or leaves it at the front while it has more to derive.
-    pub(crate) fn settle_agenda(&mut self, node: NodeIx) {
-        if self.agenda.front() == Some(&node) && !self.actionable(node) {
-            self.agenda.pop_front();
-            self.nodes[node].queued = false;
-        } else {
-            self.wake(node);
-        }
-    }
-
-    /// Whether nothing earlier in list order forbids a call with these effects now; else what to wait for.
-    pub(crate) fn world_gate(&self, node: NodeIx, effects: Effects) -> Option<Until> {
-        let threads = self.graph.threads.len();
-        let (writers, impure) = self.schedule.world_before[node];
-        let until = match effects {
-            Effects::Pure => return None,
-            // Whether a recorded outcome of the node may be reused depends on what ran afresh before (E-29).
-            Effects::Read if !self.pool.has(node) => Until::First(writers_order(threads), writers),
-            // What changes the world can't be undone when other steps take the place of its own.
-            Effects::Idempotent if self.schedule.open_ended.is_some_and(|first| first < node) => {
-                Until::Retired(node.0)
-            }
-            Effects::Read | Effects::Idempotent => Until::First(impure_order(threads), impure),
-            Effects::Write => Until::Retired(node.0),
-        };
-        (!self.holds(until)).then_some(until)
-    }
-
-    /// Makes the running node look again once `until` holds.
-    pub(crate) fn wait_for_world(&mut self, node: NodeIx, until: Until) {
-        self.register(until, node);
-    }
-
-    /// A node finished in a way that later nodes may build on: its places move on.
-    pub(crate) fn announce(&mut self, node: NodeIx, own: Thread, published: Option<Entry>) {
-        for at in 0..self.schedule.member[node].len() {
-            let Some(&(order, position)) = self.schedule.member[node].get(at) else { continue };
-            let thread = (order.get() < self.threads.len()).then(|| ThreadIx::new(order.get()));
-            let contribution =
-                thread.map(|thread| match self.graph.nodes[node].body.thread == Some(thread) {
-                    true => Contribution::Whole(own.clone()),
-                    false => Contribution::Append(published),
-                });
-            if self.orders[order].prefix == position {
-                // Most are not ahead of their turn.
-                self.orders[order].prefix += 1;
-                if let (Some(thread), Some(contribution)) = (thread, contribution) {
-                    self.threads[thread].take(contribution);
-                }
-            } else {
-                self.orders[order].ahead.insert(position);
-                if let (Some(thread), Some(contribution)) = (thread, contribution) {
-                    self.threads[thread].ahead.insert(position, contribution);
-                }
-            }
-            self.advance(order);
-        }
-        for waiter in std::mem::take(&mut self.nodes[node].waiters) {
-            self.fulfil(waiter);
-        }
-    }
-
-    /// Moves an order's prefix over what has finished, and wakes who waited for it.
-    fn advance(&mut self, order: OrderIx) {
+    /// The writer at `position` of an order has finished: the order moves on, as far as its writers have finished in a row.
+    fn contribute(&mut self, order: OrderIx, position: u32, contribution: Contribution) {
+        let mut thread = self.threads.get_mut(ThreadIx::new(order.get()));
         let state = &mut self.orders[order];
+        if state.prefix != position {
+            state.ahead.insert(position);
+            if let Some(thread) = thread {
+                thread.ahead.insert(position, contribution);
+            }
+            return;
+        }
+        // Most are not ahead of their turn.
+        state.prefix += 1;
+        if let Some(thread) = &mut thread {
+            thread.take(contribution);
+        }
         while state.ahead.remove(&state.prefix) {
-            if order.get() < self.threads.len() {
-                self.threads[ThreadIx::new(order.get())].advance(state.prefix);
+            if let Some(thread) = &mut thread {
+                thread.advance(state.prefix);
             }
             state.prefix += 1;
         }
-        let prefix = state.prefix;
-        while let Some(waiters) = due(&mut self.orders[order].waiters, prefix) {
-            for waiter in waiters {
-                self.fulfil(waiter);
-            }
-        }
     }
 
-    /// Retires what has finished in list order, up to a fault that ends the run.
-    pub(crate) fn retire(&mut self) {
+    /// Some of those who wait for no more of an order than has finished.
+    fn due_in(&mut self, order: OrderIx) -> Option<Vec<NodeIx>> {
+        let state = &mut self.orders[order];
+        due(&mut state.waiters, state.prefix)
+    }
+
+    fn due_retired(&mut self) -> Option<Vec<NodeIx>> {
+        due(&mut self.on_retired, self.retired)
+    }
+
+    /// `keep`: whether what retired nodes recorded may still be asked for.
+    fn retire(&mut self, keep: bool) {
         while (self.retired as usize) < self.graph.nodes.len() {
             let node = NodeIx(self.retired);
             if !self.broken.nodes.is_empty() {
@@ -162,18 +187,13 @@ impl State {
             match &mut self.nodes[node].phase {
                 NodePhase::Done(done) if !done.fatal => {
                     // Behind a failed node, a resumed run begins everything anew.
-                    if self.recorder.is_none() && self.broken.nodes.is_empty() {
+                    if !keep && self.broken.nodes.is_empty() {
                         done.records = Box::default();
                     }
                 }
                 _ => break,
             }
             self.retired += 1;
-        }
-        while let Some(waiters) = due(&mut self.on_retired, self.retired) {
-            for waiter in waiters {
-                self.fulfil(waiter);
-            }
         }
     }
 

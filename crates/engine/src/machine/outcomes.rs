@@ -2,19 +2,19 @@
 
 use super::doubt::Word;
 use super::reuse::unknown_outcome;
-use super::state::{Asking, CallsPhase, Frame, Got, LeafPhase, PendingEffect, SlotState, State};
+use super::state::{Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeRef};
 use serde_json::Value;
 use std::sync::Arc;
 
 impl State {
-    pub(super) fn asked(&mut self, node: NodeIx, ask: &Arc<str>, kind: AskKind, prompt: &str) {
-        let Some(frame) = self.frame_mut(node) else { return };
+    pub(super) fn asked(&mut self, node: NodeRef, ask: &Arc<str>, kind: AskKind, prompt: &str) {
+        let Some(visit) = self.visit_mut(node) else { return };
         let mut slot = None;
-        match &mut frame.phase {
+        match &mut visit.phase {
             LeafPhase::Calls(phase) => {
                 let at = phase.unsettled.pop_front().unwrap_or(phase.next);
                 if let Some(row) = phase.slots.get_mut(at) {
@@ -43,21 +43,21 @@ impl State {
         match asking.slot {
             _ if matches!(word, Word::Done(_)) && doubted.is_some() => {}
             None if asking.kind == AskKind::Approve && yes => {
-                if let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node)
-                    && self.graph.leaf(node, *leaf).act.is_fixed()
+                if let Some(Visit { leaf: Some(leaf), .. }) = self.visit(node)
+                    && self.leaf(node, *leaf).act.is_fixed()
                 {
                     // A fixed call that asked before it had a slot: it now may run.
-                    if let Some(frame) = self.frame_mut(node) {
-                        frame.approved = true;
-                        frame.phase = LeafPhase::Enter;
+                    if let Some(visit) = self.visit_mut(node) {
+                        visit.approved = true;
+                        visit.phase = LeafPhase::Enter;
                     }
                 } else {
                     self.move_on(node);
                 }
             }
             None => {
-                if let Some(frame) = self.frame_mut(node) {
-                    frame.phase = LeafPhase::Ask(Some(value.clone()));
+                if let Some(visit) = self.visit_mut(node) {
+                    visit.phase = LeafPhase::Ask(Some(value.clone()));
                 }
             }
             Some(at) => self.answer_slot(node, at, yes),
@@ -66,7 +66,7 @@ impl State {
         self.wake(node);
     }
 
-    pub(super) fn answer_slot(&mut self, node: NodeIx, at: usize, yes: bool) {
+    pub(super) fn answer_slot(&mut self, node: NodeRef, at: usize, yes: bool) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
         let no = self.refused_by_person(node, slot);
         let Some(phase) = self.calls_mut(node) else { return };
@@ -116,7 +116,7 @@ impl State {
 
     pub(super) fn model_completed(
         &mut self,
-        node: NodeIx,
+        node: NodeRef,
         effect: &EffectId,
         outcome: &Outcome,
         jitter: u32,
@@ -162,8 +162,8 @@ impl State {
     }
 
     /// Hands the outcome to the waiting leaf.
-    pub(super) fn give_model(&mut self, node: NodeIx, outcome: &Outcome, jitter: u32) {
-        let Some(Frame { phase: LeafPhase::Model(phase), .. }) = self.frame_mut(node) else { return };
+    pub(super) fn give_model(&mut self, node: NodeRef, outcome: &Outcome, jitter: u32) {
+        let Some(Visit { phase: LeafPhase::Model(phase), .. }) = self.visit_mut(node) else { return };
         phase.got = match outcome {
             Outcome::Reply(reply) => Some(Got::Reply(Arc::clone(reply))),
             Outcome::Failed(failure) => Some(Got::Failed(failure.clone(), jitter)),
@@ -172,8 +172,14 @@ impl State {
     }
 
     /// `jitter`: that of a failure that may be tried again. `None`: it stands as it is.
-    pub(super) fn call_completed(&mut self, node: NodeIx, at: usize, outcome: &Outcome, jitter: Option<u32>) {
-        let leaf = self.frame(node).and_then(|frame| frame.leaf).unwrap_or(LeafIx(0));
+    pub(super) fn call_completed(
+        &mut self,
+        node: NodeRef,
+        at: usize,
+        outcome: &Outcome,
+        jitter: Option<u32>,
+    ) {
+        let leaf = self.visit(node).and_then(|visit| visit.leaf).unwrap_or(LeafIx(0));
         let unknown = self.unknown_write(node, leaf, at, outcome);
         let outcome = unknown.as_ref().unwrap_or(outcome);
         let again = match (outcome, jitter, self.calls(node).and_then(|phase| phase.slots.get(at))) {
@@ -208,9 +214,9 @@ impl State {
 
     pub(super) fn lost(&mut self, effect: &EffectId) {
         let Some(pending) = self.take_pending(effect) else { return };
-        let leaf = self.frame(pending.node).and_then(|frame| frame.leaf);
+        let leaf = self.visit(pending.node).and_then(|visit| visit.leaf);
         let recovers = leaf.is_some_and(|leaf| {
-            self.catches(pending.node, leaf) && self.graph.leaf(pending.node, leaf).act.is_fixed()
+            self.catches(pending.node, leaf) && self.leaf(pending.node, leaf).act.is_fixed()
         });
         if let Some(phase) = self.calls_mut(pending.node)
             && let Some(slot) = phase.slots.get_mut(pending.slot)
@@ -231,14 +237,14 @@ impl State {
     /// The live leaf of the effect's node asked for it.
     pub(super) fn requested(&mut self, effect: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let act = &self.graph.leaf(node, leaf).act;
+        let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::Infer(_)) {
             self.model_requested(node, leaf, effect.clone());
             self.count_try(node, leaf, 1);
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
-                if matches!(self.graph.leaf(node, leaf).act, Act::Try) && self.is_unforeseen(node, effects) {
+                if matches!(self.leaf(node, leaf).act, Act::Try) && self.is_unforeseen(node, effects) {
                     self.squash_behind(node);
                 }
                 self.ran_afresh(node, at, effects);
@@ -250,15 +256,15 @@ impl State {
         self.settle_agenda(node);
     }
 
-    pub(super) fn live_leaf(&self, effect: &EffectId) -> Option<(NodeIx, LeafIx)> {
+    pub(super) fn live_leaf(&self, effect: &EffectId) -> Option<(NodeRef, LeafIx)> {
         let node = self.node_of(effect)?;
-        Some((node, self.frame(node)?.leaf?))
+        Some((node, self.visit(node)?.leaf?))
     }
 
     /// Starts the next slot, or the only one of a fixed call, and counts it (P-14).
     pub(super) fn begin_slot(
         &mut self,
-        node: NodeIx,
+        node: NodeRef,
         leaf: LeafIx,
         effect: &EffectId,
         args: Option<&Value>,
@@ -271,10 +277,10 @@ impl State {
         let (effects, name) = (slot.effects, slot.call.name.clone());
         phase.opened(effects);
         phase.next += 1;
-        let frame = self.frame_mut(node)?;
-        *frame.calls.entry(name).or_insert(0) += 1;
-        frame.requests += 1;
-        let order = frame.requests;
+        let visit = self.visit_mut(node)?;
+        *visit.calls.entry(name).or_insert(0) += 1;
+        visit.requests += 1;
+        let order = visit.requests;
         if let Some(slot) = self.calls_mut(node)?.slots.get_mut(at) {
             slot.order = order;
         }
@@ -283,10 +289,10 @@ impl State {
 
     pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {
         let Some((node, _)) = self.live_leaf(effect) else { return };
-        let until = self.at.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
+        let until = self.now.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
         let wait = Wait { ms: after_ms, until };
-        let Some(frame) = self.frame_mut(node) else { return };
-        match &mut frame.phase {
+        let Some(visit) = self.visit_mut(node) else { return };
+        match &mut visit.phase {
             LeafPhase::Model(phase) => {
                 phase.effect = effect.clone();
                 phase.attempt += 1;
@@ -303,7 +309,7 @@ impl State {
                 slot.effect = effect.clone();
                 slot.state = SlotState::Running;
                 let effects = slot.effects;
-                frame.tries.calls += 1;
+                visit.tries.calls += 1;
                 self.add_pending(effect.clone(), node, at, wait, effects, false);
             }
             LeafPhase::Enter | LeafPhase::Ask(_) => {}
@@ -323,9 +329,9 @@ impl State {
             phase.next += 1;
             // A call with unfit arguments is a failed call, and those count (P-14).
             if fault.kind == FaultKind::InputError
-                && let Some(frame) = self.frame_mut(node)
+                && let Some(visit) = self.visit_mut(node)
             {
-                *frame.calls.entry(name).or_insert(0) += 1;
+                *visit.calls.entry(name).or_insert(0) += 1;
             }
         }
         self.gate_calls(node);
@@ -362,7 +368,7 @@ impl State {
     pub(crate) fn add_pending(
         &mut self,
         effect: EffectId,
-        node: NodeIx,
+        node: NodeRef,
         slot: usize,
         wait: Wait,
         effects: Effects,
@@ -383,16 +389,16 @@ impl State {
         Some(pending)
     }
 
-    pub(crate) fn calls(&self, node: NodeIx) -> Option<&CallsPhase> {
-        match self.frame(node) {
-            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
+    pub(crate) fn calls(&self, node: NodeRef) -> Option<&CallsPhase> {
+        match self.visit(node) {
+            Some(Visit { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
             _ => None,
         }
     }
 
-    pub(super) fn calls_mut(&mut self, node: NodeIx) -> Option<&mut CallsPhase> {
-        match self.frame_mut(node) {
-            Some(Frame { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
+    pub(super) fn calls_mut(&mut self, node: NodeRef) -> Option<&mut CallsPhase> {
+        match self.visit_mut(node) {
+            Some(Visit { phase: LeafPhase::Calls(phase), .. }) => Some(phase),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use super::pool::{Kept, Key};
 use super::state::State;
 use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node, Tail, hex};
-use crate::ids::{NodeIx, Table, TailIx};
+use crate::ids::{NodeIx, NodeRef, Table, TailIx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -84,25 +84,24 @@ impl State {
     /// have retired.
     pub fn past(mut self) -> Past {
         let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
-        past.graph = Arc::clone(&self.graph);
-        let nodes: Vec<NodeIx> = self.graph.nodes.indices().collect();
-        for node in nodes {
+        past.graph = Arc::clone(self.graph());
+        for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root) {
             self.note_unknown(node);
-            let id = self.graph.nodes[node].id.clone();
+            let id = self.def(node).id.clone();
             past.kept.extend(self.collect(node).into_iter().map(|kept| (id.clone(), kept)));
             let visits = past.visits.entry(id).or_insert(0);
-            *visits = self.nodes[node].visit.max(*visits);
+            *visits = self.frames[node].visit.max(*visits);
         }
         past.doubtful |= self.pool.doubtful;
         self.pool.age();
         let (unplaced, unplaced_unknown) = self.pool.take_unplaced();
         let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
-        let id = |node: NodeIx| self.graph.nodes[node].id.clone();
+        let id = |node: NodeRef| self.def(node).id.clone();
         past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
         past.kept.extend(unplaced);
         past.unknown.extend(unplaced_unknown);
-        for (id, (visit, ..)) in self.former {
+        for (id, (visit, ..)) in std::mem::take(&mut self.frames.root_mut().former) {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = visit.max(*visits);
         }
@@ -123,7 +122,7 @@ impl State {
         // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
         let taken: BTreeSet<NodeIx> = places.values().copied().collect();
         let place = |id: &Arc<str>| {
-            let same = || self.schedule.by_id.get(id).copied().filter(|node| !taken.contains(node));
+            let same = || self.frames.root().by_id(id).filter(|node| !taken.contains(node));
             places.get(id).copied().or_else(same)
         };
         let spots: BTreeMap<Arc<str>, NodeIx> = past
@@ -136,7 +135,7 @@ impl State {
         for (id, kept) in past.edited(texts) {
             match spots.get(&id) {
                 Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
-                    self.pool.add(node, kept, true);
+                    self.pool.add(NodeRef::root(node), kept, true);
                 }
                 place => {
                     if place.is_none()
@@ -154,7 +153,7 @@ impl State {
         }
         for (id, write) in &past.unknown {
             match spots.get(id) {
-                Some(&node) if node >= first => self.pool.add_unknown(node, *write),
+                Some(&node) if node >= first => self.pool.add_unknown(NodeRef::root(node), *write),
                 place => {
                     if place.is_none() {
                         self.pool.add_elsewhere(*write);
@@ -166,14 +165,15 @@ impl State {
             }
         }
         rest.visits.clone_from(&past.visits);
-        for node in self.nodes.indices() {
-            let seen = past.visits.get(&self.graph.nodes[node].id).copied().unwrap_or(0);
-            let row = &mut self.nodes[node];
+        let frame = self.frames.root_mut();
+        for node in frame.nodes_from(NodeIx(0)) {
+            let seen = past.visits.get(&frame.graph.nodes[node].id).copied().unwrap_or(0);
+            let row = &mut frame.nodes[node];
             row.visit = row.visit.max(seen);
             row.tries = 0;
         }
         for (id, seen) in &past.visits {
-            let former = self.former.entry(id.clone()).or_default();
+            let former = frame.former.entry(id.clone()).or_default();
             *former = (former.0.max(*seen), 0, 0);
         }
         if self.recorder.is_some() {

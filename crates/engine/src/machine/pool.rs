@@ -2,7 +2,7 @@
 
 use crate::effect::{EffectId, Outcome};
 use crate::fault::FaultKind;
-use crate::ids::NodeIx;
+use crate::ids::{NodeIx, NodeRef};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Kept {
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) node: NodeIx,
+    pub(crate) node: NodeRef,
     pub(crate) kept: Kept,
     /// Recorded by the run that this one was forked from.
     pub(crate) foreign: bool,
@@ -63,11 +63,11 @@ pub(crate) struct Entry {
 pub(crate) struct Pool {
     entries: BTreeMap<EffectId, Entry>,
     /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
-    by_key: BTreeMap<(NodeIx, Key), BTreeSet<(Turn, EffectId)>>,
+    by_key: BTreeMap<(NodeRef, Key), BTreeSet<(Turn, EffectId)>>,
     /// Writes, by tool and arguments: another version of the tool would write again.
-    writes: BTreeMap<Key, BTreeSet<(NodeIx, EffectId)>>,
+    writes: BTreeMap<Key, BTreeSet<(NodeRef, EffectId)>>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
-    unknown: BTreeSet<(NodeIx, Key)>,
+    unknown: BTreeSet<(NodeRef, Key)>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
@@ -76,9 +76,9 @@ pub(crate) struct Pool {
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     pub(crate) doubtful: bool,
     /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
-    pub(crate) afresh: Option<NodeIx>,
+    pub(crate) afresh: Option<NodeRef>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
-    pub(crate) changed: BTreeSet<NodeIx>,
+    changed: BTreeSet<NodeRef>,
 }
 
 impl Pool {
@@ -88,12 +88,12 @@ impl Pool {
     }
 
     /// Whether a success may be waiting for a request of the node.
-    pub(crate) fn has(&self, node: NodeIx) -> bool {
+    pub(crate) fn has(&self, node: NodeRef) -> bool {
         self.by_key.range((node, Key::default())..).next().is_some_and(|((of, _), _)| *of == node)
     }
 
     /// The next one in turn for what a node asks.
-    pub(crate) fn find(&self, node: NodeIx, key: Key) -> Option<&Kept> {
+    pub(crate) fn find(&self, node: NodeRef, key: Key) -> Option<&Kept> {
         let (_, effect) = self.by_key.get(&(node, key))?.first()?;
         self.entries.get(effect).map(|entry| &entry.kept)
     }
@@ -123,7 +123,7 @@ impl Pool {
     }
 
     /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
-    pub(crate) fn add(&mut self, node: NodeIx, kept: Kept, foreign: bool) {
+    pub(crate) fn add(&mut self, node: NodeRef, kept: Kept, foreign: bool) {
         let unknown = kept.unknown();
         if unknown.is_some() || !(kept.is_success() || kept.beside) {
             self.unknown.extend(unknown.map(|write| (node, write)));
@@ -137,7 +137,7 @@ impl Pool {
         self.entries.insert(effect, Entry { node, kept, foreign });
     }
 
-    pub(crate) fn add_unknown(&mut self, node: NodeIx, write: Key) {
+    pub(crate) fn add_unknown(&mut self, node: NodeRef, write: Key) {
         self.unknown.insert((node, write));
     }
 
@@ -146,17 +146,17 @@ impl Pool {
         self.elsewhere.insert(write);
     }
 
-    pub(crate) fn is_unknown(&self, node: NodeIx, write: Key) -> bool {
+    pub(crate) fn is_unknown(&self, node: NodeRef, write: Key) -> bool {
         self.unknown.contains(&(node, write))
     }
 
     /// The node's own write that succeeded, in whatever version of the tool.
-    pub(crate) fn wrote(&self, node: NodeIx, write: Key) -> Option<&EffectId> {
+    pub(crate) fn wrote(&self, node: NodeRef, write: Key) -> Option<&EffectId> {
         self.writes.get(&write)?.iter().find(|(of, _)| *of == node).map(|(_, effect)| effect)
     }
 
     /// The last write by which the node came to its success behind a failed one (D-16).
-    pub(crate) fn done_beside(&self, node: NodeIx) -> Option<&EffectId> {
+    pub(crate) fn done_beside(&self, node: NodeRef) -> Option<&EffectId> {
         let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
         let known = own.flat_map(|(_, turns)| turns).filter(|(_, effect)| {
             self.entries.get(effect).is_some_and(|entry| entry.kept.beside && entry.kept.is_success())
@@ -165,26 +165,26 @@ impl Pool {
     }
 
     /// The node's step is done anew, by a person's word: nothing of it stands for itself any more.
-    pub(crate) fn done_anew(&mut self, node: NodeIx) {
+    pub(crate) fn done_anew(&mut self, node: NodeRef) {
         for entry in self.entries.values_mut().filter(|entry| entry.node == node) {
             entry.kept.beside = false;
         }
     }
 
     /// Whether another node of the run that this one was forked from did that write.
-    pub(crate) fn wrote_elsewhere(&self, node: NodeIx, write: Key) -> bool {
-        let foreign = |(of, effect): &(NodeIx, EffectId)| *of != node && self.is_foreign(effect);
+    pub(crate) fn wrote_elsewhere(&self, node: NodeRef, write: Key) -> bool {
+        let foreign = |(of, effect): &(NodeRef, EffectId)| *of != node && self.is_foreign(effect);
         self.elsewhere.contains(&write)
             || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
     }
 
     /// A person has said that a call may run, whatever became of it.
-    pub(crate) fn settle(&mut self, node: NodeIx, call: Key) {
+    pub(crate) fn settle(&mut self, node: NodeRef, call: Key) {
         self.unknown.remove(&(node, call));
     }
 
     /// A call runs afresh: what was recorded for it has had its turn.
-    pub(crate) fn spend(&mut self, node: NodeIx, key: Key, write: Option<Key>) {
+    pub(crate) fn spend(&mut self, node: NodeRef, key: Key, write: Option<Key>) {
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
         let mut spent = same.map(|(_, effect)| effect.clone());
         if let Some(write) = write {
@@ -209,7 +209,7 @@ impl Pool {
     }
 
     /// Takes everything away from the nodes from `first` on, under their ids.
-    pub(crate) fn unplace(&mut self, first: NodeIx, id: impl Fn(NodeIx) -> Arc<str>) {
+    pub(crate) fn unplace(&mut self, first: NodeRef, id: impl Fn(NodeRef) -> Arc<str>) {
         let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
         for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
@@ -224,7 +224,7 @@ impl Pool {
     }
 
     /// The node of that id is there.
-    pub(crate) fn place(&mut self, id: &Arc<str>, node: NodeIx) {
+    pub(crate) fn place(&mut self, id: &Arc<str>, node: NodeRef) {
         for (kept, foreign) in self.unplaced.remove(id).unwrap_or_default() {
             if let Some(write) = &kept.write {
                 self.elsewhere.remove(write);
@@ -247,6 +247,25 @@ impl Pool {
         (kept.collect(), std::mem::take(&mut self.unplaced_unknown))
     }
 
+    /// The node has changed the world afresh.
+    pub(crate) fn note_changed(&mut self, node: NodeRef) {
+        self.changed.insert(node);
+    }
+
+    pub(crate) fn has_changed(&self, node: NodeRef) -> bool {
+        self.changed.contains(&node)
+    }
+
+    /// Nodes before `node`, in its frame, that have changed the world afresh.
+    pub(crate) fn changed_before(&self, node: NodeRef) -> impl Iterator<Item = NodeRef> {
+        self.changed.range(node.sibling(NodeIx(0))..node).copied()
+    }
+
+    /// Nodes from `first` on are no more.
+    pub(crate) fn forget_changed(&mut self, first: NodeRef) {
+        self.changed.retain(|node| node.frame != first.frame || *node < first);
+    }
+
     /// The run begins anew: what is left was recorded before that which ran afresh.
     pub(crate) fn age(&mut self) {
         let Some(first) = self.afresh.take() else { return };
@@ -256,7 +275,7 @@ impl Pool {
     }
 
     /// Everything that is left, node by node.
-    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(NodeIx, Key)>) {
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(NodeRef, Key)>) {
         (self.entries.into_values(), self.unknown)
     }
 }

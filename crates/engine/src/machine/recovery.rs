@@ -3,12 +3,12 @@
 //! A fault of a leaf that has a `Fault` edge is caught; from there on the flow itself is the recovery, and everything
 //! it does is in the journal. Here is what such a flow remembers; [`super::decide`] is what its `Decide` leaf decides.
 
-use super::state::{Frame, State};
+use super::state::{State, Visit};
 use crate::effect::{EffectId, Outcome};
 use crate::event::{Chooser, Recovered};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Action, Call, Guard};
-use crate::ids::{LeafIx, MessageIx, NodeIx};
+use crate::ids::{LeafIx, MessageIx, NodeRef};
 use crate::template::JsonTemplate;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) struct Attempt {
     pub(crate) timeout_s: Option<f64>,
 }
 
-impl Frame {
+impl Visit {
     /// What the flow remembers of its recovery, from here on.
     pub(crate) fn mend(&mut self) -> &mut Mending {
         self.mending.get_or_insert_default()
@@ -82,32 +82,32 @@ impl Frame {
 
 impl State {
     /// Whether a fault of the leaf is caught.
-    pub(crate) fn catches(&self, node: NodeIx, leaf: LeafIx) -> bool {
-        let leaf = &self.graph.leaf(node, leaf);
+    pub(crate) fn catches(&self, node: NodeRef, leaf: LeafIx) -> bool {
+        let leaf = &self.leaf(node, leaf);
         leaf.next.iter().any(|edge| edge.when == Guard::Fault)
     }
 
     /// The node's own fixed call.
-    pub(crate) fn own_call(&self, node: NodeIx) -> Option<&Call> {
-        self.graph.nodes[node].body.leaves.values().find_map(|leaf| match &leaf.act {
+    pub(crate) fn own_call(&self, node: NodeRef) -> Option<&Call> {
+        self.def(node).body.leaves.values().find_map(|leaf| match &leaf.act {
             Act::Call(call) => Some(call),
             _ => None,
         })
     }
 
     /// The tool of the call that is decided on, or else of the node's own.
-    pub(crate) fn tool_to_try(&self, node: NodeIx, frame: &Frame) -> Option<Arc<str>> {
-        let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+    pub(crate) fn tool_to_try(&self, node: NodeRef, visit: &Visit) -> Option<Arc<str>> {
+        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
         attempt.map(|attempt| &attempt.tool).or_else(|| self.own_call(node).map(|call| &call.tool)).cloned()
     }
 
     /// Its arguments, as they are written.
     pub(crate) fn args_to_try<'a>(
         &'a self,
-        node: NodeIx,
-        frame: &'a Frame,
+        node: NodeRef,
+        visit: &'a Visit,
     ) -> Option<Result<&'a JsonTemplate, &'a Fault>> {
-        let attempt = frame.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
         match attempt.and_then(|attempt| attempt.args.as_ref()) {
             Some(args) => Some(args.as_ref()),
             None => self.own_call(node).map(|call| Ok(&call.args)),
@@ -115,8 +115,8 @@ impl State {
     }
 
     /// The model's last reply on the scratch thread, if it is a JSON object.
-    pub(crate) fn last_reply(&self, frame: &Frame) -> Option<Map<String, Value>> {
-        let reply = frame.mending.as_ref()?.reply?;
+    pub(crate) fn last_reply(&self, visit: &Visit) -> Option<Map<String, Value>> {
+        let reply = visit.mending.as_ref()?.reply?;
         match crate::json::read(&self.messages[reply].content) {
             Ok(Value::Object(reply)) => Some(reply),
             _ => None,
@@ -124,10 +124,10 @@ impl State {
     }
 
     /// A fault was caught: it stays the node's until a call succeeds. One of the recovery itself is only its trouble.
-    pub(super) fn caught(&mut self, node: NodeIx, fault: &Fault) {
-        let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node) else { return };
+    pub(super) fn caught(&mut self, node: NodeRef, fault: &Fault) {
+        let Some(Visit { leaf: Some(leaf), .. }) = self.visit(node) else { return };
         let leaf = *leaf;
-        let act = &self.graph.leaf(node, leaf).act;
+        let act = &self.leaf(node, leaf).act;
         let (call, compiles) =
             (matches!(act, Act::Call(_) | Act::Try), matches!(act, Act::Compile { .. } | Act::Splice));
         let failed = call.then(|| self.failed_call(node, leaf)).flatten();
@@ -138,12 +138,12 @@ impl State {
         if compiles {
             self.forget_reply(node);
         }
-        let Some(frame) = self.frame_mut(node) else { return };
-        let mending = frame.mend();
+        let Some(visit) = self.visit_mut(node) else { return };
+        let mending = visit.mend();
         if call {
             mending.failed = failed;
             mending.trouble = None;
-            frame.fault = Some(fault.clone());
+            visit.fault = Some(fault.clone());
         } else {
             if compiles {
                 let said = fault.cause.clone().unwrap_or_else(|| Value::from(fault.message.as_str()));
@@ -156,35 +156,35 @@ impl State {
     }
 
     /// The call of the live leaf: what was sent, or what could not be resolved.
-    fn failed_call(&self, node: NodeIx, leaf: LeafIx) -> Option<(Arc<str>, Value)> {
+    fn failed_call(&self, node: NodeRef, leaf: LeafIx) -> Option<(Arc<str>, Value)> {
         if let Some(slot) = self.calls(node).and_then(|phase| phase.slots.first()) {
             return Some((slot.call.name.clone(), slot.call.arguments.clone()));
         }
-        let frame = self.frame(node)?;
-        let args = match &self.graph.leaf(node, leaf).act {
+        let visit = self.visit(node)?;
+        let args = match &self.leaf(node, leaf).act {
             Act::Call(call) => Some(call.args.source()),
-            _ => self.args_to_try(node, frame).and_then(Result::ok).map(JsonTemplate::source),
+            _ => self.args_to_try(node, visit).and_then(Result::ok).map(JsonTemplate::source),
         };
-        Some((self.fixed_tool(node, frame, leaf)?, args.cloned().unwrap_or_default()))
+        Some((self.fixed_tool(node, visit, leaf)?, args.cloned().unwrap_or_default()))
     }
 
     /// Whether the last fault of a call that is caught may pass (D-17).
-    pub(super) fn note_transient(&mut self, node: NodeIx, leaf: LeafIx, outcome: &Outcome) {
+    pub(super) fn note_transient(&mut self, node: NodeRef, leaf: LeafIx, outcome: &Outcome) {
         if let Outcome::Failed(failure) = outcome
             && self.catches(node, leaf)
-            && let Some(frame) = self.frame_mut(node)
+            && let Some(visit) = self.visit_mut(node)
         {
-            frame.mend().transient = failure.transient;
+            visit.mend().transient = failure.transient;
         }
     }
 
     /// It is decided what is done (D-22).
-    pub(super) fn recovered(&mut self, node: NodeIx, recovered: &Recovered) {
+    pub(super) fn recovered(&mut self, node: NodeRef, recovered: &Recovered) {
         let Recovered { action, by, tool, parameters, step, strategy, steps, .. } = recovered;
         let edition = self.start.edition;
-        let Some(frame) = self.frame_mut(node) else { return };
+        let Some(visit) = self.visit_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
-            let mending = frame.mend();
+            let mending = visit.mend();
             // The ladder climbs from the step as it is written, a model from what was tried last.
             let previous = mending.attempt.take().filter(|_| *by != Chooser::Ladder);
             let (args, timeout_s) =
@@ -203,40 +203,43 @@ impl State {
                 _ => mending.retries += 1,
             }
         }
-        let mending = frame.mend();
+        let mending = visit.mend();
         mending.decision = Some((*action, steps.is_some()));
         mending.strategy.clone_from(strategy);
         if *action == Action::Replan {
             mending.refused = 0;
-            *self.replans.entry(node).or_insert(0) += 1;
+            *self.frames[node.frame].replans.entry(node.node).or_insert(0) += 1;
         }
         self.leave(node, false);
     }
 
     /// The node has come to a `Turn` leaf: it goes on when all before it have retired (D-16).
-    pub(super) fn await_turn(&mut self, node: NodeIx) {
-        if self.retired >= node.0 {
+    pub(super) fn await_turn(&mut self, node: NodeRef) {
+        let frame = &mut self.frames[node.frame];
+        if frame.retired >= node.node.0 {
             self.take_turn(node);
         } else {
-            self.on_retired.entry(node.0).or_default().push(node);
+            frame.on_retired.entry(node.node.0).or_default().push(node.node);
         }
     }
 
     /// A running node whose turn it may be goes on if it waits for that.
-    pub(super) fn take_turn(&mut self, node: NodeIx) {
-        let Some(Frame { leaf: Some(leaf), .. }) = self.frame(node).filter(|_| self.retired >= node.0) else {
+    pub(super) fn take_turn(&mut self, node: NodeRef) {
+        let Some(Visit { leaf: Some(leaf), .. }) =
+            self.visit(node).filter(|_| self.of(node).retired >= node.node.0)
+        else {
             return;
         };
-        if !matches!(self.graph.leaf(node, *leaf).act, Act::Turn) {
+        if !matches!(self.leaf(node, *leaf).act, Act::Turn) {
             return;
         }
-        if let Some(frame) = self.frame_mut(node) {
-            let mending = frame.mend();
+        if let Some(visit) = self.visit_mut(node) {
+            let mending = visit.mend();
             (mending.reply, mending.trouble) = (None, None);
         }
         self.leave(node, false);
-        if let Some(frame) = self.frame_mut(node).filter(|frame| !frame.exhausted) {
-            frame.mend().reflections += 1;
+        if let Some(visit) = self.visit_mut(node).filter(|visit| !visit.exhausted) {
+            visit.mend().reflections += 1;
         }
     }
 }

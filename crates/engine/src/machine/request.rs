@@ -1,9 +1,9 @@
 //! Building the request that an effect stands for: pure, from references (E-23).
 
-use super::state::{Frame, LeafPhase, ModelPhase, State};
+use super::state::{LeafPhase, ModelPhase, State, Visit};
 use crate::effect::{EffectId, ModelRequest, Request, ToolRequest};
 use crate::graph::Act;
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use crate::message::{Message, Role, Thread};
 use crate::messages::Messages;
 use std::collections::HashSet;
@@ -18,19 +18,19 @@ impl State {
     /// The request of a pending effect, or `None` if it is not pending.
     pub fn request(&self, effect: &EffectId) -> Option<Request> {
         let pending = self.pending.get(effect)?;
-        let frame = self.frame(pending.node)?;
-        match &frame.phase {
+        let visit = self.visit(pending.node)?;
+        match &visit.phase {
             LeafPhase::Model(phase) => {
-                self.model_request(pending.node, frame, Some(phase), effect.clone()).map(Request::Model)
+                self.model_request(pending.node, visit, Some(phase), effect.clone()).map(Request::Model)
             }
             LeafPhase::Calls(phase) => {
                 let slot = phase.slots.get(pending.slot)?;
-                let def = &self.graph.nodes[pending.node];
-                let timeout_s = self.call_timeout(pending.node, frame);
+                let def = self.def(pending.node);
+                let timeout_s = self.call_timeout(pending.node, visit);
                 Some(Request::Tool(ToolRequest {
                     effect: effect.clone(),
                     node: def.id.clone(),
-                    tool: Arc::clone(self.graph.tools.get(&slot.call.name)?),
+                    tool: Arc::clone(self.tool(pending.node, &slot.call.name)?),
                     args: slot.call.arguments.clone(),
                     timeout_s,
                 }))
@@ -42,13 +42,13 @@ impl State {
     /// What the live leaf of a node asks a model.
     pub(crate) fn model_request(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         phase: Option<&ModelPhase>,
         effect: EffectId,
     ) -> Option<ModelRequest> {
-        let def = &self.graph.nodes[node];
-        let Act::Infer(infer) = &self.graph.leaf(node, frame.leaf?).act else { return None };
+        let def = self.def(node);
+        let Act::Infer(infer) = &self.leaf(node, visit.leaf?).act else { return None };
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
         let system = system.map(|text| Arc::new(Message::text(Role::System, text)));
         let mut again = Vec::new();
@@ -62,21 +62,21 @@ impl State {
             );
             again.push(Arc::new(Message::text(Role::User, text)));
         }
-        let messages = if frame.thread.is_cut() {
+        let messages = if visit.thread.is_cut() {
             let mut messages: Vec<Arc<Message>> = system.into_iter().collect();
-            self.push_mended(&frame.thread, &mut messages);
+            self.push_mended(&visit.thread, &mut messages);
             messages.append(&mut again);
             Messages::from(messages)
         } else {
-            Messages::of(&self.messages, system, &frame.thread, again)
+            Messages::of(&self.messages, system, &visit.thread, again)
         };
         let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
-        let tools: Vec<_> = tools.filter_map(|name| self.graph.tools.get(name).cloned()).collect();
-        let known = self.graph.offered().filter(|_| tools.is_empty());
+        let tools: Vec<_> = tools.filter_map(|name| self.tool(node, name).cloned()).collect();
+        let known = self.of(node).graph.offered().filter(|_| tools.is_empty());
         Some(ModelRequest {
             effect,
             node: def.id.clone(),
-            thread: def.body.thread.map_or_else(|| Arc::from(""), |t| self.graph.threads[t].name.clone()),
+            thread: self.own_thread(node),
             role: infer.model.clone().unwrap_or_else(|| Arc::from(DEFAULT_ROLE)),
             messages,
             known: known.cloned().collect(),

@@ -4,7 +4,7 @@ use super::state::{ModelPhase, Slot, State};
 use crate::effect::{Effects, Failure};
 use crate::fault::FaultKind;
 use crate::graph::{Act, Retry};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeRef};
 
 /// The first step of the back-off, in milliseconds (E-14).
 const FIRST_MS: u64 = 500;
@@ -75,9 +75,9 @@ impl State {
     }
 
     /// How a leaf retries a call that failed; `unsent`: nothing was sent.
-    pub(crate) fn retry(&self, node: NodeIx, leaf: LeafIx, unsent: bool) -> Retry {
-        let def = &self.graph.nodes[node];
-        let says = match &self.graph.leaf(node, leaf).act {
+    pub(crate) fn retry(&self, node: NodeRef, leaf: LeafIx, unsent: bool) -> Retry {
+        let def = self.def(node);
+        let says = match &self.leaf(node, leaf).act {
             Act::Call(call) => call.retry,
             Act::Answer { retry, .. } => *retry,
             Act::Try => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
@@ -85,9 +85,9 @@ impl State {
         };
         let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };
         // D-17: unwritten, a write that may have happened is not repeated; anything else as often as the limits say (D-19).
-        let tool = self.frame(node).and_then(|frame| self.fixed_tool(node, frame, leaf));
+        let tool = self.visit(node).and_then(|visit| self.fixed_tool(node, visit, leaf));
         let unsent = unsent && self.start.limits.retry_span_ms > 0;
-        let repeats = tool.is_some_and(|tool| unsent || self.graph.effects(def, &tool) != Effects::Write);
+        let repeats = tool.is_some_and(|tool| unsent || self.effects(node, &tool) != Effects::Write);
         Retry { max: repeats.then_some(recovery.retries), ..says }
     }
 }

@@ -1,12 +1,12 @@
 //! Which recorded outcome stands for a new request (E-29).
 
 use super::pool::{Entry, Kept, Key};
-use super::state::{Frame, LeafPhase, NodePhase, Slot, SlotState, State};
+use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::Act;
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{LeafIx, NodeIx, NodeRef};
 use crate::message::{Message, ToolCall};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -56,40 +56,40 @@ pub(crate) enum Reuse {
 impl State {
     /// Keeps a reply that the node accepts, as the answer to its question; also one that came after others that
     /// its schema refused (E-33), or that were empty (E-27).
-    pub(crate) fn record_model(&mut self, node: NodeIx, effect: &EffectId, reply: &Arc<ModelReply>) {
+    pub(crate) fn record_model(&mut self, node: NodeRef, effect: &EffectId, reply: &Arc<ModelReply>) {
         if super::model::is_empty(reply) {
             return;
         }
-        let Some(leaf) = self.frame(node).and_then(|frame| frame.leaf) else { return };
-        let Act::Infer(infer) = &self.graph.leaf(node, leaf).act else { return };
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
+        let Act::Infer(infer) = &self.leaf(node, leaf).act else { return };
         // A refused reply is none: asked again, the model gets both tries.
         if self.unfit(node, leaf, infer, reply).is_some() {
             return;
         }
         let model = self.model_of(infer.model.as_ref());
         let outcome = Outcome::Reply(Arc::clone(reply));
-        if let Some(frame) = self.frame_mut(node)
-            && let LeafPhase::Model(phase) = &frame.phase
+        if let Some(visit) = self.visit_mut(node)
+            && let LeafPhase::Model(phase) = &visit.phase
         {
             let second = phase.refused.is_some();
-            let content = Content::Model(leaf, frame.thread.clone(), model);
-            frame.requests += 1;
-            let order = frame.requests;
-            frame.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
+            let content = Content::Model(leaf, visit.thread.clone(), model);
+            visit.requests += 1;
+            let order = visit.requests;
+            visit.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
         }
     }
 
     /// The steps of the last reply can't be used: if it was asked for steps, it is none that may be taken again.
-    pub(crate) fn forget_reply(&mut self, node: NodeIx) {
-        let last = self.frame(node).and_then(|frame| frame.records.iter().rposition(Recorded::is_reply));
-        let leaf = last.and_then(|at| match self.frame(node)?.records.get(at)?.content {
+    pub(crate) fn forget_reply(&mut self, node: NodeRef) {
+        let last = self.visit(node).and_then(|visit| visit.records.iter().rposition(Recorded::is_reply));
+        let leaf = last.and_then(|at| match self.visit(node)?.records.get(at)?.content {
             Content::Model(leaf, ..) => Some((at, leaf)),
             Content::Tool(_) => None,
         });
         let Some((at, leaf)) = leaf else { return };
-        let judged = matches!(&self.graph.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
-        if let Some(frame) = self.frame_mut(node).filter(|_| judged) {
-            frame.records.remove(at);
+        let judged = matches!(&self.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
+        if let Some(visit) = self.visit_mut(node).filter(|_| judged) {
+            visit.records.remove(at);
         }
     }
 
@@ -99,19 +99,19 @@ impl State {
     }
 
     /// Keeps what a call came to; a failure, too, which is reused only when its message is edited (E-19).
-    pub(crate) fn record_call(&mut self, node: NodeIx, slot: usize, outcome: Outcome) {
+    pub(crate) fn record_call(&mut self, node: NodeRef, slot: usize, outcome: Outcome) {
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(slot)) else { return };
-        let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
+        let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let content = Content::Tool(Box::new((slot.call.clone(), tool.version.clone())));
         let (effect, order, attempt) = (slot.effect.clone(), slot.order, slot.attempt);
         let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
-        if let Some(frame) = self.frame_mut(node) {
-            frame.keep(recorded);
+        if let Some(visit) = self.visit_mut(node) {
+            visit.keep(recorded);
         }
     }
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
-    pub(crate) fn ran_afresh(&mut self, node: NodeIx, at: usize, effects: Effects) {
+    pub(crate) fn ran_afresh(&mut self, node: NodeRef, at: usize, effects: Effects) {
         if effects >= Effects::Read {
             self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
         }
@@ -119,13 +119,13 @@ impl State {
             return;
         }
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
-        let Some(tool) = self.graph.tools.get(&slot.call.name) else { return };
+        let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
         let call = any_version(&slot.call.name, &slot.call.arguments);
         // What is idempotent and asked for once more leaves the world as it was.
         let repeated = effects == Effects::Idempotent && self.pool.find(node, key).is_some();
         if effects >= Effects::Idempotent && !repeated {
-            self.pool.changed.insert(node);
+            self.pool.note_changed(node);
         }
         if effects == Effects::Write {
             self.pool.done_anew(node);
@@ -142,7 +142,7 @@ impl State {
         }
         // Tries of a visit that was ahead of its turn count with the one that takes the result (D-25); a fork's own
         // begin with it.
-        let counted = kept.turn.0.0 <= self.nodes[node].counted;
+        let counted = kept.turn.0.0 <= self.frames[node].counted;
         let tries = match (foreign, counted) {
             (true, _) => 1,
             (false, true) => 0,
@@ -156,13 +156,13 @@ impl State {
     pub fn recalled(&self, event: &Event) -> Option<ModelRequest> {
         let Event::Reused { effect, from, .. } = event else { return None };
         let (node, _) = self.live_leaf(effect).filter(|_| self.pool.is_foreign(from))?;
-        self.model_request(node, self.frame(node)?, None, effect.clone())
+        self.model_request(node, self.visit(node)?, None, effect.clone())
     }
 
-    pub(crate) fn reusable_model(&self, node: NodeIx, frame: &Frame, leaf: LeafIx) -> Option<EffectId> {
-        let Act::Infer(infer) = &self.graph.leaf(node, leaf).act else { return None };
+    pub(crate) fn reusable_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Option<EffectId> {
+        let Act::Infer(infer) = &self.leaf(node, leaf).act else { return None };
         let model = self.model_of(infer.model.as_ref());
-        let key = self.model_key(node, leaf, &frame.thread, model.as_ref())?;
+        let key = self.model_key(node, leaf, &visit.thread, model.as_ref())?;
         self.pool.find(node, key).map(|kept| kept.effect.clone())
     }
 
@@ -170,7 +170,7 @@ impl State {
     /// run afresh before it.
     pub(crate) fn reusable_call(
         &self,
-        node: NodeIx,
+        node: NodeRef,
         tool: &ToolDef,
         args: &Value,
         effects: Effects,
@@ -233,13 +233,13 @@ impl State {
 
     fn model_key(
         &self,
-        node: NodeIx,
+        node: NodeRef,
         leaf: LeafIx,
         thread: &crate::message::Thread,
         model: Option<&Arc<str>>,
     ) -> Option<Key> {
-        let frame = Frame::new(Some(leaf), thread.clone());
-        let request = self.model_request(node, &frame, None, EffectId(Arc::from("")))?;
+        let visit = Visit::new(Some(leaf), thread.clone());
+        let request = self.model_request(node, &visit, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.
         let tools: Vec<_> =
@@ -253,10 +253,10 @@ impl State {
 
     /// What the nodes from `first` on recorded may be taken from here on. A recording state keeps what the others
     /// did, as their tools were.
-    pub(crate) fn fill_pool(&mut self, first: NodeIx) {
+    pub(crate) fn fill_pool(&mut self, first: NodeRef) {
         self.pool.age();
-        let nodes: Vec<NodeIx> = self.graph.nodes.indices().collect();
-        for node in nodes {
+        for node in self.of(first).nodes_from(NodeIx(0)) {
+            let node = first.sibling(node);
             if node < first {
                 if self.recorder.is_some() {
                     let kept = self.collect(node);
@@ -279,21 +279,21 @@ impl State {
         }
     }
 
-    fn keep_aside(&mut self, node: NodeIx, kept: Vec<Kept>) {
-        let id = &self.graph.nodes[node].id;
+    fn keep_aside(&mut self, node: NodeRef, kept: Vec<Kept>) {
+        let id = self.def(node).id.clone();
         if let Some(recorder) = &mut self.recorder {
             recorder.kept.extend(kept.into_iter().map(|kept| (id.clone(), kept)));
         }
     }
 
     /// Takes what a node has recorded, each with the digest of what was asked.
-    pub(crate) fn collect(&mut self, node: NodeIx) -> Vec<Kept> {
-        let records = match &mut self.nodes[node].phase {
-            NodePhase::Running(frame) => std::mem::take(&mut frame.records),
+    pub(crate) fn collect(&mut self, node: NodeRef) -> Vec<Kept> {
+        let records = match &mut self.frames[node].phase {
+            NodePhase::Running(visit) => std::mem::take(&mut visit.records),
             NodePhase::Done(done) => std::mem::take(&mut done.records).into_vec(),
             NodePhase::Waiting(_) => return Vec::new(),
         };
-        let visit = Reverse(self.nodes[node].visit);
+        let visit = Reverse(self.frames[node].visit);
         let kept = records.into_iter().filter_map(
             |Recorded { effect, order, content, outcome, attempt, second }| {
                 let (key, write, tool) = match &content {
@@ -302,7 +302,7 @@ impl State {
                     }
                     Content::Tool(called) => {
                         let (call, version) = &**called;
-                        let effects = self.graph.effects(&self.graph.nodes[node], &call.name);
+                        let effects = self.effects(node, &call.name);
                         let write =
                             (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
                         let tool = Some(call.name.clone());
@@ -327,7 +327,7 @@ impl State {
     }
 
     /// Writes of a node that were in flight, or lost before, when the run ended.
-    pub(crate) fn note_unknown(&mut self, node: NodeIx) {
+    pub(crate) fn note_unknown(&mut self, node: NodeRef) {
         let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
         let open = |slot: &&Slot| {
             slot.effects == Effects::Write && matches!(slot.state, SlotState::Running | SlotState::Lost(_))

@@ -1,10 +1,10 @@
 //! How much a model request is (E-28): from sums that threads keep, without looking at what was said.
 
-use super::state::{Frame, ModelPhase, State};
+use super::state::{ModelPhase, State, Visit};
 use crate::effect::ToolDef;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
-use crate::ids::NodeIx;
+use crate::ids::NodeRef;
 use crate::message::Role;
 use std::collections::HashMap;
 use std::fmt;
@@ -42,8 +42,8 @@ impl State {
     /// Why a request is not sent: its messages and tools are more than the limit.
     pub(crate) fn too_much(
         &self,
-        node: NodeIx,
-        frame: &Frame,
+        node: NodeRef,
+        visit: &Visit,
         infer: &Infer,
         phase: Option<&ModelPhase>,
     ) -> Option<Fault> {
@@ -51,27 +51,27 @@ impl State {
         if limit == 0 {
             return None;
         }
-        let tools = self.graph.nodes[node].body.tools.iter().filter(|_| infer.offer_tools);
-        let tools = tools.filter_map(|name| self.graph.tools.get(name)).map(|tool| self.sizes.of(tool));
+        let tools = self.def(node).body.tools.iter().filter(|_| infer.offer_tools);
+        let tools = tools.filter_map(|name| self.tool(node, name)).map(|tool| self.sizes.of(tool));
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
         let again = phase.and_then(|phase| phase.refused.as_ref());
         let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());
         let texts = system.map_or(0, |text| text.len()) + again;
-        let bytes = tools.fold(frame.thread.bytes(), u64::saturating_add).saturating_add(texts as u64);
+        let bytes = tools.fold(visit.thread.bytes(), u64::saturating_add).saturating_add(texts as u64);
         (bytes > limit).then(|| {
             let message = format!(
                 "the messages and tools of the request are {bytes} bytes, {}, over the limit of {limit} bytes{}; nothing was \
                  sent; send less (a slice, a tool that returns less), or see `model_request_bytes` in [limits]",
                 tokens(bytes),
-                self.largest(frame)
+                self.largest(visit)
             );
             Fault::new(FaultKind::LimitExceeded, message)
         })
     }
 
     /// The message that most of a request is, in words. It looks at all of them: for failures only.
-    fn largest(&self, frame: &Frame) -> String {
-        let messages = frame.thread.iter().map(|ix| &self.messages[ix]);
+    fn largest(&self, visit: &Visit) -> String {
+        let messages = visit.thread.iter().map(|ix| &self.messages[ix]);
         let Some(message) = messages.max_by_key(|message| message.bytes()) else { return String::new() };
         let what = match (&message.name, message.role) {
             (Some(tool), _) => format!("the output of `{tool}`"),
@@ -82,12 +82,12 @@ impl State {
     }
 
     /// Very large outputs that a model of this thread is sent for the first time.
-    pub(crate) fn large_outputs(&self, node: NodeIx, frame: &Frame) -> Vec<Warning> {
+    pub(crate) fn large_outputs(&self, node: NodeRef, visit: &Visit) -> Vec<Warning> {
         if self.start.edition < 1 {
             return Vec::new();
         }
-        let id = &self.graph.nodes[node].id;
-        let outputs = frame.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
+        let id = &self.def(node).id;
+        let outputs = visit.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
         let warning = |(tool, bytes): (&str, u64)| {
             let message = format!(
                 "the output of `{tool}` is {bytes} bytes, {}: the model is sent all of it, and so it is with each later request \

@@ -1,11 +1,12 @@
 //! What still runs behind a node that failed (D-16): nodes that can't depend on it.
 
 use super::done::Done;
+use super::frame::Frame;
 use super::state::{NodePhase, State};
 use crate::event::End;
 use crate::fault::Fault;
 use crate::graph::OnError;
-use crate::ids::NodeIx;
+use crate::ids::{NodeIx, NodeRef};
 use crate::message::Thread;
 use crate::schedule::{reads, supply};
 use crate::template::{Root, classify};
@@ -31,24 +32,20 @@ impl Broken {
     }
 }
 
-impl State {
+impl Frame {
     /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
     pub(crate) fn skip_cause(&self, node: NodeIx) -> Option<NodeIx> {
         self.broken.nodes.range(..node).next()?;
         let def = &self.graph.nodes[node];
-        let missing = |id: &str| {
-            let found = self.schedule.by_id.get(id).copied();
-            found.filter(|found| *found < node && self.broken.nodes.contains(found))
-        };
+        let missing =
+            |id: &str| self.by_id(id).filter(|found| *found < node && self.broken.nodes.contains(found));
         let after = def.after.iter().filter_map(|id| missing(id));
         let read = reads(&self.graph, def).into_iter().filter_map(|path| {
-            match classify(path, |id| self.schedule.by_id.contains_key(id)) {
+            match classify(path, |id| self.by_id(id).is_some()) {
                 Root::StepOutput { step, .. } => missing(step),
                 Root::Inputs { .. } => None,
                 Root::Metadata { name, .. } | Root::Name { name, .. } => {
-                    let suppliers = &self.schedule.last_supplier[node];
-                    let last =
-                        suppliers.iter().find(|(known, _)| known.as_ref() == name).map(|(_, last)| *last);
+                    let last = self.last_supplier(node, name);
                     let last = last.filter(|last| self.broken.nodes.contains(last));
                     let any = self.broken.unknown.range(..node).next().copied();
                     last.into_iter().chain(any).min()
@@ -56,19 +53,6 @@ impl State {
             }
         });
         after.chain(read).min()
-    }
-
-    /// The node does not run.
-    pub(super) fn skipped(&mut self, node: NodeIx) {
-        let own = self.graph.nodes[node].body.thread.map_or_else(Thread::default, |thread| {
-            let order = crate::ids::OrderIx(thread.0);
-            self.thread_after(thread, self.schedule.before(order, node))
-        });
-        let done = Done { skipped: true, finished_at: self.at, ..Done::default() };
-        self.nodes[node].phase = NodePhase::Done(Box::new(done));
-        self.note_broken(node);
-        self.announce(node, own, None);
-        self.retire();
     }
 
     /// The run goes on without the node's result.
@@ -101,7 +85,7 @@ impl State {
         failed.map_or(NodeIx(self.retired), |failed| failed.min(NodeIx(self.retired)))
     }
 
-    /// How a run ends that has nothing left to do: with the first fault in list order, if there is one.
+    /// How a frame ends that has nothing left to do: with the first fault in list order, if there is one.
     pub(crate) fn ending(&self) -> (End, Option<Fault>) {
         let head = self.head_of_retirement().filter(|done| done.fatal);
         let first = self.broken.nodes.first().and_then(|node| self.done(*node)).or(head);
@@ -121,5 +105,21 @@ impl State {
             );
         }
         (End::Failed, Some(fault))
+    }
+}
+
+impl State {
+    /// The node does not run.
+    pub(super) fn skipped(&mut self, node: NodeRef) {
+        let frame = self.of(node);
+        let own = self.def(node).body.thread.map_or_else(Thread::default, |thread| {
+            let order = crate::ids::OrderIx(thread.0);
+            frame.thread_after(thread, frame.schedule.before(order, node.node))
+        });
+        let done = Done { skipped: true, finished_at: self.now, ..Done::default() };
+        self.frames[node].phase = NodePhase::Done(Box::new(done));
+        self.frames[node.frame].note_broken(node.node);
+        self.announce(node, own, None);
+        self.retire(node.frame);
     }
 }

@@ -1,51 +1,36 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
 use super::done::Done;
+use super::frame::{Frame, Frames};
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
-use crate::ids::{LeafIx, MessageIx, NodeIx, OrderIx, Table, ThreadIx};
+use crate::ids::{LeafIx, MessageIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread, ToolCall};
 use crate::messages::Log;
 use crate::schedule::Schedule;
 use crate::schema::Checks;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The state of a run. [`State::apply`] is the only mutation (E-02).
 #[derive(Debug)]
 pub struct State {
-    pub(crate) graph: Arc<Graph>,
-    pub(crate) schedule: Schedule,
+    /// The frames; the first is the run's own graph (E-34).
+    pub(crate) frames: Frames,
     pub(crate) checks: Checks,
     pub(crate) sizes: super::size::Sizes,
     /// Time of the latest input.
-    pub(crate) at: i64,
+    pub(crate) now: i64,
     /// Events applied.
     pub(crate) events: u64,
     pub(crate) start: Start,
     pub(crate) status: Status,
     pub(crate) messages: Log,
-    /// Threads of the graph that hold their first message; all of them before any node starts.
-    pub(crate) seeded: usize,
-    pub(crate) threads: Table<ThreadIx, ThreadState>,
-    pub(crate) orders: Table<OrderIx, OrderState>,
-    pub(crate) nodes: Table<NodeIx, NodeState>,
-    /// Nodes without a result that the run goes on without (D-16).
-    pub(crate) broken: super::skip::Broken,
-    /// Replans that were decided on, by node, and those of nodes that are no more (D-19).
-    pub(crate) replans: BTreeMap<NodeIx, u32>,
-    pub(crate) replanned: u32,
-    /// Visits, tries and the last visit counted, of ids whose nodes are no more (D-25).
-    pub(crate) former: BTreeMap<Arc<str>, (u32, u32, u32)>,
-    /// How many nodes have retired (P-20).
-    pub(crate) retired: u32,
-    /// Who goes on at which number of retired nodes.
-    pub(crate) on_retired: BTreeMap<u32, Vec<NodeIx>>,
     /// Nodes with something to derive; each at most once.
-    pub(crate) agenda: VecDeque<NodeIx>,
+    pub(crate) agenda: VecDeque<NodeRef>,
     /// Effects requested and not completed.
     pub(crate) pending: BTreeMap<EffectId, PendingEffect>,
     /// How many of them ask a model: counted against the budget before they are answered (E-20).
@@ -53,10 +38,6 @@ pub struct State {
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
     /// Writes in doubt that are not to run again, by the ask (E-05).
     pub(crate) declined: BTreeMap<Arc<str>, super::doubt::Declined>,
-    /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
-    pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
-    /// Top-level keys of results that did not sync, for D-07's last look-up.
-    pub(crate) fields: HashMap<Arc<str>, BTreeMap<NodeIx, ()>>,
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<Warning>,
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
@@ -96,7 +77,7 @@ pub struct PendingEffect {
     /// How many events the journal had when it was requested: the order of requests.
     pub(crate) event: u64,
     /// The node it belongs to.
-    pub node: NodeIx,
+    pub node: NodeRef,
     /// Which call of the node's current leaf; 0 for a model.
     pub(crate) slot: usize,
     /// How long it waits before it is dispatched (E-14).
@@ -111,7 +92,7 @@ pub struct PendingEffect {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asking {
     /// The node that waits.
-    pub node: NodeIx,
+    pub node: NodeRef,
     /// What is asked for.
     pub kind: AskKind,
     /// The question.
@@ -167,13 +148,13 @@ pub(crate) struct NodeState {
 pub(crate) enum NodePhase {
     /// So many waits are not fulfilled yet.
     Waiting(u32),
-    Running(Box<Frame>),
+    Running(Box<Visit>),
     Done(Box<Done>),
 }
 
 /// The running body of a node.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct Visit {
     /// The live leaf; `None` at the end of the flow.
     pub(crate) leaf: Option<LeafIx>,
     pub(crate) visits: BTreeMap<LeafIx, u32>,
@@ -309,57 +290,26 @@ pub(crate) enum SlotState {
 impl State {
     /// The state before the first event of a run of `graph`.
     pub fn new(graph: Arc<Graph>) -> State {
-        let schedule = Schedule::derive(&graph, false);
+        let schedule = Arc::new(Schedule::derive(&graph, false));
         State {
+            frames: Frames::new(Frame::new(graph, schedule)),
             checks: Checks::default(),
             sizes: super::size::Sizes::default(),
-            at: 0,
+            now: 0,
             events: 0,
             start: Start::default(),
             status: Status::New,
             messages: Log::new(),
-            seeded: 0,
-            threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
-            orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
-            nodes: graph.nodes.values().map(|_| NodeState::new(0)).collect(),
-            broken: super::skip::Broken::default(),
-            replans: BTreeMap::new(),
-            replanned: 0,
-            former: BTreeMap::new(),
-            retired: 0,
-            on_retired: BTreeMap::new(),
             agenda: VecDeque::new(),
             pending: BTreeMap::new(),
             pending_models: 0,
             asks: BTreeMap::new(),
             declined: BTreeMap::new(),
-            runtime: HashMap::new(),
-            fields: HashMap::new(),
             usage: Usage::default(),
             warnings: Vec::new(),
             unasked: Vec::new(),
             pool: super::pool::Pool::default(),
             recorder: None,
-            graph,
-            schedule,
-        }
-    }
-    pub(crate) fn frame(&self, node: NodeIx) -> Option<&Frame> {
-        match &self.nodes[node].phase {
-            NodePhase::Running(frame) => Some(frame),
-            _ => None,
-        }
-    }
-    pub(crate) fn frame_mut(&mut self, node: NodeIx) -> Option<&mut Frame> {
-        match &mut self.nodes[node].phase {
-            NodePhase::Running(frame) => Some(frame),
-            _ => None,
-        }
-    }
-    pub(crate) fn done(&self, node: NodeIx) -> Option<&Done> {
-        match &self.nodes[node].phase {
-            NodePhase::Done(done) => Some(done),
-            _ => None,
         }
     }
 }
@@ -380,14 +330,14 @@ impl NodeState {
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {
         match &mut self.phase {
-            NodePhase::Running(frame) => frame.records = Vec::new(),
+            NodePhase::Running(visit) => visit.records = Vec::new(),
             NodePhase::Done(done) => done.records = Box::default(),
             NodePhase::Waiting(_) => {}
         }
     }
 }
 
-impl Frame {
+impl Visit {
     /// Keeps what a request came to (E-29). Most nodes make one: a list that grows by itself begins with room for
     /// four.
     pub(crate) fn keep(&mut self, recorded: super::reuse::Recorded) {

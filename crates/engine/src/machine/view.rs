@@ -1,12 +1,13 @@
 //! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
 
 use super::done::Done;
+use super::frame::Frame;
 use super::state::{NodePhase, Publication, State, Status, Usage};
 use crate::effect::EffectId;
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::Graph;
-use crate::ids::{NodeIx, OrderIx, ThreadIx};
+use crate::ids::{NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::{Message, Thread};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -86,7 +87,15 @@ pub struct View {
 impl State {
     /// The graph, with tools as they are pinned now.
     pub fn graph(&self) -> &Arc<Graph> {
-        &self.graph
+        &self.frames.root().graph
+    }
+    /// The id of a node, as its document has it.
+    pub fn node_id(&self, node: NodeRef) -> &Arc<str> {
+        &self.def(node).id
+    }
+    /// The node of the run's own graph within which a node is.
+    pub fn outermost(&self, node: NodeRef) -> NodeIx {
+        node.node
     }
     /// What the run began with.
     pub fn start(&self) -> &Start {
@@ -133,7 +142,8 @@ impl State {
     }
     /// The number of retired nodes and of all nodes.
     pub fn progress(&self) -> (usize, usize) {
-        (self.retired as usize, self.graph.nodes.len())
+        let root = self.frames.root();
+        (root.retired as usize, root.graph.nodes.len())
     }
 
     /// Where the run stands.
@@ -162,13 +172,10 @@ impl State {
     }
 
     fn view_to(&self, status: RunStatus, horizon: u32) -> View {
-        let visible = |node: NodeIx| node.0 < horizon;
-        let finished: Vec<(NodeIx, &Done)> = self
-            .graph
-            .nodes
-            .indices()
-            .filter(|node| visible(*node))
-            .filter_map(|node| self.done(node).filter(|done| !done.skipped).map(|done| (node, done)))
+        let root = self.frames.root();
+        let visible = root.graph.nodes.indices().filter(|node| node.0 < horizon);
+        let finished: Vec<(NodeIx, &Done)> = visible
+            .filter_map(|node| root.done(node).filter(|done| !done.skipped).map(|done| (node, done)))
             .collect();
         let last = finished.last().filter(|_| status == RunStatus::Completed);
         View {
@@ -178,43 +185,29 @@ impl State {
             threads: self.visible_threads(horizon),
             data_out: self.published_values(&finished),
             results: finished.iter().map(|(node, done)| self.step_result(*node, done)).collect(),
-            runtime: self.runtime_values(horizon),
+            runtime: root.runtime_values(NodeIx(horizon)),
         }
     }
 
     /// Nodes from here on are hidden: a run that stands still shows what a sequential one would, which is all
     /// that has retired, and the node after that if it failed or waits (P-20).
     fn horizon(&self, status: RunStatus) -> u32 {
-        let failed = || self.head_of_retirement().is_some_and(|done| done.fatal);
+        let root = self.frames.root();
+        let failed = || root.head_of_retirement().is_some_and(|done| done.fatal);
         match status {
             RunStatus::Running | RunStatus::Completed => u32::MAX,
-            RunStatus::Waiting => self.retired + 1,
-            RunStatus::Failed | RunStatus::Cancelled => self.retired + u32::from(failed()),
+            RunStatus::Waiting => root.retired + 1,
+            RunStatus::Failed | RunStatus::Cancelled => root.retired + u32::from(failed()),
         }
     }
 
     fn visible_threads(&self, horizon: u32) -> Vec<(Arc<str>, Vec<Arc<Message>>)> {
-        let threads = self.graph.threads.iter().filter_map(|(ix, def)| {
-            let thread = self.visible_thread(ix, horizon)?;
+        let threads = self.frames.root().graph.threads.iter().filter_map(|(ix, def)| {
+            let thread = self.frames.root().visible_thread(ix, horizon)?;
             let messages = thread.iter().map(|message| Arc::clone(&self.messages[message])).collect();
             Some((def.name.clone(), messages))
         });
         threads.collect()
-    }
-
-    /// A thread's value below the horizon, or `None` if it does not exist there.
-    fn visible_thread(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
-        let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
-        let prefix = self.orders[order].prefix.min(self.schedule.before(order, NodeIx(horizon)));
-        let next = self.schedule.orders[order].writers.get(prefix as usize);
-        let live = next.filter(|node| node.0 < horizon && self.graph.nodes[**node].body.thread == Some(ix));
-        let own = live.and_then(|node| match &self.nodes[*node].phase {
-            NodePhase::Running(frame) => Some(frame.thread.clone()),
-            NodePhase::Done(done) => done.partial().cloned(),
-            NodePhase::Waiting(_) => None,
-        });
-        let exists = prefix > 0 || !state.base.is_empty() || (state.exists && own.is_some());
-        exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
     }
 
     fn published_values(&self, finished: &[(NodeIx, &Done)]) -> Vec<(Arc<str>, Arc<str>, Publication)> {
@@ -222,8 +215,9 @@ impl State {
         let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
         for (node, done) in finished {
             let Some(publication) = done.publication() else { continue };
-            let key = self.graph.threads[publication.key].name.clone();
-            let row = (key, self.graph.nodes[*node].id.clone(), publication.clone());
+            let graph = &self.frames.root().graph;
+            let key = graph.threads[publication.key].name.clone();
+            let row = (key, graph.nodes[*node].id.clone(), publication.clone());
             let place = *at.entry(publication.key).or_insert(values.len());
             match values.get_mut(place) {
                 Some(old) => *old = row,
@@ -234,7 +228,7 @@ impl State {
     }
 
     fn step_result(&self, node: NodeIx, done: &Done) -> StepResult {
-        let def = &self.graph.nodes[node];
+        let def = &self.frames.root().graph.nodes[node];
         StepResult {
             step_id: def.id.clone(),
             step_name: def.name.clone(),
@@ -246,14 +240,6 @@ impl State {
         }
     }
 
-    pub(crate) fn runtime_values(&self, horizon: u32) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
-        let names = self.runtime.keys().filter_map(|name| {
-            let (node, value) = self.runtime_at(name, NodeIx(horizon))?;
-            Some((name.clone(), (value.clone(), self.graph.nodes[node].id.clone())))
-        });
-        names.collect()
-    }
-
     /// The first data layer (D-01).
     pub fn initial(&self) -> &Map<String, Value> {
         &self.start.initial
@@ -261,14 +247,15 @@ impl State {
 
     /// Every node's progress, in list order.
     pub fn node_views(&self) -> Vec<NodeView> {
-        let rows = self.graph.nodes.iter().map(|(ix, def)| {
-            let state = &self.nodes[ix];
+        let root = self.frames.root();
+        let rows = root.graph.nodes.iter().map(|(ix, def)| {
+            let state = &root.nodes[ix];
             NodeView {
                 node: def.id.clone(),
                 started: state.started_at,
-                ended: self.done(ix).map(|done| done.finished_at),
-                retired: ix.0 < self.retired,
-                skipped: self.done(ix).is_some_and(|done| done.skipped),
+                ended: root.done(ix).map(|done| done.finished_at),
+                retired: ix.0 < root.retired,
+                skipped: root.done(ix).is_some_and(|done| done.skipped),
             }
         });
         rows.collect()
@@ -276,8 +263,25 @@ impl State {
 
     /// A node's live conversation, for watchers.
     pub fn thread_of(&self, node: &str) -> Option<Vec<Arc<Message>>> {
-        let node = *self.schedule.by_id.get(node)?;
-        let frame = self.frame(node)?;
-        Some(frame.thread.iter().map(|ix| Arc::clone(&self.messages[ix])).collect())
+        let node = self.frames.root().by_id(node)?;
+        let visit = self.visit(NodeRef::root(node))?;
+        Some(visit.thread.iter().map(|ix| Arc::clone(&self.messages[ix])).collect())
+    }
+}
+
+impl Frame {
+    /// A thread's value below the horizon, or `None` if it does not exist there.
+    fn visible_thread(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
+        let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
+        let prefix = self.orders[order].prefix.min(self.schedule.before(order, NodeIx(horizon)));
+        let next = self.schedule.orders[order].writers.get(prefix as usize);
+        let live = next.filter(|node| node.0 < horizon && self.graph.nodes[**node].body.thread == Some(ix));
+        let own = live.and_then(|node| match &self.nodes[*node].phase {
+            NodePhase::Running(visit) => Some(visit.thread.clone()),
+            NodePhase::Done(done) => done.partial().cloned(),
+            NodePhase::Waiting(_) => None,
+        });
+        let exists = prefix > 0 || !state.base.is_empty() || (state.exists && own.is_some());
+        exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::metered::taken;
 use super::{Schema, Unusable};
-use crate::ids::{LeafIx, NodeIx};
+use crate::ids::{FrameIx, LeafIx, NodeIx};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) enum Owner {
     /// A version of a tool.
     Tool(Arc<str>),
     /// A leaf of a node.
-    Reply(NodeIx, LeafIx),
+    Reply(FrameIx, NodeIx, LeafIx),
 }
 
 /// Why a value is not taken.

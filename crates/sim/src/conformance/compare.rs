@@ -90,7 +90,7 @@ fn outcome(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
         let fits = expected.len() == asks.len()
             && expected.iter().all(|wanted| {
                 asks.values().any(|ask| {
-                    session.state.graph().nodes.get(ask.node).is_some_and(|node| *node.id == *wanted.node)
+                    **session.state.node_id(ask.node) == *wanted.node
                         && json!(ask.kind) == json!(wanted.kind)
                         && wanted.contains.as_ref().is_none_or(|part| ask.prompt.contains(part.as_str()))
                 })

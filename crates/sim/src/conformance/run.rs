@@ -233,15 +233,11 @@ impl Session {
                 return Ok(vec![Input::Resume(Vec::new()), Input::Answer(Arc::clone(ask), value.clone())]);
             }
             let asks = self.state.asks().iter();
-            let ask = asks.into_iter().find(|(_, ask)| self.id(ask.node) == Some(node));
+            let ask = asks.into_iter().find(|(_, ask)| **self.state.node_id(ask.node) == **node);
             let (ask, _) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
             Ok(vec![Input::Answer(Arc::clone(ask), value.clone())])
         });
         Ok(given.collect::<Result<Vec<_>, String>>()?.concat())
-    }
-
-    fn id(&self, node: selvedge_engine::NodeIx) -> Option<&str> {
-        self.state.graph().nodes.get(node).map(|node| node.id.as_ref())
     }
 
     /// Makes the world what it is at a resume.

@@ -72,8 +72,7 @@ impl Sim<'_> {
     }
 
     fn approves(&self, ask: &str) -> bool {
-        let node = self.state.asks().get(ask).map(|asking| asking.node);
-        let node = node.and_then(|ix| self.state.graph().nodes.get(ix)).map_or("", |node| &node.id);
+        let node = self.state.asks().get(ask).map_or("", |asking| self.state.node_id(asking.node));
         // An ask of a call is named after the effect; one of a node has only node and leaf.
         self.world.approves(node, if ask.matches('/').count() > 1 { "tool" } else { "node" })
     }

@@ -38,14 +38,15 @@ impl View {
                 Request::Model(_) => None,
             },
         };
-        let active = self.active.get_mut(&pending.node)?;
+        let node = state.outermost(pending.node);
+        let active = self.active.get_mut(&node)?;
         if tool.is_none() {
             active.text.clear();
         }
         active.note.clear();
         active.flying.push(Flying { effect: effect.clone(), tool, began: false, again });
-        self.effects.insert(effect.clone(), pending.node);
-        Some(pending.node)
+        self.effects.insert(effect.clone(), node);
+        Some(node)
     }
 
     /// An effect came to an end.

@@ -80,7 +80,7 @@ pub(crate) struct Fates {
 pub(crate) fn fates(found: &Found) -> Result<Fates, Failure> {
     let (state, story) = story::read(found)?;
     let asked: HashSet<NodeIx> = match state.ended() {
-        None => state.asks().values().map(|ask| ask.node).collect(),
+        None => state.asks().values().map(|ask| state.outermost(ask.node)).collect(),
         Some(_) => HashSet::new(),
     };
     let graph = Arc::clone(state.graph());
