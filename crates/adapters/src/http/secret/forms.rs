@@ -1,6 +1,7 @@
 //! The ways in which keys are written, and where they stand in a text.
 
 use super::REDACTED;
+use super::plain::Plain;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
@@ -10,7 +11,7 @@ use std::ops::Range;
 /// Secrets shorter than this are placeholders such as `none` or `EMPTY`; replacing them would mangle plain text.
 const SHORTEST: usize = 8;
 /// Backslashes in a row that may be those of an escape; each level of JSON in JSON doubles them.
-const SLASHES: usize = 32;
+pub(super) const SLASHES: usize = 32;
 
 /// What texts are searched for.
 #[derive(Default)]
@@ -33,6 +34,8 @@ impl Forms {
                 forms.odd.push(key.to_vec());
             }
             forms.all.push(key.to_vec());
+            // What texts are searched for it as well has no escapes and no lines; a key may have its own.
+            forms.all.extend(Some(Plain::of(key).bytes).filter(|plain| plain.len() >= SHORTEST));
             forms.all.push(key.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
             forms.all.push(key.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
             forms.all.extend(base64(key));
@@ -73,7 +76,7 @@ impl Forms {
         let Some(finder) = &self.finder else { return Vec::new() };
         let mut spans: Vec<Range<usize>> = finder.find_iter(text).map(|found| found.range()).collect();
         let bytes = text.as_bytes();
-        if bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'\n')) {
+        if bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'\n' | b'\r')) {
             let plain = Plain::of(bytes);
             spans.extend(finder.find_iter(&plain.bytes).map(|found| plain.place(found.range())));
             for key in &self.odd {
@@ -105,11 +108,15 @@ impl Forms {
     pub(super) fn beginnings(&self, text: &str) -> Vec<usize> {
         let bytes = text.as_bytes();
         let plain = Plain::of(bytes);
-        let begins = |at: &usize| {
-            let tail = plain.bytes.get(*at..).unwrap_or_default();
+        let longest = self.all.iter().map(Vec::len).max().unwrap_or_default();
+        let begins = |text: &[u8], at: usize| {
+            let tail = text.get(at..).unwrap_or_default();
             self.all.iter().any(|form| form.len() > tail.len() && form.starts_with(tail))
         };
-        let mut found: Vec<usize> = (0..plain.bytes.len()).filter(begins).map(|at| plain.start(at)).collect();
+        let ends = |text: &[u8]| text.len().saturating_sub(longest)..text.len();
+        let mut found: Vec<usize> = ends(bytes).filter(|at| begins(bytes, *at)).collect();
+        let wrapped = ends(&plain.bytes).filter(|at| begins(&plain.bytes, *at));
+        found.extend(wrapped.map(|at| plain.start(at)));
         let odd = |at: &usize| {
             let tail = bytes.get(*at..).unwrap_or_default();
             self.odd.iter().any(|key| written(key, tail) == Written::Begins)
@@ -165,110 +172,6 @@ fn base64(key: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     forms
-}
-
-/// A text without its escapes and without the ends of its lines: what encoders wrap is one word again.
-struct Plain {
-    bytes: Vec<u8>,
-    /// From which of the bytes on they stand from where on in the text; two for one where something was left out before it.
-    places: Vec<(usize, usize)>,
-    /// Where an escape begins that the text ends within; the text's end if there is none.
-    unfinished: usize,
-}
-
-impl Plain {
-    fn of(text: &[u8]) -> Self {
-        let mut plain =
-            Self { bytes: Vec::with_capacity(text.len()), places: vec![(0, 0)], unfinished: text.len() };
-        let (mut at, mut wrapped) = (0, false);
-        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let special = |byte: &u8| matches!(byte, b'\\' | b'%' | b'\n' | b'\r');
-            let usual = rest.iter().position(special).unwrap_or(rest.len());
-            if usual > 0 {
-                plain.bytes.extend_from_slice(rest.get(..usual).unwrap_or_default());
-                (at, wrapped) = (at + usual, false);
-                continue;
-            }
-            let (byte, length) = match sign(rest) {
-                Some(found) => found,
-                None => {
-                    plain.unfinished = at;
-                    break;
-                }
-            };
-            plain.places.push((plain.bytes.len(), at));
-            // One end of a line; what is behind two is no part of the same word.
-            if byte == b'\r' || (byte == b'\n' && !wrapped) {
-                wrapped |= byte == b'\n';
-            } else {
-                wrapped = false;
-                plain.bytes.push(byte);
-            }
-            at += length;
-            plain.places.push((plain.bytes.len(), at));
-        }
-        plain
-    }
-
-    /// Where a byte stands in the text.
-    fn start(&self, index: usize) -> usize {
-        let behind = self.places.partition_point(|(from, _)| *from <= index);
-        let known = behind.checked_sub(1).and_then(|last| self.places.get(last));
-        known.map_or(index, |(from, place)| place + (index - from))
-    }
-
-    /// Where something stands in the text.
-    fn place(&self, range: Range<usize>) -> Range<usize> {
-        let first = self.places.partition_point(|(from, _)| *from < range.end);
-        let end = match self.places.get(first) {
-            // What was left out behind its last byte is none of it.
-            Some((from, place)) if *from == range.end => *place,
-            _ => self.start(range.end),
-        };
-        self.start(range.start)..end
-    }
-}
-
-/// What stands at the beginning of a text: a byte, or an escape of JSON or a URL for one, and its length; `None` where the
-/// text ends within an escape.
-fn sign(text: &[u8]) -> Option<(u8, usize)> {
-    let first = text.first().copied().unwrap_or_default();
-    let hex = |digits: Option<&[u8]>| {
-        let digits = digits.and_then(|digits| str::from_utf8(digits).ok())?;
-        digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
-        u8::try_from(u16::from_str_radix(digits, 16).ok()?).ok().filter(u8::is_ascii)
-    };
-    let is_begin = |digits: &[u8], all: usize| digits.len() < all && digits.iter().all(u8::is_ascii_hexdigit);
-    match first {
-        b'%' => {
-            let digits = text.get(1..).unwrap_or_default();
-            match hex(digits.get(..2)) {
-                Some(byte) => Some((byte, 3)),
-                None if is_begin(digits, 2) => None,
-                None => Some((first, 1)),
-            }
-        }
-        b'\\' => {
-            let slashes = text.iter().take(SLASHES + 1).take_while(|byte| **byte == b'\\').count();
-            if slashes > SLASHES {
-                return Some((first, 1));
-            }
-            let rest = text.get(slashes..).filter(|rest| !rest.is_empty())?;
-            let digits = rest.get(1..).unwrap_or_default();
-            match rest.first().copied().unwrap_or_default() {
-                b'u' => match hex(digits.get(..4)) {
-                    Some(byte) => Some((byte, slashes + 5)),
-                    None if is_begin(digits, 4) => None,
-                    None => Some((first, 1)),
-                },
-                b'n' => Some((b'\n', slashes + 1)),
-                b'r' => Some((b'\r', slashes + 1)),
-                other if other.is_ascii_punctuation() => Some((other, slashes + 1)),
-                _ => Some((first, 1)),
-            }
-        }
-        byte => Some((byte, 1)),
-    }
 }
 
 /// How a text begins, of which a key is sought that JSON or a URL may write otherwise.

@@ -65,6 +65,15 @@ fn encodings_do_not_hide_a_secret() {
                     lines(20, "\r\n"),
                     lines(20, "\\n"),
                     lines(20, "\\\\r\\\\n"),
+                    lines(20, "\r"),
+                    lines(20, "\n    "),
+                    lines(20, "\r\n\t "),
+                    lines(20, " \n\n  "),
+                    lines(20, "\\n\\t"),
+                    lines(20, "%0D%0A%20%20"),
+                    lines(20, "\n | "),
+                    lines(20, " |\n| "),
+                    lines(20, "\n> > "),
                     encoded.replace('/', "\\/").replace('+', "\\u002b"),
                     encoded.replace('/', "%2F").replace('+', "%2b").replace('=', "%3D"),
                 ];
@@ -80,6 +89,36 @@ fn encodings_do_not_hide_a_secret() {
     }
     let other = "c2stPzAxMjM0NTY3ODlhYmNkZWY= 736b2d3f plain\ntext %2F \\u002f";
     assert!(matches!(secret.redact(other), Cow::Borrowed(_)));
+}
+
+/// C-06: in hex over indented lines; what is behind a margin that is none is another word.
+#[test]
+fn margins_do_not_hide_a_secret() {
+    let secret = Secret::new("sk-#0123456789");
+    for text in ["736b2d23\n    3031323334\r\n  3536373839", "sk-\n#0123456789", "sk-#01234 \n # 56789"] {
+        assert_eq!(secret.redact(&format!("a {text}\n  b")), "a [redacted]\n  b", "{text}");
+    }
+    let wide = format!("sk-#0123\n{}456789", " ".repeat(200));
+    for text in [wide.as_str(), "sk-#0123 456789", "sk-#0123 | 456789", "sk-#0123\n-456789"] {
+        assert!(matches!(secret.redact(text), Cow::Borrowed(_)), "{text}");
+    }
+}
+
+/// C-06: a key of several lines, as it is and in a text of JSON, also piece by piece.
+#[test]
+fn keys_of_several_lines_are_removed() {
+    let secret = Secret::new("-----BEGIN KEY-----\nMIIEvQ\n\nABCDEFG\n-----END KEY-----\n");
+    for key in [
+        secret.expose().to_owned(),
+        secret.expose().replace('\n', "\\n"),
+        secret.expose().replace('\n', "\r\n  "),
+    ] {
+        let text = format!("a {key} b");
+        assert_eq!(secret.redact(&text), "a [redacted] b", "{text}");
+        let mut flow = Flow::new(&Secrets::new([&secret]));
+        let told: String = text.chars().map(|c| flow.more(c.to_string())).collect();
+        assert_eq!(told + &flow.rest(), "a [redacted] b", "{text}");
+    }
 }
 
 /// What Python's `json.dumps`, `repr` of bytes and `urlencode` make of a key.
@@ -135,14 +174,10 @@ fn written_forms(key: &str) -> Vec<String> {
         for encoded in [BASE64_STANDARD, BASE64_URL_SAFE].map(|e| e.encode(format!("{before}{key}xx"))) {
             forms.push(encoded.clone());
             forms.push(encoded.replace('/', "\\/"));
-            forms.push(
-                encoded
-                    .as_bytes()
-                    .chunks(9)
-                    .map(|l| String::from_utf8_lossy(l))
-                    .collect::<Vec<_>>()
-                    .join("\n"),
-            );
+            for end in ["\n", " |\r\n | ", "\\n  "] {
+                let lines = encoded.as_bytes().chunks(9).map(|l| String::from_utf8_lossy(l));
+                forms.push(lines.collect::<Vec<_>>().join(end));
+            }
         }
     }
     forms
@@ -154,10 +189,10 @@ proptest! {
     /// key that a whole one follows.
     #[test]
     fn any_split_says_what_the_whole_says(
-        parts in prop::collection::vec((0_usize..40, "[ a-fk-s0-9\\\\%/\\-\nSé]{0,6}"), 1..6),
+        parts in prop::collection::vec((0_usize..60, "[ |#a-fk-s0-9\\\\%/\\-\nSé]{0,6}"), 1..6),
         cuts in prop::collection::vec(1_usize..8, 1..20),
     ) {
-        let keys = ["sk-0123456789/ab", "sk-0123abcdefgh"];
+        let keys = ["sk-0123456789/ab", "sk-0123abcdefgh", "# s-01 |\n| b"];
         let forms: Vec<String> = keys.iter().flat_map(|key| written_forms(key)).collect();
         let secrets = Secrets::new(&keys.map(Secret::new));
         let text: String = parts
