@@ -263,6 +263,9 @@ impl From<LoadError> for Failure {
             LoadError::Store(error) => error.into(),
             LoadError::Unreadable { .. } => Self::environment("C-03", "run-unreadable", &error.to_string())
                 .help("use the selvedge that wrote it or a later one"),
+            LoadError::Newer { ref run, .. } => Self::environment("E-42", "run-newer", &error.to_string()).help(
+                &format!("use the selvedge that recorded it, or a later one; {} prints its events as they are stored", command(&["export", run])),
+            ),
         }
     }
 }

@@ -53,6 +53,6 @@ mod stop;
 pub use clock::{Clock, SystemClock};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use journal::{Journal, usage};
-pub use load::{Count, LoadError, Loaded, Reading, graph_of, load, past, recorded};
+pub use load::{Count, LoadError, Loaded, Reading, beginning, graph_of, load, past, recorded};
 pub use ports::{CallContext, Delta, Model, Pending, Printing, Stream, Tools, Watch};
 pub use stop::Stop;

@@ -2,7 +2,9 @@
 
 use crate::ahead::ahead;
 use crate::ports::Model;
-use selvedge_engine::{EffectId, Event, Graph, Input, ModelRequest, Past, Record, Request, State};
+use selvedge_engine::{
+    EDITION, EffectId, Event, Graph, Input, ModelRequest, Past, Record, Request, Start, State,
+};
 use selvedge_store::{Entry, RunInfo, Store, StoreError};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,16 @@ pub enum LoadError {
         what: String,
         /// Why.
         cause: String,
+    },
+    /// A run whose events mean something that this binary does not know (E-42).
+    #[error(
+        "run {run} was recorded by a newer version: its events are of edition {edition}, and this version knows those up to {EDITION}"
+    )]
+    Newer {
+        /// The run.
+        run: String,
+        /// Its edition.
+        edition: u32,
     },
 }
 
@@ -93,17 +105,13 @@ impl Reading {
     /// If it is not there, or does not begin with a graph that can be read.
     pub fn open(store: &Store, run: &str) -> Result<Self, LoadError> {
         let info = store.run(run)?;
-        if info.fork.is_none() {
-            let graph = graph_of(store, &info)?;
-            return Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() });
-        }
-        // A fork's journal begins with its source's graph, whichever it came to.
-        let first = store.journal(run, 1)?.next().transpose()?;
-        let first = first.ok_or_else(|| unreadable(run, "event 1", "its journal is empty"))?;
-        let Event::Started(start) = parsed(run, &first)? else {
-            return Err(unreadable(run, "event 1", "it is no beginning"));
+        let start = beginning(store, run)?;
+        let graph = match (&info.fork, start) {
+            (None, _) => graph_of(store, &info)?,
+            // A fork's journal begins with its source's graph, whichever it came to.
+            (Some(_), Some(start)) => graph_at(store, run, &start.graph)?,
+            (Some(_), None) => return Err(unreadable(run, "event 1", "its journal is empty")),
         };
-        let graph = graph_at(store, run, &start.graph)?;
         Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() })
     }
 
@@ -180,6 +188,21 @@ impl Reading {
 /// If the run is not there or can't be read.
 pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Past>, LoadError> {
     Reading::open(store, run)?.past(run, events)
+}
+
+/// What a run began with; `None` while its journal is empty.
+///
+/// # Errors
+/// If it can't be read, or means what this binary does not know (E-42).
+pub fn beginning(store: &Store, run: &str) -> Result<Option<Box<Start>>, LoadError> {
+    let Some(first) = store.journal(run, 1)?.next().transpose()? else { return Ok(None) };
+    match parsed(run, &first)? {
+        Event::Started(start) if start.edition > EDITION => {
+            Err(LoadError::Newer { run: run.to_owned(), edition: start.edition })
+        }
+        Event::Started(start) => Ok(Some(start)),
+        _ => Err(unreadable(run, "event 1", "it is no beginning")),
+    }
 }
 
 fn parsed(run: &str, entry: &Entry) -> Result<Event, LoadError> {

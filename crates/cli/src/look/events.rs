@@ -8,6 +8,7 @@ use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
 use selvedge_engine::{Body, EffectId, End, Event, Outcome, Recovered, Role};
+use selvedge_runtime::LoadError;
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,10 @@ pub(crate) fn node_of(effect: &str) -> String {
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
 /// then (E-44).
 pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
+    // What else is wrong with the journal is told of once the events before it have been printed.
+    if let Err(newer @ LoadError::Newer { .. }) = selvedge_runtime::beginning(&found.store, found.run()) {
+        return Err(newer.into());
+    }
     let mut out = if ui.json { Out::new(ui) } else { Out::paged(ui) };
     let mut entries = found.store.journal(found.run(), 1)?.until(at.unwrap_or(u64::MAX));
     let mut damage = None;
@@ -174,7 +179,8 @@ fn told(n: u64, event: &Event) -> (String, String) {
     let of = |effect: &EffectId| node_of(&effect.0);
     match event {
         Event::Started(start) => {
-            (String::new(), format!("graph {}", start.graph.get(..12).unwrap_or(&start.graph)))
+            let graph = start.graph.get(..12).unwrap_or(&start.graph);
+            (String::new(), format!("graph {graph}, edition {}", start.edition))
         }
         Event::Completed { effect, outcome, .. } => (of(effect), outcome_text(effect, outcome)),
         Event::Lost { effect } => (of(effect), format!("{effect}: nobody knows whether it happened")),

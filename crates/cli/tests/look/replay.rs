@@ -172,3 +172,37 @@ fn a_reader_that_goes_away_is_no_error() {
     let done = finish(child).exits(0);
     assert_eq!(done.stderr, "");
 }
+
+/// A run that a later version began, whose events mean what this one does not know, is refused by whoever folds it.
+#[test]
+fn e42_a_run_of_a_newer_edition_is_not_read_in_another_meaning() {
+    let place = place();
+    completed(&place, "now");
+    copy(&place, "now", "later", |entries| {
+        let edition = format!("\"edition\":{}", selvedge_engine::EDITION);
+        assert!(entries[0].json.contains(&edition), "{}", entries[0].json);
+        entries[0].json = entries[0].json.replace(&edition, "\"edition\":99");
+    });
+    for words in [
+        &["show", "later"][..],
+        &["show", "later", "--events"],
+        &["show", "later", "--at", "3"],
+        &["replay", "later"],
+        &["explain", "later"],
+        &["resume", "later"],
+        &["cancel", "later"],
+        &["fork", "later", "--at", "4", "--script", "sums.yaml"],
+    ] {
+        let done = place.run(words).exits(4);
+        assert_eq!(done.stdout, "", "{words:?}");
+        for part in ["recorded by a newer version", "edition 99", "selvedge export later"] {
+            assert!(done.stderr.contains(part), "{words:?}: {}", done.stderr);
+        }
+        let error = place.run(&[words, &["--json"]].concat()).exits(4);
+        let error: Value = serde_json::from_str(error.stderr.lines().last().unwrap()).unwrap();
+        assert_eq!((&error["error"]["rule"], &error["error"]["code"]), (&json!("E-42"), &json!("run-newer")));
+    }
+    // What is stored is printed as it is, and no other run is in the way.
+    assert!(place.run(&["export", "later"]).exits(0).stdout.contains("\"edition\":99"));
+    assert!(place.run(&["runs"]).exits(0).stdout.contains("now"));
+}

@@ -40,7 +40,7 @@ pub enum Input {
     Poison(String),
 }
 
-/// The edition of what is derived that a run begins with today ([`Start::edition`]).
+/// The edition of what is derived that a run begins with today ([`Start::edition`]), and the last one that is known (E-42).
 pub const EDITION: u32 = 1;
 
 /// What a run begins with.
@@ -63,7 +63,7 @@ pub struct Start {
     /// Which model answers for a role, in the driver's words; equal words are the same model (E-29).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, Arc<str>>,
-    /// What else the run derives than the first journals did, so that it is replayed as it was (E-18); 0: nothing.
+    /// What else the run derives than the first journals did, so that it is replayed as it was (E-18, E-42); 0: nothing.
     /// From 1 on: the warnings `input-shadowed` (D-07) and `large-tool-output` (E-28), what a model writes that one brace
     /// closes at its end is text (D-09), and a node that a resume begins anew says its warnings anew.
     #[serde(default, skip_serializing_if = "is_none_yet")]
