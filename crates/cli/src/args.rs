@@ -276,7 +276,7 @@ pub(crate) struct AnswerArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
     /// The ask's id; it may be left out if only one is open
-    pub(crate) ask: String,
+    pub(crate) ask: Option<String>,
     /// The answer: yes or no, of a call in doubt also done
     #[arg(allow_hyphen_values = true)]
     pub(crate) value: Option<String>,

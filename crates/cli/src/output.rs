@@ -208,9 +208,14 @@ impl Report<'_> {
                 self.tell_refused(ui, |said| Some(said) != told);
             }
             RunStatus::Cancelled => ui.notice(&format!("run {} was cancelled", self.run)),
-            RunStatus::Waiting => self.tell_asks(ui),
+            RunStatus::Waiting => self.tell_asks(&format!("run {} waits for a person:", self.run), ui),
             RunStatus::Running if self.driven => ui.notice(&format!("run {} is running", self.run)),
-            RunStatus::Running => ui.notice(&unfinished(self.run)),
+            RunStatus::Running => {
+                ui.notice(&unfinished(self.run));
+                if !self.state.asks().is_empty() {
+                    self.tell_asks("it also waits for a person:", ui);
+                }
+            }
         }
     }
 
@@ -277,9 +282,9 @@ impl Report<'_> {
         ui.notice(&format!("  {} {help}", ui.paint("1;36", "help:")));
     }
 
-    fn tell_asks(&self, ui: &Ui) {
+    fn tell_asks(&self, said: &str, ui: &Ui) {
         let run = self.run;
-        ui.notice(&format!("run {run} waits for a person:"));
+        ui.notice(said);
         for (id, ask) in self.state.asks() {
             let prompt = one_line(&prompt(self.state, ask), asks::LINE);
             ui.notice(&format!("  {prompt}\n    {}", asks::answers(self.state, run, id)));

@@ -22,15 +22,31 @@ use std::sync::Arc;
 
 /// Records an answer and goes on with the run.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
-    no_key(args, common, &ui)?;
+    let Some(said) = Said::of(args) else { return Err(nothing_said(args, common)?) };
+    no_key(args, &said, common, &ui)?;
     if args.no_continue {
-        return record(args, common, &ui);
+        return record(args, &said, common, &ui);
     }
-    go_on(&args.run, &args.exec, common, ui, |run, state| Ok(Some(Said::of(args).inputs(run, state)?)))
+    go_on(&args.run, &args.exec, common, ui, |run, state| Ok(Some(said.inputs(run, state)?)))
+}
+
+/// There is a run, and no answer: what can be answered.
+fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> {
+    let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+    let run = store.find_run(&args.run)?;
+    let state = load(&store, &run, None, None)?.state;
+    let open = state.asks().keys().filter(|_| state.ended().is_none());
+    let mut ways: Vec<String> = open.map(|id| asks::answers(&state, &run, id)).collect();
+    ways.extend(state.declined().map(|(ask, _)| asks::ways(&run, ask)));
+    if ways.is_empty() {
+        return Ok(no_such_ask("", &run, &state));
+    }
+    Ok(Failure::usage("C-13", "bad-answer", &format!("the answer to run {run} is missing: VALUE"))
+        .help(&ways.join(", or ")))
 }
 
 /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
-fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
+fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
     let info = store.run(&store.find_run(&args.run)?)?;
     let files = places::config_files(&Chosen::stored(&info.options).cwd);
@@ -38,7 +54,6 @@ fn no_key(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;
     config.add_options(&Chosen::stored(&info.options), &quiet)?;
     let named = secrets::named(&config);
-    let said = Said::of(args);
     [Some(said.value), said.output, said.by, said.why]
         .into_iter()
         .flatten()
@@ -56,12 +71,13 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     /// With one word alone, it is the answer to the only open ask.
-    fn of(args: &'a AnswerArgs) -> Self {
-        let (ask, value) = match &args.value {
-            Some(value) => (Some(args.ask.as_str()), value.as_str()),
-            None => (None, args.ask.as_str()),
+    fn of(args: &'a AnswerArgs) -> Option<Self> {
+        let (ask, value) = match (args.ask.as_deref(), args.value.as_deref()) {
+            (ask, Some(value)) => (ask, value),
+            (value, None) => (None, value?),
         };
-        Self { ask, value, output: args.output.as_deref(), by: args.by.as_deref(), why: args.why.as_deref() }
+        let (output, by, why) = (args.output.as_deref(), args.by.as_deref(), args.why.as_deref());
+        Some(Self { ask, value, output, by, why })
     }
 
     /// The answer as inputs of the run.
@@ -198,11 +214,11 @@ fn no_such_ask(ask: &str, run: &str, state: &State) -> Failure {
 }
 
 /// Only records the answer; the run goes on with the next `resume` (`--no-continue`).
-fn record(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let held = Held::take(common.state_dir.as_deref(), &args.run)?;
     let mut state = load(&held.store, &held.run, None, None)?.state;
     let mut entries = Vec::new();
-    for input in Said::of(args).inputs(&held.run, &state)? {
+    for input in said.inputs(&held.run, &state)? {
         let at = state.tick(now_ms());
         let event = state.accept(input).ok_or_else(|| Failure::internal("an open ask takes no answer"))?;
         let json = serde_json::to_string(&event).map_err(|error| Failure::internal(&error.to_string()))?;
@@ -216,6 +232,7 @@ fn record(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> 
     };
     let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
     held.store.append_and_update(&held.run, entries, update).wait()?;
+    ui.note("the answer is recorded");
     held.print(&state, false, ui)?;
     Ok(Exit::Completed)
 }

@@ -105,6 +105,40 @@ fn of_several_open_asks_one_is_named() {
     assert!(help.contains("selvedge answer r a/") && help.contains("selvedge answer r b/"), "{help}");
 }
 
+/// What is missing is the value; what is still open is said when one of several is recorded.
+#[test]
+fn what_is_still_to_be_answered_is_said() {
+    let place = Place::new();
+    let node = |id: &str| {
+        let mut node = says(id, "p");
+        (node["require_approval"], node["thread_id"]) = (json!(true), json!(id));
+        node
+    };
+    place.plan("plan.json", json!([node("a"), node("b")]));
+    place.write("s.yaml", "- reply: {text: done}\n");
+    let asks =
+        place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(3).json();
+    let ask = |at: usize| asks["asks"][at]["ask"].as_str().unwrap();
+    let error = place.run(&["answer", "r", "--json"]).exits(2).error();
+    let told = format!("{} {}", error["message"].as_str().unwrap(), error["help"].as_str().unwrap());
+    for part in ["VALUE", &format!("selvedge answer r {} yes|no", ask(0)), &format!("{} yes|no", ask(1))] {
+        assert!(told.contains(part), "{told}");
+    }
+    let told = place.run(&["answer", "r", ask(0), "yes", "--no-continue"]).exits(0).stderr;
+    let said = ["the answer is recorded", "selvedge resume r", "it also waits for a person:\n  Run node `b`"];
+    assert!(said.iter().all(|part| told.contains(part)), "{told}");
+    assert!(told.contains(&format!("selvedge answer r {} yes|no", ask(1))), "{told}");
+    let shown = place.run(&["show", "r"]).exits(0).stdout;
+    assert!(shown.contains("also waits for a person"), "{shown}");
+    place.run(&["resume", "r"]).exits(3);
+    place.run(&["answer", "r", "yes"]).exits(0);
+    let told = place.run(&["answer", "r", "--json"]).exits(2).error();
+    assert_eq!(
+        (&told["code"], &told["help"]),
+        (&json!("unknown-ask"), &json!("the run has ended: selvedge show r"))
+    );
+}
+
 #[test]
 fn an_answer_may_only_be_recorded() {
     let (place, ask) = waiting();
