@@ -163,7 +163,7 @@ pub(crate) struct Exec {
     #[arg(long)]
     pub(crate) sequential: bool,
     /// Model calls at a time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) max_parallel: Option<u32>,
     /// Caps of the run: calls=100,tokens=1e6,cost=2.5
     #[arg(long, value_name = "CAPS")]
@@ -197,6 +197,12 @@ impl Exec {
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
     }
+}
+
+/// A whole number from 1 on.
+pub(crate) fn count<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
+    let number = text.trim().parse().ok().filter(|number: &u64| *number > 0);
+    number.and_then(|number| N::try_from(number).ok()).ok_or("it has to be a whole number from 1 on")
 }
 
 const CHECK_HELP: &str = "\
@@ -315,7 +321,7 @@ pub(crate) struct ForkArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
     /// The last event that the fork shares with the run; without it the run's last one
-    #[arg(long, value_name = "EVENT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "EVENT", value_parser = count::<u64>, allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Another document in place of the run's
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,6 @@
 //! What the commands that only look take.
 
+use crate::args::count;
 use clap::Args;
 use selvedge_store::RunStatus;
 
@@ -27,7 +28,7 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
     /// The latest N of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) limit: Option<u32>,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "NAME", group = "view")]
     pub(crate) thread: Option<String>,
     /// The run as it was after its first N events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// What it does, while another process drives it, until that ends; then its result
     #[arg(long, conflicts_with_all = ["view", "at"])]

@@ -125,6 +125,7 @@ struct Row {
 
 fn table(page: &Page, rows: Vec<Row>) -> Table {
     let mut table = Table::new(&["N", "TIME", "KIND", "NODE", "WHAT"], 4);
+    table.whole = vec![0, 1];
     for row in rows {
         table.row([
             (row.n.to_string(), DIM),

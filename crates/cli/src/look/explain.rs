@@ -13,14 +13,14 @@ pub(super) use fate::{Fate, fates};
 use super::out::Out;
 use super::waits::{self, Waited};
 use super::{Found, guarded, time};
-use crate::args::Common;
+use crate::args::{Common, count};
 use crate::failure::{Exit, Failure};
 use crate::recovery::Rung;
 use crate::ui::Ui;
 use clap::Args;
 use critical::Step;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed};
+use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed, RunStatus};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ Examples:
   selvedge explain 1kq3 --json
 
 TOOK is work; what a node waited for its calls' turn (QUEUED), or for a person, another try or other nodes (WAITED), \
-stands beside it. A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
+stands beside it. What has not ended goes on until now, or until the last event if no process drives the run. A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
 earlier node had finished. Of a node that ran several times, after a resume, the last time is shown.";
 
 /// `selvedge explain`.
@@ -50,7 +50,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) node: Option<String>,
     /// Only the N nodes that worked longest, the longest first
-    #[arg(long, value_name = "N", conflicts_with = "node")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>, conflicts_with = "node", allow_negative_numbers = true)]
     pub(crate) slowest: Option<usize>,
     /// Also the critical path: the chain of nodes and waits that set how long the run took
     #[arg(long, conflicts_with = "node")]
@@ -64,6 +64,9 @@ struct Explained {
     waits: Vec<Vec<Waited>>,
     /// Where the rungs of each node stand in the story's ladder.
     by_node: HashMap<Arc<str>, Vec<usize>>,
+    /// Where the run stands, and whether a process drives it.
+    status: RunStatus,
+    driven: bool,
 }
 
 /// Explains a run.
@@ -74,7 +77,9 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
     let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
-    let explained = Explained::new(graph, story, waits);
+    let mut explained = Explained::new(graph, story, waits);
+    explained.status = state.status();
+    explained.driven = found.driven;
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
     let critical = args.critical.then(|| critical::path(&explained));
     let nodes = match (only, args.slowest) {
@@ -85,7 +90,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     match (ui.json, only) {
         (true, only) => explained.print_json(&found, &schedule, &nodes, only, critical.as_deref(), ui)?,
         (false, Some(node)) => page::one(&explained, &found, &schedule, node, ui),
-        (false, None) => page::all(&explained, &found, state.status(), &nodes, critical.as_deref(), ui),
+        (false, None) => page::all(&explained, &found, &nodes, critical.as_deref(), ui),
     }
     Ok(Exit::Completed)
 }
@@ -96,7 +101,7 @@ impl Explained {
         for (at, rung) in story.rungs.iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
         }
-        Self { graph, story, waits, by_node }
+        Self { graph, story, waits, by_node, status: RunStatus::Completed, driven: false }
     }
 
     fn find(&self, id: &str, run: &str) -> Result<NodeIx, Failure> {

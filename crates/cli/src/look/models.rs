@@ -218,6 +218,7 @@ fn available(page: &mut Page, place: &Place, listed: &Result<Vec<String>, CallFa
 
 fn table(models: &[Surveyed]) -> Table {
     let mut table = Table::new(&["NAME", "MODEL", "ROLES", "KEY", "CONTEXT", "PRICE", "WHERE"], 6);
+    (table.spare, table.whole) = (vec![4, 5], vec![4, 5]);
     for model in models {
         let roles: Vec<&str> =
             model.roles.iter().map(|role| if role == EVERY_ROLE { "(others)" } else { role }).collect();

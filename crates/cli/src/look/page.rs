@@ -11,8 +11,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const BOUNDS: (usize, usize) = (20, 160);
 /// The least columns that a table's flexible column is useful with.
 const FLEXIBLE: usize = 12;
-/// The least columns of any column of a table.
+/// The least columns of any column of a table, and those between two.
 const LEAST: usize = 3;
+const GAP: usize = 2;
 
 /// Styles, as SGR codes.
 pub(crate) const BOLD: &str = "1";
@@ -28,7 +29,7 @@ pub(crate) struct Page {
     /// Columns.
     pub(crate) width: usize,
     colour: bool,
-    /// Whether a terminal shows it, which would wrap what is wider.
+    /// Whether what is wider would be wrapped.
     fits: bool,
     text: String,
 }
@@ -44,7 +45,8 @@ impl Page {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let colour = !plain && !dumb && std::io::stdout().is_terminal();
-        Self { width, colour, fits: terminal.is_some(), text: String::new() }
+        let fits = width != usize::MAX;
+        Self { width, colour, fits, text: String::new() }
     }
 
     /// The same, but lines stay whole where no terminal shows them, for text that is taken on from there.
@@ -122,10 +124,11 @@ impl Page {
         }
     }
 
-    /// Adds a table.
-    pub(crate) fn table(&mut self, table: &Table) {
-        let lines = table.lines(self.width, self.fits, |style, text| self.paint(style, text));
+    /// Adds a table; the names of the spare columns for which there was no room.
+    pub(crate) fn table(&mut self, table: &Table) -> Vec<&'static str> {
+        let (lines, out) = table.lines(self.width, self.fits, |style, text| self.paint(style, text));
         lines.iter().for_each(|line| self.line(line));
+        out
     }
 
     /// A piece of text in a style, if colours are on.
@@ -151,15 +154,17 @@ impl Page {
     }
 }
 
-/// A table: columns as wide as their content, one that takes the rest, maybe one that goes if there is no room.
+/// A table: columns as wide as their content, one that takes the rest, maybe some that go if there is no room.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     /// The names of the columns.
     pub(crate) header: Vec<&'static str>,
     /// The column that is cut to what the others leave.
     pub(crate) flexible: usize,
-    /// The column that is left out where the flexible one would get too narrow, or where nothing stands in it.
-    pub(crate) spare: Option<usize>,
+    /// The columns that are left out, one after the other, until the flexible one is wide enough; and where nothing stands in them.
+    pub(crate) spare: Vec<usize>,
+    /// The columns that are never cut: numbers, and what has to be typed. A part of either is worse than none.
+    pub(crate) whole: Vec<usize>,
     /// The columns, before the others, that are left out where nothing stands in any row.
     pub(crate) optional: Vec<usize>,
     rows: Vec<Vec<(String, &'static str)>>,
@@ -195,17 +200,38 @@ impl Table {
                 .map(|(_, name)| *name)
                 .collect(),
             flexible: place(self.flexible),
-            spare: self.spare.map(place),
+            spare: self.spare.iter().copied().filter(|at| stays(at)).map(place).collect(),
+            whole: self.whole.iter().copied().filter(|at| stays(at)).map(place).collect(),
             optional: Vec::new(),
             rows: self.rows.iter().map(row).collect(),
         }
     }
 
-    fn lines(&self, width: usize, fits: bool, paint: impl Fn(&str, &str) -> String) -> Vec<String> {
+    /// The lines, and the spare columns that are not in them.
+    fn lines(
+        &self,
+        width: usize,
+        fits: bool,
+        paint: impl Fn(&str, &str) -> String,
+    ) -> (Vec<String>, Vec<&'static str>) {
         if !self.optional.is_empty() {
             return self.filled().lines(width, fits, paint);
         }
-        const GAP: usize = 2;
+        let (widths, out) = self.widths(width, fits);
+        let header: Vec<(String, &'static str)> =
+            self.header.iter().map(|name| ((*name).to_owned(), DIM)).collect();
+        let line = |row: &Vec<(String, &'static str)>| {
+            let cells = row.iter().zip(&widths).enumerate().filter(|(at, _)| !out.contains(at));
+            let cells =
+                cells.map(|(_, ((text, style), width))| paint(style, &pad(&cut(text, *width), *width)));
+            cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
+        };
+        let lines = std::iter::once(&header).chain(&self.rows).map(line).collect();
+        (lines, out.iter().filter_map(|at| self.header.get(*at).copied()).collect())
+    }
+
+    /// How wide each column is, and which are left out.
+    fn widths(&self, width: usize, fits: bool) -> (Vec<usize>, Vec<usize>) {
         let mut widths: Vec<usize> = self.header.iter().map(|name| name.width()).collect();
         for row in &self.rows {
             for (most, (text, _)) in widths.iter_mut().zip(row) {
@@ -213,42 +239,39 @@ impl Table {
             }
         }
         let natural = widths.get(self.flexible).copied().unwrap_or_default();
-        let others = |widths: &[usize], without: Option<usize>| -> usize {
-            let kept =
-                widths.iter().enumerate().filter(|(at, _)| *at != self.flexible && Some(*at) != without);
-            kept.map(|(_, width)| width + GAP).sum()
+        let rest = |out: &[usize]| {
+            let others =
+                widths.iter().enumerate().filter(|(at, _)| *at != self.flexible && !out.contains(at));
+            width.saturating_sub(others.map(|(_, width)| width + GAP).sum())
         };
-        let rest = |without| width.saturating_sub(others(&widths, without));
-        let empty =
-            |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(|(text, _)| text.is_empty()));
-        let spare = self.spare.filter(|at| empty(*at) || rest(None) < natural.min(FLEXIBLE));
-        let most = natural.min(rest(spare).max(FLEXIBLE));
+        let empty = |at: &usize| {
+            self.rows.iter().all(|row| row.get(*at).is_none_or(|(text, _)| text.trim().is_empty()))
+        };
+        let (mut out, full): (Vec<usize>, Vec<usize>) = self.spare.iter().partition(|at| empty(at));
+        for at in full {
+            if rest(&out) < natural.min(FLEXIBLE) {
+                out.push(at);
+            }
+        }
+        let most = natural.min(rest(&out).max(FLEXIBLE));
         if let Some(flexible) = widths.get_mut(self.flexible) {
             *flexible = most;
         }
-        if fits {
-            // The first column names what the row is about: it gives way last.
-            let total = |widths: &[usize]| -> usize {
-                let kept = widths.iter().enumerate().filter(|(at, _)| Some(*at) != spare);
-                kept.map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
-            };
-            while total(&widths) > width {
-                let may = |(at, width): &(usize, &mut usize)| Some(*at) != spare && **width > LEAST;
-                let widest =
-                    widths.iter_mut().enumerate().filter(may).max_by_key(|(at, width)| (*at > 0, **width));
-                let Some((_, widest)) = widest else { break };
-                *widest -= 1;
-            }
-        }
-        let header: Vec<(String, &'static str)> =
-            self.header.iter().map(|name| ((*name).to_owned(), DIM)).collect();
-        let line = |row: &Vec<(String, &'static str)>| {
-            let cells = row.iter().zip(&widths).enumerate().filter(|(at, _)| Some(*at) != spare);
-            let cells =
-                cells.map(|(_, ((text, style), width))| paint(style, &pad(&cut(text, *width), *width)));
-            cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
+        let total = |widths: &[usize]| -> usize {
+            let kept = widths.iter().enumerate().filter(|(at, _)| !out.contains(at));
+            kept.map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
         };
-        std::iter::once(&header).chain(&self.rows).map(line).collect()
+        while fits && total(&widths) > width {
+            // The first column names what the row is about: it gives way last.
+            let may = |(at, width): &(usize, &mut usize)| {
+                !out.contains(at) && !self.whole.contains(at) && **width > LEAST
+            };
+            let widest =
+                widths.iter_mut().enumerate().filter(may).max_by_key(|(at, width)| (*at > 0, **width));
+            let Some((_, widest)) = widest else { break };
+            *widest -= 1;
+        }
+        (widths, out)
     }
 }
 

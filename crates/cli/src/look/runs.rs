@@ -156,7 +156,8 @@ fn usage(stored: &str) -> Value {
 fn table(page: &Page, rows: &[Row]) -> Table {
     let mut table =
         Table::new(&["RUN", "STATUS", "STARTED (UTC)", "TOOK", "COST", "DIALECT", "NAME", "WHY"], 7);
-    table.spare = Some(5);
+    // What names a run and says where it stands comes first.
+    (table.spare, table.whole) = (vec![5, 4, 3, 2], vec![0, 2, 3, 4]);
     table.optional = vec![4, 7];
     let failed = rows.iter().any(|row| row.fault.is_some());
     if !failed {

@@ -1,7 +1,7 @@
 //! `explain` (C-15, P-20): when nodes ran, whom they waited for, whose messages they saw.
 
-use crate::support::{Place, calls, says};
-use crate::world::{completed, end, failed, killed, place, waiting};
+use crate::support::{Place, calls, finish, says};
+use crate::world::{completed, driven, end, failed, killed, place, waiting};
 use serde_json::{Value, json};
 
 fn nodes(place: &Place, run: &str) -> Vec<Value> {
@@ -123,7 +123,7 @@ fn nodes_that_wait_or_never_ran() {
     assert!(waiting[0]["started"].is_string() && waiting[0]["ended"].is_null(), "{waiting:?}");
     assert_eq!(waiting[1]["ran_ahead"], true);
     let page = place.run(&["explain", "w"]).exits(0).stdout;
-    assert!(page.contains("waiting, 1 of 2 nodes done") && page.contains("not ended"), "{page}");
+    assert!(page.contains("waiting, 1 of 2 nodes done") && page.contains("asks a person"), "{page}");
     assert!(page.contains("» 1 started before an earlier node"), "{page}");
 
     killed(&place, "k");
@@ -283,4 +283,60 @@ fn waiting_is_not_work() {
     let page = place.run(&["explain", "r", "--critical"]).exits(0).stdout;
     assert!(page.contains("CRITICAL PATH  2 nodes") && page.contains("b (reads the result of b)"), "{page}");
     place.run(&["replay", "r"]).exits(0);
+}
+
+/// What has not ended goes on until now where somebody drives it or a person is waited for, and says what it does.
+#[test]
+fn what_goes_on_says_what_it_does_and_for_how_long() {
+    let place = place();
+    waiting(&place, "asks");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(nodes(&place, "asks")[0]["waited"]["person_ms"].as_u64().unwrap() >= 300);
+    let text = place.run(&["explain", "asks"]).exits(0).stdout;
+    assert!(text.contains("asks a person") && text.contains(" so far"), "{text}");
+    assert!(!text.contains("call"), "{text}");
+    let child = driven(&place, "goes");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let worked = |run: &str| nodes(&place, run)[1]["total_ms"].as_u64().unwrap();
+    let before = worked("goes");
+    assert!(before >= 300, "{before}");
+    let text = place.run(&["explain", "goes"]).exits(0).stdout;
+    assert!(text.contains("running 0.") || text.contains("running 1."), "{text}");
+    end(child);
+    let text = place.run(&["explain", "goes"]).exits(0).stdout;
+    for part in ["no process drives it any more", " ago, and times", "selvedge resume goes", "stopped"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(worked("goes") < before && !text.contains("so far"), "{text}");
+}
+
+/// A narrow page has figures whole, and every line in its width.
+#[test]
+fn a_narrow_page_has_whole_figures() {
+    let place = place();
+    completed(&place, "one");
+    let page = |columns: &str, more: &[&str]| {
+        let mut command = place.command(&[&["explain", "one"], more].concat());
+        finish(command.env("COLUMNS", columns).spawn().unwrap()).exits(0).stdout
+    };
+    let figures = |text: &str| {
+        let times = text.lines().filter(|line| line.starts_with(['a', 'b', 'c']));
+        let times = times.filter_map(|line| Some(format!("{line} ").split_once(" s ")?.0.to_owned()));
+        times.map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let wide = page("120", &[]);
+    assert!(wide.contains('█') && figures(&wide).len() == 3, "{wide}");
+    for columns in ["40", "50"] {
+        let narrow = page(columns, &["--critical"]);
+        let widest =
+            narrow.lines().filter(|line| !line.contains("selvedge ")).map(|line| line.chars().count());
+        assert!(widest.max().unwrap() <= columns.parse().unwrap(), "{columns}: {narrow}");
+        assert_eq!(
+            (narrow.contains('█'), &figures(&narrow)[..3]),
+            (columns == "50", &figures(&wide)[..]),
+            "{narrow}"
+        );
+    }
+    let error = place.run(&["explain", "one", "--slowest", "0", "--json"]).exits(2).error();
+    assert!(error["message"].as_str().unwrap().contains("a whole number from 1 on"), "{error}");
 }

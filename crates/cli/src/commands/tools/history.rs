@@ -42,7 +42,7 @@ pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Ex
     }
     let header = ["", "VERSION", "STATE", "WRITTEN (UTC)", "BY", "CALLS", "TESTED", "FROM", "WHY"];
     let mut table = Table::new(&header, 8);
-    table.spare = Some(7);
+    (table.spare, table.whole) = (vec![7, 4, 3], vec![1, 3, 5, 6]);
     for version in &versions {
         let state = version.shown().stage.name();
         let parents: Vec<&str> = version.parents.iter().map(|parent| short(parent)).collect();

@@ -50,7 +50,7 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         return Ok(Exit::Completed);
     }
     let mut table = Table::new(&["NAME", "STATE", "EFFECTS", "VERSION", "SOURCE", "DESCRIPTION"], 5);
-    table.spare = Some(3);
+    table.spare = vec![3, 1];
     for row in &rows {
         let state = row.state.unwrap_or_default();
         table.row([

@@ -259,7 +259,7 @@ fn print(all: &[Tested], ui: &Ui) {
         return;
     }
     let mut table = Table::new(&["NAME", "VERSION", "PASSED", "FAILED", "SKIPPED", ""], 5);
-    table.spare = Some(1);
+    (table.spare, table.whole) = (vec![1], vec![2, 3, 4]);
     for tested in all {
         let Report { passed, failed, skipped, .. } = tested.report();
         let remark = if tested.verdicts.is_empty() { "no recorded calls" } else { "" };

@@ -59,12 +59,13 @@ impl Scale {
 
     /// A bar of what was done one after the other between two times, at least one column long; what is rarer to see goes
     /// over the rest: work over waiting.
-    pub(super) fn bar(&self, (from, to): (i64, i64), pieces: &[Piece], ended: bool) -> String {
+    /// `now` is what goes on in a node that has not ended.
+    pub(super) fn bar(&self, (from, to): (i64, i64), pieces: &[Piece], now: Option<Doing>) -> String {
         let start = self.column(from).min(self.width.saturating_sub(1));
         let end = self.column(to).clamp(start + 1, self.width.max(start + 1));
         // Shorter than a column.
         if self.column(from) == self.column(to) {
-            let drawn = if ended { '▏' } else { glyph(Doing::Flying) };
+            let drawn = now.map_or('▏', glyph);
             return pad(&format!("{}{drawn}", " ".repeat(start)), self.width);
         }
         let mut drawn = vec![' '; start];
@@ -94,7 +95,7 @@ fn glyph(doing: Doing) -> char {
 pub(super) fn legend(shown: &str) -> Option<String> {
     let words = [
         (Doing::Working, "works"),
-        (Doing::Flying, "a call is out: work, or waiting for its turn"),
+        (Doing::Flying, "a call out: work, or waiting for its turn"),
         (Doing::Queued, "queued: waits for its turn"),
         (Doing::Other, "waits: for a person, another try, or other nodes"),
     ];
@@ -118,7 +119,7 @@ mod tests {
     }
 
     fn works(scale: &Scale, from: i64, to: i64) -> String {
-        scale.bar((from, to), &[Piece { doing: Doing::Working, from, to }], true)
+        scale.bar((from, to), &[Piece { doing: Doing::Working, from, to }], None)
     }
 
     #[test]
@@ -130,7 +131,9 @@ mod tests {
         assert_eq!(works(&scale, 1_000_020, 1_000_040), format!("{}{}", " ".repeat(20), "█".repeat(20)));
         assert_eq!(works(&scale, 1_000_040, 1_000_040).width(), 40, "an instant at the end still shows");
         assert!(works(&scale, 20, 20).contains('▏'));
-        assert!(scale.bar((20, 20), &[], false).contains('▓'), "it has not ended");
+        for (now, drawn) in [(Doing::Flying, '▓'), (Doing::Person, '·'), (Doing::Other, '·')] {
+            assert!(scale.bar((20, 20), &[], Some(now)).contains(drawn), "it has not ended");
+        }
         let nothing = Scale::new(&explained(&[(7, Some(7))]), 16);
         assert_eq!(works(&nothing, 7, 7).width(), 16);
     }
@@ -145,7 +148,7 @@ mod tests {
             piece(Doing::Again, 30, 36),
             piece(Doing::Flying, 36, 40),
         ];
-        let bar = scale.bar((0, 40), &pieces, true);
+        let bar = scale.bar((0, 40), &pieces, None);
         assert_eq!(bar, format!("{}{}······▓▓▓▓", "░".repeat(20), "█".repeat(10)));
         assert!(legend(&bar).unwrap().contains("░ queued"));
         assert_eq!(legend(&works(&scale, 0, 40)), None, "what is work alone needs no words");

@@ -73,14 +73,16 @@ pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
     let queued = |sums: &Sums| sums.get(Doing::Queued);
     let nodes = if steps.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", steps.len()) };
     let (all, work) = (seconds(sum(&Sums::all)), seconds(sum(&Sums::worked)));
-    let mut text = format!("CRITICAL PATH  {nodes}, {all}: {work} work");
+    let mut text = format!("{nodes}, {all}: {work} work");
     for (ms, what) in [(sum(&queued), "queued"), (sum(&Sums::waited), "waiting")] {
         if ms >= 10 {
             text.push_str(&format!(", {} {what}", seconds(ms)));
         }
     }
-    page.line(&page.paint(DIM, &text));
+    page.labelled("CRITICAL PATH", DIM, 15, &text, 3);
     let mut table = Table::new(&["NODE", "FROM", "TOOK", "QUEUED", "WAITED", "AFTER"], 5);
+    (table.spare, table.whole) = (vec![1], vec![1, 2, 3, 4]);
+    table.optional = vec![3, 4];
     let begun = explained.story.from_to.map_or(0, |(first, _)| first.line);
     for step in steps.iter().take(ROWS) {
         let time = |ms: i64| if ms >= 10 { seconds(ms) } else { String::new() };

@@ -5,6 +5,7 @@ use super::critical::{self, Step};
 use super::story::Moment;
 use super::times::{Doing, Sums};
 use super::{Explained, Schedule};
+use crate::commands::run::now_ms;
 use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
@@ -17,6 +18,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// Columns of a node's id at most.
 const NODE: usize = 20;
+/// The column of the lines of time.
+const BARS: &str = "TIME";
 /// Rows of the page; `--json` has all.
 const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
@@ -31,7 +34,6 @@ const TOLD: usize = 4;
 pub(super) fn all(
     explained: &Explained,
     found: &Found,
-    status: RunStatus,
     nodes: &[NodeIx],
     critical: Option<&[Step]>,
     ui: &Ui,
@@ -40,7 +42,7 @@ pub(super) fn all(
     let room = page.width.saturating_sub(found.run().len() + 6).max(20);
     let name = page.short(&found.info.name, room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", found.run()))));
-    head(&mut page, explained, found, status);
+    head(&mut page, explained, found);
     if explained.graph.nodes.is_empty() {
         return page.print(ui);
     }
@@ -48,7 +50,7 @@ pub(super) fn all(
     let scale = Scale::new(explained, bars::width(page.width));
     let short = |text: &str| page.short(text, (page.width / 5).min(NODE));
     let (table, bars) = table(explained, &scale, nodes, short);
-    page.table(&table);
+    let left_out = page.table(&table);
     let more = nodes.len().saturating_sub(ROWS);
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
@@ -58,12 +60,13 @@ pub(super) fn all(
     }
     failures(&mut page, explained, found);
     ladder(&mut page, explained, found);
-    legend(&mut page, explained, found, &scale, &bars);
+    let shown = (!left_out.contains(&BARS)).then_some((&scale, bars.as_str()));
+    legend(&mut page, explained, found, shown);
     page.print(ui);
 }
 
-fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus) {
-    let (status, style) = runs::status(runs::stored(status), found.driven);
+fn head(page: &mut Page, explained: &Explained, found: &Found) {
+    let (status, style) = runs::status(runs::stored(explained.status), found.driven);
     let nodes = explained.story.nodes.len();
     let started = explained.story.nodes.iter().filter(|told| told.started.is_some()).count();
     let ended = explained.story.nodes.iter().filter(|told| told.ended.is_some() && !told.failed).count();
@@ -80,10 +83,24 @@ fn head(page: &mut Page, explained: &Explained, found: &Found, status: RunStatus
         counts.push_str(&format!(", {} not started", nodes - started - skipped));
     }
     // As in `show`: a fork's time is its own.
-    let ended = found.info.ended_ms;
-    let took = ended.map(|to| format!(", {}", seconds(to.saturating_sub(found.info.started_ms))));
-    let took = took.unwrap_or_default();
-    page.line(&format!("  {}, {counts}{took}", page.paint(style, status)));
+    let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
+    let last = explained.story.from_to.map_or(found.info.started_ms, |(_, last)| last.at);
+    let lost = explained.status == RunStatus::Running && !found.driven;
+    let took = match found.info.ended_ms {
+        Some(to) => format!(", {}", since(to)),
+        None if lost => String::new(),
+        None => format!(", {} so far", since(last)),
+    };
+    page.labelled(&format!("  {status},"), style, status.len() + 4, &format!("{counts}{took}"), 3);
+    if lost {
+        let text = format!(
+            "no process drives it any more; its last event is of {} UTC, {} ago, and times end with it. It goes on with:",
+            time::plain(last),
+            seconds(now_ms().saturating_sub(last))
+        );
+        page.labelled("", "", 2, &text, 4);
+        page.line(&format!("  {}", command(&["resume", found.run()])));
+    }
 }
 
 /// The table of nodes, and the bars in it.
@@ -99,15 +116,18 @@ fn table(
     let (queued, waited) = (|sums: &Sums| sums.get(Doing::Queued), Sums::waited);
     let queues = sums.iter().any(|sums| much(queued(sums), sums));
     let waits = sums.iter().any(|sums| much(waited(sums), sums));
-    let columns = ["NODE", " ", "NAME", "TIME", "TOOK"].into_iter();
+    let columns = ["NODE", " ", "NAME", BARS, "TOOK"].into_iter();
     let columns = columns.chain(queues.then_some("QUEUED")).chain(waits.then_some("WAITED"));
     let columns: Vec<&'static str> = columns.chain(["WAITED FOR"]).collect();
     let mut table = Table::new(&columns, columns.len() - 1);
-    table.spare = Some(2);
+    // The id stays, and figures say what bars show.
+    (table.spare, table.whole) = (vec![2, 3], (3..columns.len() - 1).collect());
     let mut bars = String::new();
     for (node, sums) in nodes.iter().copied().zip(&sums).take(ROWS) {
         let Some(def) = explained.graph.nodes.get(node) else { continue };
-        let ended = explained.story.nodes.get(node.get()).is_some_and(|told| told.ended.is_some());
+        let told = explained.story.nodes.get(node.get());
+        let ended = told.is_some_and(|told| told.ended.is_some());
+        let now = told.filter(|_| !ended).map(|told| told.now.unwrap_or(Doing::Other));
         let (took, style) = took(explained, node, sums);
         let bar_style = match style {
             RED => RED,
@@ -115,7 +135,7 @@ fn table(
             _ => YELLOW,
         };
         let bar = explained.story.visit(node);
-        let bar = bar.map(|visit| scale.bar(visit, &explained.story.pieces(node), ended));
+        let bar = bar.map(|visit| scale.bar(visit, &explained.story.pieces(node), now));
         let bar = bar.unwrap_or_else(|| " ".repeat(scale.width));
         bars.push_str(&bar);
         let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
@@ -136,10 +156,20 @@ fn took(explained: &Explained, node: NodeIx, sums: &Sums) -> (String, &'static s
     match (told.started, told.ended, told.failed) {
         (None, ..) if told.skipped.is_some() => ("skipped".to_owned(), YELLOW),
         (None, ..) => ("not started".to_owned(), DIM),
-        (Some(_), None, _) => ("not ended".to_owned(), YELLOW),
+        (Some(_), None, _) => (goes_on(explained, told.now, sums), YELLOW),
         (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
         _ if explained.story.reused(node).is_some_and(|reused| reused.whole()) => ("reused".to_owned(), CYAN),
         _ => (seconds(sums.worked()), ""),
+    }
+}
+
+/// What becomes of a node that has started and not ended.
+fn goes_on(explained: &Explained, now: Option<Doing>, sums: &Sums) -> String {
+    match now {
+        Some(Doing::Person) => "asks a person".to_owned(),
+        _ if explained.driven => format!("running {}", seconds(sums.worked())),
+        None if explained.status == RunStatus::Waiting => "waits".to_owned(),
+        _ => "stopped".to_owned(),
     }
 }
 
@@ -221,9 +251,9 @@ fn style(what: &What) -> &'static str {
     }
 }
 
-fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale, bars: &str) {
+fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(&Scale, &str)>) {
     page.gap();
-    if let Some(text) = bars::legend(bars) {
+    if let Some(text) = shown.and_then(|(_, bars)| bars::legend(bars)) {
         page.labelled("", "", 0, &text, 3);
     }
     let reused = explained.graph.nodes.indices().filter_map(|node| explained.story.reused(node));
@@ -236,7 +266,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, scale: &Scale, 
         let text = format!("» {ahead} started before an earlier node of the list had finished");
         page.labelled("", "", 0, &text, 3);
     }
-    if scale.idle() > scale.total / 20 {
+    if let Some((scale, _)) = shown.filter(|(scale, _)| scale.idle() > scale.total / 20) {
         let text = format!("the bars leave out {} in which no node ran", seconds(scale.idle()));
         page.labelled("", "", 0, &text, 3);
     }

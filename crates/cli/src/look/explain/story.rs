@@ -1,13 +1,16 @@
 //! What the journal tells of each node.
 
-use super::times::{Open, Piece, Span, pieces};
+use super::times::{Doing, Open, Piece, Span, pieces};
+use crate::commands::run::now_ms;
 use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, Rung};
 use selvedge_engine::graph::Act;
-use selvedge_engine::{EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, State, ThreadIx};
+use selvedge_engine::{
+    EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, RunStatus, State, ThreadIx,
+};
 use selvedge_runtime::Reading;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +44,8 @@ pub(super) struct Told {
     pub(super) skipped: Option<Arc<str>>,
     /// What its time went into.
     pub(super) spans: Vec<Span>,
+    /// What goes on in it now, if it has not ended: a call, or a question to a person.
+    pub(super) now: Option<Doing>,
     /// Its calls that took a recorded result, and those that were asked for.
     pub(super) calls_reused: (usize, usize),
     /// Whether it asked a model, or took a recorded answer.
@@ -100,6 +105,10 @@ pub(super) fn read(found: &Found) -> Result<(State, Story), Failure> {
             reader.spliced(&state);
         }
         reader.event(&state, &record.event, Moment { n: entry.n, at: entry.at_ms, line: entry.at_ms });
+    }
+    // What goes on goes on until now: where a process drives it, and where a person is waited for.
+    if matches!(state.status(), RunStatus::Waiting) || state.ended().is_none() && found.driven {
+        reader.go_on(now_ms());
     }
     reader.settle(&state);
     Ok((state, reader.finish()))
@@ -244,13 +253,22 @@ impl Reader {
         }
     }
 
-    /// What has not ended goes on at the journal's end.
+    /// The run's times reach until now, and not only to its last event.
+    fn go_on(&mut self, now: i64) {
+        if let Some((_, last)) = &mut self.story.from_to {
+            let at = now.max(last.at);
+            (last.at, last.line) = (at, at);
+        }
+    }
+
+    /// What has not ended goes on at the end of the run's times.
     fn still_open(&mut self, state: &State) {
         let Some((_, last)) = self.story.from_to.filter(|_| state.ended().is_none()) else { return };
         for effect in state.pending().keys() {
             let spans = self.open.ended(effect, last, None);
             if let Some(told) = self.told(&node_of(&effect.0)) {
                 told.spans.extend(spans);
+                told.now = Some(Doing::Flying);
             }
         }
         for ask in state.asks().keys() {
@@ -258,6 +276,7 @@ impl Reader {
                 && let Some(told) = self.told(&node)
             {
                 told.spans.push(span);
+                told.now = told.now.or(Some(Doing::Person));
             }
         }
     }

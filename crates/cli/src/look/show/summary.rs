@@ -125,7 +125,11 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
         return;
     }
     page.gap();
-    let text = if status == RunStatus::Waiting { "waits for a person" } else { "asks a person meanwhile" };
+    let text = match status {
+        RunStatus::Waiting => "waits for a person",
+        _ if report.driven => "asks a person meanwhile",
+        _ => "also waits for a person",
+    };
     page.line(&page.paint(MAGENTA, text));
     for (id, ask) in state.asks() {
         page.labelled("", "", 2, &prompt(state, ask), FAULT);
@@ -140,7 +144,7 @@ fn results(page: &mut Page, view: &View) {
     }
     page.gap();
     let mut table = Table::new(&["NODE", "NAME", "TOOL", "TRIES", "RESULT"], 4);
-    table.spare = Some(1);
+    (table.spare, table.whole) = (vec![1, 2], vec![3]);
     for result in view.results.iter().take(RESULTS) {
         let (text, style) = outcome(result);
         let short = |text: &str| page.short(text, 20);
