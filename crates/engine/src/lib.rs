@@ -55,6 +55,7 @@ pub mod library;
 mod machine;
 pub mod message;
 mod messages;
+pub mod place;
 pub mod schedule;
 pub mod schema;
 pub mod template;
@@ -70,3 +71,4 @@ pub use machine::{
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::Messages;
+pub use place::{AskPlace, EffectPlace, FramePath};

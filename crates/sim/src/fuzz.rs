@@ -9,6 +9,7 @@ use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::recognise::{Choice, Dialect};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
 use selvedge_engine::graph::Node;
+use selvedge_engine::place::{AskPlace, CallPlace, EffectPlace, FramePath, FramePathRef, Place};
 use selvedge_engine::schema::{self, Schema, Unusable};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
 use selvedge_engine::{Event, Graph, Record, State, ToolDef};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("document", document_text),
     ("steps", steps_text),
     ("template", template),
@@ -27,6 +28,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("script", script),
     ("journal", journal),
     ("schema", schema),
+    ("place", place),
 ];
 
 struct NoTools;
@@ -240,6 +242,29 @@ pub fn schema(data: &[u8]) {
             assert!(violations.iter().all(|found| value.pointer(&found.place).is_some()));
         }
         Err(excess) => assert_eq!(fits, Err(excess)),
+    }
+}
+
+/// Ids and frame paths (E-35), one a line: what is read is written again as it was, and so no two places have one text.
+pub fn place(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for line in text.lines() {
+        let effect = EffectPlace::parse(line);
+        let ask = AskPlace::parse(line).map(|ask| ask.to_string());
+        let call = CallPlace::parse(line).map(|call| call.to_string());
+        let place = Place::parse(line).map(|place| place.to_string());
+        let frames = FramePathRef::parse(line).map(|frames| {
+            frames.steps().fold(FramePath::default(), |frame, step| frame.with(&step)).to_string()
+        });
+        if let Some(effect) = &effect {
+            assert_eq!(*effect.id().0, *line);
+            let as_ask = AskPlace::parse(line);
+            assert!(matches!(as_ask, Some(AskPlace::Call(ask)) if ask == *effect), "{line} is two things");
+            assert!(frames.is_none() && place.is_none(), "{line} is two things");
+        }
+        for written in [ask, call, place, frames].into_iter().flatten() {
+            assert_eq!(written, line);
+        }
     }
 }
 

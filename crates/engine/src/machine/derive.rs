@@ -2,14 +2,15 @@
 
 use super::scope::Scope;
 use super::state::{LeafPhase, NodePhase, State, Visit};
+use crate::effect::EffectId;
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Leaf};
-use crate::ids::{LeafIx, NodeIx, NodeRef};
+use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Role;
+use crate::place::{AskPlace, EffectPlace, FramePathRef, Place};
 use crate::template::{OnMissing, Template};
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::Arc;
 
 impl State {
@@ -129,7 +130,9 @@ impl State {
         }
         match self.text(node, prompt) {
             Ok(prompt) => Event::Asked {
-                ask: format!("{}/{}", self.path(node), leaf.name).into(),
+                ask: AskPlace::Leaf { place: self.place(node), leaf: Cow::Borrowed(&*leaf.name) }
+                    .to_string()
+                    .into(),
                 node: def.id.clone(),
                 ask_kind: kind,
                 prompt,
@@ -175,30 +178,21 @@ impl State {
         })
     }
 
-    /// The node's place in effect ids: its id, and its visit from the second on (E-06).
-    pub(crate) fn path(&self, node: NodeRef) -> Cow<'_, str> {
-        let id = &self.def(node).id;
-        let id = match id.contains(['%', '/', '~']) {
-            true => Cow::Owned(id.replace('%', "%25").replace('/', "%2F").replace('~', "%7E")),
-            false => Cow::Borrowed(&**id),
-        };
-        match self.frames[node].visit {
-            0 | 1 => id,
-            visit => Cow::Owned(format!("{id}~{visit}")),
-        }
+    /// Where the node is now (E-35).
+    pub(crate) fn place(&self, node: NodeRef) -> Place<'_> {
+        let id = Cow::Borrowed(&*self.def(node).id);
+        Place { frames: FramePathRef::default(), node: id, visit: self.frames[node].visit }
     }
 
     /// The node that an effect id names.
-    pub(crate) fn node_of(&self, effect: &crate::EffectId) -> Option<NodeRef> {
-        let path = effect.0.split('/').next()?;
-        let id = path.split('~').next()?;
-        // Ids are escaped in effect ids, always: another node's id may look like this one's escaped form.
-        if !id.contains('%') {
-            let front = self.agenda.front().copied().filter(|node| *self.def(*node).id == *id);
-            return front.or_else(|| self.frames.root().by_id(id).map(NodeRef::root));
+    pub(crate) fn node_of(&self, effect: &EffectId) -> Option<NodeRef> {
+        let Place { frames, node, .. } = effect.place()?.place;
+        if !frames.is_root() {
+            return None;
         }
-        let id = id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
-        self.frames.root().by_id(&id).map(NodeRef::root)
+        let is_it = |front: &NodeRef| front.frame == ROOT && *self.def(*front).id == *node;
+        let front = self.agenda.front().copied().filter(is_it);
+        front.or_else(|| self.frames.root().by_id(&node).map(NodeRef::root))
     }
 
     /// The node that an event names.
@@ -216,17 +210,9 @@ impl State {
         leaf: LeafIx,
         slot: Option<usize>,
         attempt: u32,
-    ) -> crate::EffectId {
-        let name = &self.leaf(node, leaf).name;
-        let visit = visit.visits.get(&leaf).copied().unwrap_or(1);
-        let path = self.path(node);
-        // Room for three numbers: each request has an id.
-        let mut id = String::with_capacity(path.len() + name.len() + 32);
-        let written = match slot {
-            None => write!(id, "{path}/{name}/{visit}/{attempt}"),
-            Some(slot) => write!(id, "{path}/{name}.{slot}/{visit}/{attempt}"),
-        };
-        debug_assert!(written.is_ok(), "a text takes what is written to it");
-        crate::EffectId(id.into())
+    ) -> EffectId {
+        let name = Cow::Borrowed(&*self.leaf(node, leaf).name);
+        let leaf_visit = visit.visits.get(&leaf).copied().unwrap_or(1);
+        EffectPlace { place: self.place(node), leaf: name, slot, leaf_visit, attempt }.id()
     }
 }

@@ -7,6 +7,7 @@ use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeRef};
+use crate::place::{AskPlace, Place};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -404,12 +405,14 @@ impl State {
     }
 }
 
-/// The structural id of a call (E-10): that of its effect without the node's visit and the attempt, so that a node
-/// that begins anew says the same again, whatever was tried in between (E-29). Messages of two visits are never on
-/// one thread.
+/// The structural id of a call (E-10). Messages of two visits are never on one thread. A call that never ran, as a person said
+/// that it happened, is named by the question about it.
 pub(super) fn call_id(effect: &EffectId) -> String {
-    let (path, rest) = effect.0.split_once('/').unwrap_or((&effect.0, ""));
-    let id = path.split('~').next().unwrap_or(path);
-    let place = rest.rsplit_once('/').map_or(rest, |(place, _)| place);
-    format!("{id}/{place}")
+    match AskPlace::parse(&effect.0) {
+        Some(AskPlace::Call(effect)) => effect.call().to_string(),
+        Some(AskPlace::Leaf { place, leaf }) => {
+            AskPlace::Leaf { place: Place { visit: 1, ..place }, leaf }.to_string()
+        }
+        None => effect.to_string(),
+    }
 }
