@@ -300,6 +300,7 @@ pub(crate) fn tool_diagnostic(error: ToolError) -> Diagnostic {
     let file = error.file.map(|file| file.display().to_string()).unwrap_or_default();
     let code = match error.class {
         _ if error.rule == "C-20" => crate::trust::NOT_TRUSTED,
+        _ if error.rule == "C-06" => crate::secrets::IN_TOOL,
         ErrorClass::Document => "tool",
         ErrorClass::Environment => "tool-environment",
     };

@@ -3,7 +3,9 @@
 
 mod handed;
 
-pub(crate) use handed::{in_document, refuse_choices, refuse_document, refuse_inputs, refuse_text};
+pub(crate) use handed::{
+    in_document, refuse_choices, refuse_document, refuse_inputs, refuse_text, refuse_tool,
+};
 
 use crate::config::Config;
 use crate::environment::variable;
@@ -92,6 +94,25 @@ pub(crate) fn known(config: &Config) -> Vec<Secret> {
     named(config).into_iter().map(|known| known.secret).collect()
 }
 
+/// The code of a key in the file of a tool.
+pub(crate) const IN_TOOL: &str = "secret-in-tool";
+
+/// The keys of [`named`], each with where it is from, for who reads the files of tools.
+pub(crate) fn of_tools(config: &Config) -> Vec<(String, Secret)> {
+    named(config).into_iter().map(|known| (known.origin, known.secret)).collect()
+}
+
+/// A talker that knows the keys of this configuration besides those that it knows.
+pub(crate) fn guarded_by(config: &Config, ui: &Ui) -> Ui {
+    let mut ui = ui.clone();
+    for secret in known(config) {
+        if !ui.secrets.contains(&secret) {
+            ui.secrets.push(secret);
+        }
+    }
+    ui
+}
+
 /// A talker that knows the keys of this environment, whatever it is made to say (C-06).
 pub(crate) fn guarded(ui: &Ui) -> Ui {
     let mut config = Config::default();
@@ -99,13 +120,7 @@ pub(crate) fn guarded(ui: &Ui) -> Ui {
         // What is wrong with it is told by the commands that use it.
         let _ = config.add(file);
     }
-    let mut ui = ui.clone();
-    for secret in known(&config) {
-        if !ui.secrets.contains(&secret) {
-            ui.secrets.push(secret);
-        }
-    }
-    ui
+    guarded_by(&config, ui)
 }
 
 /// A port behind which no key comes back.

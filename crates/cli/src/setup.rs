@@ -173,6 +173,7 @@ pub(crate) fn settings(
     let users = files.user.clone().or_else(places::user_config);
     let read = files.project.iter().chain(&chosen.mcp).cloned();
     settings.kept = users.into_iter().chain(read).chain(places::trust_dir()).collect();
+    settings.keys = crate::secrets::of_tools(config);
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).

@@ -13,6 +13,7 @@ pub use flow::Flow;
 use forms::Forms;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// What stands where a secret stood (C-06).
@@ -77,6 +78,11 @@ impl Secrets {
     /// Whether there is none that is ever redacted.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()
+    }
+
+    /// Where the first of them stands in `text`.
+    pub fn find(&self, text: &str) -> Option<Range<usize>> {
+        self.forms.spans(text).into_iter().next()
     }
 
     /// `text` without any of them ([`Secret::redact`]).

@@ -103,6 +103,11 @@ impl<'c> Check<'c> {
         secrets::named(&self.config)
     }
 
+    /// A talker that shows none of them.
+    pub(crate) fn guarded(&self, ui: &Ui) -> Ui {
+        secrets::guarded_by(&self.config, ui)
+    }
+
     /// What is found about one document, and its graph unless there are errors.
     pub(crate) async fn one(&self, file: &Path) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
         let (chosen, config) = (&self.chosen, &self.config);

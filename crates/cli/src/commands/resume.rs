@@ -17,7 +17,7 @@ use crate::trust::{self, Gate};
 use crate::ui::Ui;
 use selvedge_adapters::http::{Http, Secret};
 use selvedge_adapters::tools::library::LIBRARY;
-use selvedge_adapters::tools::{Catalogue, Offer};
+use selvedge_adapters::tools::{Catalogue, Offer, ToolError};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef, Warning};
 use selvedge_runtime::{Loaded, graph_of, load};
@@ -291,6 +291,12 @@ pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, begins: bool, 
 /// Makes the tools ready that a graph's nodes name. Those that only a model may choose need no more than what is pinned,
 /// unless they have changed.
 pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Result<(), Failure> {
+    // Other files that are wrong are stood in for by what is pinned; one with a key in it is told (C-06).
+    let of = |file: &Path| graph.tools.values().any(|tool| *tool.source == *file.to_string_lossy());
+    let held = |error: &&ToolError| error.rule == "C-06" && error.file.as_deref().is_some_and(of);
+    if let Some(error) = catalogue.broken().values().find(held) {
+        return Err(error.clone().into());
+    }
     let named = setup::named(graph);
     let (names, others): (Vec<&Arc<str>>, Vec<_>) = graph.tools.keys().partition(|name| named.contains(name));
     let names: Vec<&str> = names.into_iter().map(|name| &**name).collect();

@@ -29,6 +29,16 @@ pub(crate) fn refuse_text(known: &[Known], what: &str, text: &str) -> Result<(),
     }
 }
 
+/// Refuses the text of a tool that holds a key: a version that is not in a file any more, which is refused where it is read.
+///
+/// # Errors
+/// Exit 2, without the key.
+pub(crate) fn refuse_tool(known: &[Known], name: &str, text: &str) -> Result<(), Failure> {
+    let Some(key) = known.iter().find(|key| key.is_in(text)) else { return Ok(()) };
+    let message = format!("the text of the tool `{name}` holds {}, which must not be recorded", key.origin);
+    Err(Failure::usage("C-06", super::IN_TOOL, &message).help(HELP))
+}
+
 /// Refuses `--input` values that hold a key, in a name, a text or a number, however they were written.
 ///
 /// # Errors

@@ -147,23 +147,97 @@ fn a_key_in_the_configuration_is_an_error_and_not_shown() {
     assert!(error["help"].as_str().unwrap().contains("api_key_env"), "{error}");
 }
 
-#[test]
-fn tools_with_a_key_in_their_text_are_refused() {
-    let place = place();
-    let tool = format!(
-        "__TOOL_META__ = {{'name': 'hard', 'description': 'd', 'dependencies': []}}\nfrom pydantic import BaseModel\n\n\nclass \
-         InputModel(BaseModel):\n    pass\n\n\ndef run(i):\n    return '{KEY}'\n"
+/// A project whose tool `hard` has a key in it, in its description and in its code.
+fn with_tool(place: &Place, ends: &str) {
+    place.write(
+        "tools/hard.py",
+        &format!(
+            "__TOOL_META__ = {{'name': 'hard', 'description': 'with {KEY}', 'dependencies': []}}\nfrom pydantic import \
+             BaseModel\n\n\nclass InputModel(BaseModel):\n    pass\n\n\ndef run(i):\n    {ends} '{KEY}'\n"
+        ),
     );
-    place.write("tools/hard.py", &tool);
     let node =
         r#"{"node_type": "tool-first", "node_name": "A", "thread_id": "main", "initial_tool_name": "hard"}"#;
     place.write("hard.json", &format!("{{\"task\": \"t\", \"nodes\": [{node}]}}"));
-    let done = with_key(&place, &["run", "hard.json", "--tools", "tools", "--json"]).exits(2);
-    assert_eq!(done.error()["code"], json!("secret-in-input"), "{done:#?}");
-    assert!(done.error()["message"].as_str().unwrap().contains("the tool `hard`"), "{done:#?}");
+}
+
+/// The tool is refused at the place of the key, which is shown nowhere and kept nowhere.
+#[track_caller]
+fn tool_refused(place: &Place, done: &Done) {
     assert!(!done.stdout.contains("4711") && !done.stderr.contains("4711"), "{done:#?}");
-    // The cache has a copy of the file; nothing was recorded.
+    let error = done.error();
+    assert_eq!((&error["rule"], &error["code"]), (&json!("C-06"), &json!("secret-in-tool")), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("$ANTHROPIC_API_KEY"), "{error}");
+    assert!(error["file"].as_str().unwrap().ends_with("hard.py"), "{error}");
+    assert_eq!((&error["line"], &error["column"]), (&json!(1), &json!(55)), "{error}");
+    assert!(!holds(&place.state(), KEY));
+}
+
+#[test]
+fn tools_with_a_key_in_their_text_are_refused() {
+    let place = place();
+    with_tool(&place, "return");
+    let tools = ["hard.json", "--tools", "tools", "--json"];
+    tool_refused(&place, &with_key(&place, &[&["run"], &tools[..]].concat()).exits(2));
     assert!(place.run(&["runs", "--json"]).exits(0).json()["runs"].as_array().unwrap().is_empty());
-    let db = std::fs::read(place.state().join("selvedge.db")).unwrap_or_default();
-    assert!(!db.windows(KEY.len()).any(|part| part == KEY.as_bytes()));
+    tool_refused(&place, &with_key(&place, &["tools", "run", "hard", "--tools", "tools", "--json"]).exits(2));
+    tool_refused(
+        &place,
+        &with_key(&place, &["tools", "show", "hard", "--tools", "tools", "--json"]).exits(2),
+    );
+    // What looks at it says so at its place, and shows the line without the key.
+    let done = with_key(&place, &[&["check"], &tools[..]].concat()).exits(2);
+    let found = &done.json()["diagnostics"][0];
+    assert_eq!((&found["code"], &found["line"]), (&json!("secret-in-tool"), &json!(1)), "{found}");
+    let done = with_key(&place, &["check", "hard.json", "--tools", "tools"]).exits(2);
+    assert!(done.stderr.contains("'with [redacted]'") && !done.stderr.contains("4711"), "{}", done.stderr);
+    let done = with_key(&place, &["tools", "list", "--tools", "tools", "--json"]).exits(0);
+    assert!(!done.stdout.contains("hard") && !done.stdout.contains("4711"), "{done:#?}");
+    assert!(done.stderr.contains("left out") && !done.stderr.contains("4711"), "{done:#?}");
+    assert!(!holds(&place.state(), KEY));
+}
+
+#[test]
+fn modules_with_a_key_are_refused() {
+    let place = place();
+    with_tool(&place, "return");
+    place.write("tools/hard.py", "from _own import K\n__TOOL_META__ = {'name': 'hard', 'description': '', 'dependencies': []}\nfrom pydantic import BaseModel\nclass InputModel(BaseModel):\n    pass\ndef run(i):\n    return K\n");
+    place.write("tools/_own.py", &format!("\nK = '{KEY}'\n"));
+    let done = with_key(&place, &["run", "hard.json", "--tools", "tools", "--json"]).exits(2);
+    let error = done.error();
+    assert_eq!(error["code"], "secret-in-tool", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("_own.py:2, which holds the value of"), "{error}");
+    assert!(!done.stderr.contains("4711") && !holds(&place.state(), KEY), "{done:#?}");
+}
+
+/// C-06, A-18: what was pinned before it was a key is told and kept no more, also where only the run has it.
+#[test]
+fn forks_and_resumes_refuse_tools_with_a_key() {
+    for gone in [false, true] {
+        let place = place();
+        with_tool(&place, "raise ValueError(i) #");
+        // Nobody knows yet that it is a key.
+        let args = ["run", "hard.json", "--tools", "tools", "--json", "--run-id", "r"];
+        place.run(&args).exits(1);
+        if gone {
+            std::fs::remove_file(place.work().join("tools/hard.py")).unwrap();
+        }
+        let resume = &["resume", "r", "--json"][..];
+        if gone {
+            // Nothing of it is kept anew.
+            assert!(!with_key(&place, resume).exits(1).stdout.contains("4711"));
+        }
+        for args in [resume, &["fork", "r", "--at", "1", "--json"]].into_iter().skip(usize::from(gone)) {
+            let done = with_key(&place, args).exits(2);
+            let error = done.error();
+            assert_eq!(
+                (&error["rule"], &error["code"]),
+                (&json!("C-06"), &json!("secret-in-tool")),
+                "{error}"
+            );
+            assert!(!done.stdout.contains("4711") && !done.stderr.contains("4711"), "{done:#?}");
+        }
+        let runs = place.run(&["runs", "--json"]).exits(0).json();
+        assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+    }
 }

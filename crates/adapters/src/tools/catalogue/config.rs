@@ -1,6 +1,7 @@
 //! What a catalogue is made with: where tools come from, and what they may do.
 
 use super::{Catalogue, Withheld};
+use crate::http::Secret;
 use crate::tools::Progress;
 use crate::tools::command::CommandTool;
 use crate::tools::isolation::Isolation;
@@ -59,6 +60,8 @@ pub struct CatalogueConfig {
     pub hidden: Vec<PathBuf>,
     /// What no tool changes, besides the folders of tools and caches: files of the configuration.
     pub kept: Vec<PathBuf>,
+    /// Keys, each with what it is for people: a tool's file that holds one is wrong (C-06).
+    pub keys: Vec<(String, Secret)>,
     /// Where lines about slow preparations go.
     pub progress: Progress,
     /// Answers calls of tools that only the engine makes: their names begin with
@@ -99,6 +102,7 @@ impl CatalogueConfig {
             require_isolation: false,
             hidden: Vec::new(),
             kept: Vec::new(),
+            keys: Vec::new(),
             progress: Arc::new(|_| {}),
             internal: None,
         }

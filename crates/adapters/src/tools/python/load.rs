@@ -3,6 +3,7 @@
 use crate::tools::diag::ToolError;
 use crate::tools::python::helpers::{self, Folders};
 use crate::tools::python::index::Index;
+use crate::tools::python::keys::Keys;
 use crate::tools::python::meta::{self, LARGE, MAX_FILE, Metadata, Text};
 use crate::tools::python::tool::{PythonTool, Workshop};
 use crate::tools::store::{keep, sha256};
@@ -75,10 +76,12 @@ where
 pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
     let (mut tools, mut errors, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
     let (cache, index) = (workshop.cache.clone(), Arc::clone(&workshop.index));
+    let keys = Arc::clone(&workshop.keys);
     let items = files.into_iter().enumerate().collect();
     let folders = Arc::new(Folders::default());
     let looked =
-        spread(items, move |(place, file)| (place, look(&cache, &index, &folders, place, file))).await;
+        spread(items, move |(place, file)| (place, look(&cache, &index, (&folders, &keys), place, file)))
+            .await;
     let of = |looked: &Result<Found, _>| looked.as_ref().map_or(&[][..], |found| &found.helpers).to_vec();
     let helpers: BTreeSet<PathBuf> = looked.iter().flat_map(|(_, looked)| of(looked)).collect();
     for (place, looked) in looked {
@@ -132,7 +135,7 @@ fn tool(meta: &Metadata, version: String, text: Text, workshop: &Workshop) -> Py
 fn look(
     cache: &Path,
     index: &Index,
-    folders: &Folders,
+    (folders, keys): (&Folders, &Keys),
     place: usize,
     file: PathBuf,
 ) -> Result<Found, ToolError> {
@@ -148,7 +151,13 @@ fn look(
     }
     let mut helpers = Vec::new();
     if bytes.len() as u64 <= MAX_FILE {
+        // A version that a run has pinned is looked at by who goes on with it.
+        let pinned = file.parent() == Some(cache);
+        if !pinned {
+            keys.refuse(&file, &bytes)?;
+        }
         (bytes, helpers) = helpers::whole(&file, bytes, folders)?;
+        keys.refuse_modules(&file, &bytes, &helpers)?;
     }
     if bytes.len() as u64 > MAX_FILE {
         let with = if helpers.is_empty() { "" } else { ", with the modules that it imports from beside it," };

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod helpers;
 mod index;
 pub mod interpreter;
+pub(crate) mod keys;
 pub mod load;
 pub mod meta;
 pub mod tool;

@@ -17,6 +17,7 @@ use crate::tools::permissions::{Access, Declared, Granted, settle};
 use crate::tools::process::Policy;
 use crate::tools::python::environment::Environments;
 use crate::tools::python::index::Index;
+use crate::tools::python::keys::Keys;
 use crate::tools::python::load::load;
 use crate::tools::python::meta::{Metadata, safe_name};
 #[cfg(target_os = "linux")]
@@ -34,6 +35,8 @@ pub(crate) struct Workshop {
     pub(crate) environments: Environments,
     pub(crate) cache: PathBuf,
     pub(crate) index: Arc<Index>,
+    /// What stands in no tool's file.
+    pub(crate) keys: Arc<Keys>,
     pub(crate) workspace: PathBuf,
     pub(crate) granted: Granted,
     pub(crate) limits: ToolLimits,
@@ -66,6 +69,7 @@ impl Workshop {
             ),
             cache: real(&config.tool_cache),
             index: Arc::new(Index::new(&config.tool_cache)),
+            keys: Arc::new(Keys::new(config.keys.clone())),
             workspace,
             granted,
             limits: config.limits.clone(),

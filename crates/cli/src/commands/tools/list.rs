@@ -29,6 +29,7 @@ struct Row {
 /// Lists tools.
 pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
     let check = Check::of_tools(&args.from, common, ui)?;
+    let ui = &check.guarded(ui);
     let (_, library) = library::open(check.state_dir())?;
     let mut rows = block_on(0, async {
         let catalogue = check.catalogue(&[]).await?;
@@ -152,7 +153,7 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         Some(prefix) => of_version(library::find(&library, &args.tool, prefix)?, &args.tool, store.as_ref())?,
         None => block_on(0, of_name(&check, &library, &args.tool))??,
     };
-    let ui = crate::secrets::guarded(ui);
+    let ui = check.guarded(ui);
     if ui.json {
         ui.result(&format!("{}\n", sheet.object(args.code)));
     } else {

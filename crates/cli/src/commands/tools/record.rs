@@ -4,7 +4,7 @@ use super::library::{self, Decided};
 use super::samples;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
-use crate::secrets::{Known, refuse_text};
+use crate::secrets::{Known, refuse_tool};
 use crate::setup;
 use selvedge_adapters::tools::Catalogue;
 use selvedge_adapters::tools::library::LIBRARY;
@@ -31,8 +31,7 @@ pub(crate) async fn pin<'t>(
         // Built-ins and commands have no text.
         let Ok(hash) = tool.version.parse::<BlobHash>() else { continue };
         let Some(text) = catalogue.text(&tool.version).await else { continue };
-        let what = format!("the text of the tool `{}`", tool.name);
-        refuse_text(known, &what, &String::from_utf8_lossy(&text))?;
+        refuse_tool(known, &tool.name, &String::from_utf8_lossy(&text))?;
         if !store.has_blob(hash)? {
             texts.push(text);
         }
