@@ -1,7 +1,7 @@
-//! The nodes of a run's graph by id, followed from one graph to the next.
+//! The nodes of a run's graph by id, followed from one graph to the next, and how many of them have come how far.
 
 use selvedge_engine::graph::Node;
-use selvedge_engine::{Graph, NodeIx, State};
+use selvedge_engine::{Graph, NodeIx, NodeView, State};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -47,5 +47,48 @@ impl Nodes {
     /// A node.
     pub(crate) fn get(&self, id: &str) -> Option<&Node> {
         self.graph.nodes.get(self.position(id)?)
+    }
+}
+
+/// How many nodes of a run have come how far: whoever says it says the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Those that ended well.
+    pub(crate) done: usize,
+    pub(crate) failed: usize,
+    /// Those that do not run, because of one that failed.
+    pub(crate) skipped: usize,
+    /// Those that have neither started nor been skipped, if that is to be told.
+    pub(crate) not_started: usize,
+    /// All of them.
+    pub(crate) of: usize,
+}
+
+impl Tally {
+    /// Also of what ran ahead, and is kept for a resume.
+    pub(crate) fn of(state: &State) -> Self {
+        let views = state.node_views();
+        let ended = views.iter().filter(|view| view.ended.is_some() && !view.skipped).count();
+        let failed = match ended {
+            0 => 0,
+            _ => state.live_view().results.iter().filter(|result| !result.is_success).count().min(ended),
+        };
+        let skipped = views.iter().filter(|view| view.skipped).count();
+        let started = |view: &&NodeView| view.started > 0 || view.ended.is_some() || view.skipped;
+        let not_started = views.len() - views.iter().filter(started).count();
+        Self { done: ended - failed, failed, skipped, not_started, of: views.len() }
+    }
+
+    /// `2 of 5 nodes done, 1 failed, 1 skipped, 1 not started`; where `nodes` is said already, without the word.
+    pub(crate) fn told(&self, nodes: &str) -> String {
+        let mut text = format!("{} of {}{nodes} done", self.done, self.of);
+        for (count, what) in
+            [(self.failed, "failed"), (self.skipped, "skipped"), (self.not_started, "not started")]
+        {
+            if count > 0 {
+                text.push_str(&format!(", {count} {what}"));
+            }
+        }
+        text
     }
 }

@@ -3,6 +3,7 @@
 use crate::asks;
 use crate::live::text::{cut, width};
 use crate::look::events::node_of;
+use crate::look::page::wrap;
 use crate::nodes::Nodes;
 use crate::printed::parts;
 use crate::recovery::{Ladder, What};
@@ -138,9 +139,13 @@ impl Progress {
             ["fail ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip "]
                 .contains(&mark.1);
         let mut text = one_line(text, LONGEST);
-        if let Some(columns) = self.ui.columns().filter(|_| !urgent) {
+        if let Some(columns) = self.ui.columns() {
             let before = since.len() + mark.1.len() + 3;
-            text = cut(&text, columns.saturating_sub(before + width(end)).max(SHORTEST));
+            let room = columns.saturating_sub(before + width(end)).max(SHORTEST);
+            text = match urgent {
+                true => wrap(&text, room, usize::MAX).join(&format!("\n{}", " ".repeat(before))),
+                false => cut(&text, room),
+            };
         }
         let mark = self.ui.paint(mark.0, mark.1);
         self.ui.error_text(&format!("{since}  {mark} {text}{end}\n"));

@@ -89,11 +89,11 @@ pub(super) fn frame(view: &View, now: i64, width: usize, height: usize, redact: 
 
 /// The run in one line; what matters least goes first where there is no room.
 fn header(view: &View, now: i64, columns: usize) -> Line {
-    let used = &view.usage;
+    let (used, tally) = (&view.usage, view.tally());
     let mut parts = vec![
         (3, BOLD, format!("run {}", cut(&calm(&view.run), 24))),
         (9, PLAIN, elapsed(now - view.begun)),
-        (8, PLAIN, format!("{}/{} nodes", view.ended, view.nodes)),
+        (8, PLAIN, format!("{}/{} nodes", tally.done, tally.of)),
     ];
     let mut count = |rank: u8, style: &'static str, number: u64, one: &str, many: &str| {
         if number > 0 {
@@ -105,6 +105,7 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
     // What has had no turn when a run winds down has none any more.
     count(6, PLAIN, if view.stopping.is_some() { 0 } else { queued as u64 }, "queued", "queued");
     count(6, MAGENTA, view.asked() as u64, "asking", "asking");
+    count(6, RED, tally.failed as u64, "failed", "failed");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
     count(1, YELLOW, view.retries, "retry", "retries");
     count(6, YELLOW, view.recoveries, "recovery", "recoveries");
@@ -355,18 +356,12 @@ fn cost(cost: f64) -> String {
 /// The run in one line when it no longer goes on, for the record.
 pub(super) fn summary(view: &View) -> String {
     let used = &view.usage;
-    let mut parts = vec![format!("{} of {} nodes", view.ended, view.nodes)];
-    let nodes = view.track.lanes().iter().flat_map(|lane| &lane.nodes);
-    let failed = nodes.filter(|node| view.track.phase(**node) == Phase::Failed).count();
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
-    }
+    let mut parts = vec![view.tally().told(" nodes")];
     for (number, one, many) in [
         (used.model_calls, "model call", "model calls"),
         (used.tool_calls, "tool call", "tool calls"),
         (view.retries, "retry", "retries"),
         (view.recoveries, "recovery", "recoveries"),
-        (view.skipped, "step skipped", "steps skipped"),
     ] {
         match number {
             0 => {}

@@ -19,6 +19,7 @@ use crate::ui::Ui;
 use screen::Screen;
 use selvedge_engine::{EffectId, Record, State};
 use selvedge_runtime::{Delta, Stop, Watcher};
+use selvedge_store::RunInfo;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -94,8 +95,8 @@ struct Board {
 }
 
 impl Live {
-    /// Begins to show a run, if stderr is a terminal that can and is to show it: the run that it is a fork of, and when this process
-    /// began to drive it, by a clock that nobody can set.
+    /// Begins to show a run that this process drives, if stderr is a terminal that can and is to show it: the run that it is a
+    /// fork of, and when this process began to drive it, by a clock that nobody can set.
     pub(crate) fn start(
         ui: &Ui,
         run: &str,
@@ -103,9 +104,22 @@ impl Live {
         (source, begun): (Option<&str>, i64),
         stop: &Stop,
     ) -> Option<Self> {
-        let terminal = ui.live.then(terminal).flatten()?;
         let mut view = View::new(run, state, source, Now::new());
         view.begun = begun;
+        Self::show(ui, view, stop)
+    }
+
+    /// The same of a run that another process drives, with times since it began and its nodes started.
+    pub(crate) fn follow(ui: &Ui, run: &RunInfo, state: &State) -> Option<Self> {
+        let (now, source) = (Now::new(), run.fork.as_ref().map(|fork| fork.run.as_str()));
+        let mut view = View::new(&run.id, state, source, now);
+        view.begun = now.running.saturating_sub(now.journal.saturating_sub(run.started_ms).max(0));
+        view.since_started(state, now);
+        Self::show(ui, view, &Stop::default())
+    }
+
+    fn show(ui: &Ui, view: View, stop: &Stop) -> Option<Self> {
+        let terminal = ui.live.then(terminal).flatten()?;
         let shared =
             Arc::new(Shared { view: Mutex::new(view), board: Mutex::default(), changed: Condvar::new() });
         let painter = Painter {

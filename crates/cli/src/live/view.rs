@@ -10,8 +10,9 @@ use super::Now;
 use super::track::{Phase, Track};
 use crate::asks;
 use crate::look::events::node_of;
+use crate::nodes::Tally;
 use crate::recovery::done;
-use selvedge_engine::{EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
+use selvedge_engine::{EffectId, Event, Ix, NodeIx, Record, Recovered, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -42,8 +43,9 @@ pub(super) struct View {
     /// What each lane's nodes have used.
     pub(super) spent: Vec<Tokens>,
     pub(super) usage: Usage,
-    /// Nodes that ended, and all.
+    /// Nodes that ended in whatever way, those of them that failed, and all.
     pub(super) ended: usize,
+    failed: usize,
     pub(super) nodes: usize,
     pub(super) retries: u64,
     /// Decisions about steps that failed (D-22), and steps that do not run for them.
@@ -97,6 +99,7 @@ impl View {
             spent: vec![Tokens::default(); track.lanes().len()],
             usage: state.usage(),
             ended: 0,
+            failed: 0,
             nodes: state.progress().1,
             retries: 0,
             recoveries: 0,
@@ -116,7 +119,7 @@ impl View {
     fn catch_up(&mut self, state: &State, now: Now, mut before: HashMap<Arc<str>, Active>) {
         (self.active, self.effects, self.asks) = Default::default();
         (self.busy, self.idle, self.over) = Default::default();
-        (self.ended, self.skipped) = (0, 0);
+        (self.ended, self.failed, self.skipped) = (0, 0, 0);
         for node in state.graph().nodes.indices() {
             match self.track.phase(node) {
                 Phase::Running => {
@@ -126,7 +129,8 @@ impl View {
                         None => self.activate(node, now.running),
                     }
                 }
-                Phase::Done | Phase::Failed => self.ended += 1,
+                Phase::Done => self.ended += 1,
+                Phase::Failed => (self.ended, self.failed) = (self.ended + 1, self.failed + 1),
                 Phase::Skipped => (self.ended, self.skipped) = (self.ended + 1, self.skipped + 1),
                 Phase::Waiting => {}
             }
@@ -321,7 +325,7 @@ impl View {
 
     fn finished(&mut self, node: NodeIx, failed: bool) {
         self.track.finished(node, failed);
-        self.ended += 1;
+        (self.ended, self.failed) = (self.ended + 1, self.failed + usize::from(failed));
         let Some(active) = self.active.remove(&node) else { return };
         for flying in &active.flying {
             self.effects.remove(&flying.effect);
@@ -373,6 +377,23 @@ impl View {
     pub(super) fn grace(&self, now: i64) -> Option<i64> {
         let since = self.stopping?;
         Some((since + GRACE_MS - now).clamp(0, GRACE_MS).div_euclid(1000) + 1).map(|s| s.min(GRACE_MS / 1000))
+    }
+
+    /// How many nodes have come how far.
+    pub(super) fn tally(&self) -> Tally {
+        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX);
+        let done = self.ended.saturating_sub(self.failed.saturating_add(skipped));
+        Tally { done, failed: self.failed, skipped, not_started: 0, of: self.nodes }
+    }
+
+    /// The nodes that run have run since they started, whoever drove the run then.
+    pub(super) fn since_started(&mut self, state: &State, now: Now) {
+        let views = state.node_views();
+        for (node, active) in &mut self.active {
+            if let Some(view) = views.get(node.get()) {
+                active.started = now.running.saturating_sub(now.journal.saturating_sub(view.started).max(0));
+            }
+        }
     }
 
     /// How many effects are under way; those that wait for their turn never begin when the run winds down (C-05).

@@ -15,6 +15,7 @@ use super::waits::{self, Waited};
 use super::{Found, guarded, time};
 use crate::args::{Common, count};
 use crate::failure::{Exit, Failure};
+use crate::nodes::Tally;
 use crate::recovery::Rung;
 use crate::ui::Ui;
 use clap::Args;
@@ -64,6 +65,8 @@ struct Explained {
     waits: Vec<Vec<Waited>>,
     /// Where the rungs of each node stand in the story's ladder.
     by_node: HashMap<Arc<str>, Vec<usize>>,
+    /// How many nodes have come how far.
+    tally: Tally,
     /// Where the run stands, and whether a process drives it.
     status: RunStatus,
     driven: bool,
@@ -78,6 +81,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let schedule = Schedule::derive(&graph, state.start().sequential);
     let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
     let mut explained = Explained::new(graph, story, waits);
+    explained.tally = Tally::of(&state);
     explained.status = state.status();
     explained.driven = found.driven;
     let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
@@ -101,7 +105,8 @@ impl Explained {
         for (at, rung) in story.rungs.iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
         }
-        Self { graph, story, waits, by_node, status: RunStatus::Completed, driven: false }
+        let (tally, status) = (Tally::default(), RunStatus::Completed);
+        Self { graph, story, waits, by_node, tally, status, driven: false }
     }
 
     fn find(&self, id: &str, run: &str) -> Result<NodeIx, Failure> {

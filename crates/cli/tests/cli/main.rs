@@ -15,6 +15,8 @@ mod endings;
 #[cfg(test)]
 mod endpoint;
 #[cfg(test)]
+mod follow;
+#[cfg(test)]
 mod fork;
 #[cfg(test)]
 mod isolation;

@@ -52,7 +52,7 @@ impl Terminal {
     }
 
     /// Starts a command with its stderr here; who closes the result closes the terminal.
-    fn start(self, place: &Place, args: &[&str], environment: &[(&str, &str)]) -> (Child, File) {
+    pub(crate) fn start(self, place: &Place, args: &[&str], environment: &[(&str, &str)]) -> (Child, File) {
         let mut command = place.command(args);
         command.env_remove("COLUMNS").envs(environment.iter().copied()).stderr(Stdio::from(self.slave));
         (command.spawn().unwrap(), self.master)
@@ -86,18 +86,18 @@ pub(crate) fn wait_until(seen: &Mutex<String>, what: &str) {
     }
 }
 
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::new();
     place.plan("plan.json", json!([says("a", "A"), says("b", "B")]));
     place.write("s.yaml", SCRIPT);
     place
 }
 
-const RUN: [&str; 6] = ["run", "plan.json", "--script", "s.yaml", "--run-id", "r"];
+pub(crate) const RUN: [&str; 6] = ["run", "plan.json", "--script", "s.yaml", "--run-id", "r"];
 
 /// Whatever was switched off was switched on again after it.
 #[track_caller]
-fn left_in_order(text: &str) {
+pub(crate) fn left_in_order(text: &str) {
     for (off, on) in
         [("\u{1b}[?25l", "\u{1b}[?25h"), ("\u{1b}[?7l", "\u{1b}[?7h"), ("\u{1b}[?2026h", "\u{1b}[?2026l")]
     {
@@ -119,7 +119,10 @@ fn a_run_is_shown_live_and_its_result_alone_is_on_stdout() {
     left_in_order(&seen);
     // The picture is gone; what is left are plain lines.
     let end = seen.rsplit("\u{1b}[?2026h").next().unwrap();
-    assert!(end.contains("total") && end.contains("2 of 2 nodes, 2 model calls, 10+5 tokens"), "{end:?}");
+    assert!(
+        end.contains("total") && end.contains("2 of 2 nodes done, 2 model calls, 10+5 tokens"),
+        "{end:?}"
+    );
     assert!(!end.contains('▸'), "{end:?}");
 }
 
@@ -170,6 +173,28 @@ fn lines_are_cut_to_the_terminal() {
     }
     let told = place.run(&["run", "long.json", "--script", "s.yaml"]).exits(0).stderr;
     assert!(told.contains(&format!("done  a {name}")), "{told}");
+    // What has to be read to its end is broken between words.
+    place.write(
+        "s.yaml",
+        &format!("- reply: {{error: {{status: 400, message: {} END}}}}\n", "overlong ".repeat(12)),
+    );
+    let (child, master) = Terminal::new(60, 24).start(
+        &place,
+        &["run", "long.json", "--script", "s.yaml", "--run-id", "f"],
+        &[("TERM", "dumb")],
+    );
+    let (seen, reader) = watch(master);
+    finish(child).exits(1);
+    reader.join().unwrap();
+    let seen = seen.lock().unwrap();
+    let lines = || {
+        seen.lines()
+            .skip_while(|line| !line.contains(" fail  a"))
+            .take_while(|line| !line.starts_with("run "))
+    };
+    let told: String = lines().map(|line| format!("{} ", line.trim())).collect();
+    assert!(lines().count() > 2 && lines().all(|line| line.trim_end().chars().count() <= 60), "{seen}");
+    assert!(told.contains("END") && told.matches("overlong ").count() == 12, "{told}");
 }
 
 #[test]

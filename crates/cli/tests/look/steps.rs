@@ -244,3 +244,17 @@ fn recovery_is_drawn() {
     let drawn = place.run(&["graph", "open.json"]).exits(0).stdout;
     assert!(drawn.contains("n0 -->|\"become\"| planned"), "{drawn}");
 }
+
+/// Whoever says how many steps have come how far says the same.
+#[test]
+fn counts_are_the_same_everywhere() {
+    let place = place();
+    task(&place, json!({}));
+    let told = place.run(&["run", "task.json", "--run-id", "r"]).exits(1);
+    assert!(!told.stderr.contains("5 of 5"), "{told:?}");
+    let counts = "done, 1 failed, 1 skipped";
+    let shown = place.run(&["show", "r"]).exits(0).stdout;
+    assert!(shown.contains(&format!("3 of 5 {counts}, steps dialect")), "{shown}");
+    let explained = place.run(&["explain", "r"]).exits(0).stdout;
+    assert!(explained.contains(&format!("3 of 5 nodes {counts}, ")), "{explained}");
+}

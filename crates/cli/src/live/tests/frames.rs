@@ -166,7 +166,7 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     made.fails("b", false, "no");
     assert!(made.shown(80, 24).contains("✓✗"), "{}", made.shown(80, 24));
     let summary = super::super::frame::summary(&made.view);
-    assert!(summary.starts_with("2 of 2 nodes, 1 failed, "), "{summary}");
+    assert!(summary.starts_with("1 of 2 nodes done, 1 failed, "), "{summary}");
     made.input(Input::Resume(Vec::new()));
     let shown = made.shown(80, 24);
     assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 queued"), "{shown}");
@@ -197,7 +197,7 @@ fn the_record_at_the_end_says_what_was_used() {
     made.replies("load");
     assert_eq!(
         super::super::frame::summary(&made.view),
-        "2 of 3 nodes, 2 model calls, 2400+68 tokens, cost 0.0050"
+        "2 of 3 nodes done, 2 model calls, 2400+68 tokens, cost 0.0050"
     );
 }
 

@@ -47,7 +47,12 @@ fn each_step_has_a_lane_and_says_how_it_ended() {
     made.later(1_000).fails("s1", false, "away");
     let shown = made.shown(80, 24);
     let rows: Vec<&str> = shown.lines().collect();
-    assert!(rows[0].contains("2/3 nodes") && rows[0].contains("1 skipped"), "{shown}");
+    assert!(
+        rows[0].contains("0/3 nodes  1 running")
+            && rows[0].contains("1 failed")
+            && rows[0].contains("1 skipped"),
+        "{shown}"
+    );
     assert!(rows[1].starts_with("s1 ✗ Load") && rows[1].ends_with("failed"), "{shown}");
     assert!(rows[2].starts_with("s2 – Report") && rows[2].ends_with("skipped"), "{shown}");
     assert!(rows[3].starts_with("s3 ▸") && rows[3].contains("get") && !rows[3].contains("s3 s3"), "{shown}");

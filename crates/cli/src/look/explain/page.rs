@@ -67,21 +67,7 @@ pub(super) fn all(
 
 fn head(page: &mut Page, explained: &Explained, found: &Found) {
     let (status, style) = runs::status(runs::stored(explained.status), found.driven);
-    let nodes = explained.story.nodes.len();
-    let started = explained.story.nodes.iter().filter(|told| told.started.is_some()).count();
-    let ended = explained.story.nodes.iter().filter(|told| told.ended.is_some() && !told.failed).count();
-    let mut counts = format!("{ended} of {nodes} nodes done");
-    let failed = explained.story.nodes.iter().filter(|told| told.failed).count();
-    if failed > 0 {
-        counts.push_str(&format!(", {failed} failed"));
-    }
-    let skipped = explained.story.nodes.iter().filter(|told| told.skipped.is_some()).count();
-    if skipped > 0 {
-        counts.push_str(&format!(", {skipped} skipped"));
-    }
-    if started + skipped < nodes {
-        counts.push_str(&format!(", {} not started", nodes - started - skipped));
-    }
+    let counts = explained.tally.told(" nodes");
     // As in `show`: a fork's time is its own.
     let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
     let last = explained.story.from_to.map_or(found.info.started_ms, |(_, last)| last.at);

@@ -3,12 +3,15 @@
 use super::super::{Found, is_driven};
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::live::Live;
 use crate::output::Report;
-use crate::progress::{Progress, running_ms};
+use crate::progress::Progress;
+use crate::setup::block_on;
+use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Record, State};
-use selvedge_runtime::{Reading, Stop, Watcher, graph_of};
+use selvedge_runtime::{Reading, Watcher, graph_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +19,26 @@ use std::time::Duration;
 /// How often it is looked whether there is something new.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Follows a run from its first event on, and prints it when nobody drives it any more.
+/// Follows a run from its first event on, and prints it when nobody drives it any more. Ctrl-C ends the looking, and not
+/// the run.
 pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
+    // What winding a run down says is not said here.
+    let silent = Ui { quiet: true, ..ui.clone() };
+    block_on(0, async {
+        let signals = Signals::listen(&silent);
+        tokio::select! {
+            biased;
+            () = signals.came() => {
+                let again = command(&["show", found.run(), "--follow"]);
+                ui.notice(&format!("run {} goes on, and is looked at no more; again with: {again}", found.run()));
+                Ok(Exit::Interrupted)
+            }
+            followed = to_the_end(found, ui) => followed,
+        }
+    })?
+}
+
+async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut state = State::new(Arc::clone(reading.graph()));
     let lines = Progress::follow(ui, &state, &found.info, ui.live);
@@ -25,9 +46,8 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
     let mut begun = HashSet::new();
     read(found, &mut reading, &mut state, lines.as_ref().map(|lines| lines as &dyn Watcher), &mut begun)?;
     let mut driven = is_driven(&found.store, found.run()) && state.ended().is_none();
-    let source = found.info.fork.as_ref().map(|fork| fork.run.as_str());
-    let live = driven.then(|| Live::start(ui, found.run(), &state, (source, running_ms()), &Stop::default()));
-    let live = live.flatten();
+    // Dropped where the looking ends, with the picture.
+    let live = driven.then(|| Live::follow(ui, &found.info, &state)).flatten();
     let watcher: Option<Arc<dyn Watcher>> = lines.map(|lines| match &live {
         Some(live) => live.watcher(lines),
         None => Arc::new(lines) as Arc<dyn Watcher>,
@@ -36,7 +56,7 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
     while driven {
         // What is out and waits for nothing has begun, as far as the journal tells.
         begin(&state, watcher.as_deref(), &mut begun);
-        std::thread::sleep(LOOK);
+        tokio::time::sleep(LOOK).await;
         // What a driver that has gone left behind is read below.
         driven = is_driven(&found.store, found.run());
         read(found, &mut reading, &mut state, watcher.as_deref(), &mut begun)?;

@@ -6,11 +6,12 @@ use crate::hints::command;
 use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::look::{Found, runs, time};
+use crate::nodes::Tally;
 use crate::output::Report;
 use crate::printed;
 use crate::progress::seconds;
 use crate::ui::Ui;
-use selvedge_engine::{Event, RunStatus, StepResult, View};
+use selvedge_engine::{Event, RunStatus, State, StepResult, View};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ pub(super) fn print(found: &Found, report: &Report<'_>, moment: Moment, ui: &Ui)
     fault(&mut page, found, report, &view);
     asks(&mut page, report, view.status);
     threads::summary(&mut page, &view, report.run);
-    results(&mut page, &view);
+    results(&mut page, report.state, &view);
     output(&mut page, &view.output);
     warnings(&mut page, report);
     page.print(ui);
@@ -50,14 +51,8 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
         info.ended_ms.map(|ended| format!(", took {}", seconds(ended.saturating_sub(info.started_ms))));
     let started = time::plain(info.started_ms);
     page.labelled("  started", DIM, INDENT, &format!("{started} UTC{}", took.unwrap_or_default()), 2);
-    let done = view.results.iter().filter(|result| result.is_success).count();
-    let (_, nodes) = report.state.progress();
-    let skipped = match report.state.node_views().iter().filter(|view| view.skipped).count() {
-        0 => String::new(),
-        skipped => format!(", {skipped} skipped"),
-    };
-    let nodes = format!("{done} of {nodes} done{skipped}, {} dialect", info.dialect);
-    page.labelled("  nodes", DIM, INDENT, &nodes, 2);
+    let tally = Tally::of(report.state);
+    page.labelled("  nodes", DIM, INDENT, &format!("{}, {} dialect", tally.told(""), info.dialect), 2);
     let used = report.state.usage();
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut usage = format!(
@@ -138,8 +133,10 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
     }
 }
 
-fn results(page: &mut Page, view: &View) {
-    if view.results.is_empty() {
+fn results(page: &mut Page, state: &State, view: &View) {
+    let tally = Tally::of(state);
+    let ahead = (tally.done + tally.failed).saturating_sub(view.results.len());
+    if view.results.is_empty() && ahead == 0 {
         return;
     }
     page.gap();
@@ -159,6 +156,12 @@ fn results(page: &mut Page, view: &View) {
     page.table(&table);
     if view.results.len() > RESULTS {
         page.line(&page.paint(DIM, &format!("… {} more: --json has all", view.results.len() - RESULTS)));
+    }
+    if ahead > 0 {
+        let text = format!(
+            "… {ahead} more ran ahead of what comes before: kept, and shown once the run has come to it"
+        );
+        page.labelled("", "", 0, &text, 2);
     }
 }
 
