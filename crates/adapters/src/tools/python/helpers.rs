@@ -84,13 +84,17 @@ pub(crate) fn whole(
     Ok((text, files))
 }
 
-/// A module that may stand beside a tool; `None` for what is none: another tool, a folder.
+/// A module that may stand beside a tool; `None` for another tool.
 ///
 /// # Errors
 /// What is wrong with it.
 fn read(path: &Path) -> Result<Option<String>, String> {
-    if !path.is_file() {
-        return Ok(None);
+    match std::fs::metadata(path) {
+        Ok(kind) if kind.is_dir() => return Err("is a folder: a helper module is one file".to_owned()),
+        Ok(kind) if !kind.is_file() => return Err("is no file, but a pipe, a socket or a device".to_owned()),
+        Ok(_) => {}
+        Err(error) if path.is_symlink() => return Err(format!("is a link that leads to no file: {error}")),
+        Err(error) => return Err(format!("cannot be read: {error}")),
     }
     // A link must not bring what the tool itself could not read.
     let folder = |path: &Path| path.parent().map(Path::to_owned);
@@ -118,7 +122,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Whether a file says that it is a tool.
-fn is_tool(text: &[u8]) -> bool {
+pub(super) fn is_tool(text: &[u8]) -> bool {
     text.starts_with(b"__TOOL_META__") || text.windows(14).any(|part| part == b"\n__TOOL_META__")
 }
 
@@ -191,6 +195,26 @@ mod tests {
         let error = bundle("from out import x\n").unwrap_err().to_string();
         assert!(error.contains("leads out of the folder") && !error.contains("root:x"), "{error}");
         assert!(bundle("import own\n").is_ok());
+    }
+
+    /// a name that is there and can't be a module is told of, and never waited for.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("a_folder.py")).unwrap();
+        std::os::unix::fs::symlink("a_loop.py", at("a_loop.py")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("a_socket.py")).unwrap();
+        for (name, words) in [
+            ("a_folder", "is a folder"),
+            ("a_loop", "is a link that leads to no file"),
+            ("a_socket", "is no file, but a pipe"),
+        ] {
+            let text = format!("import {name}\n").into_bytes();
+            let error = whole(&at("tool.py"), text, &Folders::default()).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name}.py, which lies beside it and {words}")), "{error}");
+        }
     }
 
     /// the text is the same whatever the order of imports, has all of every module, and nothing is added to it again.

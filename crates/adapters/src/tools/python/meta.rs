@@ -154,7 +154,7 @@ impl Metadata {
 #[serde(untagged)]
 enum Read {
     Good { meta: Map<String, Value>, line: u32, lines: HashMap<String, u32>, script: Option<String> },
-    Bad { error: String, line: Option<u32>, column: Option<u32> },
+    Bad { error: String, line: Option<u32>, column: Option<u32>, help: Option<String> },
 }
 
 /// A file whose metadata is to be read.
@@ -243,7 +243,10 @@ fn framed(files: &[Text]) -> Vec<u8> {
 
 fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, ToolError> {
     match answer {
-        Read::Bad { error, line, column } => {
+        Read::Bad { error, line, column, help: Some(help) } => {
+            Err(ToolError::document("A-31", error).at(file, line).column(column).help(help))
+        }
+        Read::Bad { error, line, column, help: None } => {
             let help = if error.contains("has no __TOOL_META__") {
                 "add __TOOL_META__ = {\"name\": …, \"description\": …, \"dependencies\": []}, or let a file that is no tool start with `_`"
             } else if error.contains("__TOOL_META__") {

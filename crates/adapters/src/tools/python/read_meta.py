@@ -1,7 +1,7 @@
 """Reads what tool files say about themselves, without running them.
 
 stdin: a line with the lengths of the files, and the files one after the other. stdout: a JSON array with, for each,
-{"meta": {...}, "line": N, "lines": {key: N}, "script": TEXT | null} or {"error", "line", "column"}.
+{"meta": {...}, "line": N, "lines": {key: N}, "script": TEXT | null} or {"error", "line", "column", "help"}.
 
 Only what is built into the interpreter is imported: modules of the library would take longer to load than many files
 take to read.
@@ -13,14 +13,19 @@ import gc
 import sys
 
 NAME = "__TOOL_META__"
+# What stands before each helper module in the text of a tool (helpers.rs).
+MODULE = b"\n# selvedge: module "
+# What is imported before a tool is, besides Python's own modules.
+RUNTIME = {"__main__", "annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
 BLOCKS = (ast.If, ast.Try, getattr(ast, "TryStar", ast.Try), ast.With)
 
 
 class Bad(Exception):
-    def __init__(self, message, line=None, column=None):
+    def __init__(self, message, line=None, column=None, help=None):
         super().__init__(message)
         self.line = line
         self.column = column
+        self.help = help
 
 
 def statements(body):
@@ -94,6 +99,26 @@ def pairs(node):
         yield key.value, plain(value), key.lineno
 
 
+def own_names(tree, source):
+    """No helper module has a name that means something else to whoever runs the tool."""
+    taken = RUNTIME.union(getattr(sys, "stdlib_module_names", sys.builtin_module_names))
+    for part in source.split(MODULE)[1:]:
+        name = part.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+        if name in taken:
+            message = "%s.py beside the file has the name of a module that Python or pydantic has: `import %s` means that one"
+            help = "rename %s.py if it is a helper module, and what imports it; else move it out of the folder"
+            raise Bad(message % (name, name), imported_at(tree, name), None, help % name)
+
+
+def imported_at(tree, name):
+    for node in statements(tree.body):
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == name for alias in node.names):
+            return node.lineno
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == name:
+            return node.lineno
+    return None
+
+
 def names_of(target):
     if isinstance(target, ast.Name):
         yield target.id
@@ -137,6 +162,7 @@ def read(source):
     if not isinstance(found.value, ast.Dict):
         raise Bad("%s must be a literal dictionary: it is read without running the file" % NAME, found.lineno)
     entries = list(pairs(found.value))
+    own_names(tree, source)
     if "InputModel" not in bound:
         raise Bad("the file has no `class InputModel(BaseModel)`")
     if "run" not in bound:
@@ -183,7 +209,7 @@ def answer(source):
     except Bad as e:
         # Where a place is unknown, Python says 0 or less.
         place = [n if n is not None and n > 0 else None for n in (e.line, e.column)]
-        return written({"error": str(e), "line": place[0], "column": place[1]})
+        return written({"error": str(e), "line": place[0], "column": place[1], "help": e.help})
     except (RecursionError, MemoryError):
         return written({"error": "the file is nested too deeply to be read", "line": None, "column": None})
 

@@ -1,6 +1,7 @@
 //! One version of a Python tool: its metadata, its copy in the cache and its schema.
 
 mod hints;
+mod modules;
 mod schema;
 mod sound;
 mod unloaded;

@@ -132,11 +132,24 @@ class Helpers:
 MODULE, LINE = b"\n# selvedge: module ", b"#|"
 
 
-def helpers(file, source, shown):
+def is_taken(name):
+    """Whether Python or a package has a module of this name, which others may need."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return True
+    # What has no origin is a mere folder.
+    return found is not None and found.origin is not None
+
+
+def helpers(file, source, shown, new):
     """Takes the helper modules out of the comments that they are."""
     for part in source.split(MODULE)[1:]:
         name, *lines = part.split(b"\n")
         name = name.decode("utf-8", "replace").strip()
+        if new and is_taken(name):
+            message = "%s.py beside it has the name of a module that a package of its environment has, which others may need"
+            raise Refused("tool_execution_error", message % name + ": rename %s.py, and what imports it" % name)
         text = b"\n".join(line[len(LINE) :] for line in lines if line.startswith(LINE))
         beside = lambda path: os.path.join(os.path.dirname(path), name + ".py")
         Given(name, beside(file), text, beside(shown))
@@ -155,10 +168,10 @@ def forking():
         context._default_context._default_context = context._concrete_contexts["fork"]
 
 
-def load(file, module, source, shown):
+def load(file, module, source, shown, new):
     given = Given(module, file, source, shown)
     if MODULE in source:
-        helpers(file, source, shown)
+        helpers(file, source, shown, new)
     spec = importlib.util.spec_from_file_location(module, file, loader=given)
     tool = importlib.util.module_from_spec(spec)
     sys.modules[module] = tool
@@ -242,7 +255,8 @@ def main(patience=None):
     sys.stdout.reconfigure(line_buffering=True)
     forking()
     try:
-        tool = load(head["file"], head["module"], source, head["shown"])
+        # A version that is called has been asked for its schema before, and stays what it was.
+        tool = load(head["file"], head["module"], source, head["shown"], head["mode"] == "schema")
         result = encoded(schema(tool) if head["mode"] == "schema" else call(tool, body))
     except Refused as e:
         # Half a character of UTF-16, which a text of Python may be, is none.

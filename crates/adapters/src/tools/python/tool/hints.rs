@@ -1,7 +1,7 @@
 //! What is said beside a tool's own words where the sandbox has refused something: what the tool declares, and what
 //! would have to be declared and allowed. A tool sees the refusal only as the system words it.
 
-use super::unloaded::missing_module;
+use super::modules::missing_module;
 use super::{PythonTool, Workshop};
 use crate::tools::configuration::guarded;
 use crate::tools::variables::unfit_variable;
@@ -41,7 +41,9 @@ impl PythonTool {
         if let Some(name) = error.get("variable").and_then(Value::as_str) {
             return Some(self.lacking(name));
         }
-        if let Some(hint) = missing_module(message).filter(|_| message.contains("ModuleNotFoundError")) {
+        if let Some(hint) = missing_module(message, &self.source)
+            .filter(|_| message.contains("ImportError") || message.contains("ModuleNotFoundError"))
+        {
             return Some(hint);
         }
         let says = |sign: &str| message.contains(sign) || text("traceback").contains(sign);

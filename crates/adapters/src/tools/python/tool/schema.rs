@@ -1,6 +1,7 @@
 //! The schema of a Python tool: asked of its file once, and kept by its content.
 
-use super::unloaded::{SCHEMA_TIME, Unloaded, missing_module};
+use super::modules::missing_module;
+use super::unloaded::{SCHEMA_TIME, Unloaded};
 use super::{PythonTool, Workshop};
 use crate::tools::diag::ToolError;
 use crate::tools::python::worker::{Ask, work};
@@ -166,7 +167,7 @@ impl PythonTool {
             }
         };
         let schema = done.map_err(|failed| {
-            let module = missing_module(&failed.fault.message).is_some();
+            let module = missing_module(&failed.fault.message, &self.source).is_some();
             let failed = if module { failed } else { self.hinted(workshop, failed) };
             let why = Unloaded::of(&failed).filter(|_| given);
             let shown = why.clone().unwrap_or(Unloaded::Broken(failed.fault.message));

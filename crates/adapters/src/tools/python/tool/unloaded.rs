@@ -2,6 +2,7 @@
 //! that who only might come to need the tool does not wait for it again. It is forgotten after a day, and by whoever needs
 //! the tool, who has it tried anew.
 
+use super::modules::missing_module;
 use crate::tools::diag::ToolError;
 use crate::tools::store::write_whole;
 use selvedge_engine::{Failure, FaultKind};
@@ -34,16 +35,6 @@ struct Kept {
     /// The interpreter that it was tried with.
     python: PathBuf,
     why: Unloaded,
-}
-
-/// What to do about a module that is not there; `None` if that is not what is wrong.
-pub(super) fn missing_module(why: &str) -> Option<String> {
-    let (_, rest) = why.split_once("No module named '")?;
-    let (module, _) = rest.split_once('\'')?;
-    let module = module.split('.').next().unwrap_or(module);
-    Some(format!(
-        "add it to `dependencies` in __TOOL_META__: [\"{module}\"], or the package that has it where that has another name"
-    ))
 }
 
 fn place(cache: &Path, version: &str) -> PathBuf {
@@ -107,7 +98,7 @@ impl Unloaded {
             ToolError::document("A-08", format!("the tool `{tool}` does not load: {why}")).at(source, None)
         };
         match self {
-            Self::Broken(why) => error(why).help(missing_module(why).unwrap_or_default()),
+            Self::Broken(why) => error(why).help(missing_module(why, source).unwrap_or_default()),
             Self::Slow(seconds) => error(&format!("it had not said its schema after {seconds} s"))
                 .help("what takes so long when the file is imported belongs into `run`"),
         }
