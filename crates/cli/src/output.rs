@@ -263,11 +263,12 @@ impl Report<'_> {
         let kind = fault.map_or("unknown", |fault| fault.kind.name());
         let node = fault.and_then(|fault| fault.node.as_deref());
         let place = node.map(|node| format!(", node {}", one_line(node, NAME))).unwrap_or_default();
-        let message = fault.map_or("no reason was recorded", |fault| fault.message.as_str());
+        let printed = fault.and_then(|fault| printed::of_fault(self.store, run, fault));
+        let message =
+            fault.map_or("no reason was recorded", |fault| printed::message(fault, printed.as_ref()));
         let label = ui.paint("1;31", &format!("error[{kind}]"));
         ui.notice(&format!("run {run}{place}: {label}: {}", one_line(message, 4000)));
         if let Some(fault) = fault {
-            let printed = printed::of_fault(self.store, run, fault);
             let parts = printed::parts(Some(fault), printed.as_ref(), PRINTED);
             let cut = parts.iter().any(|part| part.left_out.is_some());
             ui.notice_parts("  ", &parts);

@@ -29,6 +29,21 @@ pub(crate) fn traceback(fault: &Fault) -> Option<&str> {
     (!text.trim().is_empty()).then_some(text)
 }
 
+/// A fault's message without the end of what its tool wrote to stderr, where that is shown beside it, as lines.
+pub(crate) fn message<'f>(fault: &'f Fault, printed: Option<&Printed>) -> &'f str {
+    let whole = fault.message.as_str();
+    let Some(stderr) = printed.map(|printed| printed.stderr.trim_end()).filter(|text| !text.is_empty())
+    else {
+        return whole;
+    };
+    let repeats = |at: &usize| {
+        let rest = whole.get(at + 2..).unwrap_or_default().trim();
+        !rest.is_empty() && stderr.ends_with(rest)
+    };
+    let at = whole.match_indices(": ").map(|(at, _)| at).find(repeats);
+    at.and_then(|at| whole.get(..at)).unwrap_or(whole)
+}
+
 /// All parts of what is known of a call: the traceback, and of each stream the last `most` lines.
 pub(crate) fn parts(fault: Option<&Fault>, printed: Option<&Printed>, most: usize) -> Vec<Part> {
     let trace = fault.and_then(traceback).map(|text| part("traceback", text, 0, TRACEBACK));
@@ -81,13 +96,34 @@ pub(crate) fn of_fault(store: &Store, run: &str, fault: &Fault) -> Option<Printe
 pub(crate) fn cause(fault: &Fault) -> Option<Value> {
     let mut cause = fault.cause.clone().filter(|cause| !cause.is_null())?;
     let error = cause.get_mut("error").and_then(Value::as_object_mut);
-    let told = error.is_some_and(|error| error.shift_remove("traceback").is_some() && error.len() <= 2);
+    let told = error.is_some_and(|error| {
+        let traced = error.shift_remove("traceback").is_some() && error.len() <= 2;
+        if error.get("message").and_then(Value::as_str) == Some(&fault.message) {
+            error.shift_remove("message");
+        }
+        traced
+    });
     (!told).then_some(cause)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is shown as lines is not shown in the message, too; what it ends with by chance is.
+    #[test]
+    fn a_message_does_not_repeat_what_is_shown_beside_it() {
+        let fault = |text: &str| Fault::new(selvedge_engine::FaultKind::ExecutionFailure, text);
+        let stderr = |text: &str| Printed { stderr: text.into(), ..Printed::default() };
+        let told = fault("the tool `t` ended with exit code 1: warn\nValueError: boom");
+        assert_eq!(
+            message(&told, Some(&stderr("first\nwarn\nValueError: boom\n"))),
+            "the tool `t` ended with exit code 1"
+        );
+        for other in [None, Some(stderr("")), Some(stderr("something else"))] {
+            assert_eq!(message(&told, other.as_ref()), told.message);
+        }
+    }
 
     #[test]
     fn the_last_lines_are_shown_and_what_is_not_is_told() {

@@ -5,20 +5,22 @@ use crate::live::text::{cut, width};
 use crate::look::events::node_of;
 use crate::look::page::wrap;
 use crate::nodes::Nodes;
-use crate::printed::parts;
+use crate::printed::message;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use selvedge_engine::graph::INTERNAL;
-use selvedge_engine::{Body, EffectId, Event, Fault, Outcome, Record, Request, State, Tokens};
+use selvedge_engine::{Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tells::Told;
 use waits::Waits;
 
 mod data;
+mod tells;
 mod waits;
 
 /// Characters of a value that a line shows.
@@ -27,13 +29,6 @@ const SHOWN_FIELD: usize = 60;
 /// Characters of a line in all, and columns that it takes in the narrowest terminal.
 const LONGEST: usize = 400;
 const SHORTEST: usize = 12;
-
-/// Lines of each stream of a call that `-v` shows, and what stands before them.
-const PRINTED: usize = 20;
-const PRINTED_INDENT: &str = "                 ";
-
-/// Milliseconds between two lines about how far one call has come.
-const BETWEEN_MS: i64 = 200;
 
 /// In larger documents `-v` leaves the metadata out: finding what is new takes time in proportion to all of it.
 const MANY_NODES: usize = 2_000;
@@ -62,13 +57,6 @@ struct Seen {
     /// What calls last told of how far they have come.
     told: HashMap<EffectId, Told>,
     waits: Option<Waits>,
-}
-
-/// When a call's line was last shown, and what it has told since.
-#[derive(Default)]
-struct Told {
-    shown: Option<i64>,
-    held: Option<String>,
 }
 
 #[derive(Default)]
@@ -176,18 +164,10 @@ impl Watcher for Progress {
         if self.ui.verbose == 0 {
             return;
         }
-        let now = running_ms();
         let mut seen = locked(&self.seen);
-        if !seen.effects.contains_key(effect) {
-            return;
+        if seen.effects.contains_key(effect) {
+            self.told_now(&mut seen, running_ms(), effect, told);
         }
-        let last = seen.told.entry(effect.clone()).or_default();
-        if last.shown.is_some_and(|shown| now < shown.saturating_add(BETWEEN_MS)) {
-            last.held = Some(told);
-            return;
-        }
-        *last = Told { shown: Some(now), held: None };
-        self.tells(&seen, now, effect, &told);
     }
 }
 
@@ -211,18 +191,6 @@ impl Progress {
         self.line(seen, at, mark, &format!("{}: {}", seen.title(&rung.node), rung.what.told()));
     }
 
-    fn tells(&self, seen: &Seen, at: i64, effect: &EffectId, told: &str) {
-        let Some((node, name, _)) = seen.effects.get(effect) else { return };
-        self.line(seen, at, ("2", "tells"), &format!("{node}: {name}: {}", self.short(told, SHOWN)));
-    }
-
-    /// A call has come to its end: what it told last is shown, if it was not.
-    fn told_last(&self, seen: &mut Seen, at: i64, effect: &EffectId) {
-        if let Some(Told { held: Some(told), .. }) = seen.told.remove(effect) {
-            self.tells(seen, at, effect, &told);
-        }
-    }
-
     fn event(&self, seen: &mut Seen, state: &State, record: &Record, at: i64) {
         let more = self.ui.verbose > 0;
         if more {
@@ -237,7 +205,8 @@ impl Progress {
                 }
             }
             Event::NodeFinished { node, fault, .. } => {
-                self.finished(seen, at, node, fault.as_deref());
+                let again = self.told_at_the_end(state, node);
+                self.finished(seen, at, node, fault.as_deref(), again);
                 if more && fault.is_none() && state.graph().nodes.len() <= MANY_NODES {
                     self.synced(seen, state, at, node);
                 }
@@ -252,9 +221,12 @@ impl Progress {
                 seen.effects.insert(effect.clone(), (node, name, at));
             }
             Event::Completed { effect, outcome, printed, .. } => {
-                self.completed(seen, at, effect, outcome, more);
-                if let Some(printed) = printed.as_deref().filter(|_| more) {
-                    self.ui.notice_parts(PRINTED_INDENT, &parts(None, Some(printed), PRINTED));
+                let lines = self.told_last(seen, at, effect);
+                self.completed(seen, at, effect, outcome, printed.as_deref());
+                let again =
+                    matches!(outcome, Outcome::Failed(_)) && self.told_at_the_end(state, &node_of(&effect.0));
+                if let Some(printed) = printed.as_deref().filter(|_| more && !again) {
+                    self.printed(printed, &lines);
                 }
             }
             Event::Retried { effect, after_ms, reason } => {
@@ -294,7 +266,14 @@ impl Progress {
         }
     }
 
-    fn finished(&self, seen: &mut Seen, at: i64, node: &Arc<str>, fault: Option<&Fault>) {
+    /// Whether the run has failed of a node: then all about it is told once, at the end.
+    fn told_at_the_end(&self, state: &State, node: &str) -> bool {
+        let fault = state.ended().and_then(|(_, fault)| fault);
+        !self.ui.json && fault.is_some_and(|fault| fault.node.as_deref() == Some(node))
+    }
+
+    /// `again`: what is said of its fault is said again, in full.
+    fn finished(&self, seen: &mut Seen, at: i64, node: &Arc<str>, fault: Option<&Fault>, again: bool) {
         let title = seen.title(node);
         let mut text = String::new();
         // A node that is reported only here failed before it started, and took no time.
@@ -317,14 +296,21 @@ impl Progress {
         match fault {
             None => self.line_to(seen, at, ("32", "done "), &title, &text),
             Some(fault) => {
-                let text = format!("{title}{text}  {}: {}", fault.kind.name(), fault.message);
+                let said = if again { one_line(&fault.message, SHOWN_FIELD) } else { fault.message.clone() };
+                let text = format!("{title}{text}  {}: {said}", fault.kind.name());
                 self.line(seen, at, ("31", "fail "), &text);
             }
         }
     }
 
-    fn completed(&self, seen: &mut Seen, at: i64, effect: &EffectId, outcome: &Outcome, more: bool) {
-        self.told_last(seen, at, effect);
+    fn completed(
+        &self,
+        seen: &mut Seen,
+        at: i64,
+        effect: &EffectId,
+        outcome: &Outcome,
+        printed: Option<&Printed>,
+    ) {
         let Some((node, name, asked)) = seen.effects.remove(effect) else { return };
         let known = seen.node(&node, at);
         // Also of an attempt that came to nothing, as in the run's usage (E-20).
@@ -345,10 +331,10 @@ impl Progress {
             }
             Outcome::Failed(failure) => {
                 known.calls += u32::from(name != "model" && !name.starts_with(INTERNAL) && !failure.unsent);
-                format!("{}: {}", failure.fault.kind.name(), failure.fault.message)
+                format!("{}: {}", failure.fault.kind.name(), message(&failure.fault, printed))
             }
         };
-        if more {
+        if self.ui.verbose > 0 {
             let took = seconds(at.saturating_sub(asked));
             self.line(seen, at, ("2", "back "), &format!("{node}: {name} after {took}: {told}"));
         }

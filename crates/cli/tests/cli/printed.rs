@@ -40,7 +40,7 @@ fn a30_what_a_python_tool_prints_is_kept_and_shown_and_no_model_sees_it() {
     place.write("s.yaml", "- reply: {text: fine}\n");
     let args = ["run", "plan.json", "--tools", "tools", "--script", "s.yaml", "--run-id", "r", "-v"];
     let done = run(&place, &args).exits(0);
-    for part in ["stdout:", "to out 7", "stderr:", "to err \\u{1b}[2J", "key [redacted]"] {
+    for part in ["to out 7", "to err \\u{1b}[2J", "key [redacted]"] {
         assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
     }
     let kept = printed(&place, "r", "a");
@@ -134,4 +134,40 @@ fn a30_commands_and_built_ins_too() {
     let late = run(&place, &["run", "shell.json", "--run-id", "shell"]).exits(1);
     assert!(late.stderr.contains("begun"), "{}", late.stderr);
     assert_eq!(printed(&place, "shell", "a"), json!({"stdout": "begun\n", "stderr": "low\n"}));
+}
+
+/// What a tool tells while it runs is not shown once more, and the reason of a failure once, with the lines of stderr.
+#[test]
+fn nothing_that_is_told_is_told_twice() {
+    let place = Place::new();
+    let tool = |name: &str, script: &str| {
+        format!(
+            "[tools.command.{name}]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", '{script}']\n\
+             input_schema = {{type = \"object\"}}\neffects = \"read\"\n"
+        )
+    };
+    let told = "echo one >&2; echo two >&2; echo out; echo three >&2; sleep 0.3; echo {}";
+    let many = "for n in $(seq 40); do echo line $n >&2; done; sleep 0.3; echo {}";
+    let fails = "echo first >&2; echo Trace >&2; echo boom >&2; sleep 0.3; exit 3";
+    place.write("selvedge.toml", &[tool("told", told), tool("many", many), tool("fails", fails)].concat());
+    let plan = |node: &str| place.plan("plan.json", json!([calls(node, node, json!({}))]));
+    let run = |node: &str, code: i32| {
+        plan(node);
+        place.run(&["run", "plan.json", "-v", "--run-id", node]).exits(code).stderr
+    };
+    let text = run("told", 0);
+    for line in ["one", "two", "three"] {
+        assert_eq!(text.matches(&format!("tells told: told: {line}\n")).count(), 1, "{text}");
+        assert!(!text.contains("stderr:"), "{text}");
+    }
+    let text = run("many", 0);
+    assert!(text.contains("… 20 lines before") && text.contains("line 21\n"), "{text}");
+    let text = run("fails", 1);
+    let (_, end) = text.split_once("run fails, node fails").unwrap();
+    assert!(end.contains("stderr:\n    first\n    Trace\n    boom\n"), "{text}");
+    assert_eq!((end.matches("boom").count(), text.matches("boom").count() <= 3), (1, true), "{text}");
+    for page in [&["show", "fails"][..], &["explain", "fails"], &["show", "fails", "--node", "fails"]] {
+        let page = place.run(page).exits(0).stdout;
+        assert!(page.contains("ended with exit code 3\n"), "{page}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::commands::run::now_ms;
 use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
-use crate::printed::parts;
+use crate::printed::{message, parts};
 use crate::progress::seconds;
 use crate::recovery::{Rung, What};
 use crate::ui::Ui;
@@ -196,7 +196,7 @@ fn failure(page: &mut Page, explained: &Explained, found: &Found, node: NodeIx) 
     let Some((fault, printed)) = explained.failure(found, node) else { return };
     let id = cut(&clean(explained.id(node)), NODE);
     let label = if id.len() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
-    let text = format!("{}: {}", fault.kind.name(), fault.message);
+    let text = format!("{}: {}", fault.kind.name(), message(fault, printed.as_deref()));
     page.labelled(&label, RED, label.width().max(INDENT), &text, LINES);
     page.printed(INDENT, &parts(Some(fault), printed.as_deref(), LINES), YELLOW);
 }

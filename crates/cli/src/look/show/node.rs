@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::events::node_of;
 use crate::look::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
-use crate::printed::{cause, parts};
+use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Event, Fault, Outcome, Printed, Record, Request, State};
 use selvedge_runtime::Reading;
@@ -68,7 +68,9 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     }
     if let Some(fault) = &visit.fault {
         page.gap();
-        page.labelled("  failed", RED, INDENT, &format!("{}: {}", fault.kind.name(), fault.message), VALUE);
+        let printed = visit.calls.last().and_then(|call| call.printed.as_deref());
+        let text = format!("{}: {}", fault.kind.name(), message(fault, printed));
+        page.labelled("  failed", RED, INDENT, &text, VALUE);
     }
     page.print(ui);
     Ok(())
@@ -195,7 +197,7 @@ impl Call {
             }
             Some(Outcome::Failed(failure)) => {
                 let fault = &failure.fault;
-                let text = format!("{}: {}", fault.kind.name(), fault.message);
+                let text = format!("{}: {}", fault.kind.name(), message(fault, self.printed.as_deref()));
                 page.labelled("  fault", RED, INDENT, &text, VALUE);
                 if let Some(cause) = cause(fault) {
                     page.labelled("  cause", DIM, INDENT, &cause.to_string(), ARGUMENTS);

@@ -95,11 +95,11 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     page.gap();
     let place = fault.node.as_deref().map(|node| format!(" at node {}", clean(node))).unwrap_or_default();
     page.line(&format!("{}{place}", page.paint(RED, &format!("fault[{}]", fault.kind.name()))));
-    page.labelled("", "", 2, &fault.message, FAULT);
+    let said = printed::of_fault(&found.store, run, fault);
+    page.labelled("", "", 2, printed::message(fault, said.as_ref()), FAULT);
     if let Some(cause) = printed::cause(fault) {
         page.labelled("  cause", DIM, INDENT, &cause.to_string(), FAULT);
     }
-    let said = printed::of_fault(&found.store, run, fault);
     page.printed(INDENT, &printed::parts(Some(fault), said.as_ref(), FAULT), YELLOW);
     page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
