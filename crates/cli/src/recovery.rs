@@ -287,12 +287,7 @@ fn step_of<'g>(nodes: &'g Nodes, effect: &EffectId) -> Option<(Arc<str>, Option<
     if node.body.thread.is_some() {
         return None;
     }
-    let leaf = effect.0.split('/').nth(1).unwrap_or_default();
-    let leaf = nodes.graph().leaves(node).find(|known| names(leaf, &known.name));
+    let leaf =
+        effect.place().and_then(|place| nodes.graph().leaves(node).find(|known| *known.name == *place.leaf));
     Some((node.id.clone(), leaf))
-}
-
-/// Whether a part of an effect's id names a leaf: the call's place follows behind a dot (E-06).
-pub(crate) fn names(part: &str, leaf: &str) -> bool {
-    part.strip_prefix(leaf).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -173,6 +173,13 @@ pub struct Place<'a> {
     pub visit: u32,
 }
 
+impl<'a> Place<'a> {
+    /// The first visit of a node of the document's own graph.
+    pub fn root(node: &'a str) -> Self {
+        Self { frames: FramePathRef::default(), node: Cow::Borrowed(node), visit: 1 }
+    }
+}
+
 /// An attempt of an effect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectPlace<'a> {
@@ -240,10 +247,10 @@ pub enum AskPlace<'a> {
 
 impl<'a> AskPlace<'a> {
     /// The visit of the node that asks.
-    pub fn place(&self) -> &Place<'a> {
+    pub fn into_place(self) -> Place<'a> {
         match self {
             Self::Leaf { place, .. } => place,
-            Self::Call(effect) => &effect.place,
+            Self::Call(effect) => effect.place,
         }
     }
 }

@@ -61,12 +61,17 @@ pub struct Sim<'p> {
     watch: Watch,
     now: i64,
     requests: Vec<(usize, String)>,
-    /// Effects that were lost, by their id without the attempt.
-    lost: BTreeMap<String, u32>,
+    /// Effects that were lost, by the id of their first attempt.
+    lost: BTreeMap<EffectId, u32>,
     /// What each effect asked: the node, and the content with the node's id in front.
     pub(crate) contents: BTreeMap<EffectId, (usize, String)>,
     asked_lost: BTreeSet<String>,
     sent: BTreeSet<EffectId>,
+}
+
+/// The id of an effect's first attempt: what all of them have in common.
+pub fn first_attempt(effect: &EffectId) -> EffectId {
+    effect.place().map_or_else(|| effect.clone(), |place| place.first().id())
 }
 
 impl<'p> Sim<'p> {
@@ -178,15 +183,13 @@ impl<'p> Sim<'p> {
     fn note(&mut self, record: &Record, line: String, changes: usize) -> Result<(), String> {
         match &record.event {
             Event::Lost { effect } => {
-                let base = effect.0.rsplit_once('/').map_or(&*effect.0, |(base, _)| base);
-                *self.lost.entry(base.to_owned()).or_insert(0) += 1;
+                *self.lost.entry(first_attempt(effect)).or_insert(0) += 1;
                 self.asked_lost.insert(effect.to_string());
             }
             Event::Requested { effect, .. } | Event::Retried { effect, .. } => self.note_request(effect)?,
             Event::Reused { effect, from, .. } => {
                 // A reply that came at a later attempt answers the question of the first.
-                let base = from.0.rsplit_once('/').map(|(base, _)| EffectId(format!("{base}/1").into()));
-                let first = base.and_then(|base| self.contents.get(&base));
+                let first = self.contents.get(&first_attempt(from));
                 if let Some(content) = first.or_else(|| self.contents.get(from)).cloned() {
                     self.contents.insert(effect.clone(), content);
                 }

@@ -1,7 +1,7 @@
 //! What must hold for forks (E-19, E-29): without edits a fork comes to its source's end and asks nobody; with an edit
 //! it comes to the end of a run in the edited world, and asks only what nobody has answered.
 
-use crate::driver::{Schedule, Sim};
+use crate::driver::{Schedule, Sim, first_attempt};
 use crate::journal::Journal;
 use crate::lower;
 use crate::observed::Observed;
@@ -118,9 +118,7 @@ impl<'p> Source<'p> {
 
 /// The question of an effect: what its first attempt asked.
 fn question(sim: &Sim<'_>, effect: &EffectId) -> Option<String> {
-    let (base, _) = effect.0.rsplit_once('/')?;
-    let first = EffectId(format!("{base}/1").into());
-    let known = sim.contents.get(&first).or_else(|| sim.contents.get(effect))?;
+    let known = sim.contents.get(&first_attempt(effect)).or_else(|| sim.contents.get(effect))?;
     Some(known.1.clone())
 }
 
@@ -168,7 +166,7 @@ fn asked(plan: &SimPlan, sim: &Sim<'_>, shared: usize) -> Result<Asked, String> 
             return Err(format!("nobody knows what {effect} asked"));
         };
         let count = asked.counts.entry(question(sim, effect).unwrap_or_default()).or_insert((0, 0));
-        let first = effect.0.ends_with("/1");
+        let first = first_attempt(effect) == *effect;
         count.0 += usize::from(sent && first);
         count.1 += usize::from(!sent);
         if !is_impure(plan, *node, content) {

@@ -223,8 +223,7 @@ fn repeats(plan: &SimPlan, journal: &Journal, resumed: usize) -> Result<bool, St
                 return Ok(true);
             }
             Event::Requested { effect, .. } => {
-                let node = effect.0.split(['/', '~']).next().unwrap_or("");
-                let node = node.replace("%7E", "~").replace("%2F", "/").replace("%25", "%");
+                let node = effect.place().ok_or("an effect without a place")?.place.node.into_owned();
                 let changes = plan.node(&node).is_some_and(|(_, def)| {
                     let called = def.tools.iter().chain(def.initial.iter().map(|initial| &initial.tool));
                     called.into_iter().any(|tool| plan.effects(def, tool) == Effects::Idempotent)

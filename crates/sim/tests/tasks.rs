@@ -66,7 +66,8 @@ fn resumed_tasks_reach_what_is_kept() {
         for record in sim.journal.records().unwrap().into_iter().skip(failed) {
             match record.event {
                 Event::Reused { effect, .. } => {
-                    let own = |(step, _): &(String, String)| effect.0.starts_with(&format!("{step}~"));
+                    let place = effect.place().unwrap().place;
+                    let own = |(step, _): &(String, String)| *step == *place.node && place.visit > 1;
                     stood += usize::from(wrote.iter().any(own));
                 }
                 Event::Asked { prompt, .. } => {

@@ -100,6 +100,35 @@ fn the_engine_walks_no_hash_map() {
     }
 }
 
+/// Ids are taken apart and put together in one place (E-35): who does it by hand forgets escapes, visits or frames.
+#[test]
+fn ids_are_read_by_their_parser() {
+    let by_hand = regex::Regex::new(
+        r"(?x)
+        \b(effect|ask|id) (\s*\.0)? (\s*\.as_str\(\))? \s*\.\s*(r?split|r?find|matches)\w* \([^)]*'/'
+        | \.0 \s*\.\s*(r?split|r?find|matches)\w* \([^)]*'[/~]'
+        | r?split\w* \([^)]*'~'
+        | EffectId\(\s*format!
+        | replace\([^)]*%7E",
+    )
+    .unwrap();
+    for seen in ["effect\n    .0\n    .rsplit_once('/')", "path.split('~')", "id.split(['/', '~'])"] {
+        assert!(by_hand.is_match(seen), "{seen}");
+    }
+    let place = root().join("crates/engine/src/place");
+    for folder in ["crates", "benches"] {
+        for (path, text) in sources(&root().join(folder)) {
+            let own = path.starts_with(&place) || path.ends_with("tidy.rs");
+            if own || path.components().any(|part| part.as_os_str() == "target") {
+                continue;
+            }
+            let code: String = code(&text).flat_map(|(_, line)| [line, "\n"]).collect();
+            let found = by_hand.find(&code).map(|found| found.as_str());
+            assert_eq!(found, None, "{}: ids are read with selvedge_engine::place", path.display());
+        }
+    }
+}
+
 /// Which crates of ours a crate may use (ARCHITECTURE.md).
 #[test]
 fn crates_use_only_what_they_may() {

@@ -82,9 +82,9 @@ impl Made {
 
     /// The effect in flight of a node.
     pub(super) fn effect(&self, node: &str) -> EffectId {
-        let prefix = format!("{node}/");
         let mut pending = self.state.pending().keys();
-        pending.find(|effect| effect.0.starts_with(&prefix)).unwrap_or_else(|| panic!("{node}")).clone()
+        let of_node = |effect: &&EffectId| effect.place().is_some_and(|effect| effect.place.node == node);
+        pending.find(of_node).unwrap_or_else(|| panic!("{node}")).clone()
     }
 
     pub(super) fn began(&mut self, nodes: &[&str]) {

@@ -7,10 +7,11 @@ use crate::failure::Failure;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
-use selvedge_engine::{Body, EffectId, End, Event, Outcome, Recovered, Role};
+use selvedge_engine::{AskPlace, Body, EffectId, End, Event, Outcome, Recovered, Role};
 use selvedge_runtime::LoadError;
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Rows that are aligned together; a longer journal is not held in memory for its columns.
 const TOGETHER: usize = 512;
@@ -26,12 +27,9 @@ pub(super) fn with_head(entry: &Entry) -> String {
     }
 }
 
-/// The node that an effect belongs to: the first part of its id, in which `%`, `/` and `~` of a node's id are
-/// escaped, and which ends with the visit (E-06).
-pub(crate) fn node_of(effect: &str) -> String {
-    let path = effect.split('/').next().unwrap_or_default();
-    let id = path.split('~').next().unwrap_or_default();
-    id.replace("%7E", "~").replace("%2F", "/").replace("%25", "%")
+/// The node that the id of an effect or an ask belongs to (E-35).
+pub(crate) fn node_of(id: &str) -> Cow<'_, str> {
+    AskPlace::parse(id).map_or(Cow::Borrowed(id), |ask| ask.into_place().node)
 }
 
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
@@ -177,7 +175,7 @@ fn style(event: &Event) -> &'static str {
 
 /// The node of an event, and what it says in a line.
 fn told(n: u64, event: &Event) -> (String, String) {
-    let of = |effect: &EffectId| node_of(&effect.0);
+    let of = |effect: &EffectId| node_of(&effect.0).into_owned();
     match event {
         Event::Started(start) => {
             let graph = start.graph.get(..12).unwrap_or(&start.graph);

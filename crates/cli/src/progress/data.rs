@@ -3,7 +3,7 @@
 
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
-use crate::recovery::{Ladder, names};
+use crate::recovery::Ladder;
 use selvedge_engine::graph::Act;
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{Body, EffectId, Event, State};
@@ -64,9 +64,8 @@ pub(super) fn synced(state: &State, node: &str) -> Option<Vec<(String, Value)>> 
 
 fn parameters(nodes: &Nodes, ladder: &Ladder, effect: &EffectId, args: &Value) -> Option<Resolved> {
     let node = nodes.get(&node_of(&effect.0))?;
-    // A fixed call's id names the leaf and the call's place in it (E-06).
-    let leaf = effect.0.split('/').nth(1)?;
-    let leaf = nodes.graph().leaves(node).find(|known| names(leaf, &known.name))?;
+    let leaf = effect.place()?.leaf;
+    let leaf = nodes.graph().leaves(node).find(|known| *known.name == *leaf)?;
     let own = || {
         node.body.leaves.values().find_map(|leaf| match &leaf.act {
             Act::Call(call) => Some(call.args.clone()),

@@ -7,7 +7,7 @@ use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeRef};
-use crate::place::{AskPlace, Place};
+use crate::place::{AskPlace, CallPlace, Place};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -405,11 +405,11 @@ impl State {
     }
 }
 
-/// The structural id of a call (E-10). Messages of two visits are never on one thread. A call that never ran, as a person said
-/// that it happened, is named by the question about it.
-pub(super) fn call_id(effect: &EffectId) -> String {
+/// The structural id of a call (E-10): of an effect, or the n-th call of a reply that the effect brought. Messages of two visits
+/// are never on one thread. A call that never ran, as a person said that it happened, is named by the question about it.
+pub(super) fn call_id(effect: &EffectId, nth: Option<usize>) -> String {
     match AskPlace::parse(&effect.0) {
-        Some(AskPlace::Call(effect)) => effect.call().to_string(),
+        Some(AskPlace::Call(effect)) => CallPlace { nth, ..effect.call() }.to_string(),
         Some(AskPlace::Leaf { place, leaf }) => {
             AskPlace::Leaf { place: Place { visit: 1, ..place }, leaf }.to_string()
         }

@@ -112,8 +112,8 @@ impl Run {
     }
 
     fn asked(&self, effect: &selvedge_engine::EffectId) -> Asked {
-        let parts: Vec<&str> = effect.0.split('/').collect();
-        let (visit, attempt) = (parts[2].parse().unwrap(), parts[3].parse().unwrap());
+        let place = effect.place().unwrap();
+        let (visit, attempt) = (place.leaf_visit, place.attempt);
         match self.state.request(effect).unwrap() {
             Request::Model(request) => Asked {
                 node: request.node.to_string(),

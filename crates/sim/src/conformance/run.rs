@@ -6,7 +6,9 @@ use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
 use selvedge_dialects::diagnostic::Diagnostic;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Means, Source};
-use selvedge_engine::{Budget, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest};
+use selvedge_engine::{
+    Budget, EffectPlace, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
+};
 use selvedge_runtime::{Driver, Halt, Journal, Limits, Stop};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -274,6 +276,6 @@ impl Session {
 /// The node that an event belongs to.
 pub fn node_of(event: &Value) -> Option<String> {
     let text = |key: &str| event.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let path = text("node").or_else(|| text("effect")?.split('/').next())?;
-    path.split('~').next().map(str::to_owned)
+    let of_effect = || Some(EffectPlace::parse(text("effect")?)?.place.node.into_owned());
+    text("node").map(str::to_owned).or_else(of_effect)
 }

@@ -1,12 +1,12 @@
 //! What is sent to the outside, and what it says.
 
-use super::{Said, Sim};
+use super::{Said, Sim, first_attempt};
 use crate::canon::{self, Msg};
 use crate::watch::valid_conversation;
 use crate::world::{Answer, Asker};
 use selvedge_engine::{
-    EffectId, Effects, Failure, Fault, FaultKind, Input, Message, ModelReply, ModelRequest, Outcome, Request,
-    Role, RunStatus, ToolCall, done as done_with,
+    AskPlace, EffectId, Effects, Failure, Fault, FaultKind, Input, Message, ModelReply, ModelRequest,
+    Outcome, Request, Role, RunStatus, ToolCall, done as done_with,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,10 +62,10 @@ impl Sim<'_> {
         let (at, content) = self.contents.get(&effect)?.clone();
         let def = self.plan.nodes.get(at)?;
         let content = content.strip_prefix(&format!("{} tool ", def.id))?;
-        let (base, attempt) = ask.rsplit_once('/')?;
-        let lost = self.lost.get(base).copied().unwrap_or(1) - 1;
-        let asker = Asker { node: &def.id, attempt: attempt.parse::<u32>().ok()? - lost };
-        match self.world.tool(asker, base, content, Effects::Write) {
+        let first = first_attempt(&effect);
+        let lost = self.lost.get(&first).copied().unwrap_or(1) - 1;
+        let asker = Asker { node: &def.id, attempt: effect.place()?.attempt - lost };
+        match self.world.tool(asker, &first.0, content, Effects::Write) {
             Answer::Output(output) => Some(output),
             _ => None,
         }
@@ -73,8 +73,8 @@ impl Sim<'_> {
 
     fn approves(&self, ask: &str) -> bool {
         let node = self.state.asks().get(ask).map_or("", |asking| self.state.node_id(asking.node));
-        // An ask of a call is named after the effect; one of a node has only node and leaf.
-        self.world.approves(node, if ask.matches('/').count() > 1 { "tool" } else { "node" })
+        let of_call = matches!(AskPlace::parse(ask), Some(AskPlace::Call(_)));
+        self.world.approves(node, if of_call { "tool" } else { "node" })
     }
 
     /// E-04: what is sent stands in the journal; E-10: what a model is sent is a conversation.
@@ -101,8 +101,9 @@ impl Sim<'_> {
     /// What the outside says to an effect that is pending.
     pub(super) fn outcome(&mut self, effect: &EffectId) -> Result<Outcome, String> {
         let request = self.state.request(effect).ok_or_else(|| format!("{effect} has no request"))?;
-        let (base, attempt) = effect.0.rsplit_once('/').unwrap_or((&effect.0, "1"));
-        let attempt = attempt.parse::<u32>().unwrap_or(1) - self.lost.get(base).copied().unwrap_or(0);
+        let first = first_attempt(effect);
+        let attempt =
+            effect.place().map_or(1, |place| place.attempt) - self.lost.get(&first).copied().unwrap_or(0);
         let answer = match &request {
             Request::Model(request) => {
                 let asker = Asker { node: &request.node, attempt };
@@ -115,7 +116,7 @@ impl Sim<'_> {
                 let (_, def) = self.plan.node(&request.node).ok_or("a request of no node")?;
                 let effects = self.plan.effects(def, &request.tool.name);
                 let content = canon::tool_content(&request.tool.name, &request.args);
-                self.world.tool(asker, base, &content, effects)
+                self.world.tool(asker, &first.0, &content, effects)
             }
         };
         Ok(match answer {

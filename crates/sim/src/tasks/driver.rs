@@ -5,6 +5,7 @@ use super::generate::{advice, plan};
 use super::observed::Observed;
 use super::task::{SimStep, SimTask, TOOLS, tool};
 use super::world::World;
+use crate::driver::first_attempt;
 use crate::journal::{Journal, Mark, digest};
 use crate::rng::Rng;
 use selvedge_dialects::recognise::Choice;
@@ -64,7 +65,7 @@ pub struct Sim<'t> {
     pub journal: Journal,
     now: i64,
     /// Questions to the model, by node and schema, in the order of the journal: which one it is decides the answer.
-    asked: BTreeMap<(String, String), Vec<String>>,
+    asked: BTreeMap<(String, String), Vec<EffectId>>,
     ladder: Vec<(String, String)>,
     /// Writes that were sent; kept across crashes, as the outside keeps them.
     sent: BTreeSet<String>,
@@ -228,13 +229,14 @@ impl<'t> Sim<'t> {
 
     fn outcome(&mut self, effect: &EffectId) -> Result<Outcome, String> {
         let request = self.state.request(effect).ok_or_else(|| format!("{effect} has no request"))?;
-        let (base, attempt) = effect.0.rsplit_once('/').unwrap_or((&effect.0, "1"));
+        let place = effect.place().ok_or_else(|| format!("{effect} has no place"))?;
+        let (step, attempt, first) = (place.place.node.to_string(), place.attempt, place.first().id());
         let request = match request {
             Request::Tool(request) => request,
             Request::Model(request) => {
                 let schema = request.schema.map(|schema| schema.name.to_string()).unwrap_or_default();
                 let asked = self.asked.get(&(request.node.to_string(), schema.clone()));
-                let nth = asked.and_then(|bases| bases.iter().position(|known| known == base));
+                let nth = asked.and_then(|bases| bases.iter().position(|known| *known == first));
                 let nth = u32::try_from(nth.unwrap_or(0) + 1).unwrap_or(1);
                 self.looked += 1;
                 let text = match schema.as_str() {
@@ -253,12 +255,10 @@ impl<'t> Sim<'t> {
             let output = selvedge_dialects::steps::compile_more(&request.args, &SimTools);
             return Ok(Outcome::Output(Arc::new(output)));
         };
-        let attempt: u32 = attempt.parse().map_err(|_| format!("{effect} has no attempt"))?;
-        let answer = self.world.call(self.task, known, &request.args, attempt, base);
+        let answer = self.world.call(self.task, known, &request.args, attempt, &first.0);
         self.looked += usize::from(answer.is_ok() && known.effects != Effects::Pure);
         if answer.is_ok() && known.effects == Effects::Write {
-            let step = effect.0.split(['~', '/']).next().unwrap_or_default();
-            self.wrote.push((step.to_owned(), format!("{} {}", known.name, request.args)));
+            self.wrote.push((step, format!("{} {}", known.name, request.args)));
         }
         Ok(match answer {
             Ok(output) => Outcome::Output(Arc::new(output)),
@@ -294,11 +294,11 @@ impl<'t> Sim<'t> {
                 if let Some(Request::Model(request)) = self.state.request(effect)
                     && let Some(schema) = request.schema
                 {
-                    let base = effect.0.rsplit_once('/').map_or(&*effect.0, |(base, _)| base).to_owned();
-                    let bases =
+                    let first = first_attempt(effect);
+                    let asked =
                         self.asked.entry((request.node.to_string(), schema.name.to_string())).or_default();
-                    if !bases.contains(&base) {
-                        bases.push(base);
+                    if !asked.contains(&first) {
+                        asked.push(first);
                     }
                 }
             }

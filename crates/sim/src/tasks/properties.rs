@@ -4,9 +4,10 @@ use super::driver::{Sim, graph};
 use super::observed::Observed;
 use super::reference;
 use super::task::SimTask;
+use crate::driver::first_attempt;
 use crate::replay::replay;
 use crate::rng::Rng;
-use selvedge_engine::{Event, Graph};
+use selvedge_engine::{EffectId, Event, Graph};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -172,14 +173,11 @@ fn stands(before: &Observed, done: &[(String, String)], after: &Sim<'_>) -> Resu
 
 /// No effect has two successes, and none is requested after it had one.
 fn once(sim: &Sim<'_>) -> Result<(), String> {
-    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    let mut done: BTreeMap<EffectId, usize> = BTreeMap::new();
     for (at, record) in sim.journal.records()?.into_iter().enumerate() {
-        let base = |effect: &selvedge_engine::EffectId| {
-            effect.0.rsplit_once('/').map_or_else(|| effect.to_string(), |(base, _)| base.to_owned())
-        };
         match &record.event {
             Event::Completed { effect, outcome: selvedge_engine::Outcome::Output(_), .. } => {
-                if let Some(before) = done.insert(base(effect), at) {
+                if let Some(before) = done.insert(first_attempt(effect), at) {
                     return Err(format!(
                         "E-05: {effect} succeeded at event {} and again at {}",
                         before + 1,
@@ -188,7 +186,7 @@ fn once(sim: &Sim<'_>) -> Result<(), String> {
                 }
             }
             Event::Requested { effect, .. } | Event::Retried { effect, .. }
-                if done.contains_key(&base(effect)) =>
+                if done.contains_key(&first_attempt(effect)) =>
             {
                 return Err(format!("E-05: {effect} is run again after its success"));
             }

@@ -112,10 +112,11 @@ impl Source {
     /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
     /// with calls.
     fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Failure> {
+        let name = serde_json::Value::from(&*effect.0).to_string();
         for entry in self.store.journal(self.run(), 1)?.until(self.events) {
             let entry = entry?;
             // Cheaper than reading each event.
-            if !entry.json.contains(&*effect.0) {
+            if !entry.json.contains(&name) {
                 continue;
             }
             match selvedge_runtime::recorded(entry.json.as_bytes()) {

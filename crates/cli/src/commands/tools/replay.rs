@@ -6,7 +6,8 @@ use futures_util::StreamExt;
 use selvedge_adapters::tools::python::Metadata;
 use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
 use selvedge_engine::library::Sample;
-use selvedge_engine::{EffectId, Effects, Failure as CallFailure, ToolDef, ToolRequest};
+use selvedge_engine::place::{EffectPlace, Place};
+use selvedge_engine::{Effects, Failure as CallFailure, ToolDef, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -184,13 +185,11 @@ async fn judged(
     n: usize,
     sample: &Sample,
 ) -> Verdict {
-    let request = ToolRequest {
-        effect: EffectId(format!("test/{}/{n}", tool.name).into()),
-        node: "test".into(),
-        tool,
-        args: sample.arguments.clone(),
-        timeout_s: None,
-    };
+    let leaf_visit = u32::try_from(n).unwrap_or(u32::MAX);
+    let place = Place::root(&tool.name);
+    let effect = EffectPlace { place, leaf: "test".into(), slot: None, leaf_visit, attempt: 1 }.id();
+    let request =
+        ToolRequest { effect, node: "test".into(), tool, args: sample.arguments.clone(), timeout_s: None };
     let outcome = catalogue.call(request, CallContext::of("test")).await;
     match compared(sample, &outcome) {
         None => Verdict::Passed,

@@ -18,8 +18,9 @@ use crate::{places, secrets};
 use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{Catalogue, CatalogueErrors};
 use selvedge_dialects::{Diagnostics, Finding, Source, Span, json};
+use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::schema::Schema;
-use selvedge_engine::{EffectId, Failure as CallFailure, Printed, ToolDef, ToolRequest};
+use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
 use selvedge_runtime::CallContext;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
@@ -81,7 +82,9 @@ async fn call(
     let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &known);
     let timeout_s = chosen.timeout_s.map(|seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
     // No two calls are the same one.
-    let effect = EffectId(format!("{}/call/1/1", fresh_id()).into());
+    let call = fresh_id();
+    let place = Place::root(&call);
+    let effect = EffectPlace { place, leaf: "call".into(), slot: None, leaf_visit: 1, attempt: 1 }.id();
     let request = ToolRequest { effect, node: "call".into(), tool: Arc::clone(&tool), args, timeout_s };
     let context = CallContext::of("tools-run");
     let printing = context.printing.clone();

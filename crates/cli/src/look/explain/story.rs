@@ -7,7 +7,7 @@ use crate::look::Found;
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, Rung};
-use selvedge_engine::graph::Act;
+use selvedge_engine::graph::{Act, Leaf};
 use selvedge_engine::{
     EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, RunStatus, State, ThreadIx,
 };
@@ -202,7 +202,7 @@ impl Reader {
             Event::Retried { effect, after_ms, .. } => return self.open.call(effect, moment, *after_ms),
             Event::Asked { ask, node, .. } => return self.open.ask(ask, node, moment),
             Event::Completed { effect, took, .. } => {
-                (node_of(&effect.0), self.open.ended(effect, moment, *took))
+                (node_of(&effect.0).into_owned(), self.open.ended(effect, moment, *took))
             }
             Event::Answered { ask, .. } => match self.open.answer(ask, moment) {
                 Some((node, span)) => (node, vec![span]),
@@ -321,9 +321,9 @@ fn fixed_calls(graph: &Graph, node: NodeIx) -> Option<Effects> {
 
 /// Whether an effect of a node is a request to a model: its id names the leaf after the node (E-06).
 fn asks_model(graph: &Graph, node: NodeIx, effect: &EffectId) -> bool {
-    let leaf = effect.0.split('/').nth(1).unwrap_or_default();
-    let node = graph.nodes.get(node);
-    let leaf = node.and_then(|node| graph.leaves(node).find(|known| *known.name == *leaf));
+    let (place, node) = (effect.place(), graph.nodes.get(node));
+    let is_of = |known: &&Leaf| place.as_ref().is_some_and(|place| *known.name == *place.leaf);
+    let leaf = node.and_then(|node| graph.leaves(node).find(is_of));
     matches!(leaf.map(|leaf| &leaf.act), Some(Act::Infer(_)))
 }
 
