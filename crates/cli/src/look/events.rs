@@ -302,6 +302,8 @@ mod tests {
             ("odd%2F1/ask/1/1", "odd/1"),
             ("odd%252F1/ask/1/1", "odd%2F1"),
             ("a%7E2~3/ask/1/1", "a~2"),
+            ("a%7E2~3/approve", "a~2"),
+            ("each~1#2/n1/ask/1/1", "n1"),
         ] {
             assert_eq!(node_of(effect), node);
         }

@@ -140,6 +140,20 @@ fn only_what_depends_on_an_edited_reply_is_asked_again() {
     assert_eq!(place.run(&["show", "r", "--json"]).exits(0).json()["results"]["a"]["output"], "first");
 }
 
+/// E-35: ids hold what they hold; that JSON and effect ids escape some of it is nobody's business.
+#[test]
+fn a_reply_of_a_node_with_a_strange_id_can_be_edited() {
+    let place = Place::new();
+    let id = "a \"b\"~2/\\ #1";
+    place.plan("plan.json", json!([says(id, "A")]));
+    place.write("s.yaml", "- {reply: {text: first}}\n");
+    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(0);
+    let edit = format!("{}=FIRST", event(&place, "r", "appended", id));
+    let done = place.run(&["fork", "r", "--set-message", &edit, "--run-id", "f", "--json"]).exits(0);
+    assert_eq!(done.json()["results"][id]["output"], "FIRST");
+    place.run(&["replay", "f"]).exits(0);
+}
+
 #[test]
 fn only_what_depends_on_an_edited_prompt_is_asked_again() {
     let place = recorded();
