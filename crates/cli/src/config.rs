@@ -330,6 +330,7 @@ impl Limits {
             calls_per_reply: self.count("calls_per_reply").or(default.calls_per_reply),
             schema_steps: self.count("schema_steps").or(default.schema_steps),
             model_request_bytes: self.count("model_request_bytes").unwrap_or(default.model_request_bytes),
+            ..default
         }
     }
 

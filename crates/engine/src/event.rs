@@ -234,6 +234,41 @@ pub enum Event {
         /// The first node it may depend on that has no result.
         because: Arc<str>,
     },
+    /// A leaf opened frames: the paths of a fork, the next iteration of a loop, a subgraph (E-34).
+    Entered {
+        /// Which node.
+        node: Arc<str>,
+        /// Of a fork: how many paths.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        paths: Option<u32>,
+        /// Of a loop: which iteration, from 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        iteration: Option<u32>,
+    },
+    /// A leaf goes on that had opened frames: all that it waited for has ended.
+    Left {
+        /// Which node.
+        node: Arc<str>,
+        /// Of a fork: how its paths came together.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        joined: Option<Box<Joined>>,
+    },
+    /// A node of a flow has ended, and no way on from it is open: its frame has failed.
+    Unrouted {
+        /// Which node.
+        node: Arc<str>,
+        /// Why.
+        fault: Box<Fault>,
+    },
+    /// A node set a variable of its flow.
+    Set {
+        /// Which node.
+        node: Arc<str>,
+        /// The variable.
+        name: Arc<str>,
+        /// What it is from here on.
+        value: Box<Value>,
+    },
     /// The run came to an end.
     Ended {
         /// How.
@@ -242,6 +277,37 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Box<Fault>>,
     },
+}
+
+/// How a join was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JoinOutcome {
+    /// As its strategy asks.
+    Met,
+    /// Its strategy can't be met any more.
+    Unmet,
+    /// Its time was up first.
+    Timeout,
+}
+
+/// How the paths of a fork came together ([`Event::Left`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Joined {
+    /// How it was decided.
+    pub outcome: JoinOutcome,
+    /// The path whose threads go on, if it completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<Arc<str>>,
+    /// Paths that completed, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub completed: Vec<Arc<str>>,
+    /// Paths that failed, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Arc<str>>,
+    /// Paths that were cut off, or did not begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancelled: Vec<Arc<str>>,
 }
 
 /// What is done about a node's last fault ([`Event::Recovered`]).

@@ -6,7 +6,7 @@
 //! from the graph itself ([`crate::schedule`]), so that no document format can get it wrong.
 
 use crate::effect::{Effects, ModelSettings, ReplySchema, ToolDef};
-use crate::ids::{LeafIx, NodeIx, Table, TailIx, ThreadIx};
+use crate::ids::{GraphIx, LeafIx, NodeIx, Table, TailIx, ThreadIx};
 use crate::message::Slice;
 use crate::template::{JsonTemplate, OnMissing, Template};
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod control;
 mod leaves;
 mod recovery;
+pub use control::{Control, Join, Loop, Paths, PathsOf, Strategy, Sub, Times, Way, When};
 pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
 
@@ -38,6 +40,13 @@ pub struct Graph {
     /// Leaves that are the same for many nodes, stated once: how they recover.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub tails: Table<TailIx, Arc<Tail>>,
+    /// How its nodes follow each other.
+    #[serde(default, skip_serializing_if = "Control::is_dataflow")]
+    pub control: Control,
+    /// Of the run's own graph: all graphs that nodes open frames of, those that nodes of such graphs open included. They have
+    /// the tools of this one.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub graphs: Table<GraphIx, Arc<Graph>>,
 }
 
 /// A thread of the graph.
@@ -50,8 +59,8 @@ pub struct ThreadDef {
     pub first: Option<Template>,
 }
 
-/// One node of a dataflow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One node of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Unique in the graph; what results and placeholders call it.
     pub id: Arc<str>,
@@ -77,6 +86,12 @@ pub struct Node {
     /// How its flow may recover, and how often (D-17 … D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Arc<Recovery>>,
+    /// In a flow: where it goes on, the first way that is open. Without one that follows a success, the frame ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<Way>,
+    /// In a flow: its result is that of the node before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes: bool,
 }
 
 /// What a node's failure means (P-16).
@@ -233,6 +248,14 @@ pub enum Act {
     },
     /// Puts the compiled nodes in the place of this node and all later ones (D-20).
     Splice,
+    /// Opens a frame for each path of a fork, and joins them.
+    Fork(Box<Paths>),
+    /// Opens one frame after the other.
+    Loop(Box<Loop>),
+    /// Opens one frame.
+    Sub(Box<Sub>),
+    /// Sets a variable of the flow that the node is in.
+    Set(Arc<str>, JsonTemplate),
 }
 
 impl Act {

@@ -61,7 +61,10 @@ pub mod schema;
 pub mod template;
 
 pub use effect::*;
-pub use event::{Body, Budget, Chooser, EDITION, End, Event, Fork, Input, Limits, Record, Recovered, Start};
+pub use event::{
+    Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record, Recovered,
+    Start,
+};
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
 pub use ids::*;

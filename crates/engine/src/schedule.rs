@@ -8,7 +8,7 @@
 //! have finished, which costs the same whatever their number.
 
 use crate::effect::Effects;
-use crate::graph::{Act, Graph, Node, OnError};
+use crate::graph::{Act, Control, Graph, Node, OnError};
 use crate::ids::{NodeIx, OrderIx, Table, ThreadIx};
 use crate::message::Slice;
 use crate::template::{Root, classify};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 mod accesses;
 mod prove;
 pub use accesses::{Supply, reads, supply};
-use accesses::{least_appended, world};
+use accesses::{least_appended, opens_frames, world};
 pub(crate) use accesses::{paths, schema_properties};
 pub use prove::Race;
 
@@ -94,7 +94,8 @@ impl Schedule {
     /// Derives the schedule of `graph`; `sequential` makes each node wait for all earlier ones to retire.
     pub fn derive(graph: &Graph, sequential: bool) -> Schedule {
         let mut builder = Builder::new(graph);
-        for node in graph.nodes.indices() {
+        // The nodes of a flow follow its ways.
+        for node in graph.nodes.indices().filter(|_| graph.control == Control::Dataflow) {
             builder.node(node, sequential);
         }
         builder.schedule
@@ -148,6 +149,9 @@ impl<'a> Builder<'a> {
         let mut waits = Vec::new();
         if sequential && ix.0 > 0 {
             waits.push(Wait { until: Until::Retired(ix.0), why: "sequential execution".into() });
+        }
+        if opens_frames(self.graph, node) {
+            waits.push(Wait { until: Until::Retired(ix.0), why: "opens frames".into() });
         }
         self.after(ix, node, &mut waits);
         let opened = self.threads(node, &mut waits);

@@ -1,7 +1,7 @@
 //! Forks and reuse (E-19, E-29), event by event, on graphs made by hand.
 
 use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
-use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, Limits, ModelReply, Outcome,
     Past, Place, Record, RunStatus, State, ThreadIx, ToolDef,
@@ -29,12 +29,7 @@ mod support {
                 max_rounds: 25,
                 ..Flow::default()
             },
-            on_error: OnError::Fail,
-            effects: None,
-            on_missing: OnMissing::default(),
-            tool: None,
-            after: Vec::new(),
-            recovery: None,
+            ..Node::default()
         }
     }
 

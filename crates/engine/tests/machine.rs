@@ -1,7 +1,7 @@
 //! Single rules of the machine, on graphs made by hand.
 
-use selvedge_engine::graph::{Act, Edge, Flow, Guard, Infer, Leaf, Node, OnError, Retry, ThreadDef};
-use selvedge_engine::template::{OnMissing, Template};
+use selvedge_engine::graph::{Act, Edge, Flow, Guard, Infer, Leaf, Node, Retry, ThreadDef};
+use selvedge_engine::template::Template;
 use selvedge_engine::{
     EffectId, Event, Graph, Input, LeafIx, ModelReply, Outcome, ReplySchema, Request, Slice, State, ThreadIx,
     ToolCall, ToolDef,
@@ -45,12 +45,7 @@ mod support {
                 max_rounds: 25,
                 ..Flow::default()
             },
-            on_error: OnError::Fail,
-            effects: None,
-            on_missing: OnMissing::default(),
-            tool: None,
-            after: Vec::new(),
-            recovery: None,
+            ..Node::default()
         }
     }
 

@@ -1,8 +1,8 @@
 //! The driver against real stores and misbehaving ports.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, Retry, ThreadDef};
-use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, Retry, ThreadDef};
+use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Effects, End, Failure, FaultKind, Graph, Input, LeafIx, ModelReply, ModelRequest, RunStatus, State,
     Table, ThreadIx, ToolDef, ToolRequest,
@@ -58,12 +58,7 @@ fn node(id: &str, leaves: Vec<Leaf>) -> Node {
             max_rounds: 25,
             ..Flow::default()
         },
-        on_error: OnError::Fail,
-        effects: None,
-        on_missing: OnMissing::Fault,
-        tool: None,
-        after: Vec::new(),
-        recovery: None,
+        ..Node::default()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
-use selvedge_engine::{AskPlace, Body, EffectId, End, Event, Outcome, Recovered, Role};
+use selvedge_engine::{AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Role};
 use selvedge_runtime::LoadError;
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
@@ -234,12 +234,29 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::NodeSkipped { node, because } => {
             (node.to_string(), format!("may depend on {because}, which has no result"))
         }
+        Event::Entered { node, paths, iteration } => {
+            let paths = paths.map(|paths| format!("{paths} paths begin"));
+            let iteration = iteration.map(|iteration| format!("goes round, {iteration}"));
+            (node.to_string(), paths.or(iteration).unwrap_or_else(|| "begins what it holds".to_owned()))
+        }
+        Event::Left { node, joined } => {
+            (node.to_string(), joined.as_deref().map(join_text).unwrap_or_default())
+        }
+        Event::Unrouted { node, fault } => (node.to_string(), fault_text(Some(fault))),
+        Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
             let fault = fault_text(fault.as_deref());
             (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
         }
     }
+}
+
+fn join_text(joined: &Joined) -> String {
+    let Joined { completed, failed, cancelled, main, .. } = joined;
+    let main = main.as_ref().map(|main| format!("; goes on as {main}")).unwrap_or_default();
+    let counts = (completed.len(), failed.len(), cancelled.len());
+    format!("{} completed, {} failed, {} cut off{main}", counts.0, counts.1, counts.2)
 }
 
 fn fault_text(fault: Option<&selvedge_engine::Fault>) -> String {

@@ -127,8 +127,7 @@ impl NodeLowering<'_> {
                 NodeKind::ToolFirst { tool, .. } => Some(tool.value.clone()),
                 NodeKind::LlmFirst => None,
             },
-            after: Vec::new(),
-            recovery: None,
+            ..GraphNode::default()
         })
     }
 

@@ -21,7 +21,7 @@ use selvedge_engine::graph::{
     Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery as Limits,
     Retry, Tail,
 };
-use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
+use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{Effects, Ix, LeafIx, ReplySchema, Table, TailIx};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -98,6 +98,7 @@ impl Lowering<'_> {
             tool: Some(step.tool.value.clone()),
             after: step.depends_on.iter().map(|id| id.value.clone()).collect(),
             recovery: Some(Arc::new(limits)),
+            ..Node::default()
         })
     }
 
@@ -223,12 +224,7 @@ impl Lowering<'_> {
             id: PLAN_NODE.into(),
             name: "plans the task".into(),
             body: Flow { leaves: leaves(drafts), compiler: Some(compiler().name.clone()), ..Flow::default() },
-            on_error: OnError::Fail,
-            effects: None,
-            on_missing: OnMissing::Fault,
-            tool: None,
-            after: Vec::new(),
-            recovery: None,
+            ..Node::default()
         })
     }
 }

@@ -177,6 +177,9 @@ pub struct Limits {
     /// one.
     #[serde(default, skip_serializing_if = "is_none")]
     pub model_request_bytes: u64,
+    /// Paths of one fork over a list.
+    #[serde(default = "usual_fanout", skip_serializing_if = "is_usual_fanout")]
+    pub fanout: u64,
 }
 
 /// What a journal that does not say it means, whatever is the default today.
@@ -196,8 +199,18 @@ impl Default for Limits {
             calls_per_reply: Some(1_000),
             schema_steps: Some(crate::schema::STEPS),
             model_request_bytes: 4 << 20,
+            fanout: usual_fanout(),
         }
     }
+}
+
+fn usual_fanout() -> u64 {
+    10_000
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_usual_fanout(fanout: &u64) -> bool {
+    *fanout == usual_fanout()
 }
 
 fn usual_wait() -> u64 {
@@ -227,6 +240,7 @@ impl Limits {
     /// The larger of both: a run that goes on takes limits that were raised, and none that would end it (E-12).
     pub fn raised(self, to: Limits) -> Limits {
         Limits {
+            fanout: self.fanout.max(to.fanout),
             message_bytes: self.message_bytes.max(to.message_bytes),
             events: self.events.max(to.events),
             model_attempts: self.model_attempts.max(to.model_attempts),
@@ -276,6 +290,10 @@ impl Input {
             | Event::Recovered(_)
             | Event::Spliced { .. }
             | Event::NodeSkipped { .. }
+            | Event::Entered { .. }
+            | Event::Left { .. }
+            | Event::Unrouted { .. }
+            | Event::Set { .. }
             | Event::Ended { .. } => return None,
         })
     }

@@ -6,11 +6,13 @@ use super::size::LARGE_OUTPUT;
 use super::state::{
     CallsPhase, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status, Visit,
 };
+use crate::effect::EffectId;
 use crate::event::{Body, End, Event, Start};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Graph, Guard, Leaf};
-use crate::ids::{LeafIx, MessageIx, NodeIx, NodeRef};
+use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ROOT};
 use crate::message::{Entry, Kind, Message, Role, Slice, ToolCall};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -52,12 +54,14 @@ impl State {
             }
             Event::NodeStarted { node, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
-                self.at_node(node, Self::node_started);
+                self.at_node(node, |state, ix| state.node_started(ix, node));
             }
             Event::Opened { node, thread, from, start, end } => {
                 self.at_node(node, |state, ix| state.opened(ix, thread, from, *start, *end));
             }
-            Event::Appended { node, thread, body } if node.is_empty() => self.seed(thread, body),
+            Event::Appended { node, thread, body } if node.is_empty() || node.ends_with('/') => {
+                self.seed(node, thread, body);
+            }
             Event::Appended { node, body, .. } => self.at_node(node, |state, ix| state.appended(ix, body)),
             Event::Requested { effect, args, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
@@ -87,6 +91,18 @@ impl State {
                 self.warnings.extend(warnings.iter().cloned());
             }
             Event::NodeSkipped { node, .. } => self.at_node(node, Self::skipped),
+            Event::Entered { node, iteration, .. } => {
+                self.at_node(node, |state, ix| state.entered(ix, *iteration));
+            }
+            Event::Left { node, .. } => self.at_node(node, Self::leave_children),
+            Event::Unrouted { node, fault } if node.ends_with('/') => self.unseedable(node, fault),
+            Event::Unrouted { node, fault } => self.at_node(node, |state, ix| state.unrouted(ix, fault)),
+            Event::Set { node, name, value } => {
+                self.at_node(node, |state, ix| {
+                    state.set_variable(ix.frame, name, Value::clone(value));
+                    state.move_on(ix);
+                });
+            }
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }
     }
@@ -96,6 +112,9 @@ impl State {
             change(self, node);
             self.gate_calls(node);
             self.settle_agenda(node);
+            if node.frame != ROOT && self.of(node).is_over() {
+                self.frame_over(node.frame);
+            }
         }
     }
 
@@ -103,16 +122,36 @@ impl State {
         self.start = start.clone();
         self.status = Status::Running;
         if start.sequential {
-            self.frames.root_mut().reschedule(true);
+            self.frames.reschedule(true);
         }
-        self.frames.root_mut().skip_unseeded();
-        self.await_from(NodeRef::root(NodeIx(0)), None);
+        self.begin_frame(ROOT);
     }
 
-    fn seed(&mut self, thread: &Arc<str>, body: &Body) {
+    fn seed(&mut self, frame: &str, thread: &Arc<str>, body: &Body) {
         let Body::Text(role, text) = body else { return };
         let entry = self.keep_message(Message::text(*role, Arc::clone(text)), Kind::Other);
-        self.frames.root_mut().seed(thread, entry);
+        if let Some(ix) = self.frames.at(frame.trim_end_matches('/')) {
+            self.frames[ix].seed(thread, entry);
+            self.note_seeding(ix);
+        }
+    }
+
+    /// Whether a frame still waits for first messages of its threads.
+    pub(super) fn note_seeding(&mut self, ix: FrameIx) {
+        let frame = &self.frames[ix];
+        let seeded = frame.seeded >= frame.graph.threads.len();
+        match self.seeding.last() == Some(&ix) {
+            true if seeded => drop(self.seeding.pop()),
+            false if !seeded => self.seeding.push(ix),
+            _ => {}
+        }
+    }
+
+    /// The first message of a thread of an inner frame does not resolve.
+    fn unseedable(&mut self, frame: &str, fault: &Fault) {
+        let Some(ix) = self.frames.at(frame.trim_end_matches('/')) else { return };
+        self.frames[ix].stopped = Some(Box::new(fault.clone()));
+        self.frame_over(ix);
     }
 
     pub(super) fn end(&mut self, status: End, fault: Option<Box<Fault>>) {
@@ -130,19 +169,40 @@ impl State {
         }
     }
 
-    fn node_started(&mut self, node: NodeRef) {
+    /// The same of one frame and those opened from it, but for nodes before `first`.
+    pub(super) fn forget_from(&mut self, first: NodeRef) {
+        for node in self.of(first).nodes_from(first.node) {
+            for child in self.of(first).visit(node).map(Visit::open_children).unwrap_or_default() {
+                self.take_frame(child);
+            }
+        }
+        let gone = |node: NodeRef| node.frame == first.frame && node.node >= first.node;
+        let effects: Vec<EffectId> =
+            self.pending.iter().filter(|(_, p)| gone(p.node)).map(|(id, _)| id.clone()).collect();
+        for effect in effects {
+            self.take_pending(&effect);
+        }
+        self.asks.retain(|_, ask| ask.node.frame != first.frame);
+        let (gone, stay): (Vec<NodeRef>, Vec<NodeRef>) =
+            std::mem::take(&mut self.agenda).into_iter().partition(|node| node.frame == first.frame);
+        for node in gone {
+            self.frames[node].queued = false;
+        }
+        self.agenda = stay.into();
+    }
+
+    fn node_started(&mut self, node: NodeRef, name: &Arc<str>) {
+        self.way_taken(node);
         let frame = self.of(node);
         let flow = &self.def(node).body;
         let entry = flow.leaves.indices().next();
-        let thread = flow.thread.map(|thread| {
-            let order = crate::ids::OrderIx(thread.0);
-            frame.thread_after(thread, frame.schedule.before(order, node.node))
-        });
+        let thread = flow.thread.map(|thread| frame.thread_at(thread, node.node));
         let now = self.now;
         let state = &mut self.frames[node];
         state.visit += 1;
         state.started_at = now;
-        state.phase = NodePhase::Running(Box::new(Visit::new(entry, thread.unwrap_or_default())));
+        state.phase =
+            NodePhase::Running(Box::new(Visit::new(name.clone(), entry, thread.unwrap_or_default())));
     }
 
     fn opened(&mut self, node: NodeRef, thread: &Arc<str>, from: &Arc<str>, start: u32, end: u32) {

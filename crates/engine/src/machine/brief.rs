@@ -33,9 +33,8 @@ impl State {
         if text.len() as u64 > self.start.limits.message_bytes {
             return self.failed(node, self.too_long("a message"));
         }
-        let def = self.def(node);
         Event::Appended {
-            node: def.id.clone(),
+            node: self.name(node),
             thread: self.own_thread(node),
             body: Body::Text(Role::User, text.into()),
         }

@@ -164,7 +164,7 @@ impl State {
             }
             _ => Event::Asked {
                 ask: slot.effect.0.clone(),
-                node: self.def(node).id.clone(),
+                node: self.name(node),
                 ask_kind: AskKind::Approve,
                 prompt: format!(
                     "`{}` may or may not have run before the process ended, and running it twice may do harm. \
@@ -193,7 +193,7 @@ impl State {
         let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
         let ask = |prompt: String| Event::Asked {
             ask: slot.effect.0.clone(),
-            node: self.def(node).id.clone(),
+            node: self.name(node),
             ask_kind: AskKind::Approve,
             prompt,
         };
@@ -214,13 +214,12 @@ impl State {
     }
 
     fn append_result(&self, node: NodeRef, phase: &CallsPhase) -> Event {
-        let def = self.def(node);
         let thread = self.own_thread(node);
         let fixed = !phase.call_appended;
         let effect = phase.slots.get(phase.appended).map(|slot| slot.effect.clone());
         let effect = effect.unwrap_or_else(|| crate::EffectId(Arc::from("")));
         let body = if fixed { Body::Call(effect) } else { Body::Output(effect) };
-        Event::Appended { node: def.id.clone(), thread, body }
+        Event::Appended { node: self.name(node), thread, body }
     }
 }
 

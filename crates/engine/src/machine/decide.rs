@@ -34,7 +34,7 @@ impl State {
     }
 
     /// What the limits leave of an action, and the setting's name (D-19).
-    fn left(&self, node: NodeRef, visit: &Visit, action: Action) -> Option<(u32, u32, &'static str)> {
+    fn remaining(&self, node: NodeRef, visit: &Visit, action: Action) -> Option<(u32, u32, &'static str)> {
         let rules = self.rules(node);
         let used = |of: fn(&Mending) -> u32| visit.mending.as_deref().map_or(0, of);
         Some(match action {
@@ -54,7 +54,7 @@ impl State {
 
     /// What the limits leave, for a model (D-19).
     pub(crate) fn limits_left(&self, node: NodeRef, visit: &Visit) -> Value {
-        let left = |action| self.left(node, visit, action).map_or(0, |(left, ..)| left);
+        let left = |action| self.remaining(node, visit, action).map_or(0, |(left, ..)| left);
         let asked = visit.mending.as_deref().map_or(0, |m| m.reflections);
         serde_json::json!({
             "retries": left(Action::RetryWithParams),
@@ -75,7 +75,7 @@ impl State {
         let chosen = self.chosen(node, visit);
         let decision = chosen.unwrap_or_else(|why| self.ladder(node, visit, why));
         let Decision { action, by, reason, tool, parameters, step, strategy, steps } = decision;
-        let node = self.def(node).id.clone();
+        let node = self.name(node);
         let recovered = Recovered { node, action, by, reason, tool, parameters, step, strategy, steps };
         Event::Recovered(Box::new(recovered))
     }
@@ -110,7 +110,7 @@ impl State {
             Some(trouble) => return Err(format!("no model could be asked: {}", trouble.message)),
             None => self.read_reply(node, visit)?,
         };
-        if let Some((0, limit, setting)) = self.left(node, visit, decision.action) {
+        if let Some((0, limit, setting)) = self.remaining(node, visit, decision.action) {
             let name = decision.action.name();
             return Err(format!(
                 "the limit of {limit} is reached for `{name}` (`{setting}` in [recovery]), which was chosen \

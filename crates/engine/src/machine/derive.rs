@@ -8,7 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Leaf};
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Role;
-use crate::place::{AskPlace, EffectPlace, FramePathRef, Place};
+use crate::place::{AskPlace, EffectPlace, Place};
 use crate::template::{OnMissing, Template};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl State {
     pub(crate) fn actionable(&self, node: NodeRef) -> bool {
         let visit = match &self.frames[node].phase {
             NodePhase::Waiting(missing) => return *missing == 0,
-            NodePhase::Done(_) => return false,
+            NodePhase::Done(_) => return self.is_between(node),
             NodePhase::Running(visit) => visit,
         };
         let Some(leaf) = visit.leaf else { return true };
@@ -36,6 +36,8 @@ impl State {
                 self.fixed_gate(node, visit, leaf).is_none()
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
+            (_, LeafPhase::Frames(children)) => children.are_due(),
+            (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..), _) => true,
             (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
             (Act::Call(_) | Act::Try | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
@@ -46,7 +48,7 @@ impl State {
         let def = self.def(node);
         let visit = match &self.frames[node].phase {
             NodePhase::Waiting(_) => {
-                let id = def.id.clone();
+                let id = self.name(node);
                 return Some(match self.of(node).skip_cause(node.node) {
                     Some(because) => Event::NodeSkipped {
                         node: id,
@@ -55,7 +57,7 @@ impl State {
                     None => Event::NodeStarted { node: id, warnings: self.shadowed(node) },
                 });
             }
-            NodePhase::Done(_) => return None,
+            NodePhase::Done(_) => return self.is_between(node).then(|| self.derive_way(node)),
             NodePhase::Running(visit) => visit,
         };
         let Some(leaf) = visit.leaf else { return Some(self.finished(node, visit)) };
@@ -68,7 +70,7 @@ impl State {
                 let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
                 let thread = def.body.thread?;
                 Some(Event::Opened {
-                    node: def.id.clone(),
+                    node: self.name(node),
                     thread: self.thread_name(node, thread),
                     from: self.thread_name(node, *from),
                     start: place(start),
@@ -78,7 +80,7 @@ impl State {
             Act::Say(text) => Some(self.say(node, text)),
             Act::Publish { to, description, .. } => Some(match self.text(node, description) {
                 Ok(description) => {
-                    Event::Published { node: def.id.clone(), to: self.thread_name(node, *to), description }
+                    Event::Published { node: self.name(node), to: self.thread_name(node, *to), description }
                 }
                 Err(fault) => self.failed(node, fault),
             }),
@@ -96,6 +98,11 @@ impl State {
             Act::Brief { text, facts } => Some(self.brief(node, visit, text, facts)),
             Act::Decide => Some(self.decide(node, visit)),
             Act::Splice => Some(self.derive_splice(node, visit)),
+            Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
+            Act::Set(name, value) => Some(match self.resolved(node, value) {
+                Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
+                Err(fault) => self.failed(node, fault),
+            }),
         }
     }
 
@@ -107,7 +114,7 @@ impl State {
         };
         match self.text(node, text) {
             Ok(text) => Event::Appended {
-                node: def.id.clone(),
+                node: self.name(node),
                 thread: self.thread_name(node, thread),
                 body: Body::Text(Role::User, text.into()),
             },
@@ -123,7 +130,6 @@ impl State {
         kind: crate::AskKind,
         prompt: &Template,
     ) -> Event {
-        let def = self.def(node);
         if let LeafPhase::Ask(Some(_)) = &visit.phase {
             let fault = Fault::new(FaultKind::Denied, "a person said no");
             return self.failed(node, fault);
@@ -133,7 +139,7 @@ impl State {
                 ask: AskPlace::Leaf { place: self.place(node), leaf: Cow::Borrowed(&*leaf.name) }
                     .to_string()
                     .into(),
-                node: def.id.clone(),
+                node: self.name(node),
                 ask_kind: kind,
                 prompt,
             },
@@ -166,40 +172,66 @@ impl State {
 
     /// The first messages of threads, before any node starts (P-02).
     pub(crate) fn next_seed(&self) -> Option<Event> {
-        let root = self.frames.root();
-        let def = root.graph.threads.values().nth(root.seeded)?;
-        Some(match self.rendered(NodeRef::root(NodeIx(0)), def.first.as_ref()?, OnMissing::Fault) {
-            Ok(text) => Event::Appended {
-                node: Arc::from(""),
-                thread: def.name.clone(),
-                body: Body::Text(Role::User, text.into()),
+        let ix = *self.seeding.last()?;
+        let frame = &self.frames[ix];
+        let def = frame.graph.threads.values().nth(frame.seeded)?;
+        let place = if ix == ROOT { Arc::from("") } else { format!("{}/", frame.path).into() };
+        Some(
+            match self.rendered(NodeRef { frame: ix, node: NodeIx(0) }, def.first.as_ref()?, OnMissing::Fault)
+            {
+                Ok(text) => Event::Appended {
+                    node: place,
+                    thread: def.name.clone(),
+                    body: Body::Text(Role::User, text.into()),
+                },
+                Err(fault) if ix == ROOT => super::ended(crate::event::End::Failed, Some(fault)),
+                Err(fault) => Event::Unrouted { node: place, fault: Box::new(fault) },
             },
-            Err(fault) => super::ended(crate::event::End::Failed, Some(fault)),
-        })
+        )
     }
 
     /// Where the node is now (E-35).
     pub(crate) fn place(&self, node: NodeRef) -> Place<'_> {
         let id = Cow::Borrowed(&*self.def(node).id);
-        Place { frames: FramePathRef::default(), node: id, visit: self.frames[node].visit }
+        Place { frames: self.of(node).path.frames(), node: id, visit: self.frames[node].visit }
     }
 
     /// The node that an effect id names.
     pub(crate) fn node_of(&self, effect: &EffectId) -> Option<NodeRef> {
         let Place { frames, node, .. } = effect.place()?.place;
-        if !frames.is_root() {
-            return None;
-        }
-        let is_it = |front: &NodeRef| front.frame == ROOT && *self.def(*front).id == *node;
+        let frame = self.frames.at(frames.as_str())?;
+        let is_it = |front: &NodeRef| front.frame == frame && *self.def(*front).id == *node;
         let front = self.agenda.front().copied().filter(is_it);
-        front.or_else(|| self.frames.root().by_id(&node).map(NodeRef::root))
+        front.or_else(|| self.frames[frame].by_id(&node).map(|node| NodeRef { frame, node }))
+    }
+
+    /// What events call a node: its id, or its place where there are frames (E-35).
+    pub(crate) fn name(&self, node: NodeRef) -> Arc<str> {
+        if self.frames.are_flat() {
+            return self.def(node).id.clone();
+        }
+        match self.visit(node) {
+            Some(visit) => visit.name.clone(),
+            None => Place { visit: 1, ..self.place(node) }.to_string().into(),
+        }
     }
 
     /// The node that an event names.
     pub(crate) fn node_named(&self, name: &Arc<str>) -> Option<NodeRef> {
         // What follows from an input is mostly of the node that stands first on the agenda.
-        let front = self.agenda.front().copied().filter(|node| Arc::ptr_eq(&self.def(*node).id, name));
-        front.or_else(|| self.frames.root().by_id(name).map(NodeRef::root))
+        let is_it = |front: &NodeRef| match self.visit(*front) {
+            Some(visit) => Arc::ptr_eq(&visit.name, name),
+            None => self.frames.are_flat() && Arc::ptr_eq(&self.def(*front).id, name),
+        };
+        if let Some(front) = self.agenda.front().copied().filter(is_it) {
+            return Some(front);
+        }
+        if self.frames.are_flat() {
+            return self.frames.root().by_id(name).map(NodeRef::root);
+        }
+        let Place { frames, node, .. } = Place::parse(name)?;
+        let frame = self.frames.at(frames.as_str())?;
+        self.frames[frame].by_id(&node).map(|node| NodeRef { frame, node })
     }
 
     /// The id of an effect of the live leaf.

@@ -1,5 +1,6 @@
 //! What a finished node leaves: kept as long as its run is known, so what is rare is apart.
 
+use super::children::Children;
 use super::reuse::Recorded;
 use super::state::Publication;
 use crate::fault::Fault;
@@ -32,6 +33,8 @@ pub(crate) struct More {
     pub(crate) partial: Option<Thread>,
     /// The tool that gave its result, or failed last, where it need not be the node's own.
     pub(crate) tool: Option<Arc<str>>,
+    /// The frames that it opened last.
+    pub(crate) children: Option<Box<Children>>,
 }
 
 /// Each node leaves one, for as long as its run is known.
@@ -40,7 +43,8 @@ const _: () = assert!(size_of::<Done>() <= 120);
 impl More {
     /// `None` if there is nothing.
     pub(crate) fn kept(self) -> Option<Box<Self>> {
-        let any = self.publication.is_some() || self.partial.is_some() || self.tool.is_some();
+        let any = self.publication.is_some() || self.partial.is_some();
+        let any = any || self.tool.is_some() || self.children.is_some();
         any.then(|| Box::new(self))
     }
 }

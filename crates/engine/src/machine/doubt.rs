@@ -180,7 +180,7 @@ impl State {
 
     /// Remembers that a person said no to a write in doubt, for as long as nobody says otherwise.
     pub(super) fn note_word(&mut self, ask: &Arc<str>, asking: &Asking, call: &ToolCall, word: &Word<'_>) {
-        let node = self.def(asking.node).id.clone();
+        let node = self.name(asking.node);
         let key = key_of(call);
         self.declined.retain(|_, declined| !declined.is_of(&node, key));
         if matches!(word, Word::No) {

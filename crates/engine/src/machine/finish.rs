@@ -1,7 +1,7 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
 use super::done::{Done, More};
-use super::state::{NodePhase, State, Visit};
+use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::effect::Outputs;
 use crate::event::Event;
 use crate::fault::{Fault, Warning};
@@ -30,7 +30,7 @@ enum Sync {
 impl State {
     /// The event that fails the node.
     pub(crate) fn failed(&self, node: NodeRef, mut fault: Fault) -> Event {
-        let id = &self.def(node).id;
+        let id = &self.name(node);
         let mut warnings = Vec::new();
         if let Some(visit) = self.visit(node)
             && let Some(leaf) = visit.leaf
@@ -54,7 +54,7 @@ impl State {
         if let Some(fault) = visit.fault.as_ref().or(trouble) {
             return self.failed(node, fault.clone());
         }
-        let id = &self.def(node).id;
+        let id = &self.name(node);
         let cut = visit.cut.as_ref().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
@@ -86,6 +86,10 @@ impl State {
 
     /// A node's result by P-17.
     pub(crate) fn result(&self, node: NodeRef, visit: &Visit) -> NodeResult {
+        if let Some(value) = &visit.value {
+            let (text, value) = (tool_text(value).into(), value.clone());
+            return NodeResult { text, value, sync: Sync::Nothing };
+        }
         if let Some(message) = visit.last_text {
             let text = Arc::clone(&self.messages[message].content);
             let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
@@ -140,14 +144,19 @@ impl State {
         let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
         let tool = attempt.map(|attempt| attempt.tool.clone());
         let own = visit.thread.clone();
-        let published = visit.published.as_ref().and_then(|p| p.to).map(|(_, message)| message);
         let (value, sync) = match result {
             Some(result) => (result.value, result.sync),
             None => (Value::Null, Sync::Nothing),
         };
         let synced = self.sync(node, &value, &sync);
         let unforeseen = tool.as_ref().is_some_and(|_| self.brings_more(node, &synced));
-        let more = More { publication: visit.published, partial: fatal.then(|| own.clone()), tool };
+        let published_to = visit.published.as_ref().and_then(|p| p.to);
+        let children = match visit.phase {
+            LeafPhase::Frames(children) => Some(children),
+            _ => visit.children,
+        };
+        let partial = fatal.then(|| own.clone());
+        let more = More { publication: visit.published, partial, tool, children };
         self.frames[node].phase = NodePhase::Done(Box::new(Done {
             output: value,
             fault,
@@ -164,8 +173,10 @@ impl State {
         if failed && on_error == OnError::Finish {
             self.frames[node.frame].note_broken(node.node);
         }
-        if !fatal {
-            self.announce(node, own, published);
+        if self.of(node).flow.is_some() {
+            self.flow_on(node, own, published_to);
+        } else if !fatal {
+            self.announce(node, own, published_to.map(|(_, entry)| entry));
             self.retire(node.frame);
         }
     }
@@ -186,7 +197,11 @@ impl State {
                 outputs.names().iter().filter(|n| object.contains_key(n.as_ref())).cloned().collect()
             }
         };
-        self.frames[node.frame].sync(node.node, object, &names);
+        let frame = &mut self.frames[node.frame];
+        match frame.flow {
+            Some(_) => frame.set_fields(node.node, object, &names),
+            None => frame.sync(node.node, object, &names),
+        }
         names
     }
 }

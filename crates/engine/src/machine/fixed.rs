@@ -89,7 +89,7 @@ impl State {
         self.resolved(node, args)
     }
 
-    fn resolved(&self, node: NodeRef, args: &JsonTemplate) -> Result<Value, Fault> {
+    pub(super) fn resolved(&self, node: NodeRef, args: &JsonTemplate) -> Result<Value, Fault> {
         let scope = Scope { state: self, at: node };
         let missing = self.def(node).on_missing;
         let limit = self.start.limits.message_bytes;

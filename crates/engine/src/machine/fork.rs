@@ -3,10 +3,10 @@
 use super::frame::Frame;
 use super::past::{Past, places};
 use super::state::{NodeState, OrderState, State, Status, Usage};
-use crate::effect::{EffectId, ToolDef};
+use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
-use crate::ids::{Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
+use crate::ids::{Ix, NodeIx, NodeRef, OrderIx, ROOT, ThreadIx};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl State {
         self.settle_into(fork);
         self.forget_warnings(first);
         if fork.sequential {
-            self.frames.root_mut().reschedule(true);
+            self.frames.reschedule(true);
         }
         self.change_tools(&fork.tools);
         self.begin_again(first);
@@ -89,12 +89,11 @@ impl State {
         self.inherit(past, &fork.texts, &places(&past.graph, graph), NodeIx(0));
         self.settle_into(fork);
         if self.start.sequential {
-            self.frames.root_mut().reschedule(true);
+            self.frames.reschedule(true);
         }
         self.change_tools(&fork.tools);
         self.status = Status::Running;
-        self.frames.root_mut().skip_unseeded();
-        self.await_from(NodeRef::root(NodeIx(0)), None);
+        self.begin_frame(ROOT);
     }
 
     /// What the fork chose for itself. It has used nothing yet.
@@ -118,7 +117,7 @@ impl State {
             graph.tools.insert(tool.name.clone(), Arc::new(tool.clone()));
         }
         frame.graph = Arc::new(graph);
-        frame.reschedule(sequential);
+        self.frames.reschedule(sequential);
     }
 
     /// The nodes from `first` on are as if they had never started, but for their visits and tries.
@@ -132,13 +131,7 @@ impl State {
 
     /// What the nodes from `first` on did is undone. Only those before `finished` have finished.
     pub(crate) fn drop_from(&mut self, first: NodeRef, finished: NodeIx) {
-        let stays = |pending: &super::PendingEffect| pending.node < first;
-        let kept: Vec<(EffectId, super::PendingEffect)> =
-            self.pending.iter().filter(|(_, p)| stays(p)).map(|(id, p)| (id.clone(), *p)).collect();
-        self.forget_in_flight();
-        for (effect, row) in kept {
-            self.keep_pending(effect, row);
-        }
+        self.forget_from(first);
         for node in self.of(first).nodes_from(first.node) {
             let (tries, counted) = self.tries_so_far(first.sibling(node));
             let row = &mut self.frames[first.sibling(node)];

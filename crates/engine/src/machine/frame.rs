@@ -4,13 +4,18 @@
 //! its threads, its nodes and what their placeholders see.
 
 use super::done::Done;
+use super::flow::Flow;
+use super::nodes::Nodes;
 use super::skip::Broken;
 use super::state::{NodePhase, NodeState, OrderState, State, ThreadState, Visit};
 use crate::effect::{Effects, ToolDef};
-use crate::graph::{Graph, Leaf, Node};
-use crate::ids::{FrameIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx};
-use crate::message::Entry;
+use crate::fault::Fault;
+use crate::graph::{Control, Graph, Leaf, Node};
+use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx};
+use crate::message::{Entry, Thread};
+use crate::place::FramePath;
 use crate::schedule::Schedule;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -20,10 +25,20 @@ use std::sync::Arc;
 pub(crate) struct Frame {
     pub(crate) graph: Arc<Graph>,
     pub(crate) schedule: Arc<Schedule>,
+    /// Where it is; the root's is empty (E-35).
+    pub(crate) path: FramePath,
+    /// The node that opened it, and as which of its frames.
+    pub(crate) opened_by: Option<(NodeRef, usize)>,
+    /// The first data layer of its own, which hides names of the frames around it.
+    pub(crate) inputs: Map<String, Value>,
+    /// Why it could not even begin.
+    pub(crate) stopped: Option<Box<Fault>>,
+    /// Of a graph whose nodes follow ways: how far it has come.
+    pub(crate) flow: Option<Box<Flow>>,
     /// Threads of the graph that hold their first message; all of them before any node starts.
     pub(crate) seeded: usize,
     pub(crate) threads: Table<ThreadIx, ThreadState>,
-    pub(crate) nodes: Table<NodeIx, NodeState>,
+    pub(crate) nodes: Nodes,
     pub(crate) orders: Table<OrderIx, OrderState>,
     /// How many nodes have retired (P-20).
     pub(crate) retired: u32,
@@ -45,10 +60,20 @@ pub(crate) struct Frame {
 impl Frame {
     /// An instance that has not begun.
     pub(crate) fn new(graph: Arc<Graph>, schedule: Arc<Schedule>) -> Self {
+        let flows = graph.control == Control::Flow;
+        let nodes = match flows {
+            true => Nodes::Visited(Vec::new()),
+            false => Nodes::All(graph.nodes.values().map(|_| NodeState::new(0)).collect()),
+        };
         Self {
+            path: FramePath::default(),
+            opened_by: None,
+            inputs: Map::new(),
+            stopped: None,
+            flow: flows.then(Box::default),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
-            nodes: graph.nodes.values().map(|_| NodeState::new(0)).collect(),
+            nodes,
             orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
             retired: 0,
             on_retired: BTreeMap::new(),
@@ -67,8 +92,14 @@ impl Frame {
         self.schedule.by_id.get(id).copied()
     }
     pub(crate) fn done(&self, node: NodeIx) -> Option<&Done> {
-        match &self.nodes[node].phase {
+        match &self.nodes.get(node)?.phase {
             NodePhase::Done(done) => Some(done),
+            _ => None,
+        }
+    }
+    pub(crate) fn visit(&self, node: NodeIx) -> Option<&Visit> {
+        match &self.nodes.get(node)?.phase {
+            NodePhase::Running(visit) => Some(visit),
             _ => None,
         }
     }
@@ -77,13 +108,20 @@ impl Frame {
         (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
         self.done(NodeIx(self.retired))
     }
-    /// Whether all nodes have retired, or one has failed that ends the frame.
+    /// Whether all before a node have retired; in a flow, they have.
+    pub(crate) fn is_turn(&self, node: NodeIx) -> bool {
+        self.flow.is_some() || self.retired >= node.0
+    }
+    /// Whether nothing is left to do: all nodes have retired, or one has failed that ends the frame.
     pub(crate) fn is_over(&self) -> bool {
+        if let Some(flow) = &self.flow {
+            return flow.ended.is_some();
+        }
         let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
         failed || self.retired as usize == self.graph.nodes.len()
     }
     /// Orders its nodes anew, as its graph is now.
-    pub(crate) fn reschedule(&mut self, sequential: bool) {
+    fn reschedule(&mut self, sequential: bool) {
         self.schedule = Arc::new(Schedule::derive(&self.graph, sequential));
     }
     /// Threads without a first message exist only once a node opens them.
@@ -99,6 +137,18 @@ impl Frame {
         self.seeded += 1;
         self.skip_unseeded();
     }
+    /// The thread as a node finds it that works on it, or that takes from it.
+    pub(crate) fn thread_at(&self, thread: ThreadIx, node: NodeIx) -> Thread {
+        match self.flow {
+            Some(_) => self.threads[thread].base.clone(),
+            None => self.thread_after(thread, self.schedule.before(OrderIx(thread.0), node)),
+        }
+    }
+    /// The thread as it is when the frame has ended.
+    pub(crate) fn thread_at_end(&self, thread: ThreadIx) -> Thread {
+        let state = &self.threads[thread];
+        state.after.last().unwrap_or(&state.base).clone()
+    }
     /// Replans that count against the limit (D-19).
     pub(crate) fn replans_so_far(&self) -> u32 {
         self.replanned + self.replans.values().sum::<u32>()
@@ -109,48 +159,124 @@ impl Frame {
     }
 }
 
-/// The frames of a run that have not ended, by number.
+/// The frames of a run that have not ended, and the graphs that they are instances of.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    rows: Table<FrameIx, Frame>,
+    rows: Vec<Option<Box<Frame>>>,
+    /// Numbers of frames that have ended.
+    free: Vec<FrameIx>,
+    by_path: HashMap<FramePath, FrameIx>,
+    /// The graphs that nodes open frames of, each with its schedule, derived once.
+    graphs: Table<GraphIx, (Arc<Graph>, Arc<Schedule>)>,
 }
 
 impl Frames {
-    /// The frame that a run begins with, and no other.
-    pub(crate) fn new(root: Frame) -> Self {
-        Self { rows: [root].into_iter().collect() }
+    /// The frame that a run of `graph` begins with, and no other.
+    pub(crate) fn new(graph: Arc<Graph>) -> Self {
+        let schedule = Arc::new(Schedule::derive(&graph, false));
+        let mut frames =
+            Self { rows: Vec::new(), free: Vec::new(), by_path: HashMap::new(), graphs: Table::new() };
+        frames.rows.push(Some(Box::new(Frame::new(graph, schedule))));
+        frames.link(false);
+        frames
+    }
+    /// Orders the nodes of all graphs anew, as the run's own graph is now.
+    pub(crate) fn reschedule(&mut self, sequential: bool) {
+        self.root_mut().reschedule(sequential);
+        self.link(sequential);
+    }
+    /// Inner graphs know the run's tools.
+    fn link(&mut self, sequential: bool) {
+        let root = Arc::clone(&self.root().graph);
+        let inner = root.graphs.values().map(|graph| {
+            let graph = Arc::new(Graph {
+                tools: root.tools.clone(),
+                withheld: root.withheld.clone(),
+                ..Graph::clone(graph)
+            });
+            let schedule = Arc::new(Schedule::derive(&graph, sequential));
+            (graph, schedule)
+        });
+        self.graphs = inner.collect();
     }
     pub(crate) fn root(&self) -> &Frame {
-        &self.rows[ROOT]
+        &self[ROOT]
     }
     pub(crate) fn root_mut(&mut self) -> &mut Frame {
-        &mut self.rows[ROOT]
+        &mut self[ROOT]
+    }
+    /// Whether there can be no frame but the root.
+    pub(crate) fn are_flat(&self) -> bool {
+        self.graphs.is_empty()
+    }
+    pub(crate) fn at(&self, path: &str) -> Option<FrameIx> {
+        if path.is_empty() { Some(ROOT) } else { self.by_path.get(path).copied() }
+    }
+    /// An instance of an inner graph, with the path that it is to have.
+    pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, usize)) -> FrameIx {
+        let (graph, schedule) = &self.graphs[graph];
+        let mut frame = Frame::new(Arc::clone(graph), Arc::clone(schedule));
+        (frame.path, frame.opened_by) = (path.clone(), Some(opened_by));
+        let frame = Some(Box::new(frame));
+        let ix = match self.free.pop() {
+            Some(ix) => {
+                if let Some(row) = self.rows.get_mut(ix.get()) {
+                    *row = frame;
+                }
+                ix
+            }
+            None => {
+                self.rows.push(frame);
+                FrameIx::new(self.rows.len() - 1)
+            }
+        };
+        self.by_path.insert(path, ix);
+        ix
+    }
+    /// Takes out a frame that has ended.
+    pub(crate) fn close(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
+        let frame = self.rows.get_mut(ix.get())?.take()?;
+        self.by_path.remove(&frame.path);
+        self.free.push(ix);
+        Some(frame)
     }
 }
 
 impl Index<FrameIx> for Frames {
     type Output = Frame;
     fn index(&self, ix: FrameIx) -> &Frame {
-        &self.rows[ix]
+        match self.rows.get(ix.get()) {
+            Some(Some(frame)) => frame,
+            _ => not_there(ix),
+        }
     }
 }
 
 impl IndexMut<FrameIx> for Frames {
     fn index_mut(&mut self, ix: FrameIx) -> &mut Frame {
-        &mut self.rows[ix]
+        match self.rows.get_mut(ix.get()) {
+            Some(Some(frame)) => frame,
+            _ => not_there(ix),
+        }
     }
+}
+
+#[cold]
+#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run (E-17)")]
+fn not_there(ix: FrameIx) -> ! {
+    panic!("frame {} of a run is not there", ix.get())
 }
 
 impl Index<NodeRef> for Frames {
     type Output = NodeState;
     fn index(&self, at: NodeRef) -> &NodeState {
-        &self.rows[at.frame].nodes[at.node]
+        &self[at.frame].nodes[at.node]
     }
 }
 
 impl IndexMut<NodeRef> for Frames {
     fn index_mut(&mut self, at: NodeRef) -> &mut NodeState {
-        &mut self.rows[at.frame].nodes[at.node]
+        &mut self[at.frame].nodes[at.node]
     }
 }
 
@@ -186,16 +312,21 @@ impl State {
     }
     /// The running body of a node.
     pub(crate) fn visit(&self, node: NodeRef) -> Option<&Visit> {
-        match &self.frames[node].phase {
+        self.of(node).visit(node.node)
+    }
+    pub(crate) fn visit_mut(&mut self, node: NodeRef) -> Option<&mut Visit> {
+        match &mut self.frames[node.frame].nodes.get_mut(node.node)?.phase {
             NodePhase::Running(visit) => Some(visit),
             _ => None,
         }
     }
-    pub(crate) fn visit_mut(&mut self, node: NodeRef) -> Option<&mut Visit> {
-        match &mut self.frames[node].phase {
-            NodePhase::Running(visit) => Some(visit),
-            _ => None,
+    /// Whether a node is `first`, behind it in its frame, or in a frame that such a node opened.
+    pub(crate) fn is_within(&self, mut node: NodeRef, first: NodeRef) -> bool {
+        while node.frame != first.frame {
+            let Some((around, _)) = self.of(node).opened_by else { return false };
+            node = around;
         }
+        node >= first
     }
     pub(crate) fn done(&self, node: NodeRef) -> Option<&Done> {
         self.of(node).done(node.node)

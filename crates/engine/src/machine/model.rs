@@ -91,7 +91,7 @@ impl State {
             return self.failed(node, Fault::new(FaultKind::MalformedResponse, message).because(cause));
         }
         Event::Appended {
-            node: self.def(node).id.clone(),
+            node: self.name(node),
             thread: self.own_thread(node),
             body: Body::Reply(phase.effect.clone()),
         }
@@ -245,11 +245,11 @@ impl State {
         } else {
             "the limits of all tools are used up (tools_limit); the model concludes without tools".to_owned()
         };
-        Warning::at("tool-limit", &def.id, message)
+        Warning::at("tool-limit", &self.name(node), message)
     }
 
     pub(crate) fn orphan_warnings(&self, node: NodeRef, visit: &Visit) -> Vec<Warning> {
-        let id = &self.def(node).id;
+        let id = &self.name(node);
         let (results, calls) = self.orphans(&visit.thread);
         let mut warnings = Vec::new();
         if results > 0 {

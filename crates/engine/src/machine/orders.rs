@@ -58,6 +58,10 @@ impl State {
     /// Whether nothing earlier in list order forbids a call with these effects now; else what to wait for.
     pub(crate) fn world_gate(&self, node: NodeRef, effects: Effects) -> Option<Until> {
         let frame = self.of(node);
+        // A flow has one live node, and whoever opened it had its turn (E-34).
+        if frame.flow.is_some() {
+            return None;
+        }
         let threads = frame.graph.threads.len();
         let (writers, impure) = frame.schedule.world_before[node.node];
         let until = match effects {

@@ -313,7 +313,7 @@ impl State {
                 visit.tries.calls += 1;
                 self.add_pending(effect.clone(), node, at, wait, effects, false);
             }
-            LeafPhase::Enter | LeafPhase::Ask(_) => {}
+            LeafPhase::Enter | LeafPhase::Ask(_) | LeafPhase::Frames(_) => {}
         }
         self.settle_agenda(node);
     }
@@ -384,7 +384,7 @@ impl State {
         self.pending.insert(effect, row);
     }
 
-    fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {
+    pub(super) fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {
         let pending = self.pending.remove(effect)?;
         self.pending_models -= u64::from(pending.model);
         Some(pending)

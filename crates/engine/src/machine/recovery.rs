@@ -216,7 +216,7 @@ impl State {
     /// The node has come to a `Turn` leaf: it goes on when all before it have retired (D-16).
     pub(super) fn await_turn(&mut self, node: NodeRef) {
         let frame = &mut self.frames[node.frame];
-        if frame.retired >= node.node.0 {
+        if frame.is_turn(node.node) {
             self.take_turn(node);
         } else {
             frame.on_retired.entry(node.node.0).or_default().push(node.node);
@@ -226,7 +226,7 @@ impl State {
     /// A running node whose turn it may be goes on if it waits for that.
     pub(super) fn take_turn(&mut self, node: NodeRef) {
         let Some(Visit { leaf: Some(leaf), .. }) =
-            self.visit(node).filter(|_| self.of(node).retired >= node.node.0)
+            self.visit(node).filter(|_| self.of(node).is_turn(node.node))
         else {
             return;
         };

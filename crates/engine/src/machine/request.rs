@@ -35,7 +35,7 @@ impl State {
                     timeout_s,
                 }))
             }
-            LeafPhase::Enter | LeafPhase::Ask(_) => None,
+            LeafPhase::Enter | LeafPhase::Ask(_) | LeafPhase::Frames(_) => None,
         }
     }
 

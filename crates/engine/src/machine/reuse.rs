@@ -238,7 +238,7 @@ impl State {
         thread: &crate::message::Thread,
         model: Option<&Arc<str>>,
     ) -> Option<Key> {
-        let visit = Visit::new(Some(leaf), thread.clone());
+        let visit = Visit::new(Arc::from(""), Some(leaf), thread.clone());
         let request = self.model_request(node, &visit, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.

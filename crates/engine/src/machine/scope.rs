@@ -18,49 +18,99 @@ pub(crate) struct Scope<'a> {
 
 impl Layers for Scope<'_> {
     fn is_step(&self, id: &str) -> bool {
-        self.frame().by_id(id).is_some()
+        self.find_step(id).is_some()
     }
     fn step(&self, id: &str) -> StepView<'_> {
-        match self.frame().by_id(id) {
-            Some(node) if node < self.at.node => match self.frame().done(node) {
-                Some(done) if done.skipped => StepView::NotRun,
-                Some(done) if done.fault.is_none() => StepView::Output(&done.output),
-                Some(_) => StepView::Failed,
-                None => StepView::NotRun,
-            },
-            _ => StepView::NotRun,
+        let Some((at, step)) = self.find_step(id) else { return StepView::NotRun };
+        let frame = self.state.of(at);
+        match frame.done(step) {
+            _ if frame.flow.is_none() && step >= at.node => StepView::NotRun,
+            Some(done) if done.skipped => StepView::NotRun,
+            Some(done) if done.fault.is_none() => StepView::Output(&done.output),
+            Some(_) => StepView::Failed,
+            None => StepView::NotRun,
         }
     }
     fn runtime(&self, name: &str) -> Option<&Value> {
-        self.frame().runtime_at(name, self.at.node).map(|(_, value)| value)
+        for at in self.around() {
+            let frame = self.state.of(at);
+            let value = frame.runtime_value(name, at.node);
+            if value.is_some() || frame.inputs.contains_key(name) {
+                return value;
+            }
+        }
+        None
     }
     fn initial(&self, name: &str) -> Option<&Value> {
-        self.state.start.initial.get(name)
+        let inputs = self.around().find_map(|at| self.state.of(at).inputs.get(name));
+        inputs.or_else(|| self.state.start.initial.get(name))
     }
     fn fallback(&self, name: &str) -> Option<&Value> {
-        let (node, ()) = self.frame().fields.get(name)?.range(..self.at.node).next_back()?;
-        self.frame().done(*node)?.output.get(name)
+        self.around().find_map(|at| {
+            let frame = self.state.of(at);
+            let node = match &frame.flow {
+                Some(flow) => *flow.fields.get(name)?,
+                None => *frame.fields.get(name)?.range(..at.node).next_back()?.0,
+            };
+            frame.done(node)?.output.get(name)
+        })
     }
     fn names(&self) -> Vec<String> {
-        let (frame, at) = (self.frame(), self.at.node);
-        let runtime = frame.runtime.iter().filter(|(_, by)| by.range(..at).next().is_some());
-        let mut names: Vec<String> = runtime.map(|(name, _)| name.to_string()).collect();
-        names.extend(self.state.start.initial.keys().cloned());
-        let earlier = frame.graph.nodes.iter().take_while(|(ix, _)| *ix < at);
-        names.extend(earlier.map(|(_, node)| node.id.to_string()));
+        let mut names: Vec<String> = self.state.start.initial.keys().cloned().collect();
+        for at in self.around() {
+            let frame = self.state.of(at);
+            names.extend(frame.inputs.keys().cloned());
+            names.extend(frame.runtime_names(at.node).map(|name| name.to_string()));
+            let known = |ix: NodeIx| match frame.flow {
+                Some(_) => frame.nodes.get(ix).is_some(),
+                None => ix < at.node,
+            };
+            let nodes = frame.graph.nodes.iter().filter(|(ix, _)| known(*ix));
+            names.extend(nodes.map(|(_, node)| node.id.to_string()));
+        }
         names.sort();
         names.dedup();
         names
     }
 }
 
-impl Scope<'_> {
-    fn frame(&self) -> &Frame {
-        self.state.of(self.at)
+impl<'a> Scope<'a> {
+    /// The node, and those that opened the frames it is in, from the inside out: what each of them sees it sees.
+    fn around(&self) -> impl Iterator<Item = NodeRef> + use<'a> {
+        let state = self.state;
+        std::iter::successors(Some(self.at), move |at| state.of(*at).opened_by.map(|(node, _)| node))
+    }
+
+    /// The step of that id, and who of those around sees it. Names of inner frames hide steps of outer ones.
+    fn find_step(&self, id: &str) -> Option<(NodeRef, NodeIx)> {
+        for at in self.around() {
+            let frame = self.state.of(at);
+            if let Some(step) = frame.by_id(id) {
+                return Some((at, step));
+            }
+            if frame.inputs.contains_key(id) || frame.runtime_value(id, at.node).is_some() {
+                return None;
+            }
+        }
+        None
     }
 }
 
 impl Frame {
+    /// The value of a name of `runtime_metadata`, as a node sees it.
+    fn runtime_value(&self, name: &str, at: NodeIx) -> Option<&Value> {
+        match &self.flow {
+            Some(flow) => flow.variables.get(name),
+            None => self.runtime_at(name, at).map(|(_, value)| value),
+        }
+    }
+
+    fn runtime_names(&self, at: NodeIx) -> impl Iterator<Item = &Arc<str>> {
+        let variables = self.flow.iter().flat_map(|flow| flow.variables.keys());
+        let runtime = self.runtime.iter().filter(move |(_, by)| by.range(..at).next().is_some());
+        variables.chain(runtime.map(|(name, _)| name))
+    }
+
     /// The value of a name of `runtime_metadata` before `at`, with the node it came from.
     pub(crate) fn runtime_at(&self, name: &str, at: NodeIx) -> Option<(NodeIx, &Value)> {
         let (node, field) = self.runtime.get(name)?.range(..at).next_back()?;
@@ -104,6 +154,9 @@ impl State {
     /// without declaring it. What is declared the checker has told.
     pub(crate) fn shadowed(&self, node: NodeRef) -> Vec<Warning> {
         let frame = self.of(node);
+        if frame.flow.is_some() {
+            return Vec::new();
+        }
         if self.start.edition < 1 || self.start.initial.is_empty() || !frame.schedule.reads[node.node] {
             return Vec::new();
         }
@@ -138,7 +191,11 @@ impl State {
     /// that declares it did not bring it, or only D-07's look-up among all results is left (P-20).
     pub(crate) fn needs_retirement(&self, node: NodeRef) -> bool {
         let frame = self.of(node);
-        if node.node.0 == 0 || frame.retired >= node.node.0 || !frame.schedule.reads[node.node] {
+        if frame.flow.is_some()
+            || node.node.0 == 0
+            || frame.retired >= node.node.0
+            || !frame.schedule.reads[node.node]
+        {
             return false;
         }
         reads(&frame.graph, self.def(node)).into_iter().any(|path| {

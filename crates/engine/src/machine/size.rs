@@ -86,7 +86,7 @@ impl State {
         if self.start.edition < 1 {
             return Vec::new();
         }
-        let id = &self.def(node).id;
+        let id = &self.name(node);
         let outputs = visit.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
         let warning = |(tool, bytes): (&str, u64)| {
             let message = format!(

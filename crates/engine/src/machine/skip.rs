@@ -87,6 +87,12 @@ impl Frame {
 
     /// How a frame ends that has nothing left to do: with the first fault in list order, if there is one.
     pub(crate) fn ending(&self) -> (End, Option<Fault>) {
+        let ended = self.flow.as_ref().and_then(|flow| flow.ended.as_ref()?.as_ref().err());
+        match self.stopped.as_ref().or(ended) {
+            Some(fault) => return (End::Failed, Some(Fault::clone(fault))),
+            None if self.flow.is_some() => return (End::Completed, None),
+            None => {}
+        }
         let head = self.head_of_retirement().filter(|done| done.fatal);
         let first = self.broken.nodes.first().and_then(|node| self.done(*node)).or(head);
         let Some(mut fault) = first.and_then(|done| done.fault.as_deref().cloned()) else {

@@ -3,6 +3,7 @@
 
 use super::done::Done;
 use super::frame::Frame;
+use super::nodes::Nodes;
 use super::state::{NodePhase, NodeState, OrderState, State, Visit};
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
@@ -98,7 +99,7 @@ impl State {
         match spliced {
             Ok((effect, graph)) => {
                 let warnings = self.left_out(node, &graph).into_iter().collect();
-                Event::Spliced { node: self.def(node).id.clone(), effect, warnings }
+                Event::Spliced { node: self.name(node), effect, warnings }
             }
             Err(error) => self.failed(node, unfit(&error)),
         }
@@ -135,6 +136,8 @@ impl State {
             tools: own.tools.clone(),
             withheld: own.withheld.clone(),
             tails: own.tails.clone(),
+            control: own.control,
+            graphs: own.graphs.clone(),
         };
         let shared: Table<TailIx, TailIx> =
             compiled.tails.values().map(|tail| graph.share(Arc::clone(tail))).collect();
@@ -179,7 +182,7 @@ impl State {
         self.pool.forget_changed(behind);
         self.note_former(node);
         // What is under way belongs to nodes that are about to go, and so does what they had to say.
-        self.forget_in_flight();
+        self.forget_from(node.sibling(NodeIx(0)));
         self.forget_warnings(node);
         // Schemas of replies are known by place.
         self.checks = Checks::default();
@@ -233,9 +236,10 @@ impl State {
 
     /// What nodes from `first` on had to say they will say again, if it still holds when they have run again.
     pub(crate) fn forget_warnings(&mut self, first: NodeRef) {
-        let frame = &self.frames[first.frame];
-        let stays = |id: &Arc<str>| frame.by_id(id).is_none_or(|node| node < first.node);
-        self.warnings.retain(|warning| warning.node.as_ref().is_none_or(stays));
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let stays = |name: &Arc<str>| self.node_named(name).is_none_or(|node| !self.is_within(node, first));
+        warnings.retain(|warning| warning.node.as_ref().is_none_or(stays));
+        self.warnings = warnings;
     }
 
     /// Whether a call of `node` changes the world more than the schedule foresees of it.
@@ -257,7 +261,7 @@ impl Frame {
                 }
             });
         }
-        self.nodes = nodes;
+        self.nodes = Nodes::All(nodes);
         self.orders = schedule.orders.values().map(|_| OrderState::default()).collect();
         (self.graph, self.schedule) = (Arc::new(graph), Arc::new(schedule));
         self.replanned += self.replans.remove(&first).unwrap_or(0);

@@ -1,15 +1,15 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
+use super::children::Children;
 use super::done::Done;
-use super::frame::{Frame, Frames};
+use super::frame::Frames;
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
-use crate::ids::{LeafIx, MessageIx, NodeIx, NodeRef, ThreadIx};
+use crate::ids::{FrameIx, LeafIx, MessageIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread, ToolCall};
 use crate::messages::Log;
-use crate::schedule::Schedule;
 use crate::schema::Checks;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct State {
     /// The frames; the first is the run's own graph (E-34).
     pub(crate) frames: Frames,
+    /// Frames whose threads have not got their first messages yet.
+    pub(crate) seeding: Vec<FrameIx>,
     pub(crate) checks: Checks,
     pub(crate) sizes: super::size::Sizes,
     /// Time of the latest input.
@@ -155,6 +157,8 @@ pub(crate) enum NodePhase {
 /// The running body of a node.
 #[derive(Debug)]
 pub(crate) struct Visit {
+    /// What events call the node.
+    pub(crate) name: Arc<str>,
     /// The live leaf; `None` at the end of the flow.
     pub(crate) leaf: Option<LeafIx>,
     pub(crate) visits: BTreeMap<LeafIx, u32>,
@@ -184,6 +188,10 @@ pub(crate) struct Visit {
     pub(crate) approved: bool,
     /// What it remembers of its recovery, once there is something (D-17).
     pub(crate) mending: Option<Box<super::recovery::Mending>>,
+    /// What the frames that it opened came to, if it did.
+    pub(crate) value: Option<Value>,
+    /// Those that it opened last, once they have ended.
+    pub(crate) children: Option<Box<Children>>,
 }
 
 /// Tries of one visit (D-25).
@@ -219,6 +227,8 @@ pub(crate) enum LeafPhase {
     Calls(Box<CallsPhase>),
     /// Waits for a person, or has the answer.
     Ask(Option<Value>),
+    /// Waits for frames that it has opened.
+    Frames(Box<Children>),
 }
 
 #[derive(Debug)]
@@ -290,9 +300,9 @@ pub(crate) enum SlotState {
 impl State {
     /// The state before the first event of a run of `graph`.
     pub fn new(graph: Arc<Graph>) -> State {
-        let schedule = Arc::new(Schedule::derive(&graph, false));
         State {
-            frames: Frames::new(Frame::new(graph, schedule)),
+            frames: Frames::new(graph),
+            seeding: Vec::new(),
             checks: Checks::default(),
             sizes: super::size::Sizes::default(),
             now: 0,
@@ -346,8 +356,9 @@ impl Visit {
         }
         self.records.push(recorded);
     }
-    pub(crate) fn new(entry: Option<LeafIx>, thread: Thread) -> Self {
+    pub(crate) fn new(name: Arc<str>, entry: Option<LeafIx>, thread: Thread) -> Self {
         Self {
+            name,
             leaf: entry,
             visits: entry.into_iter().map(|leaf| (leaf, 1)).collect(),
             phase: LeafPhase::Enter,
@@ -367,6 +378,8 @@ impl Visit {
             exhausted: false,
             approved: false,
             mending: None,
+            value: None,
+            children: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
 
 use super::done::Done;
+use super::flow::Flow;
 use super::frame::Frame;
 use super::state::{NodePhase, Publication, State, Status, Usage};
 use crate::effect::EffectId;
@@ -95,7 +96,11 @@ impl State {
     }
     /// The node of the run's own graph within which a node is.
     pub fn outermost(&self, node: NodeRef) -> NodeIx {
-        node.node
+        let mut at = node;
+        while let Some((around, _)) = self.of(at).opened_by {
+            at = around;
+        }
+        at.node
     }
     /// What the run began with.
     pub fn start(&self) -> &Start {
@@ -143,7 +148,11 @@ impl State {
     /// The number of retired nodes and of all nodes.
     pub fn progress(&self) -> (usize, usize) {
         let root = self.frames.root();
-        (root.retired as usize, root.graph.nodes.len())
+        let retired = match root.flow {
+            Some(_) => root.nodes.iter().filter(|(node, _)| root.done(*node).is_some()).count(),
+            None => root.retired as usize,
+        };
+        (retired, root.graph.nodes.len())
     }
 
     /// Where the run stands.
@@ -180,7 +189,7 @@ impl State {
         let last = finished.last().filter(|_| status == RunStatus::Completed);
         View {
             status,
-            output: last.map(|(_, done)| done.output.clone()).unwrap_or_default(),
+            output: last.map(|_| root.output()).unwrap_or_default(),
             fault: self.ended().and_then(|(_, fault)| fault.cloned()),
             threads: self.visible_threads(horizon),
             data_out: self.published_values(&finished),
@@ -193,6 +202,10 @@ impl State {
     /// that has retired, and the node after that if it failed or waits (P-20).
     fn horizon(&self, status: RunStatus) -> u32 {
         let root = self.frames.root();
+        // In a flow nothing runs ahead.
+        if root.flow.is_some() {
+            return u32::MAX;
+        }
         let failed = || root.head_of_retirement().is_some_and(|done| done.fatal);
         match status {
             RunStatus::Running | RunStatus::Completed => u32::MAX,
@@ -249,12 +262,12 @@ impl State {
     pub fn node_views(&self) -> Vec<NodeView> {
         let root = self.frames.root();
         let rows = root.graph.nodes.iter().map(|(ix, def)| {
-            let state = &root.nodes[ix];
+            let row = root.nodes.get(ix);
             NodeView {
                 node: def.id.clone(),
-                started: state.started_at,
+                started: row.map_or(0, |row| row.started_at),
                 ended: root.done(ix).map(|done| done.finished_at),
-                retired: ix.0 < root.retired,
+                retired: if root.flow.is_some() { root.done(ix).is_some() } else { ix.0 < root.retired },
                 skipped: root.done(ix).is_some_and(|done| done.skipped),
             }
         });
@@ -270,8 +283,22 @@ impl State {
 }
 
 impl Frame {
+    /// A thread as the live node has it, or as the last one left it.
+    fn thread_in_flow(&self, ix: ThreadIx, flow: &Flow) -> Option<Thread> {
+        let state = &self.threads[ix];
+        let live = self.nodes.iter().find_map(|(node, _)| {
+            self.visit(node).filter(|_| self.graph.nodes[node].body.thread == Some(ix))
+        });
+        let live = live.filter(|_| flow.ended.is_none()).map(|visit| &visit.thread);
+        let thread = live.unwrap_or(&state.base);
+        (state.exists || !thread.is_empty()).then(|| thread.clone())
+    }
+
     /// A thread's value below the horizon, or `None` if it does not exist there.
     fn visible_thread(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
+        if let Some(flow) = &self.flow {
+            return self.thread_in_flow(ix, flow);
+        }
         let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
         let prefix = self.orders[order].prefix.min(self.schedule.before(order, NodeIx(horizon)));
         let next = self.schedule.orders[order].writers.get(prefix as usize);

@@ -29,6 +29,9 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
             Act::Brief { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
+            Act::Set(_, value) => paths.extend(value.placeholders().map(|(_, p)| &p.path)),
+            // A node that opens frames has its turn when all before it have retired.
+            Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}
             Act::Open { .. }
             | Act::Answer { .. }
             | Act::Turn
@@ -96,9 +99,18 @@ pub(crate) fn schema_properties(schema: &serde_json::Value) -> Vec<Arc<str>> {
     properties.map(|p| p.keys().map(|k| Arc::from(k.as_str())).collect()).unwrap_or_default()
 }
 
+/// Whether a node opens frames: it then waits for all before it, as what its frames observe is not told from here.
+pub(super) fn opens_frames(graph: &Graph, node: &Node) -> bool {
+    graph.leaves(node).any(|leaf| matches!(leaf.act, Act::Fork(_) | Act::Loop(_) | Act::Sub(_)))
+}
+
 /// The strongest effects that a node's calls may have.
 pub(super) fn world(graph: &Graph, node: &Node) -> Option<Effects> {
     let offers = graph.leaves(node).any(|l| matches!(&l.act, Act::Infer(i) if i.offer_tools));
+    // Nobody looks into frames here.
+    if opens_frames(graph, node) {
+        return Some(Effects::Write);
+    }
     let offered = node.body.tools.iter().filter(|_| offers);
     fixed_tools(graph, node).chain(offered).map(|tool| graph.effects(node, tool)).max()
 }

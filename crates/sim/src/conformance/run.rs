@@ -209,27 +209,22 @@ impl Session {
     /// If the step is wrong or the run can't be driven.
     pub fn step(&mut self, step: &Step) -> Result<Seen, String> {
         match step {
-            Step {
-                answer: Some(answers), cancel: false, resume: None, crash: None, poison: None, ..
-            } => {
+            Step { answer: Some(answers), cancel: false, resume: None, crash: None, .. } => {
                 let inputs = self.answers(answers)?;
                 self.drive(inputs)
             }
-            Step { answer: None, cancel: true, resume: None, crash: None, poison: None, .. } => {
+            Step { answer: None, cancel: true, resume: None, crash: None, .. } => {
                 self.drive(vec![Input::Cancel])
             }
-            Step { answer: None, cancel: false, resume: Some(resume), crash: None, poison: None, .. } => {
+            Step { answer: None, cancel: false, resume: Some(resume), crash: None, .. } => {
                 self.resume(resume)
             }
-            Step { answer: None, cancel: false, resume: None, crash: Some(at), poison: None, .. } => {
+            Step { answer: None, cancel: false, resume: None, crash: Some(at), .. } => {
                 let events = self.place(at)?;
                 self.restart(events)?;
                 self.drive(Vec::new())
             }
-            Step {
-                answer: None, cancel: false, resume: None, crash: None, poison: Some(message), ..
-            } => self.drive(vec![Input::Poison(message.clone())]),
-            _ => Err("a step does exactly one of `answer`, `cancel`, `resume`, `crash` and `poison`".into()),
+            _ => Err("a step does exactly one of `answer`, `cancel`, `resume` and `crash`".into()),
         }
     }
 

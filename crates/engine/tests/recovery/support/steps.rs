@@ -88,11 +88,11 @@ impl Step {
                 ..Flow::default()
             },
             on_error: if self.hold { OnError::Fail } else { OnError::Finish },
-            effects: None,
             on_missing: self.on_missing,
             tool: Some(self.tool.as_str().into()),
             after: self.after.iter().map(|id| Arc::from(id.as_str())).collect(),
             recovery: Some(Arc::new(rules)),
+            ..Node::default()
         }
     }
 }

@@ -1,0 +1,389 @@
+//! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
+
+use super::frame::Frame;
+use super::join::ForkPhase;
+use super::loops::LoopPhase;
+use super::scope::Scope;
+use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
+use crate::effect::{EffectId, Effects};
+use crate::event::Event;
+use crate::fault::{Fault, FaultKind, Warning};
+use crate::graph::{Act, Sub};
+use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
+use crate::message::Thread;
+use crate::place::{FrameStep, Instance};
+use crate::template::JsonTemplate;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The frames of a leaf.
+#[derive(Debug)]
+pub(crate) enum Children {
+    Fork(ForkPhase),
+    Loop(LoopPhase),
+    Sub(SubPhase),
+}
+
+/// Variables that a subgraph sets around it, and what they come to.
+type Outputs = Vec<(Arc<str>, Value)>;
+
+/// The one frame of a subgraph.
+#[derive(Debug, Default)]
+pub(crate) struct SubPhase {
+    open: Option<FrameIx>,
+    ended: Option<Ended>,
+    /// What its outputs came to.
+    outputs: Outputs,
+}
+
+/// A frame that is no more.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) frame: Box<Frame>,
+    pub(crate) fault: Option<Box<Fault>>,
+}
+
+impl Children {
+    /// Whether there is something to derive.
+    pub(super) fn are_due(&self) -> bool {
+        match self {
+            Self::Fork(phase) => phase.is_decided(),
+            Self::Loop(phase) => phase.is_due(),
+            Self::Sub(phase) => phase.ended.is_some(),
+        }
+    }
+    /// The frames that have not ended.
+    fn open(&self) -> Vec<FrameIx> {
+        match self {
+            Self::Fork(phase) => phase.open(),
+            Self::Loop(phase) => phase.open().into_iter().collect(),
+            Self::Sub(phase) => phase.open.into_iter().collect(),
+        }
+    }
+}
+
+/// Frames, to look at and to open.
+impl State {
+    /// The next event of a leaf that opens frames.
+    pub(super) fn derive_children(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Option<Event> {
+        let act = &self.leaf(node, leaf).act;
+        match (act, &visit.phase) {
+            (Act::Fork(paths), LeafPhase::Frames(children)) => match &**children {
+                Children::Fork(phase) => self.derive_join(node, paths, phase),
+                _ => None,
+            },
+            (Act::Fork(paths), _) => Some(self.derive_fork(node, paths)),
+            (Act::Loop(times), LeafPhase::Frames(children)) => match &**children {
+                Children::Loop(phase) => Some(self.derive_loop(node, times, Some(phase))),
+                _ => None,
+            },
+            (Act::Loop(times), _) => Some(self.derive_loop(node, times, None)),
+            (Act::Sub(_), LeafPhase::Frames(children)) => match &**children {
+                Children::Sub(SubPhase { ended: Some(Ended { fault, .. }), .. }) => Some(match fault {
+                    Some(fault) => self.failed(node, Fault::clone(fault)),
+                    None => Event::Left { node: self.name(node), joined: None },
+                }),
+                _ => None,
+            },
+            (Act::Sub(sub), _) => Some(match self.resolved_all(node, &sub.inputs) {
+                Ok(_) => Event::Entered { node: self.name(node), paths: None, iteration: None },
+                Err(fault) => self.failed(node, fault),
+            }),
+            _ => None,
+        }
+    }
+
+    fn resolved_all(
+        &self,
+        node: NodeRef,
+        named: &[(Arc<str>, JsonTemplate)],
+    ) -> Result<Map<String, Value>, Fault> {
+        named.iter().map(|(name, value)| Ok((name.to_string(), self.resolved(node, value)?))).collect()
+    }
+
+    /// A leaf opens its frames, or the next one.
+    pub(super) fn entered(&mut self, node: NodeRef, iteration: Option<u32>) {
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
+        let graph = Arc::clone(&self.of(node).graph);
+        match &graph.leaf(node.node, leaf).act {
+            Act::Fork(paths) => self.open_paths(node, paths),
+            Act::Loop(times) => self.open_iteration(node, times, iteration.unwrap_or(0)),
+            Act::Sub(sub) => self.open_sub(node, sub),
+            _ => {}
+        }
+    }
+
+    fn open_sub(&mut self, node: NodeRef, sub: &Sub) {
+        let inputs = self.resolved_all(node, &sub.inputs).unwrap_or_default();
+        let open = self.open_frame(node, sub.graph, 0, Instance::Sub, inputs, false);
+        let phase = SubPhase { open: Some(open), ..SubPhase::default() };
+        self.set_children(node, Children::Sub(phase));
+        self.begin_frame(open);
+    }
+
+    /// A frame of an inner graph. `shares`: its threads begin as those of the frame around it are.
+    pub(super) fn open_frame(
+        &mut self,
+        node: NodeRef,
+        graph: GraphIx,
+        at: usize,
+        instance: Instance<'_>,
+        inputs: Map<String, Value>,
+        shares: bool,
+    ) -> FrameIx {
+        let step =
+            FrameStep { node: Cow::Borrowed(&*self.def(node).id), visit: self.frames[node].visit, instance };
+        let path = self.of(node).path.with(&step);
+        let ix = self.frames.open(graph, path, (node, at));
+        if shares {
+            let names: Vec<Arc<str>> =
+                self.frames[ix].graph.threads.values().map(|def| def.name.clone()).collect();
+            for (at, name) in names.iter().enumerate() {
+                let Some(thread) = self.thread_around(node, name) else { continue };
+                let state = &mut self.frames[ix].threads[crate::ids::Ix::new(at)];
+                state.exists = !thread.is_empty();
+                state.base = thread;
+            }
+        }
+        self.frames[ix].inputs = inputs;
+        ix
+    }
+
+    /// The thread of that name as the leaf of a node has it that opens a frame: a node of a dataflow has its own only.
+    fn thread_around(&self, node: NodeRef, name: &str) -> Option<Thread> {
+        let (frame, visit) = (self.of(node), self.visit(node)?);
+        let ix = frame.schedule.thread_by_name.get(name).copied()?;
+        match self.def(node).body.thread {
+            Some(own) if own == ix => Some(visit.thread.clone()),
+            _ => frame.flow.as_ref().map(|_| frame.threads[ix].base.clone()),
+        }
+    }
+
+    /// The frame's nodes begin.
+    pub(super) fn begin_frame(&mut self, ix: FrameIx) {
+        self.frames[ix].skip_unseeded();
+        self.note_seeding(ix);
+        if self.frames[ix].flow.is_some() {
+            self.begin_flow(ix);
+        } else {
+            self.await_from(NodeRef { frame: ix, node: NodeIx(0) }, None);
+        }
+    }
+
+    pub(super) fn set_children(&mut self, node: NodeRef, children: Children) {
+        if let Some(visit) = self.visit_mut(node) {
+            visit.phase = LeafPhase::Frames(Box::new(children));
+        }
+    }
+
+    pub(super) fn children_mut(&mut self, node: NodeRef) -> Option<&mut Children> {
+        match &mut self.visit_mut(node)?.phase {
+            LeafPhase::Frames(children) => Some(children),
+            _ => None,
+        }
+    }
+}
+
+/// Frames that end.
+impl State {
+    /// Nothing is left to do in a frame: the leaf that opened it learns what came of it.
+    pub(super) fn frame_over(&mut self, ix: FrameIx) {
+        let Some((node, at)) = self.frames[ix].opened_by else { return };
+        let fault = self.frames[ix].failure();
+        let outputs = self.outputs_of(ix, node).filter(|_| fault.is_none());
+        let (outputs, fault) = match outputs {
+            Some(Err(fault)) => (Vec::new(), Some(Box::new(fault))),
+            Some(Ok(outputs)) => (outputs, fault),
+            None => (Vec::new(), fault),
+        };
+        let Some(frame) = self.take_frame(ix) else { return };
+        let ended = Ended { frame, fault };
+        match self.children_mut(node) {
+            Some(Children::Fork(_)) => self.path_over(node, at, ended),
+            Some(Children::Loop(_)) => self.iteration_over(node, ended),
+            Some(Children::Sub(phase)) => *phase = SubPhase { open: None, ended: Some(ended), outputs },
+            None => {}
+        }
+        self.wake(node);
+    }
+
+    /// What a subgraph hands out, as its last placeholders would see it.
+    fn outputs_of(&self, ix: FrameIx, node: NodeRef) -> Option<Result<Outputs, Fault>> {
+        let leaf = self.visit(node)?.leaf?;
+        let Act::Sub(sub) = &self.leaf(node, leaf).act else { return None };
+        let end = NodeIx(u32::try_from(self.frames[ix].graph.nodes.len()).unwrap_or(u32::MAX));
+        let scope = Scope { state: self, at: NodeRef { frame: ix, node: end } };
+        let missing = self.def(node).on_missing;
+        let outputs = sub.outputs.iter();
+        Some(outputs.map(|(name, value)| Ok((name.clone(), value.resolve(&scope, missing)?))).collect())
+    }
+
+    /// A leaf that opened frames goes on: what they leave to the frame around them is adopted.
+    pub(super) fn leave_children(&mut self, node: NodeRef) {
+        let children = self.visit_mut(node).and_then(|visit| {
+            match std::mem::replace(&mut visit.phase, LeafPhase::Enter) {
+                LeafPhase::Frames(children) => Some(children),
+                _ => None,
+            }
+        });
+        match children.as_deref() {
+            Some(Children::Sub(SubPhase { ended: Some(ended), outputs, .. })) => {
+                let value = ended.frame.output();
+                for (name, value) in outputs {
+                    self.set_variable(node.frame, name, value.clone());
+                }
+                self.give_value(node, value);
+            }
+            Some(Children::Fork(phase)) => self.joined(node, phase),
+            Some(Children::Loop(phase)) => {
+                let value = phase.output();
+                if let Some(value) = value {
+                    self.give_value(node, value);
+                }
+            }
+            _ => {}
+        }
+        if let Some(visit) = self.visit_mut(node) {
+            visit.children = children.or(visit.children.take());
+        }
+        self.move_on(node);
+    }
+
+    pub(super) fn give_value(&mut self, node: NodeRef, value: Value) {
+        if let Some(visit) = self.visit_mut(node) {
+            visit.value = Some(value);
+        }
+    }
+
+    pub(super) fn set_variable(&mut self, frame: FrameIx, name: &Arc<str>, value: Value) {
+        if let Some(flow) = &mut self.frames[frame].flow {
+            flow.variables.insert(name.clone(), value);
+        }
+    }
+
+    /// The threads of a frame that has ended take the place of those around it (W-10).
+    pub(super) fn adopt(&mut self, node: NodeRef, from: &Frame) {
+        let around = self.of(node);
+        let (own, flows) = (self.def(node).body.thread, around.flow.is_some());
+        let threads = from.graph.threads.iter().filter_map(|(ix, def)| {
+            let place = around.schedule.thread_by_name.get(&def.name).copied()?;
+            Some((place, from.thread_at_end(ix)))
+        });
+        let threads: Vec<(ThreadIx, Thread)> = threads.collect();
+        for (place, thread) in threads {
+            if own == Some(place) {
+                if let Some(visit) = self.visit_mut(node) {
+                    visit.thread = thread;
+                }
+            } else if flows {
+                let state = &mut self.frames[node.frame].threads[place];
+                state.exists |= !thread.is_empty();
+                state.base = thread;
+            }
+        }
+    }
+
+    /// Takes a frame out of the run, with what is under way in it and below (E-38).
+    pub(super) fn take_frame(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
+        let running = self.frames[ix]
+            .nodes
+            .iter()
+            .filter(|(_, row)| !matches!(row.phase, NodePhase::Done(_)) || row.queued);
+        let running: Vec<NodeRef> = running.map(|(node, _)| NodeRef { frame: ix, node }).collect();
+        if running.iter().any(|node| self.frames[*node].queued) {
+            self.agenda.retain(|node| node.frame != ix);
+        }
+        let mut asks = false;
+        for node in running {
+            let Some(visit) = self.visit(node) else { continue };
+            let (effects, children, cancelled) = (visit.effects(), visit.open_children(), visit.writes());
+            asks |= visit.asks();
+            for effect in effects {
+                self.take_pending(&effect);
+            }
+            self.warn_cancelled(node, &cancelled);
+            for child in children {
+                self.take_frame(child);
+            }
+        }
+        self.seeding.retain(|seeding| *seeding != ix);
+        if asks {
+            self.asks.retain(|_, ask| ask.node.frame != ix);
+        }
+        self.frames.close(ix)
+    }
+
+    /// E-38: nobody knows what became of a write that was cut off.
+    fn warn_cancelled(&mut self, node: NodeRef, writes: &[(Arc<str>, EffectId)]) {
+        let name = self.name(node);
+        self.warnings.extend(writes.iter().map(|(tool, effect)| {
+            let message = format!(
+                "`{tool}` was under way when its path was cancelled, and may or may not have run ({effect})"
+            );
+            Warning::at("write-cancelled", &name, message)
+        }));
+    }
+}
+
+impl Frame {
+    /// Why the frame has failed, if it has.
+    fn failure(&self) -> Option<Box<Fault>> {
+        self.ending().1.map(Box::new)
+    }
+}
+
+impl Visit {
+    /// Effects that are under way.
+    fn effects(&self) -> Vec<EffectId> {
+        match &self.phase {
+            LeafPhase::Model(phase) => vec![phase.effect.clone()],
+            LeafPhase::Calls(phase) => {
+                phase.slots.iter().filter(|slot| slot.is_running()).map(|slot| slot.effect.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+    /// Of them, those that change the world each time.
+    fn writes(&self) -> Vec<(Arc<str>, EffectId)> {
+        let LeafPhase::Calls(phase) = &self.phase else { return Vec::new() };
+        let writes = phase.slots.iter().filter(|slot| slot.is_running() && slot.effects == Effects::Write);
+        writes.map(|slot| (slot.call.name.clone(), slot.effect.clone())).collect()
+    }
+    pub(super) fn open_children(&self) -> Vec<FrameIx> {
+        match &self.phase {
+            LeafPhase::Frames(children) => children.open(),
+            _ => Vec::new(),
+        }
+    }
+    /// Whether a person may be asked.
+    fn asks(&self) -> bool {
+        matches!(self.phase, LeafPhase::Ask(None) | LeafPhase::Calls(_))
+    }
+}
+
+impl Slot {
+    fn is_running(&self) -> bool {
+        matches!(self.state, SlotState::Running)
+    }
+}
+
+/// A list that a template came to.
+pub(super) fn list(value: Value, what: &str, limit: usize, setting: &str) -> Result<Vec<Value>, Fault> {
+    let kind = match value {
+        Value::Array(items) if items.len() <= limit => return Ok(items),
+        Value::Array(items) => {
+            let message = format!(
+                "{what} has {} elements, over the limit of {limit} (`{setting}` in [limits])",
+                items.len()
+            );
+            return Err(Fault::new(FaultKind::InputError, message));
+        }
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Object(_) => "an object",
+    };
+    Err(Fault::new(FaultKind::InputError, format!("{what} is {kind}, not a list")))
+}

@@ -1,0 +1,191 @@
+//! Flow frames: one node is live at a time, and the ways of a node say which one comes next (E-34).
+
+use super::frame::Frame;
+use super::state::{NodePhase, State};
+use crate::event::Event;
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Way, When};
+use crate::ids::{NodeIx, NodeRef};
+use crate::message::{Entry, Thread};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far a flow has come.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// The node that has ended, while it is not decided which one comes next.
+    pub(crate) between: Option<NodeIx>,
+    /// The node whose result is the frame's, as things stand.
+    pub(crate) last: Option<NodeIx>,
+    /// `runtime_metadata`: what nodes have set and brought.
+    pub(crate) variables: BTreeMap<Arc<str>, Value>,
+    /// Fields of results that were not declared, by name (D-07).
+    pub(crate) fields: BTreeMap<Arc<str>, NodeIx>,
+    /// How it ended.
+    pub(crate) ended: Option<Result<(), Box<Fault>>>,
+}
+
+impl Frame {
+    /// What the frame comes to, if all goes well.
+    pub(crate) fn output(&self) -> Value {
+        let last = match &self.flow {
+            Some(flow) => flow.last,
+            None => self
+                .nodes_from(NodeIx(0))
+                .filter(|node| self.done(*node).is_some_and(|done| !done.skipped))
+                .last(),
+        };
+        last.and_then(|node| self.done(node)).map(|done| done.output.clone()).unwrap_or_default()
+    }
+
+    /// A result brings its declared fields, and sets them under the node's id, too (D-05).
+    pub(crate) fn set_fields(&mut self, node: NodeIx, object: &Map<String, Value>, names: &[Arc<str>]) {
+        let id = self.graph.nodes[node].id.clone();
+        let Some(flow) = &mut self.flow else { return };
+        flow.fields.extend(object.keys().map(|key| (Arc::from(key.as_str()), node)));
+        for name in names {
+            let Some(value) = object.get(name.as_ref()) else { continue };
+            flow.variables.insert(format!("{id}_{name}").into(), value.clone());
+            flow.variables.insert(name.clone(), value.clone());
+        }
+    }
+
+    /// A node leaves what it has said on the threads of the frame.
+    fn leave_threads(&mut self, node: NodeIx, own: Thread, published: Option<(crate::ids::ThreadIx, Entry)>) {
+        if let Some(thread) = self.graph.nodes[node].body.thread {
+            let state = &mut self.threads[thread];
+            (state.base, state.exists) = (own, true);
+        }
+        if let Some((thread, entry)) = published {
+            let state = &mut self.threads[thread];
+            state.base.push(entry);
+            state.exists = true;
+        }
+    }
+}
+
+impl State {
+    /// The flow begins with its first node.
+    pub(super) fn begin_flow(&mut self, frame: crate::ids::FrameIx) {
+        self.come_to(NodeRef { frame, node: NodeIx(0) });
+    }
+
+    fn come_to(&mut self, node: NodeRef) {
+        let frame = &mut self.frames[node.frame];
+        frame.nodes.come_to(node.node);
+        let row = &mut frame.nodes[node.node];
+        row.phase = NodePhase::Waiting(0);
+        self.wake(node);
+    }
+
+    /// A node of a flow has ended: the way on, if it can be told at once; else it is asked for.
+    pub(super) fn flow_on(
+        &mut self,
+        node: NodeRef,
+        own: Thread,
+        published: Option<(crate::ids::ThreadIx, Entry)>,
+    ) {
+        let fault = self.done(node).and_then(|done| done.fault.clone());
+        let graph = Arc::clone(&self.of(node).graph);
+        let def = &graph.nodes[node.node];
+        let frame = &mut self.frames[node.frame];
+        frame.leave_threads(node.node, own, published);
+        let Some(flow) = &mut frame.flow else { return };
+        if !def.passes && fault.is_none() {
+            flow.last = Some(node.node);
+        }
+        let survives = def.on_error == crate::graph::OnError::Continue;
+        let way = match &fault {
+            Some(fault) => match def.ways.iter().find(|way| way.when == When::Fault) {
+                Some(way) => Some(way),
+                None if !survives => {
+                    flow.ended = Some(Err(fault.clone()));
+                    return;
+                }
+                None => plain(&def.ways),
+            },
+            None => plain(&def.ways),
+        };
+        match way {
+            Some(way) => self.come_to(node.sibling(way.to)),
+            None if def.ways.iter().all(|way| way.when == When::Fault) => flow.ended = Some(Ok(())),
+            None => flow.between = Some(node.node),
+        }
+    }
+
+    /// Whether it has to be told which node comes next.
+    pub(super) fn is_between(&self, node: NodeRef) -> bool {
+        self.of(node).flow.as_ref().is_some_and(|flow| flow.between == Some(node.node))
+    }
+
+    /// The node that comes next, by the first way that is open; or why there is none.
+    pub(super) fn derive_way(&self, node: NodeRef) -> Event {
+        match self.open_way(node) {
+            Ok(next) => Event::NodeStarted { node: self.name(node.sibling(next)), warnings: Vec::new() },
+            Err(fault) => {
+                Event::Unrouted { node: self.name(node), fault: Box::new(fault.at(&self.name(node))) }
+            }
+        }
+    }
+
+    fn open_way(&self, node: NodeRef) -> Result<NodeIx, Fault> {
+        let def = self.def(node);
+        for way in &def.ways {
+            match &way.when {
+                When::Fault => {}
+                When::Done => return Ok(way.to),
+                When::Holds(condition) => match self.resolved(node, condition)? {
+                    Value::Bool(true) => return Ok(way.to),
+                    Value::Bool(false) => {}
+                    other => {
+                        let kind = match other {
+                            Value::Null => "null",
+                            Value::Number(_) => "a number",
+                            Value::String(_) => "a text",
+                            Value::Array(_) => "a list",
+                            _ => "an object",
+                        };
+                        let to = &self.of(node).graph.nodes[way.to].id;
+                        let message = format!(
+                            "the condition of the way from `{}` to `{to}` is {kind}, not true or false",
+                            def.id
+                        );
+                        return Err(
+                            Fault::new(FaultKind::InputError, message).because(json!({ "value": other }))
+                        );
+                    }
+                },
+            }
+        }
+        let message = format!(
+            "no way on from `{}` is open: none of its conditions holds, and there is no other",
+            def.id
+        );
+        Err(Fault::new(FaultKind::ExecutionFailure, message))
+    }
+
+    /// A node begins: nobody asks any more which one comes next.
+    pub(super) fn way_taken(&mut self, node: NodeRef) {
+        let frame = &mut self.frames[node.frame];
+        let Some(flow) = &mut frame.flow else { return };
+        frame.nodes.come_to(node.node);
+        if let Some(between) = flow.between.take() {
+            self.settle_agenda(node.sibling(between));
+        }
+    }
+
+    /// There is no way on from a node: its frame has failed.
+    pub(super) fn unrouted(&mut self, node: NodeRef, fault: &Fault) {
+        if let Some(flow) = &mut self.frames[node.frame].flow {
+            flow.between = None;
+            flow.ended = Some(Err(Box::new(fault.clone())));
+        }
+    }
+}
+
+/// The way after a success that is open whatever the data are, if nothing has to be asked before it.
+fn plain(ways: &[Way]) -> Option<&Way> {
+    let way = ways.iter().find(|way| way.when != When::Fault)?;
+    (way.when == When::Done).then_some(way)
+}

@@ -1,0 +1,301 @@
+//! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
+
+use super::children::{Children, Ended, list};
+use super::state::State;
+use crate::event::{Event, JoinOutcome, Joined};
+use crate::fault::{Fault, FaultKind, Warning};
+use crate::graph::{Act, Join, Paths, PathsOf, Strategy};
+use crate::ids::{FrameIx, GraphIx, NodeRef};
+use crate::place::Instance;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How far the paths of a fork have come.
+#[derive(Debug, Default)]
+pub(crate) struct ForkPhase {
+    paths: Vec<Path>,
+    /// What the paths go over, for those that have not begun.
+    items: Vec<Value>,
+    completed: usize,
+    failed: usize,
+    outcome: Option<JoinOutcome>,
+}
+
+/// A path of a fork.
+#[derive(Debug)]
+enum Path {
+    /// It has not begun.
+    Waiting,
+    Open(FrameIx),
+    Ended(Ended),
+    /// It was cut off, or never begun, as the join was decided.
+    Cancelled,
+}
+
+impl Path {
+    fn completed(&self) -> Option<&Ended> {
+        match self {
+            Self::Ended(ended) if ended.fault.is_none() => Some(ended),
+            _ => None,
+        }
+    }
+}
+
+impl ForkPhase {
+    pub(super) fn is_decided(&self) -> bool {
+        self.outcome.is_some()
+    }
+    pub(super) fn open(&self) -> Vec<FrameIx> {
+        let open = self.paths.iter().filter_map(|path| match path {
+            Path::Open(frame) => Some(*frame),
+            _ => None,
+        });
+        open.collect()
+    }
+    /// What the strategy makes of the paths that have ended so far (W-06). `None`: others may still decide.
+    fn judge(&self, strategy: Strategy) -> Option<JoinOutcome> {
+        let (all, completed, failed) = (self.paths.len(), self.completed, self.failed);
+        let (met, unmet) = match strategy {
+            Strategy::AllCompleted => (completed == all, failed > 0),
+            Strategy::AnyCompleted => (completed > 0, failed == all),
+            Strategy::AllFailed => (failed == all, completed > 0),
+            Strategy::AnyFailed => (failed > 0, completed == all),
+            Strategy::Count(count) => (completed >= count as usize, all - failed < count as usize),
+        };
+        match (met, unmet) {
+            (true, _) => Some(JoinOutcome::Met),
+            (false, true) => Some(JoinOutcome::Unmet),
+            (false, false) => None,
+        }
+    }
+}
+
+impl PathsOf {
+    /// The id that people give a path.
+    pub(crate) fn id(&self, at: usize) -> Arc<str> {
+        match self {
+            Self::Listed(paths) => paths.get(at).map_or_else(|| Arc::from(""), |(id, _)| id.clone()),
+            Self::Each { .. } => at.to_string().into(),
+        }
+    }
+    fn graph(&self, at: usize) -> Option<GraphIx> {
+        match self {
+            Self::Listed(paths) => paths.get(at).map(|(_, graph)| *graph),
+            Self::Each { graph, .. } => Some(*graph),
+        }
+    }
+}
+
+impl State {
+    /// The event of a fork that begins.
+    pub(super) fn derive_fork(&self, node: NodeRef, paths: &Paths) -> Event {
+        match self.items(node, paths) {
+            Ok((count, _)) => {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                Event::Entered { node: self.name(node), paths: Some(count), iteration: None }
+            }
+            Err(fault) => self.failed(node, fault),
+        }
+    }
+
+    /// How many paths there are, and over what they go.
+    fn items(&self, node: NodeRef, paths: &Paths) -> Result<(usize, Vec<Value>), Fault> {
+        match &paths.of {
+            PathsOf::Listed(paths) => Ok((paths.len(), Vec::new())),
+            PathsOf::Each { over, .. } => {
+                let what = format!("what the fork `{}` goes over", self.def(node).id);
+                let limit = usize::try_from(self.start.limits.fanout).unwrap_or(usize::MAX);
+                let items = list(self.resolved(node, over)?, &what, limit, "fanout")?;
+                Ok((items.len(), items))
+            }
+        }
+    }
+
+    /// All paths begin, or the first.
+    pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths) {
+        let (count, items) = self.items(node, paths).unwrap_or_default();
+        let mut phase = ForkPhase { items, ..ForkPhase::default() };
+        phase.paths.resize_with(count, || Path::Waiting);
+        phase.outcome = phase.judge(paths.join.strategy);
+        let decided = phase.outcome.is_some();
+        self.set_children(node, Children::Fork(phase));
+        if decided {
+            return;
+        }
+        let first = if paths.serial { count.min(1) } else { count };
+        for at in 0..first {
+            self.open_path(node, paths, at);
+        }
+    }
+
+    fn open_path(&mut self, node: NodeRef, paths: &Paths, at: usize) {
+        let Some(graph) = paths.of.graph(at) else { return };
+        let mut inputs = Map::new();
+        if let (PathsOf::Each { item, .. }, Some(Children::Fork(phase))) =
+            (&paths.of, self.children_mut(node))
+        {
+            let value = phase.items.get_mut(at).map(Value::take).unwrap_or_default();
+            inputs.insert(item.to_string(), value);
+            inputs.insert("index".to_owned(), Value::from(at));
+        }
+        let id = paths.of.id(at);
+        let open = self.open_frame(node, graph, at, Instance::Path(Cow::Borrowed(&id)), inputs, true);
+        if let Some(Children::Fork(phase)) = self.children_mut(node)
+            && let Some(path) = phase.paths.get_mut(at)
+        {
+            *path = Path::Open(open);
+        }
+        self.begin_frame(open);
+    }
+
+    /// A path has ended: the journal's order of such ends decides the join (E-07).
+    pub(super) fn path_over(&mut self, node: NodeRef, at: usize, ended: Ended) {
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
+        let graph = Arc::clone(&self.of(node).graph);
+        let Act::Fork(paths) = &graph.leaf(node.node, leaf).act else { return };
+        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
+        match ended.fault {
+            None => phase.completed += 1,
+            Some(_) => phase.failed += 1,
+        }
+        if let Some(path) = phase.paths.get_mut(at) {
+            *path = Path::Ended(ended);
+        }
+        phase.outcome = phase.judge(paths.join.strategy);
+        if phase.outcome.is_some() {
+            self.cancel_paths(node);
+        } else if paths.serial {
+            self.open_path(node, paths, at + 1);
+        }
+    }
+
+    /// W-07: once a join is decided, what has not ended is cut off.
+    fn cancel_paths(&mut self, node: NodeRef) {
+        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
+        let open = phase.open();
+        for path in phase.paths.iter_mut().filter(|path| !matches!(path, Path::Ended(_))) {
+            *path = Path::Cancelled;
+        }
+        for frame in open {
+            self.take_frame(frame);
+        }
+    }
+
+    /// The event of a join that is decided.
+    pub(super) fn derive_join(&self, node: NodeRef, paths: &Paths, phase: &ForkPhase) -> Option<Event> {
+        let outcome = phase.outcome?;
+        Some(match outcome {
+            JoinOutcome::Met => {
+                let joined = joined(paths, phase, outcome);
+                Event::Left { node: self.name(node), joined: Some(Box::new(joined)) }
+            }
+            JoinOutcome::Unmet | JoinOutcome::Timeout => {
+                self.failed(node, unmet(&self.def(node).id, paths, phase, outcome))
+            }
+        })
+    }
+
+    /// A join was met: its value, the main path's threads, and what it exports (W-09 … W-11).
+    pub(super) fn joined(&mut self, node: NodeRef, phase: &ForkPhase) {
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
+        let graph = Arc::clone(&self.of(node).graph);
+        let Act::Fork(paths) = &graph.leaf(node.node, leaf).act else { return };
+        let results =
+            phase.paths.iter().enumerate().filter_map(|(at, path)| {
+                Some((paths.of.id(at).to_string(), path.completed()?.frame.output()))
+            });
+        let results: Map<String, Value> = results.collect();
+        self.give_value(node, Value::Object(results));
+        let find = |id: &str| {
+            let found = phase.paths.iter().enumerate().find(|(at, _)| *paths.of.id(*at) == *id);
+            found.and_then(|(_, path)| path.completed())
+        };
+        let name = self.name(node);
+        if let Some(main) = &paths.join.main {
+            match find(main) {
+                Some(ended) => self.adopt(node, &ended.frame),
+                None => {
+                    let message = format!(
+                        "the path `{main}` did not complete: the conversation goes on as it was before the fork"
+                    );
+                    self.warnings.push(Warning::at("main-path-not-adopted", &name, message));
+                }
+            }
+        }
+        for (variable, path) in &paths.join.exports {
+            let value = find(path).map(|ended| ended.frame.variable(variable));
+            if value.is_none() {
+                let message =
+                    format!("`{variable}` is null: the path `{path}`, which was to set it, did not complete");
+                self.warnings.push(Warning::at("export-missing", &name, message));
+            }
+            self.set_variable(node.frame, variable, value.unwrap_or_default());
+        }
+    }
+}
+
+impl super::frame::Frame {
+    /// A variable as it is at the end of the frame.
+    fn variable(&self, name: &str) -> Value {
+        let own = self.flow.as_ref().and_then(|flow| flow.variables.get(name).cloned());
+        own.or_else(|| self.inputs.get(name).cloned()).unwrap_or_default()
+    }
+}
+
+/// What is journaled of a join.
+fn joined(paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Joined {
+    let ids = |keep: fn(&Path) -> bool| {
+        let kept = phase.paths.iter().enumerate().filter(|(_, path)| keep(path));
+        kept.map(|(at, _)| paths.of.id(at)).collect::<Vec<Arc<str>>>()
+    };
+    let completed = ids(|path| path.completed().is_some());
+    let Join { main, .. } = &paths.join;
+    Joined {
+        outcome,
+        main: main.clone().filter(|main| completed.contains(main)),
+        failed: ids(|path| matches!(path, Path::Ended(ended) if ended.fault.is_some())),
+        cancelled: ids(|path| matches!(path, Path::Cancelled)),
+        completed,
+    }
+}
+
+/// The fault of a join that can't be met any more, or whose time is up (W-08).
+fn unmet(id: &str, paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Fault {
+    const NAMED: usize = 20;
+    let all = phase.paths.iter().enumerate();
+    let rows: Map<String, Value> = all
+        .map(|(at, path)| {
+            let row = match path {
+                Path::Ended(Ended { fault: None, .. }) => json!({"status": "completed"}),
+                Path::Ended(Ended { fault: Some(fault), .. }) => json!({"status": "failed", "error": fault}),
+                _ => json!({"status": "cancelled"}),
+            };
+            (paths.of.id(at).to_string(), row)
+        })
+        .collect();
+    let named: Vec<String> = phase
+        .paths
+        .iter()
+        .enumerate()
+        .take(NAMED)
+        .map(|(at, path)| {
+            let id = paths.of.id(at);
+            match path {
+                Path::Ended(Ended { fault: None, .. }) => format!("`{id}` completed"),
+                Path::Ended(Ended { fault: Some(fault), .. }) => format!("`{id}` failed ({})", fault.message),
+                _ => format!("`{id}` had not ended"),
+            }
+        })
+        .collect();
+    let more = match phase.paths.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let (kind, why) = match outcome {
+        JoinOutcome::Timeout => (FaultKind::Timeout, "was not decided in time"),
+        _ => (FaultKind::JoinUnmet, "can't be met any more"),
+    };
+    let named = if named.is_empty() { "there is no path".to_owned() } else { named.join(", ") };
+    Fault::new(kind, format!("the join of `{id}` {why}: {named}{more}")).because(Value::Object(rows))
+}

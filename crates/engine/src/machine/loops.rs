@@ -1,0 +1,154 @@
+//! Loops: one frame after the other, on the threads and variables of the frame around them.
+
+use super::children::{Children, Ended, list};
+use super::state::State;
+use crate::event::Event;
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Loop, Times};
+use crate::ids::{FrameIx, NodeRef};
+use crate::place::Instance;
+use serde_json::{Map, Value, json};
+
+/// How far a loop has come.
+#[derive(Debug, Default)]
+pub(crate) struct LoopPhase {
+    /// The elements that it goes over, if it does.
+    items: Vec<Value>,
+    /// How often it goes round, if that is known.
+    total: Option<u32>,
+    /// Iterations that have ended.
+    done: u32,
+    open: Option<FrameIx>,
+    last: Option<Ended>,
+}
+
+impl LoopPhase {
+    pub(super) fn is_due(&self) -> bool {
+        self.open.is_none()
+    }
+    pub(super) fn open(&self) -> Option<FrameIx> {
+        self.open
+    }
+    /// What the last iteration came to.
+    pub(super) fn output(&self) -> Option<Value> {
+        self.last.as_ref().map(|ended| ended.frame.output())
+    }
+}
+
+impl State {
+    /// The next iteration, or the end.
+    pub(super) fn derive_loop(&self, node: NodeRef, times: &Loop, phase: Option<&LoopPhase>) -> Event {
+        if let Some(fault) =
+            phase.and_then(|phase| phase.last.as_ref()).and_then(|ended| ended.fault.as_deref())
+        {
+            return self.failed(node, fault.clone());
+        }
+        let done = phase.map_or(0, |phase| phase.done);
+        match self.goes_round(node, times, phase, done) {
+            Ok(true) => Event::Entered { node: self.name(node), paths: None, iteration: Some(done) },
+            Ok(false) => Event::Left { node: self.name(node), joined: None },
+            Err(fault) => self.failed(node, fault),
+        }
+    }
+
+    fn goes_round(
+        &self,
+        node: NodeRef,
+        times: &Loop,
+        phase: Option<&LoopPhase>,
+        done: u32,
+    ) -> Result<bool, Fault> {
+        let more = match (&times.times, phase.and_then(|phase| phase.total)) {
+            (_, Some(total)) => return Ok(done < total),
+            (Times::While(condition), None) => match self.resolved(node, condition)? {
+                Value::Bool(more) => more,
+                other => {
+                    let message =
+                        format!("the condition of the loop `{}` is not true or false", self.def(node).id);
+                    return Err(Fault::new(FaultKind::InputError, message).because(json!({ "value": other })));
+                }
+            },
+            _ => return Ok(self.rounds(node, times)?.0 > 0),
+        };
+        if more && done >= times.limit {
+            let message = format!(
+                "the loop `{}` has gone round {done} times, which is its limit, and its condition still holds",
+                self.def(node).id
+            );
+            return Err(Fault::new(FaultKind::LimitExceeded, message));
+        }
+        Ok(more)
+    }
+
+    /// How often a loop goes round that does not ask each time, and over what.
+    fn rounds(&self, node: NodeRef, times: &Loop) -> Result<(u32, Vec<Value>), Fault> {
+        let id = &self.def(node).id;
+        let too_many = |count: String| {
+            let message =
+                format!("the loop `{id}` is to go round {count} times, over its limit of {}", times.limit);
+            Fault::new(FaultKind::LimitExceeded, message)
+        };
+        match &times.times {
+            Times::While(_) => Ok((0, Vec::new())),
+            Times::Over(items, _) => {
+                let items = list(
+                    self.resolved(node, items)?,
+                    &format!("what the loop `{id}` goes over"),
+                    usize::MAX,
+                    "",
+                )?;
+                let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                if count > times.limit { Err(too_many(count.to_string())) } else { Ok((count, items)) }
+            }
+            Times::Count(count) => {
+                let count = self.resolved(node, count)?;
+                let Some(count) = count.as_u64() else {
+                    let message =
+                        format!("the count of the loop `{id}` is {count}, not a whole number from 0 on");
+                    return Err(Fault::new(FaultKind::InputError, message));
+                };
+                match u32::try_from(count).ok().filter(|count| *count <= times.limit) {
+                    Some(count) => Ok((count, Vec::new())),
+                    None => Err(too_many(count.to_string())),
+                }
+            }
+        }
+    }
+
+    /// An iteration begins.
+    pub(super) fn open_iteration(&mut self, node: NodeRef, times: &Loop, iteration: u32) {
+        if iteration == 0 {
+            let asks = matches!(times.times, Times::While(_));
+            let (total, items) = self.rounds(node, times).unwrap_or_default();
+            let phase = LoopPhase { items, total: (!asks).then_some(total), ..LoopPhase::default() };
+            self.set_children(node, Children::Loop(phase));
+        }
+        let mut inputs = Map::from_iter([("index".to_owned(), Value::from(iteration))]);
+        if let (Times::Over(_, name), Some(Children::Loop(phase))) = (&times.times, self.children_mut(node)) {
+            let item = phase.items.get_mut(iteration as usize).map(Value::take).unwrap_or_default();
+            inputs.insert(name.to_string(), item);
+        }
+        let open = self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), inputs, true);
+        if let Some(Children::Loop(phase)) = self.children_mut(node) {
+            phase.open = Some(open);
+        }
+        self.begin_frame(open);
+    }
+
+    /// An iteration has ended: what it said and set is that of the frame around it.
+    pub(super) fn iteration_over(&mut self, node: NodeRef, mut ended: Ended) {
+        if ended.fault.is_none() {
+            self.adopt(node, &ended.frame);
+            if let Some(flow) = &mut ended.frame.flow {
+                for (name, value) in std::mem::take(&mut flow.variables) {
+                    self.set_variable(node.frame, &name, value);
+                }
+            }
+        }
+        if let Some(Children::Loop(phase)) = self.children_mut(node) {
+            phase.open = None;
+            phase.done += 1;
+            phase.last = Some(ended);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How far the nodes of a frame have come.
+
+use super::state::NodeState;
+use crate::ids::{Ix, NodeIx, Table};
+use std::ops::{Index, IndexMut};
+
+/// Rows of nodes. A dataflow has all of them from the beginning; a flow may have many nodes and go through few, again and
+/// again in other frames, so it has those that it has come to.
+#[derive(Debug)]
+pub(crate) enum Nodes {
+    All(Table<NodeIx, NodeState>),
+    /// Sorted by number.
+    Visited(Vec<(NodeIx, NodeState)>),
+}
+
+impl Nodes {
+    pub(crate) fn get(&self, node: NodeIx) -> Option<&NodeState> {
+        match self {
+            Self::All(rows) => rows.get(node),
+            Self::Visited(rows) => {
+                let at = rows.binary_search_by_key(&node, |(ix, _)| *ix).ok()?;
+                rows.get(at).map(|(_, row)| row)
+            }
+        }
+    }
+    pub(crate) fn get_mut(&mut self, node: NodeIx) -> Option<&mut NodeState> {
+        match self {
+            Self::All(rows) => rows.get_mut(node),
+            Self::Visited(rows) => {
+                let at = rows.binary_search_by_key(&node, |(ix, _)| *ix).ok()?;
+                rows.get_mut(at).map(|(_, row)| row)
+            }
+        }
+    }
+    /// The row of a node that the frame has come to.
+    pub(crate) fn come_to(&mut self, node: NodeIx) {
+        if let Self::Visited(rows) = self
+            && let Err(at) = rows.binary_search_by_key(&node, |(ix, _)| *ix)
+        {
+            rows.insert(at, (node, NodeState::new(0)));
+        }
+    }
+    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = (NodeIx, &NodeState)> + '_> {
+        match self {
+            Self::All(rows) => Box::new(rows.iter()),
+            Self::Visited(rows) => Box::new(rows.iter().map(|(ix, row)| (*ix, row))),
+        }
+    }
+    pub(crate) fn values_mut(&mut self) -> Box<dyn Iterator<Item = &mut NodeState> + '_> {
+        match self {
+            Self::All(rows) => Box::new(rows.values_mut()),
+            Self::Visited(rows) => Box::new(rows.iter_mut().map(|(_, row)| row)),
+        }
+    }
+}
+
+impl Index<NodeIx> for Nodes {
+    type Output = NodeState;
+    fn index(&self, node: NodeIx) -> &NodeState {
+        match self.get(node) {
+            Some(row) => row,
+            None => not_there(node),
+        }
+    }
+}
+
+impl IndexMut<NodeIx> for Nodes {
+    fn index_mut(&mut self, node: NodeIx) -> &mut NodeState {
+        match self.get_mut(node) {
+            Some(row) => row,
+            None => not_there(node),
+        }
+    }
+}
+
+#[cold]
+#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run (E-17)")]
+fn not_there(node: NodeIx) -> ! {
+    panic!("a frame has not come to its node {}", node.get())
+}

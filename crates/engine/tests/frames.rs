@@ -1,0 +1,318 @@
+//! Frames: flows, forks and their joins, loops and subgraphs (E-34, E-35, E-38).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use selvedge_engine::{
+    Event, Failure, Fault, FaultKind, Graph, Input, ModelReply, Outcome, Request, RunStatus, State,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A flow of these nodes, and the graphs that they open.
+fn graph(nodes: Value, graphs: Value) -> Arc<Graph> {
+    let graph = json!({
+        "threads": [{"name": "main"}], "control": "flow", "nodes": nodes, "graphs": graphs,
+        "tools": {"note": {"name": "note", "description": "", "input_schema": {}, "effects": "pure", "version": "1", "source": "test"},
+                  "write": {"name": "write", "description": "", "input_schema": {}, "effects": "write", "version": "1", "source": "test"}}
+    });
+    Arc::new(serde_json::from_value(graph).unwrap())
+}
+
+/// An inner flow.
+fn flow(nodes: Value) -> Value {
+    json!({"threads": [{"name": "main"}], "control": "flow", "nodes": nodes, "tools": {}})
+}
+
+/// A node that says something on `main` and takes the model's answer; then goes on to these.
+fn ask(id: &str, text: &str, ways: Value) -> Value {
+    json!({"id": id, "name": id, "ways": ways, "body": {"thread": 0, "leaves": [
+        {"name": "say", "act": {"say": text}, "next": [{"when": "always", "to": 1}]},
+        {"name": "model", "act": {"infer": {}}}]}})
+}
+
+/// A node with one leaf and no thread.
+fn node(id: &str, act: Value, ways: Value) -> Value {
+    json!({"id": id, "name": id, "ways": ways, "body": {"leaves": [{"name": "do", "act": act}]}})
+}
+
+fn to(node: u32) -> Value {
+    json!([{"when": "done", "to": node}])
+}
+
+struct World {
+    state: State,
+    journal: Vec<Event>,
+}
+
+impl World {
+    fn begin(graph: &Arc<Graph>) -> Self {
+        let mut world = Self { state: State::new(Arc::clone(graph)), journal: Vec::new() };
+        world.input(Input::Start(Box::default()));
+        world
+    }
+    fn input(&mut self, input: Input) {
+        let Some(event) = self.state.accept(input) else { return };
+        self.state.apply(&event);
+        self.journal.push(event);
+        while let Some(event) = self.state.step() {
+            self.state.apply(&event);
+            self.journal.push(event);
+            assert!(self.journal.len() < 100_000, "it goes on for ever");
+        }
+    }
+    fn complete(&mut self, effect: &str, outcome: Outcome) {
+        let effect = selvedge_engine::EffectId(effect.into());
+        assert!(self.state.pending().contains_key(&effect), "{effect} of {:?}", self.pending());
+        self.input(Input::Complete(effect, outcome, 0, None, None));
+    }
+    fn pending(&self) -> Vec<String> {
+        self.state.pending().keys().map(|effect| effect.to_string()).collect()
+    }
+    /// Answers everything that is asked, the last or the first first, until nothing is.
+    fn run(&mut self, last: bool, answer: impl Fn(&Request) -> Outcome) {
+        loop {
+            let mut pending = self.state.pending().keys();
+            let Some(effect) = (if last { pending.next_back() } else { pending.next() }).cloned() else {
+                return;
+            };
+            let outcome = answer(&self.state.request(&effect).unwrap());
+            self.input(Input::Complete(effect, outcome, 0, None, None));
+        }
+    }
+    fn texts(&self) -> Vec<String> {
+        let view = self.state.view();
+        let main = view.threads.iter().find(|(name, _)| &**name == "main");
+        main.map(|(_, messages)| messages.iter().map(|m| m.content.to_string()).collect()).unwrap_or_default()
+    }
+}
+
+fn reply(text: &str) -> Outcome {
+    Outcome::Reply(Arc::new(ModelReply { text: text.into(), ..ModelReply::default() }))
+}
+
+/// The last message of a request, answered.
+fn echo(request: &Request) -> Outcome {
+    match request {
+        Request::Model(request) => reply(&format!("re: {}", request.messages.last().unwrap().content)),
+        Request::Tool(request) => Outcome::Output(Arc::new(json!({"got": request.args}))),
+    }
+}
+
+/// The journal folded is the state, and its inputs give all of it again (E-03, E-18).
+fn replays(world: &World, graph: &Arc<Graph>) {
+    let mut state = State::new(Arc::clone(graph));
+    for (at, event) in world.journal.iter().enumerate() {
+        let text = serde_json::to_string(event).unwrap();
+        let event: Event = serde_json::from_str(&text).unwrap();
+        let derived = match Input::from_event(event.clone()) {
+            Some(input) => state.accept(input).unwrap(),
+            None => state.step().unwrap_or_else(|| panic!("nothing at {at} in place of {text}")),
+        };
+        assert_eq!(serde_json::to_string(&derived).unwrap(), text, "at {at}");
+        state.apply(&event);
+    }
+    assert_eq!(state.step(), None);
+    assert_eq!(state.status(), world.state.status());
+}
+
+#[test]
+fn a_flow_follows_its_ways() {
+    let nodes = json!([
+        ask("a", "one", to(1)),
+        json!({"id": "route", "name": "route", "passes": true, "body": {"leaves": []}, "ways": [
+            {"when": {"holds": "{{flag}}"}, "to": 2}, {"when": "done", "to": 3}]}),
+        ask("yes", "two", json!([])),
+        ask("no", "three", json!([])),
+    ]);
+    let graph = graph(nodes, json!([]));
+    for (flag, said) in [(true, "two"), (false, "three")] {
+        let mut world = World { state: State::new(Arc::clone(&graph)), journal: Vec::new() };
+        let initial = json!({ "flag": flag });
+        let start =
+            selvedge_engine::Start { initial: initial.as_object().unwrap().clone(), ..Default::default() };
+        world.input(Input::Start(Box::new(start)));
+        world.run(false, echo);
+        assert_eq!(world.state.status(), RunStatus::Completed);
+        assert_eq!(world.texts(), ["one", "re: one", said, &format!("re: {said}")]);
+        assert_eq!(world.state.view().output, json!(format!("re: {said}")));
+        replays(&world, &graph);
+    }
+    let mut world = World::begin(&graph);
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    assert_eq!(world.state.view().fault.unwrap().kind, FaultKind::UnresolvedPlaceholder);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_failed_node_goes_to_its_error_way() {
+    let nodes = json!([
+        ask("a", "one", json!([{"when": "fault", "to": 1}, {"when": "done", "to": 2}])),
+        ask("mend", "sorry", json!([])),
+        ask("b", "two", json!([])),
+    ]);
+    let graph = graph(nodes, json!([]));
+    let mut world = World::begin(&graph);
+    world.complete("a/model/1/1", Failure::permanent(FaultKind::ProviderError, "no").into());
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    assert_eq!(world.texts(), ["one", "sorry", "re: sorry"]);
+    replays(&world, &graph);
+}
+
+fn fork(strategy: Value, main: Value, serial: bool) -> Arc<Graph> {
+    let paths = json!({"of": {"listed": [["pro", 0], ["con", 1]]}, "serial": serial,
+                       "join": {"strategy": strategy, "main": main}});
+    let nodes = json!([
+        ask("before", "topic", to(1)),
+        node("debate", json!({"fork": paths}), to(2)),
+        ask("after", "so: {{debate.pro}} {{before}}", json!([])),
+    ]);
+    graph(
+        nodes,
+        json!([
+            flow(json!([ask("argue", "for {{before}}", json!([]))])),
+            flow(json!([ask("argue", "against", json!([]))]))
+        ]),
+    )
+}
+
+#[test]
+fn paths_begin_with_a_snapshot_and_join_with_the_main_paths_threads() {
+    for (last, serial) in [(false, false), (true, false), (false, true)] {
+        let graph = fork(json!("all_completed"), json!("con"), serial);
+        let mut world = World::begin(&graph);
+        world.complete("before/model/1/1", reply("cats"));
+        let both = ["debate~1[con]/argue/model/1/1", "debate~1[pro]/argue/model/1/1"];
+        assert_eq!(world.pending(), if serial { &both[1..] } else { &both[..] });
+        world.run(last, echo);
+        assert_eq!(world.state.status(), RunStatus::Completed);
+        let said =
+            ["topic", "cats", "against", "re: against", "so: re: for cats cats", "re: so: re: for cats cats"];
+        assert_eq!(world.texts(), said);
+        replays(&world, &graph);
+    }
+}
+
+#[test]
+fn the_first_to_complete_decides_and_the_others_are_cut_off() {
+    let graph = fork(json!("any_completed"), json!("con"), false);
+    let mut world = World::begin(&graph);
+    world.complete("before/model/1/1", reply("cats"));
+    world.complete("debate~1[pro]/argue/model/1/1", reply("yes"));
+    assert_eq!(world.pending(), ["after/model/1/1"], "the other path's call is wanted no more");
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    let codes: Vec<&str> = world.state.warnings().iter().map(|warning| &*warning.code).collect();
+    assert_eq!(codes, ["main-path-not-adopted"]);
+    assert_eq!(world.texts()[..2], ["topic", "cats"]);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_join_that_cant_be_met_is_a_fault() {
+    let graph = fork(json!("all_completed"), json!("pro"), false);
+    let mut world = World::begin(&graph);
+    world.complete("before/model/1/1", reply("cats"));
+    world
+        .complete("debate~1[pro]/argue/model/1/1", Failure::permanent(FaultKind::ProviderError, "no").into());
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    let fault: Fault = world.state.view().fault.unwrap();
+    assert_eq!(fault.kind, FaultKind::JoinUnmet);
+    assert!(fault.message.contains("`pro` failed (no), `con` had not ended"), "{}", fault.message);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_fork_over_a_list_has_a_path_for_each_element() {
+    let paths = json!({"of": {"each": {"over": "{{items}}", "item": "it", "graph": 0}}, "join": {"strategy": "all_completed"}});
+    let nodes = json!([
+        node("list", json!({"set": ["items", ["a", "b", "c"]]}), to(1)),
+        node("each", json!({"fork": paths}), json!([])),
+    ]);
+    let call = json!({"call": {"tool": "note", "args": {"it": "{{it}}", "at": "{{index}}"}}});
+    let graph = graph(nodes, json!([flow(json!([node("call", call, json!([]))]))]));
+    let mut world = World::begin(&graph);
+    world.run(true, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    let got = |it: &str, at: u32| json!({"got": {"it": it, "at": at}});
+    assert_eq!(world.state.view().output, json!({"0": got("a", 0), "1": got("b", 1), "2": got("c", 2)}));
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_loop_works_on_the_threads_and_variables_around_it() {
+    let times = json!({"graph": 0, "times": {"over": [["x", "y"], "it"]}, "limit": 5});
+    let nodes = json!([
+        ask("before", "begin", to(1)),
+        node("each", json!({"loop": times}), to(2)),
+        ask("after", "{{last}}", json!([])),
+    ]);
+    let body = json!([
+        ask("say", "{{index}}: {{it}}", to(1)),
+        node("set", json!({"set": ["last", "{{it}}!"]}), json!([]))
+    ]);
+    let graph = graph(nodes, json!([flow(body)]));
+    let mut world = World::begin(&graph);
+    world.complete("before/model/1/1", reply("ok"));
+    assert_eq!(world.pending(), ["each~1#0/say/model/1/1"]);
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    assert_eq!(world.texts(), ["begin", "ok", "0: x", "re: 0: x", "1: y", "re: 1: y", "y!", "re: y!"]);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_loop_ends_at_its_limit() {
+    let times = json!({"graph": 0, "times": {"while": true}, "limit": 3});
+    let graph = graph(
+        json!([node("again", json!({"loop": times}), json!([]))]),
+        json!([flow(json!([node("call", json!({"call": {"tool": "note", "args": {}}}), json!([]))]))]),
+    );
+    let mut world = World::begin(&graph);
+    world.run(false, echo);
+    assert_eq!(world.state.usage().tool_calls, 3);
+    assert_eq!(world.state.view().fault.unwrap().kind, FaultKind::LimitExceeded);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_subgraph_has_threads_and_names_of_its_own() {
+    let sub = json!({"graph": 0, "inputs": [["topic", "{{before}}!"]], "outputs": [["kept", "{{inner}}"]]});
+    let nodes = json!([
+        ask("before", "begin", to(1)),
+        node("sub", json!({"sub": sub}), to(2)),
+        ask("after", "{{kept}} of {{sub}}", json!([])),
+    ]);
+    let inner = json!({"threads": [{"name": "main", "first": "about {{topic}}"}], "tools": {},
+        "nodes": [ask("inner", "go", json!([]))]});
+    let graph = graph(nodes, json!([inner]));
+    let mut world = World::begin(&graph);
+    world.complete("before/model/1/1", reply("cats"));
+    let effect = world.state.pending().keys().next().cloned().unwrap();
+    let Some(Request::Model(request)) = world.state.request(&effect) else { panic!("a model is asked") };
+    let texts: Vec<&str> = request.messages.iter().map(|message| &*message.content).collect();
+    assert_eq!((&*effect.0, &texts[..]), ("sub~1/inner/model/1/1", &["about cats!", "go"][..]));
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    assert_eq!(world.texts(), ["begin", "cats", "re: go of re: go", "re: re: go of re: go"]);
+    replays(&world, &graph);
+}
+
+#[test]
+fn a_dataflow_may_hold_a_flow() {
+    let graph = json!({
+        "threads": [{"name": "main", "first": "task"}, {"name": "other", "first": "hidden"}], "tools": {},
+        "nodes": [ask("a", "one", json!([])),
+            {"id": "wf", "name": "wf", "body": {"thread": 0, "leaves": [{"name": "do", "act": {"fork": {
+                "of": {"listed": [["p", 0]]}, "join": {"strategy": "all_completed", "main": "p"}}}}]}},
+            ask("b", "{{wf.p}}", json!([]))],
+        "graphs": [{"threads": [{"name": "main"}, {"name": "other"}], "control": "flow", "tools": {},
+            "nodes": [ask("in", "two", json!([]))]}]});
+    let graph: Arc<Graph> = Arc::new(serde_json::from_value(graph).unwrap());
+    let mut world = World::begin(&graph);
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    assert_eq!(world.texts(), ["task", "one", "re: one", "two", "re: two", "re: two", "re: re: two"]);
+    replays(&world, &graph);
+}
