@@ -200,12 +200,6 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     line
 }
 
-/// Control characters, and those that turn the direction of writing (Unicode's `Bidi_Control`).
-pub(crate) fn steers(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// JSON in which nothing hides and nothing steers a terminal: such characters stand in strings only, where an escape is the
 /// same. Line breaks around values stay.
 pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
@@ -228,13 +222,13 @@ pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Text for a terminal in which nothing steers it but our own colours, if they are on: what comes from elsewhere is escaped
+/// Text for a terminal in which nothing hides and nothing steers it but our own colours, if they are on: what comes from elsewhere is escaped
 /// where it is put in, and here whatever was not.
 pub(crate) fn tame(text: &str, colour: bool) -> Cow<'_, str> {
     let own = |character: char| matches!(character, '\n' | '\t') || colour && character == '\u{1b}';
     let wild = |(at, character): (usize, char)| {
         let rest = text.get(at..).unwrap_or_default();
-        steers(character) && (!own(character) || character == '\u{1b}' && !is_colour(rest))
+        is_hidden(character) && (!own(character) || character == '\u{1b}' && !is_colour(rest))
     };
     if !text.char_indices().any(wild) {
         return Cow::Borrowed(text);
@@ -255,13 +249,13 @@ fn is_colour(text: &str) -> bool {
     code.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
-/// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal.
+/// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal or hide.
 pub(crate) fn harmless(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             '\n' | '\t' => clean.push(character),
-            other if steers(other) => clean.extend(other.escape_default()),
+            other if is_hidden(other) => clean.extend(other.escape_default()),
             other => clean.push(other),
         }
     }
@@ -274,12 +268,15 @@ mod tests {
 
     #[test]
     fn nothing_steers_a_terminal() {
-        let wild = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r\0\u{7f}\n\tb";
+        let wild = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r\0\u{7f}\u{200b}\u{2060}\u{feff}\u{e0041}\u{e0100}\u{3164}\n\tb";
         for clean in [one_line(wild, 100), harmless(wild)] {
-            assert!(!clean.chars().any(|c| steers(c) && !matches!(c, '\n' | '\t')), "{clean:?}");
+            assert!(!clean.chars().any(|c| is_hidden(c) && !matches!(c, '\n' | '\t')), "{clean:?}");
             assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
         }
-        assert!(harmless(wild).ends_with("\n\tb"));
+        assert!(harmless(wild).ends_with("\\u{e0041}\\u{e0100}\\u{3164}\n\tb"));
+        // What joins and chooses pictures stays.
+        let joined = "👩\u{200d}💻 ❤\u{fe0f} می\u{200c}خواهم";
+        assert_eq!((harmless(joined), tame(joined, false)), (joined.to_owned(), Cow::Borrowed(joined)));
     }
 
     /// C-04: JSON is the same with escapes; what is no string's text is not touched.

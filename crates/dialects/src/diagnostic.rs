@@ -6,6 +6,7 @@
 
 mod render;
 
+pub use selvedge_engine::is_hidden;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -272,17 +273,6 @@ pub fn shown(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-/// Whether a character is written as an escape where text of others is shown in a line: control characters, which
-/// steer a terminal, marks of direction, which reorder what is around them, and what takes no room and so could hide
-/// in a name. Joiners stay: pictures of several parts and letters of several scripts need them.
-pub fn is_hidden(character: char) -> bool {
-    let unseen =
-        matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}');
-    let turning = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
-    let special = matches!(character, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    character.is_control() || unseen || turning || special
 }
 
 #[cfg(test)]

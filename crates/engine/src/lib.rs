@@ -49,6 +49,7 @@ pub mod effect;
 pub mod event;
 pub mod fault;
 pub mod graph;
+mod hidden;
 pub mod ids;
 mod json;
 pub mod library;
@@ -67,6 +68,7 @@ pub use event::{
 };
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
+pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
     Asking, Declined, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage,

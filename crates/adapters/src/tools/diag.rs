@@ -1,5 +1,6 @@
 //! What is wrong with a tool before any run began (C-04).
 
+use selvedge_engine::is_hidden;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ pub enum ErrorClass {
 }
 
 /// A text in one line that can't steer a terminal: what was broken into lines is joined, control characters and those that
-/// turn the direction of writing are escaped (C-04).
+/// turn the direction of writing or hide are escaped (C-04).
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for part in text.split(['\n', '\r']) {
@@ -31,21 +32,16 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// A name from elsewhere as it may be shown: what could steer a terminal is escaped.
+/// A name from elsewhere as it may be shown: what could steer a terminal or hide is escaped.
 pub(crate) fn shown(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for character in name.chars() {
-        match steers(character) {
+        match is_hidden(character) {
             true => shown.extend(character.escape_default()),
             false => shown.push(character),
         }
     }
     shown
-}
-
-fn steers(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One error: what, where and what to do.

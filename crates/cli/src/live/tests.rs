@@ -141,7 +141,7 @@ impl Made {
         for line in lines {
             let plain: String = line.0.iter().map(|(_, piece)| piece.as_str()).collect();
             assert!(width(&plain) < columns, "{} columns in {columns}: {plain:?}", width(&plain));
-            assert!(!plain.chars().any(crate::ui::steers), "{plain:?}");
+            assert!(!plain.chars().any(selvedge_dialects::diagnostic::is_hidden), "{plain:?}");
             text.push_str(plain.trim_end());
             text.push('\n');
         }

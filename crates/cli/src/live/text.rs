@@ -3,7 +3,7 @@
 //! Widths are sums over characters. Terminals disagree about sequences that join (emoji with skin tones, flags of
 //! variation), so [`calm`] takes the joiners out where that only changes a picture, and every terminal agrees.
 
-use crate::ui::steers;
+use selvedge_dialects::diagnostic::is_hidden;
 use unicode_width::UnicodeWidthChar;
 
 /// The most marks that one letter carries.
@@ -25,11 +25,9 @@ pub(super) fn calm(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
-            other if steers(other) => line.extend(other.escape_default()),
-            // Variation selectors, tags, marks of direction and characters that are not there at all.
-            '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => continue,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => continue,
-            '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => continue,
+            other if is_hidden(other) => line.extend(other.escape_default()),
+            // Variation selectors.
+            '\u{fe00}'..='\u{fe0f}' => continue,
             // Joiners and skin tones of pictures; letters keep their joiners.
             '\u{200d}' | '\u{1f3fb}'..='\u{1f3ff}' if last == 2 => continue,
             other if columns(other) == 0 => {

@@ -20,7 +20,7 @@ const WILD: &[&str] = &[
 fn every_text_is_one_line_that_steers_nothing_and_fits() {
     for text in WILD {
         let calm = calm(text);
-        assert!(!calm.chars().any(|c| crate::ui::steers(c) || c == '\n'), "{calm:?}");
+        assert!(!calm.chars().any(|c| selvedge_dialects::diagnostic::is_hidden(c) || c == '\n'), "{calm:?}");
         for most in 0..40 {
             let short = cut(&calm, most);
             assert!(width(&short) <= most, "{most}: {short:?}");
