@@ -3,9 +3,9 @@
 use crate::args::{CheckArgs, Common, Reading, Sources};
 use crate::chosen::Chosen;
 use crate::commands::naming::Naming;
-use crate::config::{Config, shown_path};
+use crate::commands::tools::list::showing;
+use crate::config::Config;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
-use crate::hints::command;
 use crate::models;
 use crate::places;
 use crate::secrets;
@@ -191,11 +191,7 @@ fn unchecked(
     let finding = |name: &Arc<str>| {
         let span = *places.of(name).first()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");
-        // With the folders that this command was given: the tool may be nowhere else.
-        let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), shown_path(folder)]);
-        let words: Vec<String> =
-            ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
-        let show = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let show = showing(name, folders);
         let help = format!("build its environment, which takes moments: `{show}`; a run checks it first");
         Some(Finding::warning("D-15", "schema-unknown", span, message).help(help))
     };

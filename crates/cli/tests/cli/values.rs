@@ -239,3 +239,19 @@ fn an_answer_to_a_run_that_asks_nobody_names_the_way_on() {
     finish(child).exits(-1);
     told(place.run(&["answer", "killed", "x", "yes", "--json"]), 2, &["selvedge resume killed"]);
 }
+
+/// C-15: `@-` is stdin.
+#[test]
+fn arguments_of_a_tool_come_from_stdin() {
+    let place = Place::new();
+    place.write("a.txt", "hello");
+    let call = |text: &str| {
+        let mut command = place.command(&["tools", "run", "read_file", "--args", "@-", "--json"]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        finish(child)
+    };
+    assert_eq!(call(r#"{"path": "a.txt"}"#).exits(0).json()["output"], "hello");
+    let done = call("[1").exits(2);
+    assert_eq!(done.error()["file"], "stdin", "{done:#?}");
+}

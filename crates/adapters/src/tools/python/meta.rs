@@ -227,7 +227,7 @@ async fn read_batch(
     }
     let read = answers.into_iter().zip(files);
     let read = read.map(|(answer, text)| {
-        checked(answer, &text.file, python.version).map_err(|error| error.showing(&text.bytes))
+        checked(answer, text, python.version).map_err(|error| error.showing(&text.bytes))
     });
     Ok(read.collect())
 }
@@ -241,7 +241,8 @@ fn framed(files: &[Text]) -> Vec<u8> {
     framed
 }
 
-fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, ToolError> {
+fn checked(answer: Read, text: &Text, python: (u32, u32)) -> Result<Metadata, ToolError> {
+    let file = &*text.file;
     match answer {
         Read::Bad { error, line, column, help: Some(help) } => {
             Err(ToolError::document("A-31", error).at(file, line).column(column).help(help))
@@ -257,18 +258,58 @@ fn checked(answer: Read, file: &Path, python: (u32, u32)) -> Result<Metadata, To
             Err(ToolError::document("A-08", error).at(file, line).column(column).help(help))
         }
         Read::Good { meta, line, lines, script } => {
-            let script = script.map(|text| Script::read(&text, python)).transpose();
-            script.map_err(|why| ("", why)).and_then(|script| check(&meta, script)).map_err(
-                |(key, message)| {
-                    let place = lines.get(key).copied().unwrap_or(line);
-                    let error = ToolError::document("A-08", message).at(file, Some(place));
-                    // A key may stand there (C-06).
-                    let error = if key == "env" { error.hiding("\"env\": …") } else { error };
-                    error.help("correct __TOOL_META__")
-                },
-            )
+            let script = script.map(|script| Script::read(&script, python)).transpose();
+            let checked = script.map_err(|why| ("", why)).and_then(|script| check(&meta, script));
+            checked.map_err(|(key, message)| {
+                let place = lines.get(key).copied().unwrap_or(line);
+                let error = ToolError::document("A-08", message).help("correct __TOOL_META__");
+                if key != "env" {
+                    return error.at(file, Some(place));
+                }
+                // Keys may stand there (C-06): only what is none by its letters is shown.
+                let text = String::from_utf8_lossy(&text.bytes);
+                let (place, column) = unfit_place(&meta, &text, place);
+                let written = text.split('\n').nth((place as usize).saturating_sub(1)).unwrap_or_default();
+                error.at(file, Some(place)).column(column).hiding(&plain_words(written))
+            })
         }
     }
+}
+
+/// Where the first name stands that is none of a variable, from the line of `env` on; in that line if it is not found as it is.
+fn unfit_place(meta: &Map<String, Value>, text: &str, line: u32) -> (u32, Option<u32>) {
+    let names = meta.get("env").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let unfit = names.filter(|name| is_plain(name)).find(|name| unfit_variable(name).is_some());
+    let found = unfit.and_then(|name| {
+        let lines = text.split('\n').zip(1_u32..).skip_while(|(_, nth)| *nth < line);
+        let quoted = ['"', '\''].map(|quote| format!("{quote}{name}{quote}"));
+        lines.into_iter().find_map(|(written, nth)| {
+            let at = quoted.iter().find_map(|quoted| written.find(quoted))?;
+            Some((nth, u32::try_from(written.get(..at)?.chars().count() + 1).ok()))
+        })
+    });
+    found.unwrap_or((line, None))
+}
+
+/// A line with `*` in place of each word that may be a key, as long as it is.
+fn plain_words(line: &str) -> String {
+    let between = |c: char| c.is_whitespace() || "\"'[](){},:".contains(c);
+    let mut shown = String::with_capacity(line.len());
+    for part in line.split_inclusive(between) {
+        let word = part.trim_end_matches(between);
+        let plain = is_plain(word) || KNOWN.contains(&word) || word == "=";
+        match plain {
+            true => shown.push_str(word),
+            false => shown.extend(word.chars().map(|_| '*')),
+        }
+        shown.push_str(part.get(word.len()..).unwrap_or_default());
+    }
+    shown.trim_end().to_owned()
+}
+
+/// Whether a word is no key by its letters.
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
 type Wrong = (&'static str, String);
@@ -362,8 +403,7 @@ fn env(meta: &Map<String, Value>) -> Result<Vec<String>, Wrong> {
     match names.iter().find_map(|name| Some((name, unfit_variable(name)?))) {
         None => Ok(names),
         Some((name, why)) => {
-            let plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            let name = if plain { format!("`{name}`") } else { "what stands there".to_owned() };
+            let name = if is_plain(name) { format!("`{name}`") } else { "what stands there".to_owned() };
             Err(("env", format!("`env`: {name} {why}")))
         }
     }

@@ -243,7 +243,7 @@ impl PythonTool {
         (job.watch, job.printing) = (context.watch, context.printing);
         job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
         let done = work(job, Ask::Call(&request.args)).await;
-        done.map_err(|failed| self.hinted(workshop, failed))
+        done.map_err(|failed| self.hinted(workshop, &source, failed))
     }
 
     /// What was pinned, to the last byte, from the cache or from where it is kept; else what is wrong.

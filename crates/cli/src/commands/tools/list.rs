@@ -4,7 +4,9 @@ use super::args::{ListArgs, ShowArgs};
 use super::library::{self, short};
 use crate::args::Common;
 use crate::commands::check::Check;
+use crate::config::shown_path;
 use crate::failure::{Exit, Failure};
+use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use crate::setup::block_on;
 use crate::ui::Ui;
@@ -14,6 +16,7 @@ use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A row of the list.
@@ -160,6 +163,13 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         sheet.print(args.code, &ui);
     }
     Ok(Exit::Completed)
+}
+
+/// The command that shows a tool, with the folders that this one was given: it may be nowhere else.
+pub(crate) fn showing(name: &str, folders: &[PathBuf]) -> String {
+    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), shown_path(folder)]);
+    let words: Vec<String> = ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
+    command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// There is no tool of that name.

@@ -5,7 +5,7 @@ mod export;
 mod history;
 mod import;
 pub(crate) mod library;
-mod list;
+pub(super) mod list;
 mod manifest;
 mod names;
 pub(crate) mod record;

@@ -1,7 +1,7 @@
 //! `selvedge tools run`: one call, as a document would make it, recorded nowhere (C-15).
 
 use super::args::RunArgs;
-use super::list::unknown;
+use super::list::{showing, unknown};
 use crate::args::Common;
 use crate::chosen::Chosen;
 use crate::commands::ids::fresh_id;
@@ -55,9 +55,17 @@ pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Fail
 /// The text of the arguments, under the name that findings about it have.
 fn written(given: &str) -> Result<Source, Failure> {
     let Some(file) = given.strip_prefix('@') else { return Ok(Source::new("--args", given)) };
+    if file == "-" {
+        let text = std::io::read_to_string(std::io::stdin());
+        let text = text.map_err(|error| {
+            let message = format!("`--args @-`: stdin can't be read: {error}");
+            Failure::usage("C-15", "bad-arguments", &message).help("hand it JSON in UTF-8")
+        })?;
+        return Ok(Source::new("stdin", &text));
+    }
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage("C-12", "file-not-found", &format!("`--args @{file}` can't be read: {error}"))
-            .help("name a file of JSON; relative paths start at the current folder")
+            .help("name a file of JSON, or `@-` for stdin; relative paths start at the current folder")
     })?;
     Ok(Source::new(file, &text))
 }
@@ -77,7 +85,7 @@ async fn call(
     for warning in catalogue.isolation_warnings(&[name]).await {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));
     }
-    let args = arguments(source, &tool, config)?;
+    let args = arguments(source, &tool, chosen, config)?;
     let known = secrets::known(config);
     let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &known);
     let timeout_s = chosen.timeout_s.map(|seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
@@ -103,7 +111,7 @@ async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failur
 }
 
 /// The arguments, if the tool's schema takes them (D-15).
-fn arguments(source: &Source, tool: &ToolDef, config: &Config) -> Result<Value, Failure> {
+fn arguments(source: &Source, tool: &ToolDef, chosen: &Chosen, config: &Config) -> Result<Value, Failure> {
     let limits = config.limits.document();
     let mut found = Diagnostics::new();
     let node = json::parse_exactly(source, &limits, &mut found);
@@ -113,7 +121,7 @@ fn arguments(source: &Source, tool: &ToolDef, config: &Config) -> Result<Value, 
         let value = node.to_value();
         let mut refused = |span: Span, why: &str| {
             let message = format!("the tool `{}` refuses these arguments: {why}", tool.name);
-            let help = format!("`selvedge tools show {}` shows what it takes", tool.name);
+            let help = format!("`{}` shows what it takes", showing(&tool.name, &chosen.tools));
             found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
         };
         let schema = Schema::new(&tool.input_schema, limits.schema_steps);
@@ -133,7 +141,15 @@ fn arguments(source: &Source, tool: &ToolDef, config: &Config) -> Result<Value, 
             return Ok(value);
         }
     }
-    Err(Failure::findings(Exit::Usage, found.report(source)))
+    let mut report = found.report(source);
+    for finding in &mut report {
+        // They are read as documents are, and are none.
+        finding.message = finding.message.replace("the document", "the JSON");
+        if finding.code == "empty-document" {
+            finding.help = "write an object, or leave `--args` out for {}".to_owned();
+        }
+    }
+    Err(Failure::findings(Exit::Usage, report))
 }
 
 /// Prints what came of it: the output on stdout, the rest on stderr; or one object.

@@ -22,11 +22,12 @@ const NO_NETWORK: [&str; 7] = [
 
 impl PythonTool {
     /// The failure of a call, or of a file to load, with a hint, if it looks like a refusal of the sandbox.
-    pub(super) fn hinted(&self, workshop: &Workshop, mut failed: Failure) -> Failure {
+    pub(super) fn hinted(&self, workshop: &Workshop, source: &[u8], mut failed: Failure) -> Failure {
         if failed.fault.kind != FaultKind::ExecutionFailure {
             return failed;
         }
-        let Some(hint) = self.hint(workshop, &failed) else { return failed };
+        let hint = self.hint(workshop, &failed).or_else(|| self.unset(source, &failed));
+        let Some(hint) = hint else { return failed };
         failed.fault.message = format!("{} ({hint})", failed.fault.message);
         if let Some(error) = failed.fault.cause.as_mut().and_then(|cause| cause.get_mut("error")) {
             error["hint"] = hint.into();
@@ -100,6 +101,22 @@ impl PythonTool {
 }
 
 impl PythonTool {
+    /// What is said where a tool has looked for a variable that it does not declare, and was given nothing (`os.getenv`): only
+    /// if the failure looks as if it came of that, as a tool may do well without.
+    fn unset(&self, source: &[u8], failed: &Failure) -> Option<String> {
+        let message = &failed.fault.message;
+        let error = failed.fault.cause.as_ref()?.get("error")?;
+        let traceback = error.get("traceback").and_then(Value::as_str).unwrap_or_default();
+        let refused =
+            ["NoneType", "None", "401", "403", "nauthorized"].iter().any(|sign| message.contains(sign));
+        let told = |name: &&str| message.contains(*name) || traceback.contains(*name);
+        let source = String::from_utf8_lossy(source);
+        let sought = sought(&source).into_iter().filter(|name| unfit_variable(name).is_none());
+        let mut undeclared = sought.filter(|name| !self.meta.env.iter().any(|declared| declared == name));
+        let name = undeclared.find(|name| refused || told(name))?;
+        Some(self.lacking(name))
+    }
+
     /// What a tool would have to say for a variable that it has looked for in vain.
     fn lacking(&self, name: &str) -> String {
         if let Some(why) = unfit_variable(name) {
@@ -118,6 +135,19 @@ impl PythonTool {
     }
 }
 
+/// Names of variables that a source asks for without saying what else it takes.
+fn sought(source: &str) -> Vec<&str> {
+    let calls = ["getenv(", "environ.get("];
+    let behind = calls.iter().flat_map(|call| source.match_indices(call).map(|(at, _)| at + call.len()));
+    let name = |at: usize| {
+        let argument = source.get(at..)?.trim_start();
+        let quote = argument.chars().next().filter(|sign| matches!(sign, '"' | '\''))?;
+        let (name, rest) = argument.get(1..)?.split_once(quote)?;
+        rest.trim_start().starts_with(')').then_some(name)
+    };
+    behind.filter_map(name).collect()
+}
+
 /// What stands between quotes: paths, in the words of Python.
 fn quoted(message: &str) -> impl Iterator<Item = &str> {
     message.split('\'').skip(1).step_by(2)
@@ -127,4 +157,15 @@ fn quoted(message: &str) -> impl Iterator<Item = &str> {
 fn declared(paths: &[PathBuf]) -> Option<String> {
     let shown: Vec<_> = paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
     (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_sought_without_another_value() {
+        let source = "a = os.getenv('A_KEY')\nb = os.environ.get( \"B\" )\nos.getenv('C', '')\nos.getenv(name)\ngetenv('open";
+        assert_eq!(sought(source), ["A_KEY", "B"]);
+    }
 }

@@ -168,7 +168,7 @@ impl PythonTool {
         };
         let schema = done.map_err(|failed| {
             let module = missing_module(&failed.fault.message, &self.source).is_some();
-            let failed = if module { failed } else { self.hinted(workshop, failed) };
+            let failed = if module { failed } else { self.hinted(workshop, &source, failed) };
             let why = Unloaded::of(&failed).filter(|_| given);
             let shown = why.clone().unwrap_or(Unloaded::Broken(failed.fault.message));
             (why, shown.error(&self.meta.name, &self.source))

@@ -107,8 +107,15 @@ impl Unloaded {
     /// The same where nobody has tried it just now.
     pub(super) fn remembered(&self, tool: &str, source: &Path) -> ToolError {
         let error = self.error(tool, source);
-        let again =
-            format!("as it was found within the last day; `selvedge tools show {tool}` tries it again");
+        // Where its folder was named on the command line, it has to be named again.
+        let folder =
+            source.parent().filter(|_| source.is_absolute()).map(|folder| folder.display().to_string());
+        let folder =
+            folder.filter(|folder| !folder.contains('\'')).map(|folder| format!(" --tools '{folder}'"));
+        let again = format!(
+            "as it was found within the last day; `selvedge tools show {tool}{}` tries it again",
+            folder.unwrap_or_default()
+        );
         let help = if error.help.is_empty() { again } else { format!("{}; {again}", error.help) };
         error.help(help)
     }
