@@ -4,6 +4,12 @@
 //! `spec/journals/README.md` describes the files. They are recorded once and never again: what they say is what users have in
 //! their state folders.
 
+#![allow(clippy::indexing_slicing, reason = "only JSON is indexed, by name: what is not there is null")]
+
+pub mod program;
+pub mod runs;
+mod world;
+
 use crate::conformance::case::Case;
 use crate::conformance::laws::{crashes, replay, summary};
 use crate::conformance::ports::Pace;

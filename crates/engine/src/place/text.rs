@@ -5,53 +5,88 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// What is escaped in the id of a node of the root frame, in ids within frames, and in the name of a leaf.
-const ROOT: &[char] = &['%', '/', '~'];
-const NESTED: &[char] = &['%', '/', '~', '[', ']', '#'];
-const LEAF: &[char] = &['%', '/', '~', '.'];
+/// Characters that are escaped, one bit each: all of them are ASCII.
+#[derive(Clone, Copy)]
+struct Reserved(u128);
 
-fn escape(out: &mut impl Write, text: &str, reserved: &[char]) -> fmt::Result {
-    for part in text.split_inclusive(reserved) {
-        match part.char_indices().next_back() {
-            Some((at, last)) if reserved.contains(&last) => {
-                out.write_str(part.split_at(at).0)?;
-                write!(out, "%{:02X}", u32::from(last))?;
-            }
-            _ => out.write_str(part)?,
+/// In the id of a node of the root frame, in ids within frames, and in the name of a leaf.
+const ROOT: Reserved = Reserved::new(b"%/~");
+const NESTED: Reserved = Reserved::new(b"%/~[]#");
+const LEAF: Reserved = Reserved::new(b"%/~.");
+
+impl Reserved {
+    const fn new(mut bytes: &[u8]) -> Self {
+        let mut set = 0;
+        while let [first, rest @ ..] = bytes {
+            set |= 1 << *first;
+            bytes = rest;
         }
+        Self(set)
     }
-    Ok(())
+
+    fn has(self, byte: u8) -> bool {
+        byte.is_ascii() && self.0 >> byte & 1 == 1
+    }
+
+    /// Whether there is nothing to escape, as mostly.
+    fn spares(self, text: &str) -> bool {
+        !text.bytes().any(|byte| self.has(byte))
+    }
+}
+
+fn escape(out: &mut impl Write, text: &str, reserved: Reserved) -> fmt::Result {
+    if reserved.spares(text) {
+        return out.write_str(text);
+    }
+    text.chars().try_for_each(|c| match u8::try_from(c) {
+        Ok(byte) if reserved.has(byte) => write!(out, "%{byte:02X}"),
+        _ => out.write_char(c),
+    })
 }
 
 /// The character that a code stands for.
-fn escaped(code: &str) -> Option<char> {
+fn escaped(code: &str) -> Option<u8> {
     Some(match code {
-        "25" => '%',
-        "2F" => '/',
-        "7E" => '~',
-        "5B" => '[',
-        "5D" => ']',
-        "23" => '#',
-        "2E" => '.',
+        "25" => b'%',
+        "2F" => b'/',
+        "7E" => b'~',
+        "5B" => b'[',
+        "5D" => b']',
+        "23" => b'#',
+        "2E" => b'.',
         _ => return None,
     })
 }
 
 /// The name that `escape` wrote as this text.
-fn unescape<'a>(text: &'a str, reserved: &[char]) -> Option<Cow<'a, str>> {
-    if !text.contains(reserved) {
+fn unescape(text: &str, reserved: Reserved) -> Option<Cow<'_, str>> {
+    if reserved.spares(text) {
         return Some(Cow::Borrowed(text));
     }
     let mut parts = text.split('%');
-    let mut name = parts.next()?.to_owned();
+    let plain = |part: &&str| reserved.spares(part);
+    let mut name = parts.next().filter(plain)?.to_owned();
     for part in parts {
         let (code, rest) = part.split_at_checked(2)?;
-        name.push(escaped(code).filter(|c| reserved.contains(c))?);
-        name.push_str(rest);
+        name.push(char::from(escaped(code).filter(|byte| reserved.has(*byte))?));
+        name.push_str(Some(rest).filter(plain)?);
     }
-    // Each of them was an escape.
-    let bare = text.chars().filter(|c| *c != '%' && reserved.contains(c)).count();
-    (bare == 0).then_some(Cow::Owned(name))
+    Some(Cow::Owned(name))
+}
+
+/// Splits at the first such byte, which is ASCII. Ids are short, and read for each event of an effect: for them this is several
+/// times faster than the search for a pattern.
+fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
+    split_around(text, text.bytes().position(|byte| byte == at)?)
+}
+
+/// Splits at the last such byte.
+fn cut_last(text: &str, at: u8) -> Option<(&str, &str)> {
+    split_around(text, text.bytes().rposition(|byte| byte == at)?)
+}
+
+fn split_around(text: &str, at: usize) -> Option<(&str, &str)> {
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// A number, in the one way that it is written.
@@ -60,9 +95,18 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
     (digits && (text == "0" || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
 }
 
+/// A number behind a separator. Most have one digit.
+fn write_number(out: &mut impl Write, separator: char, n: usize) -> fmt::Result {
+    out.write_char(separator)?;
+    match u8::try_from(n) {
+        Ok(digit @ 0..=9) => out.write_char(char::from(b'0' + digit)),
+        _ => write!(out, "{n}"),
+    }
+}
+
 /// A number with a name before it, if there is a dot.
 fn numbered(text: &str) -> Option<(&str, Option<usize>)> {
-    match text.split_once('.') {
+    match cut(text, b'.') {
         Some((name, slot)) => Some((name, Some(number(slot)?))),
         None => Some((text, None)),
     }
@@ -83,7 +127,7 @@ impl<'a> FramePathRef<'a> {
 
     /// The frame around this one, and this one in it; `None` for the root.
     pub fn parent(self) -> Option<(Self, FrameStep<'a>)> {
-        let (around, step) = self.0.rsplit_once('/').unwrap_or(("", self.0));
+        let (around, step) = cut_last(self.0, b'/').unwrap_or(("", self.0));
         Some((Self(around), FrameStep::parse(step)?))
     }
 
@@ -101,13 +145,13 @@ impl<'a> FramePathRef<'a> {
     }
 
     /// What is escaped in the ids of the nodes of the frame.
-    fn reserved(self) -> &'static [char] {
+    fn reserved(self) -> Reserved {
         if self.0.is_empty() { ROOT } else { NESTED }
     }
 
     /// The frame of a text, and the rest.
     fn split(text: &'a str) -> Option<(Self, &'a str)> {
-        match text.rsplit_once('/') {
+        match cut_last(text, b'/') {
             Some((frames, rest)) => Some((Self::parse(frames).filter(|frames| !frames.is_root())?, rest)),
             None => Some((Self::default(), text)),
         }
@@ -117,7 +161,7 @@ impl<'a> FramePathRef<'a> {
 impl<'a> FrameStep<'a> {
     fn write(&self, out: &mut impl Write) -> fmt::Result {
         escape(out, &self.node, NESTED)?;
-        write!(out, "~{}", self.visit.max(1))?;
+        write_number(out, '~', self.visit.max(1) as usize)?;
         match &self.instance {
             Instance::Sub => Ok(()),
             Instance::Path(path) => {
@@ -125,12 +169,12 @@ impl<'a> FrameStep<'a> {
                 escape(out, path, NESTED)?;
                 out.write_char(']')
             }
-            Instance::Iteration(n) => write!(out, "#{n}"),
+            Instance::Iteration(n) => write_number(out, '#', *n as usize),
         }
     }
 
     fn parse(text: &'a str) -> Option<Self> {
-        let (node, rest) = text.split_once('~')?;
+        let (node, rest) = cut(text, b'~')?;
         let end = rest.find(['[', '#']).unwrap_or(rest.len());
         let (visit, instance) = rest.split_at_checked(end)?;
         let instance = match (instance.strip_prefix('#'), instance.strip_prefix('[')) {
@@ -147,7 +191,7 @@ impl<'a> Place<'a> {
     /// The place that a text names.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (frames, node) = FramePathRef::split(text)?;
-        let (node, visit) = match node.split_once('~') {
+        let (node, visit) = match cut(node, b'~') {
             Some((node, visit)) => (node, number(visit).filter(|visit| *visit >= 2)?),
             None => (node, 1),
         };
@@ -157,7 +201,7 @@ impl<'a> Place<'a> {
     fn write(&self, out: &mut impl Write) -> fmt::Result {
         self.frames.write(out)?;
         escape(out, &self.node, self.frames.reserved())?;
-        if self.visit > 1 { write!(out, "~{}", self.visit) } else { Ok(()) }
+        if self.visit > 1 { write_number(out, '~', self.visit as usize) } else { Ok(()) }
     }
 
     pub(super) fn room(&self) -> usize {
@@ -168,7 +212,7 @@ impl<'a> Place<'a> {
 fn write_leaf(out: &mut impl Write, leaf: &str, slot: Option<usize>) -> fmt::Result {
     out.write_char('/')?;
     escape(out, leaf, LEAF)?;
-    slot.map_or(Ok(()), |slot| write!(out, ".{slot}"))
+    slot.map_or(Ok(()), |slot| write_number(out, '.', slot))
 }
 
 fn parse_leaf(text: &str) -> Option<(Cow<'_, str>, Option<usize>)> {
@@ -179,17 +223,19 @@ fn parse_leaf(text: &str) -> Option<(Cow<'_, str>, Option<usize>)> {
 impl<'a> EffectPlace<'a> {
     /// The effect that an id names.
     pub fn parse(id: &'a str) -> Option<Self> {
-        let mut parts = id.rsplitn(4, '/');
-        let attempt = number(parts.next()?)?;
-        let leaf_visit = number(parts.next()?)?;
-        let (leaf, slot) = parse_leaf(parts.next()?)?;
-        Some(Self { place: Place::parse(parts.next()?)?, leaf, slot, leaf_visit, attempt })
+        let (rest, attempt) = cut_last(id, b'/')?;
+        let (rest, leaf_visit) = cut_last(rest, b'/')?;
+        let (place, leaf) = cut_last(rest, b'/')?;
+        let (attempt, leaf_visit) = (number(attempt)?, number(leaf_visit)?);
+        let (leaf, slot) = parse_leaf(leaf)?;
+        Some(Self { place: Place::parse(place)?, leaf, slot, leaf_visit, attempt })
     }
 
     pub(super) fn write(&self, out: &mut impl Write) -> fmt::Result {
         self.place.write(out)?;
         write_leaf(out, &self.leaf, self.slot)?;
-        write!(out, "/{}/{}", self.leaf_visit, self.attempt)
+        write_number(out, '/', self.leaf_visit as usize)?;
+        write_number(out, '/', self.attempt as usize)
     }
 }
 
@@ -199,7 +245,7 @@ impl<'a> AskPlace<'a> {
         if let Some(effect) = EffectPlace::parse(id) {
             return Some(Self::Call(effect));
         }
-        let (place, leaf) = id.rsplit_once('/')?;
+        let (place, leaf) = cut_last(id, b'/')?;
         let (place, (leaf, None)) = (Place::parse(place)?, parse_leaf(leaf)?) else { return None };
         Some(Self::Leaf { place, leaf })
     }
@@ -218,10 +264,10 @@ impl<'a> AskPlace<'a> {
 impl<'a> CallPlace<'a> {
     /// The call that an id names. Models give their calls ids of their own, which may look like one.
     pub fn parse(id: &'a str) -> Option<Self> {
-        let mut parts = id.rsplitn(3, '/');
-        let (leaf_visit, nth) = numbered(parts.next()?)?;
-        let (leaf, slot) = parse_leaf(parts.next()?)?;
-        let Place { frames, node, .. } = Place::parse(parts.next()?).filter(|place| place.visit == 1)?;
+        let (rest, call) = cut_last(id, b'/')?;
+        let (place, leaf) = cut_last(rest, b'/')?;
+        let ((leaf_visit, nth), (leaf, slot)) = (numbered(call)?, parse_leaf(leaf)?);
+        let Place { frames, node, .. } = Place::parse(place).filter(|place| place.visit == 1)?;
         Some(Self { frames, node, leaf, slot, leaf_visit: number(leaf_visit)?, nth })
     }
 
@@ -229,8 +275,8 @@ impl<'a> CallPlace<'a> {
         self.frames.write(out)?;
         escape(out, &self.node, self.frames.reserved())?;
         write_leaf(out, &self.leaf, self.slot)?;
-        write!(out, "/{}", self.leaf_visit)?;
-        self.nth.map_or(Ok(()), |nth| write!(out, ".{nth}"))
+        write_number(out, '/', self.leaf_visit as usize)?;
+        self.nth.map_or(Ok(()), |nth| write_number(out, '.', nth))
     }
 }
 

@@ -203,6 +203,9 @@ pub struct Step {
     /// The process died earlier than it did: the journal is cut, and what is left of it is resumed.
     #[serde(default)]
     pub crash: Option<CrashAt>,
+    /// A bug ended the run, which said this (E-17).
+    #[serde(default)]
+    pub poison: Option<String>,
     /// What comes of it.
     pub expect: Expect,
 }

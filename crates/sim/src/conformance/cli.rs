@@ -86,19 +86,27 @@ pub fn binary() -> Option<PathBuf> {
 /// # Errors
 /// Everything that is not as the case says.
 pub fn check(case: &CliCase) -> Result<(), String> {
-    let program = binary().ok_or("there is no program: cargo build -p selvedge-cli, or set SELVEDGE_BIN")?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let home = tempfile::tempdir().map_err(|error| error.to_string())?;
-    lay_down(folder.path(), &case.files)?;
+    run_in(case, folder.path(), home.path())
+}
+
+/// Runs a case in folders that stay.
+///
+/// # Errors
+/// Everything that is not as the case says.
+pub fn run_in(case: &CliCase, folder: &Path, home: &Path) -> Result<(), String> {
+    let program = binary().ok_or("there is no program: cargo build -p selvedge-cli, or set SELVEDGE_BIN")?;
+    lay_down(folder, &case.files)?;
     let mut known = BTreeMap::new();
     for (at, step) in case.steps.iter().enumerate() {
-        lay_down(folder.path(), &step.files)?;
+        lay_down(folder, &step.files)?;
         let arguments: Vec<String> = step.run.iter().map(|argument| filled(argument, &known)).collect();
         let mut command = Command::new(&program);
-        command.args(&arguments).current_dir(folder.path()).env_clear();
+        command.args(&arguments).current_dir(folder).env_clear();
         let shared = program.ancestors().nth(2).unwrap_or(Path::new(".")).join("tmp/tools-shared");
         let known_to = |value: &String| value.replace("$SHARED", &shared.display().to_string());
-        command.env("HOME", home.path()).env("NO_COLOR", "1");
+        command.env("HOME", home).env("NO_COLOR", "1");
         // What a case writes is trusted, unless it says otherwise.
         command.env("SELVEDGE_TRUST", "1");
         command.envs(case.env.iter().map(|(name, value)| (name, known_to(value))));
@@ -107,7 +115,7 @@ pub fn check(case: &CliCase) -> Result<(), String> {
         let limit = if shares { LIMIT_SHARED } else { LIMIT };
         let printed = Printed::of(&mut command, &step.interrupts_ms, limit)?;
         learn(&printed, &mut known);
-        let mut wrong = differences(step, &printed, folder.path(), home.path());
+        let mut wrong = differences(step, &printed, folder, home);
         if !wrong.is_empty() {
             wrong.insert(0, format!("step {}: selvedge {}", at + 1, arguments.join(" ")));
             wrong.push(format!(

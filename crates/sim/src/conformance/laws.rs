@@ -160,14 +160,14 @@ fn effects(session: &Session, view: &View, seen: &Seen) -> Value {
 }
 
 /// A call that is repeated after a crash is one more attempt.
-fn without_attempts(mut summary: Value) -> Value {
+pub(crate) fn without_attempts(mut summary: Value) -> Value {
     for result in summary["results"].as_array_mut().into_iter().flatten() {
         result["attempts"] = Value::Null;
     }
     summary
 }
 
-fn unlike(what: &str, expected: &Value, got: &Value) -> Option<String> {
+pub(crate) fn unlike(what: &str, expected: &Value, got: &Value) -> Option<String> {
     let keys = expected.as_object().into_iter().flat_map(|object| object.keys());
     let different: Vec<String> = keys
         .filter(|key| expected[key.as_str()] != got[key.as_str()])

@@ -209,22 +209,27 @@ impl Session {
     /// If the step is wrong or the run can't be driven.
     pub fn step(&mut self, step: &Step) -> Result<Seen, String> {
         match step {
-            Step { answer: Some(answers), cancel: false, resume: None, crash: None, .. } => {
+            Step {
+                answer: Some(answers), cancel: false, resume: None, crash: None, poison: None, ..
+            } => {
                 let inputs = self.answers(answers)?;
                 self.drive(inputs)
             }
-            Step { answer: None, cancel: true, resume: None, crash: None, .. } => {
+            Step { answer: None, cancel: true, resume: None, crash: None, poison: None, .. } => {
                 self.drive(vec![Input::Cancel])
             }
-            Step { answer: None, cancel: false, resume: Some(resume), crash: None, .. } => {
+            Step { answer: None, cancel: false, resume: Some(resume), crash: None, poison: None, .. } => {
                 self.resume(resume)
             }
-            Step { answer: None, cancel: false, resume: None, crash: Some(at), .. } => {
+            Step { answer: None, cancel: false, resume: None, crash: Some(at), poison: None, .. } => {
                 let events = self.place(at)?;
                 self.restart(events)?;
                 self.drive(Vec::new())
             }
-            _ => Err("a step does exactly one of `answer`, `cancel`, `resume` and `crash`".into()),
+            Step {
+                answer: None, cancel: false, resume: None, crash: None, poison: Some(message), ..
+            } => self.drive(vec![Input::Poison(message.clone())]),
+            _ => Err("a step does exactly one of `answer`, `cancel`, `resume`, `crash` and `poison`".into()),
         }
     }
 
