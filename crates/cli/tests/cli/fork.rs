@@ -215,7 +215,7 @@ fn wrong_calls_are_exit_2_and_say_what_would_be_right() {
     let over = (last + 1).to_string();
     for (args, code, help) in [
         (vec!["--at", over.as_str()], "unknown-event", format!("1 to {last}")),
-        (vec!["--at", "0"], "unknown-event", format!("1 to {last}")),
+        (vec!["--at", "0"], "usage", "--help".into()),
         (vec!["--set-message", "x"], "bad-message", "appended".into()),
         (vec!["--set-message", "1=x"], "not-editable", "messages are the events 2,".into()),
         (vec!["--set-message", "999=x"], "unknown-event", "messages are the events".into()),
