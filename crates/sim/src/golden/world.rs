@@ -2,6 +2,7 @@
 
 use super::runs::Run;
 use crate::conformance::messages::short;
+use crate::driver::first_attempt;
 use selvedge_engine::{
     EffectId, Event, Failure, Input, ModelReply, ModelRequest, Outcome, Request, State, ToolRequest,
 };
@@ -83,9 +84,9 @@ impl World {
         let until =
             |event: usize| began + BETWEEN * u32::try_from(event.saturating_sub(*read)).unwrap_or(u32::MAX);
         // A call that a crash has repeated is another attempt at the same; one that was recorded without an answer had none.
-        let base = |effect: &EffectId| effect.0.rsplit_once('/').map(|(base, _)| base.to_owned());
+        let first = first_attempt(&effect);
         let again = || {
-            let same = |known: &EffectId| base(known) == base(&effect) && !asked_then.contains_key(&effect);
+            let same = |known: &EffectId| first_attempt(known) == first && !asked_then.contains_key(&effect);
             outcomes.iter().rfind(|(known, _)| same(known)).map(|(_, found)| found)
         };
         match outcomes.get(&effect).or_else(again) {
