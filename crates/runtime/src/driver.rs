@@ -173,7 +173,11 @@ impl Driver {
             random: RandomState::new(),
             drawn: 0,
         };
-        drive.run(first, stop).await
+        // Whatever panics in here, be it a port, belongs to this run and ends it alone (E-17).
+        match AssertUnwindSafe(drive.run(first, stop)).catch_unwind().await {
+            Ok(halt) => halt,
+            Err(panic) => drive.poison(&panic_text(panic.as_ref())).await,
+        }
     }
 }
 
@@ -256,16 +260,9 @@ impl Drive<'_> {
     /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
     async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
         let at = self.driver.clock.now_ms();
-        let state = &mut *self.state;
         let recalled = |request: ModelRequest| self.driver.model.recorded(&request, &self.run);
-        let advanced = catch_unwind(AssertUnwindSafe(|| advance(state, inputs, at, go_on, recalled)));
-        let records = match advanced {
-            Ok((records, unfinished)) => {
-                self.unfinished = unfinished;
-                records
-            }
-            Err(panic) => return self.poison(&panic_text(panic.as_ref())).await.map(Some),
-        };
+        let (records, unfinished) = advance(self.state, inputs, at, go_on, recalled);
+        self.unfinished = unfinished;
         if records.is_empty() {
             return Ok(None);
         }
@@ -311,7 +308,8 @@ impl Drive<'_> {
     async fn poison(&mut self, message: &str) -> Result<Halt, DriveError> {
         let event = Event::Poisoned { message: message.to_owned() };
         let record = Record { at: self.state.tick(self.driver.clock.now_ms()), event };
-        self.state.apply_record(&record);
+        // What the panic left behind need not be a state; the journal's fold is one.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.state.apply_record(&record)));
         self.journal.append(vec![record], self.state).await?;
         Ok(Halt::Poisoned)
     }

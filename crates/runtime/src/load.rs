@@ -8,6 +8,7 @@ use selvedge_engine::{
 use selvedge_store::{Entry, RunInfo, Store, StoreError};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Why a run could not be loaded.
@@ -110,7 +111,7 @@ impl Reading {
             (None, _) => graph_of(store, &info)?,
             // A fork's journal begins with its source's graph, whichever it came to.
             (Some(_), Some(start)) => graph_at(store, run, &start.graph)?,
-            (Some(_), None) => return Err(unreadable(run, "event 1", "its journal is empty")),
+            (Some(_), None) => return Err(unreadable(run, "event 1", "it is no beginning")),
         };
         Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() })
     }
@@ -190,7 +191,7 @@ pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Past>, LoadErro
     Reading::open(store, run)?.past(run, events)
 }
 
-/// What a run began with; `None` while its journal is empty.
+/// What a run began with; `None` while its journal is empty, and if a bug ended it before it began (E-17).
 ///
 /// # Errors
 /// If it can't be read, or means what this binary does not know (E-42).
@@ -201,7 +202,7 @@ pub fn beginning(store: &Store, run: &str) -> Result<Option<Box<Start>>, LoadErr
             Err(LoadError::Newer { run: run.to_owned(), edition: start.edition })
         }
         Event::Started(start) => Ok(Some(start)),
-        _ => Err(unreadable(run, "event 1", "it is no beginning")),
+        _ => Ok(None),
     }
 }
 
@@ -305,7 +306,9 @@ impl<'m> Count<'m> {
 
     fn ended(&mut self, state: &State, effects: impl Iterator<Item = EffectId>) {
         for effect in effects {
-            if let Some(Request::Model(request)) = state.request(&effect) {
+            // What could not be put together, which is what poisoned the run (E-17), was not asked.
+            let request = catch_unwind(AssertUnwindSafe(|| state.request(&effect)));
+            if let Ok(Some(Request::Model(request))) = request {
                 self.count(request);
             }
         }

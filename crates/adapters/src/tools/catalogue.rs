@@ -258,14 +258,29 @@ impl Catalogue {
 
 impl Tools for Catalogue {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
-        if request.tool.name.starts_with(INTERNAL)
-            && let Some(internal) = &self.0.internal
-            && let Some(output) = internal(self, &request.tool.name, &request.args)
-        {
-            return Box::pin(std::future::ready(Ok(output)));
-        }
-        let inner = self.0.clone();
-        Box::pin(async move { inner.call(&request, context).await })
+        let catalogue = self.clone();
+        Box::pin(async move {
+            if request.tool.name.starts_with(INTERNAL)
+                && let Some(output) = catalogue.internal(&request).await
+            {
+                return Ok(output);
+            }
+            catalogue.0.call(&request, context).await
+        })
+    }
+}
+
+impl Catalogue {
+    /// The output of a call of the engine's own. It computes, which no task that others share a thread with may do for long.
+    async fn internal(&self, request: &ToolRequest) -> Option<Value> {
+        let internal = self.0.internal.clone()?;
+        let (catalogue, name, args) = (self.clone(), Arc::clone(&request.tool.name), request.args.clone());
+        let computed = tokio::task::spawn_blocking(move || internal(&catalogue, &name, &args)).await;
+        computed.unwrap_or_else(|error| match error.try_into_panic() {
+            // It is a bug of the run that asked (E-17).
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        })
     }
 }
 

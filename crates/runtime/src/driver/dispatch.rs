@@ -1,12 +1,10 @@
 //! Effects on their way to the ports.
 
-use super::{Drive, panic_text};
+use super::Drive;
 use crate::clock::wait;
 use crate::flight::{Came, Flight};
 use crate::ports::{CallContext, Pending, Printing};
-use futures_util::FutureExt;
-use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request, Took};
-use std::panic::AssertUnwindSafe;
+use selvedge_engine::{EffectId, Outcome, Request, Took};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,10 +45,7 @@ impl Drive<'_> {
             if long > 0 {
                 wait(&*clock, Duration::from_millis(long)).await;
             }
-            AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
-                let message = format!("internal error in an adapter: {}", panic_text(panic.as_ref()));
-                (Failure::permanent(FaultKind::ExecutionFailure, message).into(), None, None)
-            })
+            call.await
         });
         self.flying.push(Flight { effect: effect.clone(), begun, call });
         self.known.insert(effect);
