@@ -99,6 +99,13 @@ impl FramePath {
         self.0.is_empty()
     }
 
+    /// The path as if every node on it had been visited once: what it has in common with that of a node that began anew.
+    #[must_use]
+    pub fn without_visits(&self) -> Self {
+        let steps = self.frames().steps();
+        steps.fold(Self::default(), |path, step| path.with(&FrameStep { visit: 1, ..step }))
+    }
+
     /// The frame around this one, and this one in it; `None` for the root.
     pub fn parent(&self) -> Option<(Self, FrameStep<'_>)> {
         let (around, step) = self.frames().parent()?;

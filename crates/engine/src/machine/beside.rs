@@ -13,7 +13,7 @@ impl State {
     /// call came to before stands, and nothing is refused (E-29).
     pub(crate) fn refused_by_person(&self, node: NodeRef, slot: &Slot) -> Option<Fault> {
         let call = &slot.call;
-        if self.pool.is_unknown(node, any_version(&call.name, &call.arguments)) {
+        if self.pool.is_unknown(self.spot(node), any_version(&call.name, &call.arguments)) {
             return Some(unknown_outcome(&call.name));
         }
         let reuse =
@@ -32,15 +32,15 @@ impl State {
     /// Whether `node` may depend, as D-16 sees it, on a node that has changed the world afresh. Linear in what it
     /// depends on.
     pub(crate) fn may_see_change(&self, node: NodeRef) -> bool {
-        let Some(first) = self.pool.changed_before(node).next() else { return false };
+        let Some(first) = self.pool.changed_before(self.spot(node)).next() else { return false };
         let mut seen = BTreeSet::new();
         let mut open = vec![node];
         while let Some(at) = open.pop() {
             for source in self.sources(at) {
-                if self.pool.has_changed(source) {
+                if self.pool.has_changed(self.spot(source)) {
                     return true;
                 }
-                if source > first && seen.insert(source) {
+                if source.node > first.node && seen.insert(source) {
                     open.push(source);
                 }
             }
@@ -62,7 +62,8 @@ impl State {
                 Root::Metadata { name, .. } | Root::Name { name, .. } => {
                     let last = frame.last_supplier(node.node, name).map(|last| node.sibling(last));
                     sources.extend(last);
-                    let changed = self.pool.changed_before(node);
+                    let changed =
+                        self.pool.changed_before(self.spot(node)).map(|spot| node.sibling(spot.node));
                     sources.extend(changed.filter(|of| supply(&frame.graph, self.def(*of)).unknown));
                 }
             }

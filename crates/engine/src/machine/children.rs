@@ -32,6 +32,8 @@ type Outputs = Vec<(Arc<str>, Value)>;
 #[derive(Debug, Default)]
 pub(crate) struct SubPhase {
     open: Option<FrameIx>,
+    /// It was cut off.
+    suspended: Option<Box<Frame>>,
     ended: Option<Ended>,
     /// What its outputs came to.
     outputs: Outputs,
@@ -51,6 +53,14 @@ impl Children {
             Self::Fork(phase) => phase.is_decided(),
             Self::Loop(phase) => phase.is_due(),
             Self::Sub(phase) => phase.ended.is_some(),
+        }
+    }
+    /// A frame that was open is so no more.
+    fn suspend(&mut self, frame: Box<Frame>) {
+        match self {
+            Self::Fork(phase) => phase.suspend(frame),
+            Self::Loop(phase) => phase.suspend(frame),
+            Self::Sub(phase) => (phase.open, phase.suspended) = (None, Some(frame)),
         }
     }
     /// The frames that have not ended.
@@ -202,7 +212,9 @@ impl State {
         match self.children_mut(node) {
             Some(Children::Fork(_)) => self.path_over(node, at, ended),
             Some(Children::Loop(_)) => self.iteration_over(node, ended),
-            Some(Children::Sub(phase)) => *phase = SubPhase { open: None, ended: Some(ended), outputs },
+            Some(Children::Sub(phase)) => {
+                *phase = SubPhase { ended: Some(ended), outputs, ..SubPhase::default() };
+            }
             None => {}
         }
         self.wake(node);
@@ -217,6 +229,18 @@ impl State {
         let missing = self.def(node).on_missing;
         let outputs = sub.outputs.iter();
         Some(outputs.map(|(name, value)| Ok((name.clone(), value.resolve(&scope, missing)?))).collect())
+    }
+
+    /// A subgraph that had failed goes on inside (E-36).
+    pub(super) fn restart_sub(&mut self, node: NodeRef) {
+        let Some(Children::Sub(phase)) = self.children_mut(node) else { return };
+        let failed = phase.ended.take_if(|ended| ended.fault.is_some()).map(|ended| ended.frame);
+        let Some(frame) = phase.suspended.take().or(failed) else { return };
+        let open = self.frames.reopen(frame, (node, 0));
+        if let Some(Children::Sub(phase)) = self.children_mut(node) {
+            phase.open = Some(open);
+        }
+        self.restart(open);
     }
 
     /// A leaf that opened frames goes on: what they leave to the frame around them is adopted.
@@ -284,6 +308,14 @@ impl State {
         }
     }
 
+    /// Takes a frame that a node opened out of the run, and keeps it with the node as it stood.
+    pub(super) fn suspend(&mut self, node: NodeRef, ix: FrameIx) {
+        let Some(frame) = self.take_frame(ix) else { return };
+        if let Some(children) = self.children_mut(node) {
+            children.suspend(frame);
+        }
+    }
+
     /// Takes a frame out of the run, with what is under way in it and below (E-38).
     pub(super) fn take_frame(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
         let running = self.frames[ix]
@@ -304,7 +336,7 @@ impl State {
             }
             self.warn_cancelled(node, &cancelled);
             for child in children {
-                self.take_frame(child);
+                self.suspend(node, child);
             }
         }
         self.seeding.retain(|seeding| *seeding != ix);

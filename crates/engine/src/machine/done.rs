@@ -2,7 +2,7 @@
 
 use super::children::Children;
 use super::reuse::Recorded;
-use super::state::Publication;
+use super::state::{Publication, Visit};
 use crate::fault::Fault;
 use crate::message::Thread;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) struct Done {
 }
 
 /// What some finished nodes left.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct More {
     pub(crate) publication: Option<Publication>,
     /// For a fatal fault: its own messages.
@@ -35,6 +35,8 @@ pub(crate) struct More {
     pub(crate) tool: Option<Arc<str>>,
     /// The frames that it opened last.
     pub(crate) children: Option<Box<Children>>,
+    /// Of one that failed while it waited for frames: all of it, to go on in place (E-36).
+    pub(crate) interrupted: Option<Box<Visit>>,
 }
 
 /// Each node leaves one, for as long as its run is known.
@@ -44,7 +46,7 @@ impl More {
     /// `None` if there is nothing.
     pub(crate) fn kept(self) -> Option<Box<Self>> {
         let any = self.publication.is_some() || self.partial.is_some();
-        let any = any || self.tool.is_some() || self.children.is_some();
+        let any = any || self.tool.is_some() || self.children.is_some() || self.interrupted.is_some();
         any.then(|| Box::new(self))
     }
 }
@@ -55,6 +57,9 @@ impl Done {
     }
     pub(crate) fn partial(&self) -> Option<&Thread> {
         self.more.as_ref()?.partial.as_ref()
+    }
+    pub(crate) fn take_interrupted(&mut self) -> Option<Box<Visit>> {
+        self.more.as_mut()?.interrupted.take()
     }
     pub(crate) fn tool(&self) -> Option<&Arc<str>> {
         self.more.as_ref()?.tool.as_ref()

@@ -144,29 +144,32 @@ impl State {
         let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
         let tool = attempt.map(|attempt| attempt.tool.clone());
         let own = visit.thread.clone();
+        let published = visit.published.as_ref().and_then(|p| p.to);
         let (value, sync) = match result {
             Some(result) => (result.value, result.sync),
             None => (Value::Null, Sync::Nothing),
         };
         let synced = self.sync(node, &value, &sync);
         let unforeseen = tool.as_ref().is_some_and(|_| self.brings_more(node, &synced));
-        let published_to = visit.published.as_ref().and_then(|p| p.to);
-        let children = match visit.phase {
-            LeafPhase::Frames(children) => Some(children),
-            _ => visit.children,
-        };
         let partial = fatal.then(|| own.clone());
-        let more = More { publication: visit.published, partial, tool, children };
-        self.frames[node].phase = NodePhase::Done(Box::new(Done {
+        let mut done = Done {
             output: value,
             fault,
             fatal,
             skipped: false,
             attempts,
-            records: visit.records.into_boxed_slice(),
+            records: Box::default(),
             finished_at: self.now,
-            more: more.kept(),
-        }));
+            more: None,
+        };
+        done.more = if matches!(visit.phase, LeafPhase::Frames(_)) {
+            More { partial, tool, interrupted: Some(visit), ..More::default() }.kept()
+        } else {
+            done.records = visit.records.into_boxed_slice();
+            let (publication, children) = (visit.published, visit.children);
+            More { publication, partial, tool, children, interrupted: None }.kept()
+        };
+        self.frames[node].phase = NodePhase::Done(Box::new(done));
         if unforeseen {
             self.squash_behind(node);
         }
@@ -174,9 +177,9 @@ impl State {
             self.frames[node.frame].note_broken(node.node);
         }
         if self.of(node).flow.is_some() {
-            self.flow_on(node, own, published_to);
+            self.flow_on(node, own, published);
         } else if !fatal {
-            self.announce(node, own, published_to.map(|(_, entry)| entry));
+            self.announce(node, own, published.map(|(_, entry)| entry));
             self.retire(node.frame);
         }
     }

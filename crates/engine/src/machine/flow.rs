@@ -1,11 +1,12 @@
 //! Flow frames: one node is live at a time, and the ways of a node say which one comes next (E-34).
 
+use super::children::Children;
 use super::frame::Frame;
 use super::state::{NodePhase, State};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Way, When};
-use crate::ids::{NodeIx, NodeRef};
+use crate::graph::{OnError, Way, When};
+use crate::ids::{FrameIx, NodeIx, NodeRef};
 use crate::message::{Entry, Thread};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Flow {
     /// The node that has ended, while it is not decided which one comes next.
     pub(crate) between: Option<NodeIx>,
+    /// The node that is live, or that was when the flow ended.
+    pub(crate) at: Option<NodeIx>,
     /// The node whose result is the frame's, as things stand.
     pub(crate) last: Option<NodeIx>,
     /// `runtime_metadata`: what nodes have set and brought.
@@ -73,6 +76,9 @@ impl State {
 
     fn come_to(&mut self, node: NodeRef) {
         let frame = &mut self.frames[node.frame];
+        if let Some(flow) = &mut frame.flow {
+            flow.at = Some(node.node);
+        }
         frame.nodes.come_to(node.node);
         let row = &mut frame.nodes[node.node];
         row.phase = NodePhase::Waiting(0);
@@ -89,24 +95,27 @@ impl State {
         let fault = self.done(node).and_then(|done| done.fault.clone());
         let graph = Arc::clone(&self.of(node).graph);
         let def = &graph.nodes[node.node];
+        if fault.is_none()
+            && self.recorder.is_none()
+            && let NodePhase::Done(done) = &mut self.frames[node].phase
+        {
+            done.records = Box::default();
+        }
+        let handled = fault.as_ref().map(|_| def.ways.iter().find(|way| way.when == When::Fault));
         let frame = &mut self.frames[node.frame];
+        if let (Some(fault), Some(None), Some(flow)) = (&fault, handled, &mut frame.flow)
+            && def.on_error != OnError::Continue
+        {
+            // What it said is gone once it begins anew.
+            (flow.at, flow.ended) = (Some(node.node), Some(Err(fault.clone())));
+            return;
+        }
         frame.leave_threads(node.node, own, published);
         let Some(flow) = &mut frame.flow else { return };
         if !def.passes && fault.is_none() {
             flow.last = Some(node.node);
         }
-        let survives = def.on_error == crate::graph::OnError::Continue;
-        let way = match &fault {
-            Some(fault) => match def.ways.iter().find(|way| way.when == When::Fault) {
-                Some(way) => Some(way),
-                None if !survives => {
-                    flow.ended = Some(Err(fault.clone()));
-                    return;
-                }
-                None => plain(&def.ways),
-            },
-            None => plain(&def.ways),
-        };
+        let way = handled.flatten().or_else(|| plain(&def.ways));
         match way {
             Some(way) => self.come_to(node.sibling(way.to)),
             None if def.ways.iter().all(|way| way.when == When::Fault) => flow.ended = Some(Ok(())),
@@ -169,6 +178,7 @@ impl State {
     pub(super) fn way_taken(&mut self, node: NodeRef) {
         let frame = &mut self.frames[node.frame];
         let Some(flow) = &mut frame.flow else { return };
+        flow.at = Some(node.node);
         frame.nodes.come_to(node.node);
         if let Some(between) = flow.between.take() {
             self.settle_agenda(node.sibling(between));
@@ -178,8 +188,62 @@ impl State {
     /// There is no way on from a node: its frame has failed.
     pub(super) fn unrouted(&mut self, node: NodeRef, fault: &Fault) {
         if let Some(flow) = &mut self.frames[node.frame].flow {
-            flow.between = None;
             flow.ended = Some(Err(Box::new(fault.clone())));
+        }
+    }
+}
+
+/// Going on where a frame stood (E-36): what has finished is final, and the innermost node that failed, or was under way, begins
+/// a new visit.
+impl State {
+    pub(super) fn restart(&mut self, ix: FrameIx) {
+        self.frames[ix].stopped = None;
+        if self.frames[ix].seeded < self.frames[ix].graph.threads.len() {
+            self.note_seeding(ix);
+        }
+        let Some(flow) = &mut self.frames[ix].flow else { return self.restart_dataflow(ix) };
+        flow.ended = None;
+        let (between, at) = (flow.between, flow.at.unwrap_or(NodeIx(0)));
+        let node = NodeRef { frame: ix, node: between.unwrap_or(at) };
+        if between.is_some() {
+            return self.wake(node);
+        }
+        if self.resumes_inside(node) {
+            return;
+        }
+        self.recollect(node);
+        // What it had to say it will say again, if it still holds.
+        let name = self.name(node);
+        self.warnings.retain(|warning| warning.node.as_ref() != Some(&name));
+        self.come_to(node);
+    }
+
+    /// A node that waited for frames goes on with them, as the visit that it was.
+    pub(super) fn resumes_inside(&mut self, node: NodeRef) -> bool {
+        let Some(row) = self.frames[node.frame].nodes.get_mut(node.node) else { return false };
+        if let NodePhase::Done(done) = &mut row.phase
+            && let Some(visit) = done.take_interrupted()
+        {
+            row.phase = NodePhase::Running(visit);
+        }
+        match self.children_mut(node) {
+            Some(Children::Fork(_)) => self.restart_paths(node),
+            Some(Children::Loop(_)) => self.restart_loop(node),
+            Some(Children::Sub(_)) => self.restart_sub(node),
+            None => return false,
+        }
+        self.wake(node);
+        true
+    }
+
+    /// What a visit recorded that is to begin anew may be taken by the next.
+    fn recollect(&mut self, node: NodeRef) {
+        self.note_unknown(node);
+        for kept in self.collect(node) {
+            if kept.is_success() && !kept.second || kept.unknown().is_some() {
+                let spot = self.spot_for(node);
+                self.pool.add(spot, kept, false);
+            }
         }
     }
 }

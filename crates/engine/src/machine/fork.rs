@@ -2,11 +2,11 @@
 
 use super::frame::Frame;
 use super::past::{Past, places};
-use super::state::{NodeState, OrderState, State, Status, Usage};
+use super::state::{LeafPhase, NodeState, OrderState, State, Status, Usage, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
-use crate::ids::{Ix, NodeIx, NodeRef, OrderIx, ROOT, ThreadIx};
+use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ROOT, ThreadIx};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,17 +24,52 @@ impl State {
     /// The node that stands first in line, and all that ran ahead of it, start anew: after a failure, or because
     /// tools have changed (E-05, P-21).
     pub(crate) fn resumed(&mut self, tools: &[ToolDef]) {
+        self.unasked = Vec::new();
+        if self.frames.root().flow.is_some() {
+            self.age_pool();
+            self.change_tools(tools);
+            self.status = Status::Running;
+            return self.restart(ROOT);
+        }
         let first = NodeRef::root(self.frames.root().first_anew());
         self.fill_pool(first);
         if self.start.edition > 0 {
             self.forget_warnings(first);
         }
         self.change_tools(tools);
+        self.restart_from(first);
+    }
+
+    /// A dataflow that had failed, or was cut off, goes on: its first node in line begins anew, and so do all that ran ahead
+    /// of it.
+    pub(super) fn restart_dataflow(&mut self, ix: FrameIx) {
+        let first = NodeRef { frame: ix, node: self.frames[ix].first_anew() };
+        self.fill_pool(first);
+        self.restart_from(first);
+    }
+
+    fn restart_from(&mut self, first: NodeRef) {
         // Who fails again may try all of its ways again (D-19).
-        let frame = self.frames.root_mut();
+        let frame = &mut self.frames[first.frame];
         (frame.replans, frame.replanned, frame.broken.in_a_row) = (BTreeMap::new(), 0, 0);
-        self.unasked = Vec::new();
-        self.begin_again(first);
+        self.status = Status::Running;
+        if !self.is_interrupted(first) {
+            return self.begin_again(first);
+        }
+        // It goes on with the frames that it had opened; what ran ahead of it begins anew.
+        let behind = first.sibling(NodeIx(first.node.0 + 1));
+        self.drop_from(behind, first.node);
+        self.frames[first.frame].broken.forget_from(first.node);
+        self.await_from(behind, None);
+        self.resumes_inside(first);
+    }
+
+    /// Whether a node had opened frames when it failed, or was cut off.
+    fn is_interrupted(&self, node: NodeRef) -> bool {
+        let waits = |visit: &Visit| matches!(visit.phase, LeafPhase::Frames(_));
+        let done = self.of(node).graph.nodes.get(node.node).and_then(|_| self.done(node));
+        done.is_some_and(|done| done.more.as_ref().is_some_and(|more| more.interrupted.is_some()))
+            || self.visit(node).is_some_and(waits)
     }
 
     /// The run leaves its source (E-19): without another graph it goes on from what has retired in the shared

@@ -199,6 +199,10 @@ impl Frames {
         });
         self.graphs = inner.collect();
     }
+    /// Those that there are, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
+        self.rows.iter().flatten().map(|frame| &**frame)
+    }
     pub(crate) fn root(&self) -> &Frame {
         &self[ROOT]
     }
@@ -216,8 +220,17 @@ impl Frames {
     pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, usize)) -> FrameIx {
         let (graph, schedule) = &self.graphs[graph];
         let mut frame = Frame::new(Arc::clone(graph), Arc::clone(schedule));
-        (frame.path, frame.opened_by) = (path.clone(), Some(opened_by));
-        let frame = Some(Box::new(frame));
+        (frame.path, frame.opened_by) = (path, Some(opened_by));
+        self.enter(Box::new(frame))
+    }
+    /// A frame that was taken out is there again.
+    pub(crate) fn reopen(&mut self, mut frame: Box<Frame>, opened_by: (NodeRef, usize)) -> FrameIx {
+        frame.opened_by = Some(opened_by);
+        self.enter(frame)
+    }
+    fn enter(&mut self, frame: Box<Frame>) -> FrameIx {
+        let path = frame.path.clone();
+        let frame = Some(frame);
         let ix = match self.free.pop() {
             Some(ix) => {
                 if let Some(row) = self.rows.get_mut(ix.get()) {

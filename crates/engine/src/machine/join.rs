@@ -1,6 +1,7 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
 use super::children::{Children, Ended, list};
+use super::frame::Frame;
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
@@ -28,9 +29,9 @@ enum Path {
     /// It has not begun.
     Waiting,
     Open(FrameIx),
+    /// It was cut off as the join was decided, or waits to go on where it stood (E-36).
+    Suspended(Box<Frame>),
     Ended(Ended),
-    /// It was cut off, or never begun, as the join was decided.
-    Cancelled,
 }
 
 impl Path {
@@ -52,6 +53,34 @@ impl ForkPhase {
             _ => None,
         });
         open.collect()
+    }
+    /// The frame of a path that was cut off.
+    fn take_suspended(&mut self, at: usize) -> Option<Box<Frame>> {
+        let path = self.paths.get_mut(at)?;
+        match std::mem::replace(path, Path::Waiting) {
+            Path::Suspended(frame) => Some(frame),
+            other => {
+                *path = other;
+                None
+            }
+        }
+    }
+    /// A frame that was open is so no more.
+    pub(super) fn suspend(&mut self, frame: Box<Frame>) {
+        let at = frame.opened_by.map_or(0, |(_, at)| at);
+        if let Some(path) = self.paths.get_mut(at) {
+            *path = Path::Suspended(frame);
+        }
+    }
+    /// Paths that have failed are to go on.
+    fn reopen(&mut self) {
+        for path in &mut self.paths {
+            *path = match std::mem::replace(path, Path::Waiting) {
+                Path::Ended(Ended { frame, fault: Some(_) }) => Path::Suspended(frame),
+                other => other,
+            };
+        }
+        self.failed = 0;
     }
     /// What the strategy makes of the paths that have ended so far (W-06). `None`: others may still decide.
     fn judge(&self, strategy: Strategy) -> Option<JoinOutcome> {
@@ -123,14 +152,34 @@ impl State {
         if decided {
             return;
         }
-        let first = if paths.serial { count.min(1) } else { count };
-        for at in 0..first {
+        if paths.serial {
+            return self.next_path(node, paths);
+        }
+        for at in 0..count {
+            self.open_path(node, paths, at);
+        }
+    }
+
+    /// The first path that has not ended begins, or goes on.
+    fn next_path(&mut self, node: NodeRef, paths: &Paths) {
+        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
+        let next = phase.paths.iter().position(|path| !matches!(path, Path::Ended(_)));
+        if let Some(at) = next {
             self.open_path(node, paths, at);
         }
     }
 
     fn open_path(&mut self, node: NodeRef, paths: &Paths, at: usize) {
         let Some(graph) = paths.of.graph(at) else { return };
+        let suspended = self.children_mut(node).and_then(|children| match children {
+            Children::Fork(phase) => phase.take_suspended(at),
+            _ => None,
+        });
+        if let Some(frame) = suspended {
+            let open = self.frames.reopen(frame, (node, at));
+            self.set_open(node, at, open);
+            return self.restart(open);
+        }
         let mut inputs = Map::new();
         if let (PathsOf::Each { item, .. }, Some(Children::Fork(phase))) =
             (&paths.of, self.children_mut(node))
@@ -141,12 +190,36 @@ impl State {
         }
         let id = paths.of.id(at);
         let open = self.open_frame(node, graph, at, Instance::Path(Cow::Borrowed(&id)), inputs, true);
+        self.set_open(node, at, open);
+        self.begin_frame(open);
+    }
+
+    fn set_open(&mut self, node: NodeRef, at: usize, open: FrameIx) {
         if let Some(Children::Fork(phase)) = self.children_mut(node)
             && let Some(path) = phase.paths.get_mut(at)
         {
             *path = Path::Open(open);
         }
-        self.begin_frame(open);
+    }
+
+    /// A fork that had failed goes on: paths that failed run again, and those that were cut off where they stood (E-36).
+    pub(super) fn restart_paths(&mut self, node: NodeRef) {
+        let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
+        let graph = Arc::clone(&self.of(node).graph);
+        let Act::Fork(paths) = &graph.leaf(node.node, leaf).act else { return };
+        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
+        phase.reopen();
+        phase.outcome = phase.judge(paths.join.strategy);
+        if phase.outcome.is_some() {
+            return;
+        }
+        if paths.serial {
+            return self.next_path(node, paths);
+        }
+        let ended: Vec<bool> = phase.paths.iter().map(|path| matches!(path, Path::Ended(_))).collect();
+        for at in (0..ended.len()).filter(|at| ended.get(*at) == Some(&false)) {
+            self.open_path(node, paths, at);
+        }
     }
 
     /// A path has ended: the journal's order of such ends decides the join (E-07).
@@ -166,7 +239,7 @@ impl State {
         if phase.outcome.is_some() {
             self.cancel_paths(node);
         } else if paths.serial {
-            self.open_path(node, paths, at + 1);
+            self.next_path(node, paths);
         }
     }
 
@@ -174,11 +247,8 @@ impl State {
     fn cancel_paths(&mut self, node: NodeRef) {
         let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
         let open = phase.open();
-        for path in phase.paths.iter_mut().filter(|path| !matches!(path, Path::Ended(_))) {
-            *path = Path::Cancelled;
-        }
         for frame in open {
-            self.take_frame(frame);
+            self.suspend(node, frame);
         }
     }
 
@@ -235,7 +305,7 @@ impl State {
     }
 }
 
-impl super::frame::Frame {
+impl Frame {
     /// A variable as it is at the end of the frame.
     fn variable(&self, name: &str) -> Value {
         let own = self.flow.as_ref().and_then(|flow| flow.variables.get(name).cloned());
@@ -255,7 +325,7 @@ fn joined(paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Joined {
         outcome,
         main: main.clone().filter(|main| completed.contains(main)),
         failed: ids(|path| matches!(path, Path::Ended(ended) if ended.fault.is_some())),
-        cancelled: ids(|path| matches!(path, Path::Cancelled)),
+        cancelled: ids(|path| !matches!(path, Path::Ended(_))),
         completed,
     }
 }

@@ -1,6 +1,7 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
 use super::children::{Children, Ended, list};
+use super::frame::Frame;
 use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -8,6 +9,8 @@ use crate::graph::{Loop, Times};
 use crate::ids::{FrameIx, NodeRef};
 use crate::place::Instance;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How far a loop has come.
 #[derive(Debug, Default)]
@@ -19,7 +22,11 @@ pub(crate) struct LoopPhase {
     /// Iterations that have ended.
     done: u32,
     open: Option<FrameIx>,
+    /// The iteration that was cut off.
+    suspended: Option<Box<Frame>>,
     last: Option<Ended>,
+    /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
+    carried: BTreeMap<Arc<str>, Value>,
 }
 
 impl LoopPhase {
@@ -28,6 +35,18 @@ impl LoopPhase {
     }
     pub(super) fn open(&self) -> Option<FrameIx> {
         self.open
+    }
+    /// The open iteration is so no more.
+    pub(super) fn suspend(&mut self, frame: Box<Frame>) {
+        (self.open, self.suspended) = (None, Some(frame));
+    }
+    /// The iteration that is to go on: one that was cut off, or that failed.
+    fn take_suspended(&mut self) -> Option<Box<Frame>> {
+        let failed = self.last.take_if(|ended| ended.fault.is_some()).map(|ended| {
+            self.done = self.done.saturating_sub(1);
+            ended.frame
+        });
+        self.suspended.take().or(failed)
     }
     /// What the last iteration came to.
     pub(super) fn output(&self) -> Option<Value> {
@@ -129,23 +148,43 @@ impl State {
             inputs.insert(name.to_string(), item);
         }
         let open = self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), inputs, true);
+        let mut carried = BTreeMap::new();
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);
+            carried = std::mem::take(&mut phase.carried);
+        }
+        for (name, value) in carried {
+            self.set_variable(open, &name, value);
         }
         self.begin_frame(open);
     }
 
+    /// A loop that had failed goes on within the iteration in which it did (E-36).
+    pub(super) fn restart_loop(&mut self, node: NodeRef) {
+        let Some(Children::Loop(phase)) = self.children_mut(node) else { return };
+        let Some(frame) = phase.take_suspended() else { return };
+        let open = self.frames.reopen(frame, (node, 0));
+        if let Some(Children::Loop(phase)) = self.children_mut(node) {
+            phase.open = Some(open);
+        }
+        self.restart(open);
+    }
+
     /// An iteration has ended: what it said and set is that of the frame around it.
     pub(super) fn iteration_over(&mut self, node: NodeRef, mut ended: Ended) {
+        let mut carried = BTreeMap::new();
         if ended.fault.is_none() {
             self.adopt(node, &ended.frame);
-            if let Some(flow) = &mut ended.frame.flow {
-                for (name, value) in std::mem::take(&mut flow.variables) {
+            carried =
+                ended.frame.flow.as_mut().map(|flow| std::mem::take(&mut flow.variables)).unwrap_or_default();
+            if self.of(node).flow.is_some() {
+                for (name, value) in std::mem::take(&mut carried) {
                     self.set_variable(node.frame, &name, value);
                 }
             }
         }
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
+            phase.carried = carried;
             phase.open = None;
             phase.done += 1;
             phase.last = Some(ended);

@@ -67,7 +67,7 @@ impl State {
         let until = match effects {
             Effects::Pure => return None,
             // Whether a recorded outcome of the node may be reused depends on what ran afresh before (E-29).
-            Effects::Read if !self.pool.has(node) => Until::First(writers_order(threads), writers),
+            Effects::Read if !self.pool.has(self.spot(node)) => Until::First(writers_order(threads), writers),
             // What changes the world can't be undone when other steps take the place of its own.
             Effects::Idempotent if frame.schedule.open_ended.is_some_and(|first| first < node.node) => {
                 Until::Retired(node.node.0)

@@ -341,7 +341,7 @@ impl State {
 
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return };
-        let Some((kept, tries)) = self.take_recorded(from, effect) else { return };
+        let Some((kept, tries)) = self.take_recorded(node, from, effect) else { return };
         match &kept.outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());

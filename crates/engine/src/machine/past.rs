@@ -1,6 +1,6 @@
 //! What a run recorded, for forks of it (E-19, E-29).
 
-use super::pool::{Kept, Key};
+use super::pool::{Kept, Key, Spot};
 use super::state::State;
 use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node, Tail, hex};
@@ -93,10 +93,10 @@ impl State {
             *visits = self.frames[node].visit.max(*visits);
         }
         past.doubtful |= self.pool.doubtful;
-        self.pool.age();
+        self.pool.age(|_| false);
         let (unplaced, unplaced_unknown) = self.pool.take_unplaced();
         let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
-        let id = |node: NodeRef| self.def(node).id.clone();
+        let id = |node: Spot| self.frames.root().graph.nodes[node.node].id.clone();
         past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
         past.kept.extend(unplaced);
@@ -135,7 +135,7 @@ impl State {
         for (id, kept) in past.edited(texts) {
             match spots.get(&id) {
                 Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
-                    self.pool.add(NodeRef::root(node), kept, true);
+                    self.pool.add(Spot { frame: 0, node }, kept, true);
                 }
                 place => {
                     if place.is_none()
@@ -153,7 +153,7 @@ impl State {
         }
         for (id, write) in &past.unknown {
             match spots.get(id) {
-                Some(&node) if node >= first => self.pool.add_unknown(NodeRef::root(node), *write),
+                Some(&node) if node >= first => self.pool.add_unknown(Spot { frame: 0, node }, *write),
                 place => {
                     if place.is_none() {
                         self.pool.add_elsewhere(*write);

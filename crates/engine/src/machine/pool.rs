@@ -2,10 +2,52 @@
 
 use crate::effect::{EffectId, Outcome};
 use crate::fault::FaultKind;
-use crate::ids::{NodeIx, NodeRef};
+use crate::ids::NodeIx;
+use crate::place::FramePath;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+
+/// A node of a frame, whatever its visit and those of the nodes around it: where a recorded outcome may be taken (E-29).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    /// The frame's number among the [`Keys`].
+    pub(crate) frame: u32,
+    pub(crate) node: NodeIx,
+}
+
+impl Spot {
+    /// A frame of which nothing was ever recorded.
+    const NOWHERE: u32 = u32::MAX;
+
+    /// Another node of the same frame.
+    pub(crate) const fn sibling(self, node: NodeIx) -> Self {
+        Self { frame: self.frame, node }
+    }
+}
+
+/// Numbers of frames, by their paths without visits. The root is 0.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(HashMap<FramePath, u32>);
+
+impl Keys {
+    /// Its number, if it has one.
+    pub(crate) fn get(&self, path: &FramePath) -> u32 {
+        match path.is_root() {
+            true => 0,
+            false if self.0.is_empty() => Spot::NOWHERE,
+            false => self.0.get(&path.without_visits()).copied().unwrap_or(Spot::NOWHERE),
+        }
+    }
+    /// Its number, given now if it had none.
+    pub(crate) fn give(&mut self, path: &FramePath) -> u32 {
+        if path.is_root() {
+            return 0;
+        }
+        let next = u32::try_from(self.0.len() + 1).unwrap_or(Spot::NOWHERE);
+        *self.0.entry(path.without_visits()).or_insert(next)
+    }
+}
 
 /// Digest of what was asked.
 pub(crate) type Key = [u8; 32];
@@ -52,7 +94,7 @@ impl Kept {
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) node: NodeRef,
+    pub(crate) node: Spot,
     pub(crate) kept: Kept,
     /// Recorded by the run that this one was forked from.
     pub(crate) foreign: bool,
@@ -63,11 +105,11 @@ pub(crate) struct Entry {
 pub(crate) struct Pool {
     entries: BTreeMap<EffectId, Entry>,
     /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
-    by_key: BTreeMap<(NodeRef, Key), BTreeSet<(Turn, EffectId)>>,
+    by_key: BTreeMap<(Spot, Key), BTreeSet<(Turn, EffectId)>>,
     /// Writes, by tool and arguments: another version of the tool would write again.
-    writes: BTreeMap<Key, BTreeSet<(NodeRef, EffectId)>>,
+    writes: BTreeMap<Key, BTreeSet<(Spot, EffectId)>>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
-    unknown: BTreeSet<(NodeRef, Key)>,
+    unknown: BTreeSet<(Spot, Key)>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
@@ -75,10 +117,10 @@ pub(crate) struct Pool {
     unplaced_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     pub(crate) doubtful: bool,
-    /// The first node, in list order, whose call that is not `pure` ran afresh since the run began anew.
-    pub(crate) afresh: Option<NodeRef>,
+    /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
+    afresh: BTreeSet<Spot>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
-    changed: BTreeSet<NodeRef>,
+    changed: BTreeSet<Spot>,
 }
 
 impl Pool {
@@ -88,12 +130,12 @@ impl Pool {
     }
 
     /// Whether a success may be waiting for a request of the node.
-    pub(crate) fn has(&self, node: NodeRef) -> bool {
+    pub(crate) fn has(&self, node: Spot) -> bool {
         self.by_key.range((node, Key::default())..).next().is_some_and(|((of, _), _)| *of == node)
     }
 
     /// The next one in turn for what a node asks.
-    pub(crate) fn find(&self, node: NodeRef, key: Key) -> Option<&Kept> {
+    pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&Kept> {
         let (_, effect) = self.by_key.get(&(node, key))?.first()?;
         self.entries.get(effect).map(|entry| &entry.kept)
     }
@@ -123,7 +165,7 @@ impl Pool {
     }
 
     /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
-    pub(crate) fn add(&mut self, node: NodeRef, kept: Kept, foreign: bool) {
+    pub(crate) fn add(&mut self, node: Spot, kept: Kept, foreign: bool) {
         let unknown = kept.unknown();
         if unknown.is_some() || !(kept.is_success() || kept.beside) {
             self.unknown.extend(unknown.map(|write| (node, write)));
@@ -137,7 +179,7 @@ impl Pool {
         self.entries.insert(effect, Entry { node, kept, foreign });
     }
 
-    pub(crate) fn add_unknown(&mut self, node: NodeRef, write: Key) {
+    pub(crate) fn add_unknown(&mut self, node: Spot, write: Key) {
         self.unknown.insert((node, write));
     }
 
@@ -146,17 +188,17 @@ impl Pool {
         self.elsewhere.insert(write);
     }
 
-    pub(crate) fn is_unknown(&self, node: NodeRef, write: Key) -> bool {
+    pub(crate) fn is_unknown(&self, node: Spot, write: Key) -> bool {
         self.unknown.contains(&(node, write))
     }
 
     /// The node's own write that succeeded, in whatever version of the tool.
-    pub(crate) fn wrote(&self, node: NodeRef, write: Key) -> Option<&EffectId> {
+    pub(crate) fn wrote(&self, node: Spot, write: Key) -> Option<&EffectId> {
         self.writes.get(&write)?.iter().find(|(of, _)| *of == node).map(|(_, effect)| effect)
     }
 
     /// The last write by which the node came to its success behind a failed one (D-16).
-    pub(crate) fn done_beside(&self, node: NodeRef) -> Option<&EffectId> {
+    pub(crate) fn done_beside(&self, node: Spot) -> Option<&EffectId> {
         let own = self.by_key.range((node, Key::default())..).take_while(|((of, _), _)| *of == node);
         let known = own.flat_map(|(_, turns)| turns).filter(|(_, effect)| {
             self.entries.get(effect).is_some_and(|entry| entry.kept.beside && entry.kept.is_success())
@@ -165,26 +207,26 @@ impl Pool {
     }
 
     /// The node's step is done anew, by a person's word: nothing of it stands for itself any more.
-    pub(crate) fn done_anew(&mut self, node: NodeRef) {
+    pub(crate) fn done_anew(&mut self, node: Spot) {
         for entry in self.entries.values_mut().filter(|entry| entry.node == node) {
             entry.kept.beside = false;
         }
     }
 
     /// Whether another node of the run that this one was forked from did that write.
-    pub(crate) fn wrote_elsewhere(&self, node: NodeRef, write: Key) -> bool {
-        let foreign = |(of, effect): &(NodeRef, EffectId)| *of != node && self.is_foreign(effect);
+    pub(crate) fn wrote_elsewhere(&self, node: Spot, write: Key) -> bool {
+        let foreign = |(of, effect): &(Spot, EffectId)| *of != node && self.is_foreign(effect);
         self.elsewhere.contains(&write)
             || self.writes.get(&write).is_some_and(|calls| calls.iter().any(foreign))
     }
 
     /// A person has said that a call may run, whatever became of it.
-    pub(crate) fn settle(&mut self, node: NodeRef, call: Key) {
+    pub(crate) fn settle(&mut self, node: Spot, call: Key) {
         self.unknown.remove(&(node, call));
     }
 
     /// A call runs afresh: what was recorded for it has had its turn.
-    pub(crate) fn spend(&mut self, node: NodeRef, key: Key, write: Option<Key>) {
+    pub(crate) fn spend(&mut self, node: Spot, key: Key, write: Option<Key>) {
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
         let mut spent = same.map(|(_, effect)| effect.clone());
         if let Some(write) = write {
@@ -209,7 +251,7 @@ impl Pool {
     }
 
     /// Takes everything away from the nodes from `first` on, under their ids.
-    pub(crate) fn unplace(&mut self, first: NodeRef, id: impl Fn(NodeRef) -> Arc<str>) {
+    pub(crate) fn unplace(&mut self, first: Spot, id: impl Fn(Spot) -> Arc<str>) {
         let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
         for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
@@ -224,7 +266,7 @@ impl Pool {
     }
 
     /// The node of that id is there.
-    pub(crate) fn place(&mut self, id: &Arc<str>, node: NodeRef) {
+    pub(crate) fn place(&mut self, id: &Arc<str>, node: Spot) {
         for (kept, foreign) in self.unplaced.remove(id).unwrap_or_default() {
             if let Some(write) = &kept.write {
                 self.elsewhere.remove(write);
@@ -248,34 +290,59 @@ impl Pool {
     }
 
     /// The node has changed the world afresh.
-    pub(crate) fn note_changed(&mut self, node: NodeRef) {
+    pub(crate) fn note_changed(&mut self, node: Spot) {
         self.changed.insert(node);
     }
 
-    pub(crate) fn has_changed(&self, node: NodeRef) -> bool {
+    pub(crate) fn has_changed(&self, node: Spot) -> bool {
         self.changed.contains(&node)
     }
 
     /// Nodes before `node`, in its frame, that have changed the world afresh.
-    pub(crate) fn changed_before(&self, node: NodeRef) -> impl Iterator<Item = NodeRef> {
+    pub(crate) fn changed_before(&self, node: Spot) -> impl Iterator<Item = Spot> {
         self.changed.range(node.sibling(NodeIx(0))..node).copied()
     }
 
     /// Nodes from `first` on are no more.
-    pub(crate) fn forget_changed(&mut self, first: NodeRef) {
+    pub(crate) fn forget_changed(&mut self, first: Spot) {
         self.changed.retain(|node| node.frame != first.frame || *node < first);
     }
 
-    /// The run begins anew: what is left was recorded before that which ran afresh.
-    pub(crate) fn age(&mut self) {
-        let Some(first) = self.afresh.take() else { return };
-        for entry in self.entries.values_mut().filter(|entry| first <= entry.node) {
-            entry.kept.stale = true;
+    /// A call of the node that is not `pure` ran afresh. Only the first of a dataflow counts.
+    pub(crate) fn note_afresh(&mut self, node: Spot, flows: bool) {
+        if flows || !self.ran_afresh_by(node, false) {
+            self.afresh.insert(node);
+        }
+    }
+
+    /// Whether a call ran afresh that `node` could have seen, or made: of any node of its flow, or of one that stands before
+    /// it in its dataflow.
+    pub(crate) fn ran_afresh_by(&self, node: Spot, flows: bool) -> bool {
+        let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
+        self.afresh.range(node.sibling(NodeIx(0))..=end).next().is_some()
+    }
+
+    /// The same of the other nodes of the frame only: what `node` itself opened is told apart by its paths.
+    pub(crate) fn ran_afresh_beside(&self, node: Spot, flows: bool) -> bool {
+        let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
+        self.afresh.range(node.sibling(NodeIx(0))..=end).any(|other| *other != node)
+    }
+
+    /// The run begins anew: what is left was recorded before that which ran afresh. `flows`: whether nodes of that frame follow
+    /// ways.
+    pub(crate) fn age(&mut self, flows: impl Fn(u32) -> bool) {
+        let afresh = std::mem::take(&mut self.afresh);
+        if afresh.is_empty() {
+            return;
+        }
+        for entry in self.entries.values_mut() {
+            let end = if flows(entry.node.frame) { entry.node.sibling(NodeIx(u32::MAX)) } else { entry.node };
+            entry.kept.stale |= afresh.range(entry.node.sibling(NodeIx(0))..=end).next().is_some();
         }
     }
 
     /// Everything that is left, node by node.
-    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(NodeRef, Key)>) {
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Entry>, BTreeSet<(Spot, Key)>) {
         (self.entries.into_values(), self.unknown)
     }
 }

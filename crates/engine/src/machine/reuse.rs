@@ -1,6 +1,6 @@
 //! Which recorded outcome stands for a new request (E-29).
 
-use super::pool::{Entry, Kept, Key};
+use super::pool::{Entry, Kept, Key, Spot};
 use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
@@ -11,6 +11,7 @@ use crate::message::{Message, ToolCall};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One outcome, with what is needed to tell what was asked for it.
@@ -112,31 +113,85 @@ impl State {
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
     pub(crate) fn ran_afresh(&mut self, node: NodeRef, at: usize, effects: Effects) {
-        if effects >= Effects::Read {
-            self.pool.afresh = Some(self.pool.afresh.map_or(node, |known| known.min(node)));
-        }
         if self.pool.is_empty() {
             return;
         }
+        if effects >= Effects::Read {
+            self.note_afresh(node);
+        }
+        let spot = self.spot(node);
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
         let Some(tool) = self.tool(node, &slot.call.name) else { return };
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
         let call = any_version(&slot.call.name, &slot.call.arguments);
         // What is idempotent and asked for once more leaves the world as it was.
-        let repeated = effects == Effects::Idempotent && self.pool.find(node, key).is_some();
+        let repeated = effects == Effects::Idempotent && self.pool.find(spot, key).is_some();
         if effects >= Effects::Idempotent && !repeated {
-            self.pool.note_changed(node);
+            self.pool.note_changed(spot);
         }
         if effects == Effects::Write {
-            self.pool.done_anew(node);
+            self.pool.done_anew(spot);
         }
-        self.pool.settle(node, call);
-        self.pool.spend(node, key, (effects == Effects::Write).then_some(call));
+        self.pool.settle(spot, call);
+        self.pool.spend(spot, key, (effects == Effects::Write).then_some(call));
+    }
+
+    /// A call of a node ran afresh; so did, as others see it, the nodes that opened the frames it is in.
+    fn note_afresh(&mut self, node: NodeRef) {
+        let mut at = Some(node);
+        while let Some(node) = at {
+            let spot = self.spot_for(node);
+            self.pool.note_afresh(spot, self.of(node).flow.is_some());
+            at = self.of(node).opened_by.map(|(around, _)| around);
+        }
+    }
+
+    /// Whether a call ran afresh that a request of `node` could have seen. What ran on another path of a fork it could not.
+    fn saw_afresh(&self, node: NodeRef) -> bool {
+        let (spot, frame) = (self.spot(node), self.of(node));
+        if self.pool.ran_afresh_by(spot, frame.flow.is_some()) {
+            return true;
+        }
+        let mut at = frame.opened_by;
+        while let Some((around, _)) = at {
+            let frame = self.of(around);
+            if self.pool.ran_afresh_beside(self.spot(around), frame.flow.is_some()) {
+                return true;
+            }
+            at = frame.opened_by;
+        }
+        false
+    }
+
+    /// Where outcomes of the node are recorded, if there are any.
+    pub(crate) fn spot(&self, node: NodeRef) -> Spot {
+        Spot { frame: self.keys.get(&self.of(node).path), node: node.node }
+    }
+
+    /// The same, to record some.
+    pub(crate) fn spot_for(&mut self, node: NodeRef) -> Spot {
+        Spot { frame: self.keys.give(&self.frames[node.frame].path), node: node.node }
+    }
+
+    /// What was recorded before calls ran afresh.
+    pub(crate) fn age_pool(&mut self) {
+        let flows: BTreeSet<u32> = self
+            .frames
+            .iter()
+            .filter(|frame| frame.flow.is_some())
+            .map(|frame| self.keys.get(&frame.path))
+            .collect();
+        self.pool.age(|frame| flows.contains(&frame));
     }
 
     /// Takes a recorded outcome for the request `by`, and how many tries come with it: none if they count already.
-    pub(crate) fn take_recorded(&mut self, from: &EffectId, by: &EffectId) -> Option<(Kept, u32)> {
-        let Entry { node, kept, foreign } = self.pool.take(from)?;
+    pub(crate) fn take_recorded(
+        &mut self,
+        node: NodeRef,
+        from: &EffectId,
+        by: &EffectId,
+    ) -> Option<(Kept, u32)> {
+        let Entry { kept, foreign, .. } = self.pool.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
         }
@@ -163,7 +218,7 @@ impl State {
         let Act::Infer(infer) = &self.leaf(node, leaf).act else { return None };
         let model = self.model_of(infer.model.as_ref());
         let key = self.model_key(node, leaf, &visit.thread, model.as_ref())?;
-        self.pool.find(node, key).map(|kept| kept.effect.clone())
+        self.pool.find(self.spot(node), key).map(|kept| kept.effect.clone())
     }
 
     /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
@@ -181,21 +236,22 @@ impl State {
         let call = any_version(&tool.name, args);
         let write = (effects == Effects::Write).then_some(call);
         // What was in flight was a write, whatever the tool has become since.
-        if self.pool.is_unknown(node, call) {
+        let spot = self.spot(node);
+        if self.pool.is_unknown(spot, call) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
                 None,
             );
         }
-        let Some(found) = self.pool.find(node, tool_key(&tool.name, &tool.version, args)) else {
+        let Some(found) = self.pool.find(spot, tool_key(&tool.name, &tool.version, args)) else {
             let Some(write) = write else { return Reuse::No };
-            if let Some(own) = self.pool.wrote(node, write) {
+            if let Some(own) = self.pool.wrote(spot, write) {
                 return Reuse::AskFirst("ran with success before, and has changed since", Some(own.clone()));
             }
-            if self.pool.wrote_elsewhere(node, write) {
+            if self.pool.wrote_elsewhere(spot, write) {
                 return Reuse::AskFirst("ran with success before, at another node", None);
             }
-            if let Some(own) = self.pool.done_beside(node) {
+            if let Some(own) = self.pool.done_beside(spot) {
                 let why = "would do anew what the step has done with success before";
                 return Reuse::AskFirst(why, Some(own.clone()));
             }
@@ -212,7 +268,7 @@ impl State {
             return Reuse::Take(found.effect.clone());
         }
         if !found.is_success() {
-            return match self.pool.done_beside(node) {
+            return match self.pool.done_beside(spot) {
                 Some(own) => Reuse::AskFirst(
                     "would do anew what the step has done with success before",
                     Some(own.clone()),
@@ -220,7 +276,7 @@ impl State {
                 None => Reuse::No,
             };
         }
-        let late = found.stale || self.pool.afresh.is_some_and(|first| first <= node);
+        let late = found.stale || self.saw_afresh(node);
         match (late && effects != Effects::Pure, effects) {
             (false, _) => Reuse::Take(found.effect.clone()),
             (true, Effects::Write) => {
@@ -254,7 +310,7 @@ impl State {
     /// What the nodes from `first` on recorded may be taken from here on. A recording state keeps what the others
     /// did, as their tools were.
     pub(crate) fn fill_pool(&mut self, first: NodeRef) {
-        self.pool.age();
+        self.age_pool();
         for node in self.of(first).nodes_from(NodeIx(0)) {
             let node = first.sibling(node);
             if node < first {
@@ -273,7 +329,8 @@ impl State {
                     self.keep_aside(node, vec![kept.clone()]);
                 }
                 if !kept.second {
-                    self.pool.add(node, kept, false);
+                    let spot = self.spot_for(node);
+                    self.pool.add(spot, kept, false);
                 }
             }
         }
@@ -334,7 +391,8 @@ impl State {
         };
         let keys = slots.iter().filter(open).map(|slot| any_version(&slot.call.name, &slot.call.arguments));
         for key in keys.collect::<Vec<Key>>() {
-            self.pool.add_unknown(node, key);
+            let spot = self.spot_for(node);
+            self.pool.add_unknown(spot, key);
         }
     }
 }

@@ -177,9 +177,10 @@ impl State {
         let Ok((graph, schedule)) = self.with_nodes(node, output) else { return };
         let behind = node.sibling(NodeIx(node.node.0 + 1));
         self.fill_pool(behind);
+        let spot = self.spot(node);
         let own = &self.frames[node.frame].graph;
-        self.pool.unplace(node, |of| own.nodes[of.node].id.clone());
-        self.pool.forget_changed(behind);
+        self.pool.unplace(spot, |of| own.nodes[of.node].id.clone());
+        self.pool.forget_changed(spot.sibling(behind.node));
         self.note_former(node);
         // What is under way belongs to nodes that are about to go, and so does what they had to say.
         self.forget_from(node.sibling(NodeIx(0)));
@@ -215,9 +216,10 @@ impl State {
 
     /// Recorded outcomes of nodes that are there again.
     pub(crate) fn place_former(&mut self, first: NodeRef) {
+        let spot = self.spot_for(first);
         let frame = &self.frames[first.frame];
         for node in frame.nodes_from(first.node) {
-            self.pool.place(&frame.graph.nodes[node].id, first.sibling(node));
+            self.pool.place(&frame.graph.nodes[node].id, spot.sibling(node));
         }
     }
 

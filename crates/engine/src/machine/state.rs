@@ -46,6 +46,8 @@ pub struct State {
     pub(crate) unasked: Vec<Fault>,
     /// Recorded successes that new requests may take (E-29).
     pub(crate) pool: super::pool::Pool,
+    /// What stands for the frames that it has something of.
+    pub(crate) keys: super::pool::Keys,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
     pub(crate) recorder: Option<Box<super::past::Past>>,
 }
@@ -319,6 +321,7 @@ impl State {
             warnings: Vec::new(),
             unasked: Vec::new(),
             pool: super::pool::Pool::default(),
+            keys: super::pool::Keys::default(),
             recorder: None,
         }
     }

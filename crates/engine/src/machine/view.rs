@@ -289,8 +289,14 @@ impl Frame {
         let live = self.nodes.iter().find_map(|(node, _)| {
             self.visit(node).filter(|_| self.graph.nodes[node].body.thread == Some(ix))
         });
-        let live = live.filter(|_| flow.ended.is_none()).map(|visit| &visit.thread);
-        let thread = live.unwrap_or(&state.base);
+        let live = live.map(|visit| &visit.thread);
+        // Who failed shows what it had said.
+        let failed = flow
+            .at
+            .filter(|_| flow.ended.is_some())
+            .filter(|node| self.graph.nodes[*node].body.thread == Some(ix));
+        let partial = failed.and_then(|node| self.done(node)?.partial());
+        let thread = live.or(partial).unwrap_or(&state.base);
         (state.exists || !thread.is_empty()).then(|| thread.clone())
     }
 

@@ -1,0 +1,328 @@
+//! Random trees of frames against a reference that runs them one after the other (E-07, E-34, E-36): forks in loops in
+//! subgraphs, dataflow in flow in dataflow. `FRAMES_TREES` says how many.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use selvedge_engine::{
+    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Request, RunStatus, State,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Numbers that look random, from a seed (SplitMix64).
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// What a node does.
+#[derive(Debug)]
+enum Op {
+    /// Says a text, with the value of a variable if it names one, and takes the model's answer.
+    Ask(String, Option<&'static str>),
+    Set(&'static str, u64),
+    Fork(Vec<Vec<Op>>, Option<usize>),
+    Loop(u32, Vec<Op>),
+    /// With a graph of its own; in it, list order if that is a dataflow.
+    Sub(Vec<Op>, bool),
+}
+
+const NAMES: [&str; 3] = ["u", "v", "w"];
+
+/// A list of at least one node. Of a dataflow, without variables.
+fn ops(rng: &mut Rng, depth: u32, flows: bool) -> Vec<Op> {
+    let count = 1 + rng.below(3);
+    (0..count).map(|_| op(rng, depth, flows)).collect()
+}
+
+fn op(rng: &mut Rng, depth: u32, flows: bool) -> Op {
+    let name = NAMES[usize::try_from(rng.below(3)).unwrap()];
+    match if depth == 0 { rng.below(2) } else { rng.below(6) } {
+        1 if flows => Op::Set(name, rng.below(100)),
+        2 => {
+            let paths: Vec<Vec<Op>> = (0..1 + rng.below(3)).map(|_| ops(rng, depth - 1, true)).collect();
+            let main = (rng.below(3) > 0).then(|| usize::try_from(rng.below(paths.len() as u64)).unwrap());
+            Op::Fork(paths, main)
+        }
+        3 => Op::Loop(1 + u32::try_from(rng.below(3)).unwrap(), ops(rng, depth - 1, true)),
+        4 | 5 => {
+            let flows = rng.below(2) == 0;
+            Op::Sub(ops(rng, depth - 1, flows), flows)
+        }
+        _ => Op::Ask(format!("t{}", rng.below(4)), (flows && rng.below(2) == 0).then_some(name)),
+    }
+}
+
+/// The reference: a conversation, variables from the outside in, and what was made last.
+#[derive(Clone, Default)]
+struct Seen {
+    thread: Vec<String>,
+    scopes: Vec<BTreeMap<&'static str, u64>>,
+    /// Whether the frame is a flow: a dataflow has no variables.
+    flows: bool,
+    result: Value,
+}
+
+fn answer(thread: &[String]) -> String {
+    let sum = thread.iter().fold(7u64, |sum, text| {
+        text.bytes()
+            .fold(sum.wrapping_mul(31), |sum, byte| sum.wrapping_mul(131).wrapping_add(u64::from(byte)))
+    });
+    format!("r{}", sum % 1_000_003)
+}
+
+impl Seen {
+    fn value(&self, name: &str) -> u64 {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied().unwrap_or(0)
+    }
+    fn run(&mut self, ops: &[Op]) {
+        for op in ops {
+            self.step(op);
+        }
+    }
+    fn step(&mut self, op: &Op) {
+        match op {
+            Op::Ask(text, name) => {
+                let said = name.map_or(text.clone(), |name| format!("{text} {}", self.value(name)));
+                self.thread.push(said);
+                let said = answer(&self.thread);
+                self.thread.push(said.clone());
+                self.result = Value::from(said);
+            }
+            Op::Set(name, value) => {
+                self.scopes.last_mut().unwrap().insert(name, *value);
+            }
+            Op::Fork(paths, main) => {
+                let ends: Vec<Seen> = paths
+                    .iter()
+                    .map(|path| {
+                        let mut own = Seen { result: Value::Null, flows: true, ..self.clone() };
+                        own.scopes.push(BTreeMap::new());
+                        own.run(path);
+                        own
+                    })
+                    .collect();
+                let results = ends.iter().enumerate().map(|(at, end)| (format!("p{at}"), end.result.clone()));
+                self.result = Value::Object(results.collect());
+                if let Some(main) = main {
+                    self.thread = ends[*main].thread.clone();
+                }
+            }
+            Op::Loop(count, body) => {
+                let flows = std::mem::replace(&mut self.flows, true);
+                if !flows {
+                    self.scopes.push(BTreeMap::new());
+                }
+                for _ in 0..*count {
+                    self.result = Value::Null;
+                    self.run(body);
+                }
+                if !flows {
+                    self.scopes.pop();
+                }
+                self.flows = flows;
+            }
+            Op::Sub(body, flows) => {
+                let mut own = Seen { scopes: self.scopes.clone(), flows: *flows, ..Seen::default() };
+                own.scopes.push(BTreeMap::new());
+                own.run(body);
+                self.result = own.result;
+            }
+        }
+    }
+}
+
+/// The graph of a list of nodes; the graphs that they open go to `graphs`.
+fn graph(ops: &[Op], flows: bool, graphs: &mut Vec<Value>) -> Value {
+    let last = ops.len() - 1;
+    let nodes: Vec<Value> = ops
+        .iter()
+        .enumerate()
+        .map(|(at, op)| {
+            let id = format!("n{at}");
+            let ways = if flows && at < last { json!([{"when": "done", "to": at + 1}]) } else { json!([]) };
+            let mut inner = |ops: &[Op], flows| {
+                let graph = graph(ops, flows, graphs);
+                graphs.push(graph);
+                graphs.len() - 1
+            };
+            let (act, passes) = match op {
+                Op::Ask(text, name) => {
+                    let said = name.map_or(text.clone(), |name| format!("{text} {{{{{name}}}}}"));
+                    return json!({"id": id, "name": id, "ways": ways, "body": {"thread": 0, "leaves": [
+                        {"name": "say", "act": {"say": said}, "next": [{"when": "always", "to": 1}]},
+                        {"name": "model", "act": {"infer": {}}}]}});
+                }
+                Op::Set(name, value) => (json!({"set": [name, value]}), true),
+                Op::Fork(paths, main) => {
+                    let rows = paths.iter().enumerate();
+                    let listed: Vec<Value> =
+                        rows.map(|(at, path)| json!([format!("p{at}"), inner(path, true)])).collect();
+                    let main = main.map(|main| format!("p{main}"));
+                    let join = json!({"strategy": "all_completed", "main": main});
+                    (
+                        json!({"fork": {"of": {"listed": listed}, "join": join, "serial": paths.len() == 2}}),
+                        false,
+                    )
+                }
+                Op::Loop(count, body) => (
+                    json!({"loop": {"graph": inner(body, true), "times": {"count": count}, "limit": 9}}),
+                    false,
+                ),
+                Op::Sub(body, flows) => (json!({"sub": {"graph": inner(body, *flows)}}), false),
+            };
+            let mut body = json!({"leaves": [{"name": "do", "act": act}]});
+            if !flows {
+                body["thread"] = json!(0);
+            }
+            json!({"id": id, "name": id, "ways": ways, "passes": passes, "body": body})
+        })
+        .collect();
+    let control = if flows { "flow" } else { "dataflow" };
+    json!({"threads": [{"name": "main"}], "control": control, "nodes": nodes, "tools": {}})
+}
+
+fn whole(ops: &[Op], flows: bool) -> Arc<Graph> {
+    let mut graphs = Vec::new();
+    let mut root = graph(ops, flows, &mut graphs);
+    root["graphs"] = json!(graphs);
+    Arc::new(serde_json::from_value(root).unwrap())
+}
+
+struct World {
+    state: State,
+    journal: Vec<Event>,
+}
+
+impl World {
+    fn new(graph: &Arc<Graph>) -> Self {
+        Self { state: State::new(Arc::clone(graph)), journal: Vec::new() }
+    }
+    /// What an earlier process had recorded, up to some event.
+    fn again(graph: &Arc<Graph>, journal: &[Event]) -> Self {
+        let mut world = Self::new(graph);
+        for event in journal {
+            world.state.apply(event);
+            world.journal.push(event.clone());
+        }
+        world.settle();
+        world
+    }
+    fn settle(&mut self) {
+        while let Some(event) = self.state.step() {
+            self.state.apply(&event);
+            self.journal.push(event);
+        }
+    }
+    fn input(&mut self, input: Input) {
+        let Some(event) = self.state.accept(input) else { return };
+        self.state.apply(&event);
+        self.journal.push(event);
+        self.settle();
+    }
+    /// Answers in any order, with a failure now and then, until the run has completed.
+    fn run(&mut self, rng: &mut Rng, failures: u64) {
+        for _ in 0..100_000 {
+            match self.state.status() {
+                RunStatus::Completed => return,
+                RunStatus::Failed => {
+                    let before = self.journal.len();
+                    self.input(Input::Resume(Vec::new()));
+                    assert!(self.journal.len() > before, "{:?}", self.state.view().fault);
+                    continue;
+                }
+                _ => {}
+            }
+            let pending = self.state.pending().len() as u64;
+            assert!(pending > 0, "it stands still");
+            let at = usize::try_from(rng.below(pending)).unwrap();
+            let effect = self.state.pending().keys().nth(at).cloned().unwrap();
+            let Some(Request::Model(request)) = self.state.request(&effect) else {
+                panic!("a model is asked")
+            };
+            let thread: Vec<String> =
+                request.messages.iter().map(|message| message.content.to_string()).collect();
+            let outcome = match failures > 0 && rng.below(failures) == 0 {
+                true => Failure::permanent(FaultKind::ProviderError, "no").into(),
+                false => {
+                    Outcome::Reply(Arc::new(ModelReply { text: answer(&thread), ..ModelReply::default() }))
+                }
+            };
+            self.input(Input::Complete(effect, outcome, 0, None, None));
+        }
+        panic!("it goes on for ever");
+    }
+    fn end(&self) -> (Vec<String>, Value) {
+        let view = self.state.view();
+        let main = view.threads.iter().find(|(name, _)| &**name == "main");
+        let texts = main.map(|(_, messages)| messages.iter().map(|m| m.content.to_string()).collect());
+        (texts.unwrap_or_default(), view.output)
+    }
+}
+
+fn trees() -> u64 {
+    std::env::var("FRAMES_TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
+}
+
+/// Every tree comes to what the reference comes to, in every order of completion, with failures and resumes, and from
+/// every prefix of its journal.
+#[test]
+fn trees_of_frames_are_what_the_reference_says() {
+    for seed in 0..trees() {
+        let mut rng = Rng(seed);
+        let flows = rng.below(4) > 0;
+        let ops = ops(&mut rng, 1 + u32::try_from(seed % 4).unwrap(), flows);
+        // The variables that all texts can name.
+        let graph = whole(&ops, flows);
+        let initial: serde_json::Map<String, Value> =
+            NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
+        let mut expected = Seen { scopes: vec![BTreeMap::new()], flows, ..Seen::default() };
+        expected.run(&ops);
+        let expected = (expected.thread, expected.result);
+        for failures in [0, 0, 6] {
+            let mut world = World::new(&graph);
+            let start = selvedge_engine::Start { initial: initial.clone(), ..Default::default() };
+            world.input(Input::Start(Box::new(start)));
+            world.run(&mut rng, failures);
+            assert_eq!(world.end(), expected, "seed {seed}: {ops:#?}");
+            replays(&graph, &world.journal, seed);
+            // Each event of a few, some of a tenth.
+            let step = match seed % 100 {
+                0 => 1,
+                n if n % 10 == 0 => 1 + world.journal.len() / 8,
+                _ => continue,
+            };
+            for cut in (1..world.journal.len()).step_by(step) {
+                let mut again = World::again(&graph, &world.journal[..cut]);
+                again.run(&mut rng, failures);
+                assert_eq!(again.end(), expected, "seed {seed}, cut at {cut}: {ops:#?}");
+            }
+        }
+    }
+}
+
+/// The inputs of a journal give its other events again (E-18).
+fn replays(graph: &Arc<Graph>, journal: &[Event], seed: u64) {
+    let mut state = State::new(Arc::clone(graph));
+    for (at, event) in journal.iter().enumerate() {
+        let text = serde_json::to_string(event).unwrap();
+        let event: Event = serde_json::from_str(&text).unwrap();
+        let derived = match Input::from_event(event.clone()) {
+            Some(input) => state.accept(input),
+            None => state.step(),
+        };
+        assert_eq!(derived.as_ref(), Some(&event), "seed {seed}, event {at}");
+        state.apply(&event);
+    }
+}
