@@ -291,12 +291,22 @@ pub struct Failure {
     /// What a model's reply that was no use took all the same, by its provider's figures (E-20).
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub tokens: Tokens,
+    /// Which figures of these were said and are none.
+    #[serde(default, skip_serializing_if = "Unread::is_empty")]
+    pub unread: Unread,
 }
 
 impl Failure {
     /// A failure that trying again does not mend.
     pub fn of(fault: Fault) -> Self {
-        Self { fault, transient: false, retry_after_ms: None, unsent: false, tokens: Tokens::default() }
+        Self {
+            fault,
+            transient: false,
+            retry_after_ms: None,
+            unsent: false,
+            tokens: Tokens::default(),
+            unread: Unread::default(),
+        }
     }
     /// The same of a fault that is yet to be made.
     pub fn permanent(kind: FaultKind, message: impl Into<String>) -> Self {

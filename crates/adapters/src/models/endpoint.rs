@@ -23,7 +23,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use reqwest::{Client, Response, Url};
-use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings, Tokens};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, ModelSettings, Tokens, Unread};
 use selvedge_runtime::ports::{CallContext, Model, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -95,14 +95,14 @@ impl Model for Endpoint {
             let whole = own.unwrap_or(inner.limits.model_timeout);
             let key = if own.is_some() { "the node's timeout" } else { "limits.model_timeout_s" };
             // What a reply takes that comes to nothing is paid for, too (E-20).
-            let spent = Mutex::new(Tokens::default());
+            let spent = Mutex::default();
             let exchange = inner.exchange(&request, &context, Instant::now() + whole, &spent);
             let result = match timeout(whole, exchange).await {
                 Ok(result) => result,
                 Err(_) => Err(inner.known().1.late("did not finish its reply", whole, key)),
             };
-            let spent = spent.into_inner().unwrap_or_else(PoisonError::into_inner);
-            result.map_err(|failure| Failure { tokens: inner.charged(spent), ..failure })
+            let (tokens, unread) = spent.into_inner().unwrap_or_else(PoisonError::into_inner);
+            result.map_err(|failure| Failure { tokens: inner.charged(tokens), unread, ..failure })
         })
     }
 }
@@ -113,7 +113,7 @@ impl Inner {
         request: &ModelRequest,
         context: &CallContext,
         deadline: Instant,
-        spent: &Mutex<Tokens>,
+        spent: &Mutex<(Tokens, Unread)>,
     ) -> Result<ModelReply, Failure> {
         let (mut form, mut place) = self.known();
         let client = self.http.client(&self.base).map_err(|error| place.hopeless(error))?;
@@ -151,7 +151,7 @@ impl Inner {
                 None => {
                     let mut reply = self.protocol.assembler(request, self.limits.message_bytes);
                     count_in(&body, &mut *reply);
-                    *spent.lock().unwrap_or_else(PoisonError::into_inner) = reply.tokens();
+                    *spent.lock().unwrap_or_else(PoisonError::into_inner) = (reply.tokens(), reply.unread());
                     return Err(place.refused(status, &headers, &body));
                 }
             }

@@ -186,6 +186,9 @@ pub(crate) trait Assembler: Send {
     /// What the reply has taken so far, without its cost.
     fn tokens(&self) -> Tokens;
 
+    /// Which figures of that were said and are none (E-20).
+    fn unread(&self) -> Unread;
+
     /// What the reply shows of the form that the endpoint wants requests in.
     fn learnt(&self) -> Form {
         Form::default()

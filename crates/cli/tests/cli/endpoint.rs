@@ -115,6 +115,21 @@ fn a_figure_that_is_none_is_told() {
     }
 }
 
+/// E-20: so it is of an attempt that came to nothing; one that says nothing of tokens is not told.
+#[test]
+fn a_figure_that_is_none_is_told_of_a_failure() {
+    for (usage, told) in [(json!({"prompt_tokens": -5, "completion_tokens": 3}), true), (Value::Null, false)]
+    {
+        let body = json!({"error": {"message": "no", "type": "invalid_request_error"}, "usage": usage});
+        let (url, _) = serve(400, body.to_string());
+        let args =
+            ["run", "plan.json", "--base-url", &url, "--model", "m", "--budget", "tokens=100", "--json"];
+        let run = place().run(&args).exits(1).json();
+        let codes: Vec<&Value> = run["warnings"].as_array().unwrap().iter().map(|one| &one["code"]).collect();
+        assert_eq!(codes.contains(&&json!("no-usage")), told, "{run}");
+    }
+}
+
 #[test]
 fn a_named_model_needs_no_list() {
     let (url, seen) = serve(200, reply("hello"));

@@ -3,7 +3,7 @@
 use super::doubt::Word;
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
-use crate::effect::{EffectId, Effects, Failure, ModelReply, Outcome, Wait};
+use crate::effect::{EffectId, Effects, Failure, Outcome, Unread, Wait};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeRef};
@@ -127,23 +127,29 @@ impl State {
             self.usage.model_calls += 1;
             self.usage.tokens.add(tokens);
         }
-        if let Outcome::Reply(reply) = outcome {
-            self.note_uncounted(reply);
-            self.record_model(node, effect, reply);
+        match outcome {
+            Outcome::Reply(reply) => {
+                let said = reply.tokens.input > 0 || reply.tokens.output > 0;
+                self.note_uncounted(said, reply.unread);
+                self.record_model(node, effect, reply);
+            }
+            // One that says nothing of tokens may have taken none.
+            Outcome::Failed(failure) => self.note_uncounted(true, failure.unread),
+            Outcome::Output(_) => {}
         }
         self.give_model(node, outcome, jitter);
     }
 
     /// E-20: a reply without figures, or with one that is none, counts for less than it took against the cap on tokens, which
     /// is told once.
-    fn note_uncounted(&mut self, reply: &ModelReply) {
+    fn note_uncounted(&mut self, said: bool, unread: Unread) {
         const CODE: &str = "no-usage";
-        let counted = (reply.tokens.input > 0 || reply.tokens.output > 0) && reply.unread.is_empty();
+        let counted = said && unread.is_empty();
         let is_told = || self.warnings.iter().any(|warning| &*warning.code == CODE);
         if counted || self.start.budget.tokens.is_none() || is_told() {
             return;
         }
-        let of = match (reply.unread.input, reply.unread.output) {
+        let of = match (unread.input, unread.output) {
             (false, false) => None,
             (true, false) => Some("of the prompt"),
             (false, true) => Some("of the reply"),

@@ -264,6 +264,10 @@ impl Assembler for Reply {
         self.spent()
     }
 
+    fn unread(&self) -> Unread {
+        self.unread
+    }
+
     /// A call of the reply's own tool is the text, unless other tools are called too: then the reply is yet to come.
     fn finish(self: Box<Self>) -> ModelReply {
         let tokens = self.spent();

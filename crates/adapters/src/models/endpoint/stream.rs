@@ -10,7 +10,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
-use selvedge_engine::{Failure, ModelReply, Tokens};
+use selvedge_engine::{Failure, ModelReply, Tokens, Unread};
 use selvedge_runtime::ports::{Delta, Watch};
 use sse_stream::{Error as SseError, Sse, SseByteStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Reading<'c> {
     /// Who hears the text.
     pub(super) watch: Option<&'c Watch>,
     /// What the reply has taken so far.
-    pub(super) spent: &'c Mutex<Tokens>,
+    pub(super) spent: &'c Mutex<(Tokens, Unread)>,
 }
 
 /// Says the text of a reply to who hears it: whole characters, and no part of a key (C-06).
@@ -193,7 +193,7 @@ impl Reading<'_> {
         if taken.is_err() {
             count_in(data, reply);
         }
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = reply.tokens();
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = (reply.tokens(), reply.unread());
     }
 
     fn flaw(

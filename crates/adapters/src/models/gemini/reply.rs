@@ -262,6 +262,10 @@ impl Assembler for Reply {
         self.counts.tokens()
     }
 
+    fn unread(&self) -> Unread {
+        self.unread
+    }
+
     fn finish(self: Box<Self>) -> ModelReply {
         let reply = finished(self.text, self.calls, self.counts.tokens(), self.stop);
         ModelReply { unread: self.unread, ..reply }

@@ -302,6 +302,10 @@ impl Assembler for Reply {
         self.tokens
     }
 
+    fn unread(&self) -> Unread {
+        self.unread
+    }
+
     fn learnt(&self) -> Form {
         if self.legacy { Form::default().with(FUNCTION_MESSAGES) } else { Form::default() }
     }

@@ -147,6 +147,10 @@ impl Assembler for Reply {
         self.tokens
     }
 
+    fn unread(&self) -> Unread {
+        self.unread
+    }
+
     fn finish(self: Box<Self>) -> ModelReply {
         // Some servers say that a call is not whole, and that the response is.
         let whole = self.stop.as_deref().is_none_or(|stop| cut_by(stop).is_none());
