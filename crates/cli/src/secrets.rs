@@ -167,12 +167,15 @@ impl Model for Cleaned<dyn Model> {
 
 impl Tools for Cleaned<dyn Tools> {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
-        let (mut context, _) = listening(context, &self.secrets);
+        let (mut context, watched) = listening(context, &self.secrets);
         let heard = Printing::default();
         let printing = std::mem::replace(&mut context.printing, heard.clone());
         let (output, secrets) = (self.port.call(request, context), self.secrets.clone());
         Box::pin(async move {
             let output = output.await;
+            if let Some(watched) = watched {
+                watched.end();
+            }
             if let Some(mut streams) = heard.take() {
                 streams.iter_mut().for_each(|stream| text(&mut stream.text, &secrets));
                 printing.put(streams);
@@ -188,23 +191,45 @@ impl Tools for Cleaned<dyn Tools> {
 struct Heard {
     watch: Watch,
     text: Mutex<Flow>,
-    secrets: Secrets,
+    lines: Mutex<Lines>,
+}
+
+/// Lines, in which a key may be wrapped: one that may end within a key waits for the next.
+struct Lines {
+    flow: Flow,
+    /// What is told of a line that has not ended.
+    begun: String,
+}
+
+impl Lines {
+    /// The lines that have ended with `told`.
+    fn ended(&mut self, told: &str) -> Vec<String> {
+        self.begun.push_str(told);
+        let Some((whole, begun)) = self.begun.rsplit_once('\n') else { return Vec::new() };
+        let lines = whole.split('\n').map(str::to_owned).collect();
+        self.begun = begun.to_owned();
+        lines
+    }
 }
 
 impl Heard {
     fn say(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => self.tell(|text| text.more(piece)),
-            Delta::Progress(mut line) => {
-                text(&mut line, &self.secrets);
-                (self.watch)(Delta::Progress(line));
-            }
+            Delta::Progress(line) => self.tell_lines(|lines| {
+                let told = lines.flow.more(line + "\n");
+                lines.ended(&told)
+            }),
         }
     }
 
     /// Nothing follows: what was held back is no key.
     fn end(&self) {
         self.tell(Flow::rest);
+        self.tell_lines(|lines| {
+            let told = lines.flow.rest() + "\n";
+            lines.ended(&told)
+        });
     }
 
     fn tell(&self, say: impl FnOnce(&mut Flow) -> String) {
@@ -213,13 +238,21 @@ impl Heard {
             (self.watch)(Delta::Text(said));
         }
     }
+
+    fn tell_lines(&self, say: impl FnOnce(&mut Lines) -> Vec<String>) {
+        let said = say(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        for line in said.into_iter().filter(|line| !line.is_empty()) {
+            (self.watch)(Delta::Progress(line));
+        }
+    }
 }
 
 /// The same call, of which nobody hears a part of a key (C-06).
 fn listening(context: CallContext, secrets: &Secrets) -> (CallContext, Option<Arc<Heard>>) {
     let Some(watch) = context.watch.clone() else { return (context, None) };
     let text = Mutex::new(Flow::new(secrets));
-    let heard = Arc::new(Heard { watch, text, secrets: secrets.clone() });
+    let lines = Mutex::new(Lines { flow: Flow::new(secrets), begun: String::new() });
+    let heard = Arc::new(Heard { watch, text, lines });
     let told = Arc::clone(&heard);
     let watch: Watch = Arc::new(move |delta| told.say(delta));
     (CallContext { watch: Some(watch), ..context }, Some(heard))
@@ -345,6 +378,28 @@ mod tests {
                 "threads": {"[redacted]": [{"role": "assistant", "content": "n [redacted]"}]}, "kind": "[redacted]",
             })
         );
+    }
+
+    /// C-06: a key that is wrapped in the lines of a tool is in none of them, also in base64; a line that may end within one waits.
+    #[test]
+    fn lines_that_are_watched_have_no_key() {
+        let secrets = Secrets::new(&[Secret::new("sk-0123456789abcdef")]);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&heard);
+        let watch: Watch = Arc::new(move |delta| {
+            if let Delta::Progress(line) = delta {
+                told.lock().unwrap().push(line);
+            }
+        });
+        let (context, listening) =
+            listening(CallContext { watch: Some(watch), ..CallContext::of("r") }, &secrets);
+        let say = |line: &str| context.watch.as_ref().unwrap()(Delta::Progress(line.to_owned()));
+        for line in ["one", "c2stMDEyMz", "  Q1Njc4OWFi", "  Y2RlZg", "two", "sk"] {
+            say(line);
+        }
+        assert_eq!(*heard.lock().unwrap(), ["one", "[redacted]", "two"]);
+        listening.unwrap().end();
+        assert_eq!(heard.lock().unwrap().last().unwrap(), "sk");
     }
 
     /// C-06: wherever in an output a key stands, names of fields included; what else there is stays in its order.

@@ -102,10 +102,17 @@ impl Collected {
     }
 }
 
+/// Whether a byte may stand in a key, in base64 or in a URL.
+pub(super) fn in_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=_-.~%".contains(byte)
+}
+
 /// Hands a stream's lines to a watcher: cut where they are long, and no more of them than a person would read.
 pub(super) struct Lines {
     watch: Watch,
     line: Vec<u8>,
+    /// Whether the line goes on beyond that.
+    cut: bool,
     left: usize,
 }
 
@@ -114,7 +121,7 @@ impl Lines {
     const MOST: usize = 10_000;
 
     pub(super) fn new(watch: Watch) -> Self {
-        Self { watch, line: Vec::new(), left: Self::MOST }
+        Self { watch, line: Vec::new(), cut: false, left: Self::MOST }
     }
 
     fn add(&mut self, piece: &[u8]) {
@@ -126,12 +133,20 @@ impl Lines {
                 self.end();
             } else if self.line.len() < Self::LONGEST {
                 self.line.push(byte);
+            } else {
+                self.cut = true;
             }
         }
     }
 
     fn end(&mut self) {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.cut) {
+            // The first half of a key would not be seen as one (C-06).
+            let half = line.iter().rev().take_while(|byte| in_word(byte)).count();
+            line.truncate(line.len() - half);
+            line.extend_from_slice("…".as_bytes());
+        }
         let text = String::from_utf8_lossy(&line);
         if !text.trim().is_empty() {
             self.left = self.left.saturating_sub(1);

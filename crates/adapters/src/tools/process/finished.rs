@@ -1,6 +1,6 @@
 //! What is left of a process that has ended.
 
-use super::collect::end;
+use super::collect::{end, in_word};
 use super::{End, Made, Tail};
 use selvedge_runtime::ports::Stream;
 #[cfg(target_os = "linux")]
@@ -24,13 +24,18 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The end of stderr as text, for messages.
+    /// The end of stderr as text, for messages. Where it is cut, it begins with a whole word: the second half of a key would not
+    /// be seen as one (C-06).
     pub fn stderr_end(&self, bytes: usize) -> String {
         let start = self.stderr.len().saturating_sub(bytes);
+        let within = start.checked_sub(1).and_then(|last| self.stderr.get(last)).is_some_and(in_word);
         let end = self.stderr.get(start..).unwrap_or_default();
+        let half = if within { end.iter().take_while(|byte| in_word(byte)).count() } else { 0 };
+        let end = end.get(half..).unwrap_or_default();
         // Not in the middle of a character, which has three more bytes at most.
         let cut = end.iter().take(3).take_while(|byte| start > 0 && **byte & 0xc0 == 0x80).count();
-        String::from_utf8_lossy(end.get(cut..).unwrap_or_default()).trim().to_owned()
+        let text = String::from_utf8_lossy(end.get(cut..).unwrap_or_default()).trim().to_owned();
+        if half > 0 { format!("… {text}").trim().to_owned() } else { text }
     }
 
     /// What it printed beside its answer: the ends of stdout and stderr.
@@ -76,6 +81,9 @@ mod tests {
             assert!(!said("größe ⇒".as_bytes(), bytes).contains('\u{fffd}'), "{bytes}");
         }
         assert_eq!(said("größe ⇒".as_bytes(), 4), "⇒");
+        assert_eq!(said(b"sk-0123456789 done", 9), "… done", "no half of a word");
+        assert_eq!(said(b"sk-0123456789", 9), "…");
+        assert_eq!(said(b"sk-0123456789 done", 4), "done");
         assert_eq!(said(b"\x80a", 9), "\u{fffd}a", "what is no text stays visible");
     }
 }

@@ -26,8 +26,18 @@ class Refused(Exception):
         self.error = {"type": kind, "message": message, **more}
 
 
+WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_-.~%"
+
+
 def short(text, most=2000):
-    return text if len(text) <= most else text[: most // 2] + " … " + text[-most // 2 :]
+    """The beginning and the end of a text, in whole words: one half of a key would not be seen as one."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    begin, end = text[:half], text[-half:]
+    begin = begin.rstrip(WORD) if text[half] in WORD else begin
+    end = end.lstrip(WORD) if text[-half - 1] in WORD else end
+    return begin + " … " + end
 
 
 def said(e):
