@@ -42,6 +42,7 @@ impl Journal {
                     entries.push(Entry { n, at_ms: record.at, json });
                 }
                 let count = entries.len() as u64;
+                store.room().await;
                 match update(state, &records) {
                     Some(update) => store.append_and_update(run, entries, update).await?,
                     None => store.append(run, entries).await?,

@@ -109,6 +109,12 @@ impl Store {
         self.send(Request::create(run, entries).with(hash, graph))
     }
 
+    /// Waits, as a future, until the writer takes a request at once. Async code that appends awaits this first: with thousands of
+    /// commits under way handing one in may block a thread otherwise (E-12).
+    pub async fn room(&self) {
+        self.inner.writer.room().await;
+    }
+
     /// Appends entries to a run's journal (E-04).
     ///
     /// Fails with [`StoreError::OutOfOrder`] unless they continue it, [`StoreError::UnknownRun`] if there is none.

@@ -11,9 +11,10 @@
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ use request::commit;
 
 /// Requests that may be queued; a sender beyond that waits (E-12).
 const QUEUE: usize = 4096;
+/// With so many queued, who can wait without holding up a thread does ([`Room`]). What is left of the queue is for those who
+/// found room at the same time.
+const ROOM: usize = QUEUE / 2;
 /// A group ends when it has grown to this many bytes.
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// How long the writer looks out for the next request before it sleeps. What follows from an answer is asked for
@@ -47,6 +51,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Writer {
     way: Way,
     commits: Arc<AtomicU64>,
+    room: Arc<Room>,
 }
 
 #[derive(Debug)]
@@ -74,22 +79,24 @@ impl Writer {
         .map_err(|error| StoreError::from_sqlite(&path, &error))?;
         let commits = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&commits);
+        let room = Arc::new(Room::default());
+        let left = Arc::clone(&room);
         let place = Place::of(&db);
         let thread = std::thread::Builder::new()
             .name("selvedge-store".to_owned())
-            .spawn(move || serve((&conn, &db), place, &requests, &log, &counted))
+            .spawn(move || serve((&conn, &db), place, &(requests, Open(left)), &log, &counted))
             .map_err(|error| StoreError::from_io(&path, &error))?;
-        Ok(Self { way: Way::Thread { queue: Some(queue), thread: Some(thread) }, commits })
+        Ok(Self { way: Way::Thread { queue: Some(queue), thread: Some(thread) }, commits, room })
     }
 
     /// A writer to a connection in memory.
     pub(crate) fn here(conn: Arc<Mutex<Connection>>) -> Self {
-        Self { way: Way::Here(conn), commits: Arc::default() }
+        Self { way: Way::Here(conn), commits: Arc::default(), room: Arc::default() }
     }
 
     /// The writer of a store that is open for reading.
     pub(crate) fn none() -> Self {
-        Self { way: Way::None, commits: Arc::default() }
+        Self { way: Way::None, commits: Arc::default(), room: Arc::default() }
     }
 
     /// Whether nothing can be written.
@@ -102,11 +109,17 @@ impl Writer {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Hands a request in.
+    /// Waits, as a future, until a request can be handed in without waiting.
+    pub(crate) async fn room(&self) {
+        std::future::poll_fn(|context| self.room.poll(context)).await;
+    }
+
+    /// Hands a request in. With a full queue it waits on its thread: async code asks for [`Writer::room`] first.
     pub(crate) fn send(&self, request: Request, db: &Path) -> Commit {
         match &self.way {
             Way::Thread { queue, .. } => {
                 let (done, commit) = Commit::channel();
+                self.room.taken();
                 let sent = queue.as_ref().is_some_and(|queue| queue.send((request, done)).is_ok());
                 if sent { commit } else { Commit::ready(Err(StoreError::Closed)) }
             }
@@ -121,6 +134,50 @@ impl Writer {
                 Commit::ready(Err(StoreError::ReadOnly { path: db.to_owned(), why }))
             }
         }
+    }
+}
+
+/// How many requests are queued, and who waits for there to be fewer.
+#[derive(Debug, Default)]
+struct Room {
+    queued: AtomicUsize,
+    waiting: Mutex<Vec<Waker>>,
+    /// The writer is gone: nobody is to wait for it.
+    closed: AtomicBool,
+}
+
+/// Held by the writer's thread: however that ends, nobody waits for room any more.
+struct Open(Arc<Room>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        self.0.left(0);
+    }
+}
+
+impl Room {
+    fn taken(&self) {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn left(&self, requests: usize) {
+        self.queued.fetch_sub(requests, Ordering::SeqCst);
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.has_some() {
+            return Poll::Ready(());
+        }
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+        // It may have been emptied just before.
+        if self.has_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn has_some(&self) -> bool {
+        self.queued.load(Ordering::SeqCst) < ROOM || self.closed.load(Ordering::SeqCst)
     }
 }
 
@@ -141,7 +198,7 @@ impl Drop for Writer {
 fn serve(
     (conn, db): (&Connection, &Path),
     mut place: Place,
-    requests: &Receiver<(Request, Done)>,
+    (requests, Open(room)): &(Receiver<(Request, Done)>, Open),
     log: &AtomicU32,
     commits: &AtomicU64,
 ) {
@@ -156,6 +213,7 @@ fn serve(
             bytes += next.0.bytes();
             group.push(next);
         }
+        room.left(group.len());
         let done = commit(conn, db, group.iter().map(|(request, _)| request)).and_then(|answers| {
             if looked.elapsed() >= LOOK || group.iter().any(|(request, _)| request.is_an_end()) {
                 // What was written to a file that is gone is not durable, whatever the system says (E-04).
@@ -208,4 +266,38 @@ fn linger(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
 /// holds what was committed.
 fn checkpoint(conn: &Connection) {
     let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Wake;
+
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// E-12: a full queue holds up who hands something in, and no thread.
+    #[test]
+    fn who_waits_for_room_is_woken() {
+        let (room, count) = (Room::default(), Arc::new(Count(AtomicU32::new(0))));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut context = Context::from_waker(&waker);
+        for _ in 0..ROOM {
+            assert_eq!(room.poll(&mut context), Poll::Ready(()));
+            room.taken();
+        }
+        assert_eq!(room.poll(&mut context), Poll::Pending);
+        room.left(1);
+        assert_eq!((count.0.load(Ordering::SeqCst), room.poll(&mut context)), (1, Poll::Ready(())));
+        room.taken();
+        assert_eq!(room.poll(&mut context), Poll::Pending);
+        let room = Arc::new(room);
+        drop(Open(Arc::clone(&room)));
+        assert_eq!((count.0.load(Ordering::SeqCst), room.poll(&mut context)), (2, Poll::Ready(())));
+    }
 }
