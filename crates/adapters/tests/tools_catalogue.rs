@@ -537,3 +537,25 @@ async fn futures_can_move_between_threads() {
     moves(tools.prepare(&["read_file"])).await.unwrap();
     assert!(moves(tools.def_at_version("no such version")).await.is_none());
 }
+
+/// What the engine computes for itself holds up no other run, and a bug in it is that of the run that asked (E-17).
+#[tokio::test]
+async fn the_engines_own_calls_run_beside_the_tasks() {
+    let world = World::new();
+    let mut config = world.config();
+    let here = std::thread::current().id();
+    config.internal = Some(std::sync::Arc::new(move |_, name, _| {
+        assert_ne!(name, "selvedge__breaks", "a bug");
+        Some(json!(std::thread::current().id() == here))
+    }));
+    let tools = Catalogue::load(config).await.unwrap();
+    let asked = |name: &str| {
+        let mut request = request(&tools, "read_file", json!({}));
+        request.tool =
+            std::sync::Arc::new(selvedge_engine::ToolDef { name: name.into(), ..(*request.tool).clone() });
+        tools.call(request, context())
+    };
+    assert_eq!(asked("selvedge__plans").await.unwrap(), json!(false));
+    let broken = tokio::spawn(asked("selvedge__breaks")).await;
+    assert!(broken.unwrap_err().is_panic());
+}
