@@ -193,10 +193,19 @@ pub(crate) fn text(diagnostic: &Diagnostic, colour: bool) -> String {
 
 /// Whether a provider refused the key, which is a matter of configuration and not of the run (C-03, E-14).
 pub(crate) fn is_refused_key(fault: &Fault) -> bool {
+    fault.kind == FaultKind::ProviderError && matches!(status(fault), Some(401 | 403))
+}
+
+/// Whether a provider had too many requests, and says so (E-14).
+pub(crate) fn is_rate_limit(fault: &Fault) -> bool {
+    fault.kind == FaultKind::ProviderError && status(fault) == Some(429)
+}
+
+/// The status of HTTP that led to a fault.
+fn status(fault: &Fault) -> Option<u64> {
     // Google's word for a wrong key is 400; `means` says what it stands for.
     let field = |name: &str| fault.cause.as_ref()?.get(name)?.as_u64();
-    let status = || field("means").or_else(|| field("status"));
-    fault.kind == FaultKind::ProviderError && matches!(status(), Some(401 | 403))
+    field("means").or_else(|| field("status"))
 }
 
 impl From<StoreError> for Failure {

@@ -8,11 +8,11 @@ use crate::nodes::Nodes;
 use crate::printed::message;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
+use limited::Limited;
 use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,7 @@ use tells::Told;
 use waits::Waits;
 
 mod data;
+pub(crate) mod limited;
 mod tells;
 mod waits;
 
@@ -56,6 +57,7 @@ struct Seen {
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
     /// What calls last told of how far they have come.
     told: HashMap<EffectId, Told>,
+    limited: Limited,
     waits: Option<Waits>,
 }
 
@@ -222,6 +224,7 @@ impl Progress {
             }
             Event::Completed { effect, outcome, printed, .. } => {
                 let lines = self.told_last(seen, at, effect);
+                seen.limited.ended(effect, outcome);
                 self.completed(seen, at, effect, outcome, printed.as_deref());
                 let again =
                     matches!(outcome, Outcome::Failed(_)) && self.told_at_the_end(state, &node_of(&effect.0));
@@ -235,7 +238,8 @@ impl Progress {
                     let name = what.split(' ').next().unwrap_or_default().to_owned();
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                     // Also without -v: a wait of many seconds must not look like a hang.
-                    let text = format!("{node}: {name} again in {wait}: {}", because(reason));
+                    let because = seen.limited.because(effect, reason);
+                    let text = format!("{node}: {name} again in {wait}: {because}");
                     self.line(seen, at, ("33", "retry"), &text);
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }
@@ -399,14 +403,6 @@ fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
             let args = one_line(&request.args.to_string(), SHOWN);
             Some((node, format!("{} {args}", request.tool.name)))
         }
-    }
-}
-
-/// Why a call is tried again, with what matters most in front: lines are cut.
-pub(crate) fn because(reason: &str) -> Cow<'_, str> {
-    match reason.contains("answered 429") {
-        true => format!("rate limit: {reason}").into(),
-        false => reason.into(),
     }
 }
 

@@ -3,7 +3,6 @@
 use super::text::{calm, cut, elapsed, last_lines, pad, short, width};
 use super::track::{Lane, Phase};
 use super::view::{Active, Flying, View};
-use crate::progress::because;
 use selvedge_engine::{NodeIx, Tokens};
 use std::borrow::Cow;
 
@@ -302,7 +301,7 @@ fn in_flight(flying: &[Flying], note: &str, now: i64) -> (&'static str, String) 
         Some((at, reason)) if *at > now => {
             // Up, so that it never says 0 while it waits.
             let left = (at - now).saturating_add(999).div_euclid(1000);
-            (YELLOW, format!("{name} again in {left} s: {}", calm(&because(reason))))
+            (YELLOW, format!("{name} again in {left} s: {}", calm(reason)))
         }
         _ => (YELLOW, format!("{name} waits its turn")),
     };

@@ -11,6 +11,7 @@ use super::track::{Phase, Track};
 use crate::asks;
 use crate::look::events::node_of;
 use crate::nodes::Tally;
+use crate::progress::limited::Limited;
 use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, Ix, NodeIx, Record, Recovered, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -57,6 +58,7 @@ pub(super) struct View {
     pub(super) focus: Option<(NodeIx, i64)>,
     /// Since when the run is winding down.
     pub(super) stopping: Option<i64>,
+    limited: Limited,
     effects: HashMap<EffectId, NodeIx>,
     asks: HashMap<Arc<str>, NodeIx>,
 }
@@ -107,6 +109,7 @@ impl View {
             streamed: false,
             focus: None,
             stopping: None,
+            limited: Limited::default(),
             effects: HashMap::new(),
             asks: HashMap::new(),
             track,
@@ -290,7 +293,8 @@ impl View {
             Event::Retried { effect, after_ms, reason } => {
                 self.retries += 1;
                 let until = now.saturating_add(i64::try_from(*after_ms).unwrap_or(i64::MAX));
-                self.fly(state, effect, Some((until, reason.clone())))
+                let because = self.limited.because(effect, reason);
+                self.fly(state, effect, Some((until, because)))
             }
             Event::Completed { effect, outcome, .. } => self.land(effect, Some(outcome)),
             Event::Lost { effect } => self.land(effect, None),

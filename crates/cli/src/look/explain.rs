@@ -10,6 +10,7 @@ mod times;
 
 pub(super) use fate::{Fate, fates};
 
+use super::answers::Answer;
 use super::out::Out;
 use super::waits::{self, Waited};
 use super::{Found, guarded, time};
@@ -230,6 +231,10 @@ impl Explained {
         }
         if !rungs.is_empty() {
             fields.insert("recovery".to_owned(), Value::from(rungs));
+        }
+        let answers: Vec<Value> = told.into_iter().flat_map(|told| &told.answers).map(Answer::json).collect();
+        if !answers.is_empty() {
+            fields.insert("answers".to_owned(), answers.into());
         }
         object
     }

@@ -1,6 +1,7 @@
 //! The commands that only look at what is recorded and configured. They open the state folder for reading, so
 //! they work on one that can't be written, and while another process drives the run.
 
+mod answers;
 pub(crate) mod args;
 pub(crate) mod completions;
 mod doctor;

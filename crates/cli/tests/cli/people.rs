@@ -249,3 +249,19 @@ fn an_ended_run_is_printed_with_its_own_code() {
         assert_eq!((&run["status"], &run["output"]), (&json!("completed"), &json!("done")));
     }
 }
+
+/// Who answered and why is shown with the node, and not only among the events.
+#[test]
+fn a_reason_is_shown_with_the_node() {
+    let (place, ask) = waiting();
+    answer(&place, &ask, &["yes", "--by", "Ann", "--why", "it is right"]).exits(0);
+    let said = json!([{"ask": ask, "answer": "yes", "by": "Ann", "why": "it is right"}]);
+    for args in [&["show", "r", "--node", "b"][..], &["explain", "r", "--node", "b"], &["explain", "r"]] {
+        let page = place.run(args).exits(0).stdout;
+        assert!(page.contains("yes, by Ann: it is right"), "{page}");
+        let json = place.run(&[args, &["--json"]].concat()).exits(0).json();
+        let node = json["nodes"].as_array().and_then(|nodes| nodes.last().cloned()).unwrap_or(json);
+        assert_eq!(node["answers"], said, "{node}");
+    }
+    assert!(place.run(&["show", "r", "--node", "a", "--json"]).exits(0).json().get("answers").is_none());
+}

@@ -228,8 +228,8 @@ fn a_call_that_has_to_come_after_others_says_so() {
 fn what_a_failed_attempt_took_is_shown() {
     let mut made = Made::new(&[("a", "a", "t")]);
     made.began(&["a"]);
-    let fault =
-        selvedge_engine::Fault::new(selvedge_engine::FaultKind::ProviderError, "s answered 429: later");
+    let fault = selvedge_engine::Fault::new(selvedge_engine::FaultKind::ProviderError, "s answered: later")
+        .because(json!({"status": 429}));
     let failure = selvedge_engine::Failure {
         transient: true,
         retry_after_ms: Some(3_000),
@@ -239,7 +239,7 @@ fn what_a_failed_attempt_took_is_shown() {
     let effect = made.effect("a");
     made.later(10).input(Input::Complete(effect, failure.into(), 0, None, None));
     let shown = made.shown(100, 24);
-    assert!(shown.contains("model again in 3 s: rate limit: s answered 429: later"), "{shown}");
+    assert!(shown.contains("model again in 3 s: rate limit: s answered: later"), "{shown}");
     assert_eq!(shown.matches("70+8 tokens").count(), 2, "of the run and of its node: {shown}");
 }
 

@@ -51,6 +51,9 @@ impl View {
 
     /// An effect came to an end.
     pub(super) fn land(&mut self, effect: &EffectId, outcome: Option<&Outcome>) -> Option<NodeIx> {
+        if let Some(outcome) = outcome {
+            self.limited.ended(effect, outcome);
+        }
         let node = self.effects.remove(effect)?;
         let active = self.active.get_mut(&node)?;
         active.flying.retain(|flying| flying.effect != *effect);

@@ -7,7 +7,7 @@ use super::times::{Doing, Sums};
 use super::{Explained, Schedule};
 use crate::commands::run::now_ms;
 use crate::hints::command;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW, clean, cut, pad};
+use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::printed::{message, parts};
 use crate::progress::seconds;
@@ -58,6 +58,7 @@ pub(super) fn all(
     if let Some(steps) = critical {
         critical::print(&mut page, explained, steps);
     }
+    answers(&mut page, explained);
     failures(&mut page, explained, found);
     ladder(&mut page, explained, found);
     let shown = (!left_out.contains(&BARS)).then_some((&scale, bars.as_str()));
@@ -171,6 +172,23 @@ fn waited_for(explained: &Explained, node: NodeIx) -> String {
     let more = nodes.len().saturating_sub(names.len());
     let more = if more > 0 { format!(", … {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
+}
+
+/// What people said, of the first few.
+fn answers(page: &mut Page, explained: &Explained) {
+    const ANSWERS: usize = 20;
+    const INDENT: usize = 12;
+    let nodes = explained.graph.nodes.indices().zip(&explained.story.nodes);
+    let said = nodes.flat_map(|(node, told)| told.answers.iter().map(move |answer| (node, answer)));
+    for (at, (node, answer)) in said.take(ANSWERS).enumerate() {
+        if at == 0 {
+            page.gap();
+            page.line(&page.paint(DIM, "ANSWERS"));
+        }
+        let id = cut(&clean(explained.id(node)), NODE);
+        let label = if id.width() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
+        page.labelled(&label, MAGENTA, label.width().max(INDENT), &answer.told(), LINES);
+    }
 }
 
 /// Why nodes failed, with tracebacks and what was printed, of the first few.
@@ -298,6 +316,9 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
     }
     for (label, text) in shares(&sums) {
         page.labelled(&format!("  {label}"), DIM, INDENT, &text, 2);
+    }
+    for answer in told.into_iter().flat_map(|told| &told.answers) {
+        page.labelled("  answer", MAGENTA, INDENT, &answer.told(), LINES);
     }
     if let Some(reused) = explained.story.reused(node) {
         page.labelled("  result", DIM, INDENT, &reused.told(), 2);

@@ -4,6 +4,7 @@ use super::times::{Doing, Open, Piece, Span, pieces};
 use crate::commands::run::now_ms;
 use crate::failure::Failure;
 use crate::look::Found;
+use crate::look::answers::Answer;
 use crate::look::events::node_of;
 use crate::nodes::Nodes;
 use crate::recovery::{Ladder, Rung};
@@ -44,6 +45,8 @@ pub(super) struct Told {
     pub(super) skipped: Option<Arc<str>>,
     /// What its time went into.
     pub(super) spans: Vec<Span>,
+    /// What people said to its questions.
+    pub(super) answers: Vec<Answer>,
     /// What goes on in it now, if it has not ended: a call, or a question to a person.
     pub(super) now: Option<Doing>,
     /// Its calls that took a recorded result, and those that were asked for.
@@ -204,10 +207,17 @@ impl Reader {
             Event::Completed { effect, took, .. } => {
                 (node_of(&effect.0).into_owned(), self.open.ended(effect, moment, *took))
             }
-            Event::Answered { ask, .. } => match self.open.answer(ask, moment) {
-                Some((node, span)) => (node, vec![span]),
-                None => return,
-            },
+            Event::Answered { ask, value } => {
+                let (node, span) = match self.open.answer(ask, moment) {
+                    Some((node, span)) => (node, vec![span]),
+                    // A no was taken back.
+                    None => (node_of(ask).into_owned(), Vec::new()),
+                };
+                if let Some(told) = self.told(&node) {
+                    told.answers.push(Answer::new(ask, value));
+                }
+                (node, span)
+            }
             _ => return,
         };
         if let Some(told) = self.told(&node) {

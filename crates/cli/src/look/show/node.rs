@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::look::Found;
+use crate::look::answers::Answer;
 use crate::look::events::node_of;
 use crate::look::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
 use crate::printed::{cause, message, parts};
@@ -39,6 +40,7 @@ struct Call {
 struct Visit {
     name: Arc<str>,
     calls: Vec<Call>,
+    answers: Vec<Answer>,
     fault: Option<Box<Fault>>,
 }
 
@@ -55,13 +57,19 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     let visit = read(found, node, at)?;
     if ui.json {
         let calls: Vec<Value> = visit.calls.iter().map(Call::json).collect();
-        let object = json!({"node": node, "name": visit.name, "calls": calls, "fault": visit.fault});
+        let mut object = json!({"node": node, "name": visit.name, "calls": calls, "fault": visit.fault});
+        if let (false, Some(fields)) = (visit.answers.is_empty(), object.as_object_mut()) {
+            fields.insert("answers".to_owned(), visit.answers.iter().map(Answer::json).collect());
+        }
         ui.result(&format!("{object}\n"));
         return Ok(());
     }
     let mut page = Page::whole();
     let name = if *visit.name == *node { String::new() } else { clean(&visit.name) };
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("node {}", clean(node)))));
+    for answer in &visit.answers {
+        page.labelled("  answer", MAGENTA, INDENT, &answer.told(), VALUE);
+    }
     visit.calls.iter().for_each(|call| call.show(&mut page));
     if visit.calls.is_empty() {
         page.labelled("", DIM, 2, "it has asked for nothing", 1);
@@ -107,7 +115,10 @@ impl Visit {
         match event {
             Event::NodeStarted { node, .. } if *node == *id => {
                 before.extend(self.calls.drain(..).map(|call| (Arc::clone(&call.effect), call)));
-                self.fault = None;
+                (self.answers, self.fault) = (Vec::new(), None);
+            }
+            Event::Answered { ask, value } if node_of(&ask) == id => {
+                self.answers.push(Answer::new(&ask, &value));
             }
             Event::NodeFinished { node, fault, .. } if *node == *id => self.fault = fault,
             Event::Requested { effect, .. } | Event::Retried { effect, .. } if own(&effect) => {
