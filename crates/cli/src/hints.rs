@@ -2,8 +2,12 @@
 
 use crate::ui::{harmless, one_line};
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_dialects::fields::near;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+/// Characters of a name that is probably meant.
+const MEANT: usize = 200;
 
 /// The state folder that this process was given on its command line: the next one needs to be given it as well.
 static STATE_DIR: OnceLock<PathBuf> = OnceLock::new();
@@ -18,6 +22,14 @@ pub(crate) fn state_dir(given: Option<&Path>) {
 /// Whether this is the state folder that `--state-dir` named.
 pub(crate) fn is_named(dir: &Path) -> bool {
     STATE_DIR.get().is_some_and(|named| crate::environment::absolute(named) == dir)
+}
+
+/// Advice about a name that is not there, with the one first that is probably meant.
+pub(crate) fn or_meant(name: &str, known: &[&str], help: &str) -> String {
+    match near(name, known) {
+        Some(near) => format!("did you mean `{}`? {help}", one_line(near, MEANT)),
+        None => help.to_owned(),
+    }
 }
 
 /// `selvedge` with these words, and with the state folder that this process was given.

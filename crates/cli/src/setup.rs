@@ -5,6 +5,7 @@ use crate::commands::tools::library;
 use crate::config::{Config, shown_path};
 use crate::environment::variable;
 use crate::failure::{Exit, Failure, tool_diagnostic};
+use crate::hints::or_meant;
 use crate::models;
 use crate::places;
 use crate::ui::{Ui, one_line};
@@ -21,7 +22,7 @@ use selvedge_engine::{
     Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest, Warning,
 };
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
-use selvedge_store::{DB_FILE, Mode, Store, StoreError};
+use selvedge_store::{DB_FILE, Mode, RunFilter, Store, StoreError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -62,6 +63,22 @@ pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(Path
         opened => opened?,
     };
     Ok((dir, store))
+}
+
+/// The id of the run that is meant; an unknown one is told with what it is near to.
+pub(crate) fn find_run(store: &Store, text: &str) -> Result<String, Failure> {
+    store.find_run(text).map_err(|error| {
+        let unknown = matches!(error, StoreError::UnknownRun { .. });
+        let failure = Failure::from(error);
+        let help = failure.diagnostics.first().map(|first| first.help.clone()).unwrap_or_default();
+        match store.runs(&RunFilter::default()) {
+            Ok(runs) if unknown => {
+                let ids: Vec<&str> = runs.sound.iter().map(|run| run.id.as_str()).collect();
+                failure.help(&or_meant(text, &ids, &help))
+            }
+            _ => failure,
+        }
+    })
 }
 
 /// Opens a state folder to write to it. What is made now is the user's own (C-20).

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::diagnostic::Diagnostic;
+use crate::fields::near;
 use crate::json::Span;
 use crate::{Diagnostics, DocumentLimits, Finding};
 
@@ -195,10 +196,31 @@ fn is_of_the_kernel(_path: &Path) -> bool {
     false
 }
 
+/// The file beside a missing one that is probably meant.
+pub fn near_file(missing: &Path) -> Option<String> {
+    /// Files that are looked at.
+    const FILES: usize = 1_000;
+    let name = missing.file_name()?.to_str()?;
+    let folder = missing.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.take(FILES).flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort_unstable();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let near = near(name, &names)?;
+    Some(folder.map_or(near.into(), |folder| folder.join(near)).display().to_string())
+}
+
 fn unreadable(name: &str, error: &io::Error) -> Box<Diagnostic> {
     match error.kind() {
-        io::ErrorKind::NotFound => whole_file(name, "C-12", "file-not-found", "there is no such file")
-            .with_help("check the path; relative paths start at the current folder"),
+        io::ErrorKind::NotFound => {
+            let help = "check the path; relative paths start at the current folder";
+            let help = match near_file(Path::new(name)) {
+                Some(near) => format!("did you mean `{near}`? Else {help}"),
+                None => help.to_owned(),
+            };
+            whole_file(name, "C-12", "file-not-found", "there is no such file").with_help(&help)
+        }
         io::ErrorKind::PermissionDenied => {
             whole_file(name, "C-12", "unreadable-file", "the file may not be read (permission denied)")
                 .with_help("allow reading it, or run as a user who may")

@@ -154,6 +154,14 @@ pub fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     misspelt(name, known).or_else(|| spelt_otherwise(name, known))
 }
 
+/// The same of what somebody types: also the only known name that begins with it.
+pub fn near<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    meant(name, known).or_else(|| {
+        let mut longer = known.iter().copied().filter(|known| name.len() > 1 && known.starts_with(name));
+        longer.next().filter(|only| longer.next().is_none() && *only != name)
+    })
+}
+
 /// The known name that differs only in case, `_` and `-`: `toolsLimit` for `tools_limit`.
 fn spelt_otherwise<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     fn bare(text: &str) -> impl Iterator<Item = char> {

@@ -33,7 +33,7 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
 /// There is a run, and no answer: what can be answered.
 fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> {
     let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
-    let run = store.find_run(&args.run)?;
+    let run = setup::find_run(&store, &args.run)?;
     let state = load(&store, &run, None, None)?.state;
     let open = state.asks().keys().filter(|_| state.ended().is_none());
     let mut ways: Vec<String> = open.map(|id| asks::answers(&state, &run, id)).collect();
@@ -48,7 +48,7 @@ fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> 
 /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
 fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<(), Failure> {
     let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
-    let info = store.run(&store.find_run(&args.run)?)?;
+    let info = store.run(&setup::find_run(&store, &args.run)?)?;
     let files = places::config_files(&Chosen::stored(&info.options).cwd);
     let quiet = Ui { quiet: true, ..ui.clone() };
     let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;

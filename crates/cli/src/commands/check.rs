@@ -6,6 +6,7 @@ use crate::commands::naming::Naming;
 use crate::commands::tools::list::showing;
 use crate::config::Config;
 use crate::failure::{Exit, Failure, text, tool_diagnostic};
+use crate::hints::or_meant;
 use crate::models;
 use crate::places;
 use crate::secrets;
@@ -307,7 +308,7 @@ pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result
             let message = format!("`--dialect`: {name:?} is no dialect");
             let help =
                 format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
-            Failure::usage("C-11", "unknown-dialect", &message).help(&help)
+            Failure::usage("C-11", "unknown-dialect", &message).help(&or_meant(name, &names, &help))
         })?),
     };
     Ok(Choice { dialect, plan })

@@ -162,7 +162,7 @@ impl Source {
     /// that is what is to be forked (E-44).
     fn find(args: &ForkArgs, common: &Common, ui: &Ui) -> Result<Self, Failure> {
         let (dir, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
-        let run = store.find_run(&args.run)?;
+        let run = setup::find_run(&store, &args.run)?;
         let mut events = store.last_event(&run)?;
         let mut damaged = false;
         let loaded = match load(&store, &run, Some(events), None) {

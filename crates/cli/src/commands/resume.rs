@@ -61,7 +61,7 @@ impl Held {
     /// Exit 2 if there is none of that id, or another live process drives it (C-12).
     pub(crate) fn take(state_dir: Option<&Path>, run: &str) -> Result<Self, Failure> {
         let (dir, store) = setup::open_existing(state_dir, run)?;
-        let run = store.find_run(run)?;
+        let run = setup::find_run(&store, run)?;
         let lock = store.drive(&run);
         let info = store.run(&run)?;
         let ended =

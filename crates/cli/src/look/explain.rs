@@ -16,6 +16,7 @@ use super::waits::{self, Waited};
 use super::{Found, guarded, time};
 use crate::args::{Common, count};
 use crate::failure::{Exit, Failure};
+use crate::hints::or_meant;
 use crate::nodes::Tally;
 use crate::recovery::Rung;
 use crate::ui::Ui;
@@ -119,6 +120,8 @@ impl Explained {
                 true => "it has no nodes".to_owned(),
                 false => format!("its nodes are: {}{more}", ids.join(", ")),
             };
+            let known: Vec<&str> = self.graph.nodes.values().map(|node| &*node.id).collect();
+            let help = or_meant(id, &known, &help);
             let message = format!("run {run} has no node \"{id}\"");
             Failure::usage("C-15", "unknown-node", &message).help(&help)
         })

@@ -15,6 +15,7 @@ use crate::setup::block_on;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::Diagnostic;
+use selvedge_dialects::document::near_file;
 use selvedge_engine::Graph;
 use serde_json::{Value, json};
 use shapes::Drawing;
@@ -87,8 +88,19 @@ fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
         // Whoever misspells a file is told about files.
         Err(_) if !id.starts_with('@') && id.contains(['.', '/', '\\']) => Ok(None),
         Err(failure) => {
-            let unknown = failure.diagnostics.first().is_some_and(|first| first.code == "unknown-run");
-            if unknown && !id.starts_with('@') { Ok(None) } else { Err(failure) }
+            let first = failure.diagnostics.first().filter(|first| first.code == "unknown-run");
+            let Some(first) = first.filter(|_| !id.starts_with('@')) else { return Err(failure) };
+            let help = match near_file(file) {
+                Some(near) => format!("did you mean `{near}`? Else {}", first.help),
+                None => first.help.clone(),
+            };
+            Err(Failure::about_file(
+                id,
+                "C-12",
+                "file-not-found",
+                "there is no such file, and no run of that name",
+            )
+            .help(&help))
         }
     }
 }

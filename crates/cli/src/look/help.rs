@@ -5,6 +5,7 @@ use super::page::{BOLD, DIM, Page};
 use crate::args::Cli;
 use crate::environment::VARIABLES;
 use crate::failure::{Exit, Failure};
+use crate::hints::or_meant;
 use crate::ui::Ui;
 use clap::CommandFactory;
 use serde_json::{Value, json};
@@ -56,14 +57,12 @@ pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
 fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
+    let topics = TOPICS.map(|(name, _)| name);
+    let known = [&names[..], if first { &topics[..] } else { &[] }].concat();
     let (message, help) = match (first, names.is_empty()) {
         (true, _) => (
             format!("there is no command or topic `{word}`"),
-            format!(
-                "there are {}, and the topics {}",
-                names.join(", "),
-                TOPICS.map(|(name, _)| name).join(", ")
-            ),
+            format!("there are {}, and the topics {}", names.join(", "), topics.join(", ")),
         ),
         (false, true) => (
             format!("`{}` has no command `{word}`", command.get_name()),
@@ -74,7 +73,7 @@ fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
             format!("there are {}", names.join(", ")),
         ),
     };
-    Failure::usage("C-12", "usage", &message).help(&help)
+    Failure::usage("C-12", "usage", &message).help(&or_meant(word, &known, &help))
 }
 
 fn print(text: &str, ui: &Ui) {

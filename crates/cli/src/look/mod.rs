@@ -35,6 +35,7 @@ use crate::args::Common;
 use crate::environment::absolute;
 use crate::failure::Failure;
 use crate::places;
+use crate::setup;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
 use selvedge_runtime::LoadError;
@@ -101,7 +102,7 @@ fn find(common: &Common, run: &str) -> Result<(Store, String), Failure> {
         let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
         return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
     };
-    let id = store.find_run(run)?;
+    let id = setup::find_run(&store, run)?;
     Ok((store, id))
 }
 

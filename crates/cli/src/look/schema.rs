@@ -1,6 +1,7 @@
 //! `selvedge schema`: the JSON Schema of a document, a script or a configuration file, for editors (C-11).
 
 use crate::failure::{Exit, Failure};
+use crate::hints::or_meant;
 use crate::ui::Ui;
 use clap::Args;
 use selvedge_dialects::{Dialect, schema as dialect_schema};
@@ -36,7 +37,8 @@ pub(crate) fn schema(args: &SchemaArgs, ui: &Ui) -> Result<Exit, Failure> {
     let of_file = || FILES.iter().find(|(name, _)| *name == args.dialect).map(|(_, schema)| *schema);
     let Some(schema) = Dialect::from_name(&args.dialect).and_then(dialect_schema::of).or_else(of_file) else {
         let message = format!("there is no schema of `{}`", args.dialect);
-        let help = format!("there are schemas of: {}", names().collect::<Vec<_>>().join(", "));
+        let names: Vec<&str> = names().collect();
+        let help = or_meant(&args.dialect, &names, &format!("there are schemas of: {}", names.join(", ")));
         return Err(Failure::usage("C-11", "unknown-dialect", &message).help(&help));
     };
     ui.result(schema);

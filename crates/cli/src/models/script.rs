@@ -5,6 +5,7 @@ use crate::chosen::Chosen;
 use crate::failure::Failure;
 use selvedge_adapters::models::router::Router;
 use selvedge_adapters::models::scripted::Scripted;
+use selvedge_dialects::document::near_file;
 use selvedge_store::BlobHash;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -21,8 +22,12 @@ pub(super) fn scripted(path: &Path, chosen: &mut Chosen) -> Result<Models, Failu
     let wrong = |message: &str| Failure::about_file(&name, "C-07", "bad-script", message);
     let unreadable = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => {
-            Failure::about_file(&name, "C-12", "file-not-found", "there is no such script")
-                .help("check --script; relative paths start at the current folder")
+            Failure::about_file(&name, "C-12", "file-not-found", "there is no such script").help(
+                &match near_file(path) {
+                    Some(near) => format!("did you mean `{near}`? Else check --script"),
+                    None => "check --script; relative paths start at the current folder".to_owned(),
+                },
+            )
         }
         _ => wrong(&format!("the script can't be read: {error}"))
             .help("check --script, and who may read the file"),

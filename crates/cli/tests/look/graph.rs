@@ -133,3 +133,29 @@ fn reused_nodes_of_a_fork_say_where_they_come_from() {
     place.run(&["fork", "week", "--run-id", "g", "-q"]).exits(0);
     assert_eq!(place.run(&["graph", "g", "--json"]).exits(0).json()["nodes"]["a"], "reused");
 }
+
+/// C-04: what is not there is told with what is near to it, whatever it is.
+#[test]
+fn near_names_are_told() {
+    let place = crate::world::place();
+    crate::world::completed(&place, "first");
+    for (args, near) in [
+        (&["graph", "frist"][..], "did you mean `first`?"),
+        (&["graph", "sums.jsn"], "did you mean `sums.json`?"),
+        (&["check", "sum.json"], "did you mean `sums.json`?"),
+        (&["run", "sums.json", "--script", "smus.yaml"], "sums.yaml`?"),
+        (&["show", "frist"], "did you mean `first`?"),
+        (&["resume", "frist"], "did you mean `first`?"),
+        (&["show", "first", "--thread", "mian"], "did you mean `main`?"),
+        (&["help", "placeholder"], "did you mean `placeholders`?"),
+        (&["help", "env"], "did you mean `environment`?"),
+        (&["help", "tools", "lsit"], "did you mean `list`?"),
+        (&["schema", "stpes"], "did you mean `steps`?"),
+        (&["check", "sums.json", "--dialect", "paln"], "did you mean `plan`?"),
+    ] {
+        let told = place.run(args).exits(2).stderr;
+        assert!(told.contains(near), "{args:?}: {told}");
+    }
+    let told = place.run(&["graph", "nope"]).exits(2).stderr;
+    assert!(told.contains("no such file, and no run of that name") && !told.contains("mean"), "{told}");
+}

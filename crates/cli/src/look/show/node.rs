@@ -1,6 +1,7 @@
 //! One node: the calls of its last visit, what came of them, and what its tools printed (C-15, A-30).
 
 use crate::failure::Failure;
+use crate::hints::or_meant;
 use crate::look::Found;
 use crate::look::answers::Answer;
 use crate::look::events::node_of;
@@ -101,7 +102,8 @@ fn read(found: &Found, id: &str, at: Option<u64>) -> Result<Visit, Failure> {
         let names: Vec<&str> = state.graph().nodes.values().take(NAMED).map(|node| &*node.id).collect();
         let message = format!("run {} has no node \"{id}\"", found.run());
         let more = if state.graph().nodes.len() > NAMED { ", …" } else { "" };
-        let help = format!("its nodes are: {}{more}", names.join(", "));
+        let known: Vec<&str> = state.graph().nodes.values().map(|node| &*node.id).collect();
+        let help = or_meant(id, &known, &format!("its nodes are: {}{more}", names.join(", ")));
         Failure::usage("C-15", "unknown-node", &message).help(&help)
     })?;
     visit.name = node.name.clone();

@@ -1,7 +1,7 @@
 //! Threads as conversations.
 
 use crate::failure::Failure;
-use crate::hints::command;
+use crate::hints::{command, or_meant};
 use crate::look::Found;
 use crate::look::events::role_name;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
@@ -33,6 +33,8 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
             true => "it has no thread yet".to_owned(),
             false => format!("its threads are: {}", names.join(", ")),
         };
+        let known: Vec<&str> = threads.iter().map(|(name, _)| &**name).collect();
+        let help = or_meant(name, &known, &help);
         return Err(Failure::usage("C-15", "unknown-thread", &message).help(&help));
     };
     if ui.json {
