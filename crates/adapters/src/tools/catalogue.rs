@@ -291,8 +291,9 @@ impl Inner {
             Kind::Builtin(Builtin::Python, _) => self.workshop.environments.interpreter().await.map(|_| ()),
             Kind::Builtin(..) => Ok(()),
             Kind::Command(command, def) => {
-                let copy = self.declaration(&def.version);
-                keep(&copy, &command.declaration())
+                let (copy, declaration) = (self.declaration(&def.version), command.declaration());
+                self.workshop.keys.refuse_definition(&def.name, &declaration)?;
+                keep(&copy, &declaration)
                     .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))
             }
             Kind::Mcp(pinned, def) => self.keep_pinned(pinned, &def.version),

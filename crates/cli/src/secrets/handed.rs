@@ -29,13 +29,14 @@ pub(crate) fn refuse_text(known: &[Known], what: &str, text: &str) -> Result<(),
     }
 }
 
-/// Refuses the text of a tool that holds a key: a version that is not in a file any more, which is refused where it is read.
+/// Refuses a tool that holds a key in `what` a run keeps of it: its definition, or the text of a version that is not in a file any
+/// more, which is refused where it is read.
 ///
 /// # Errors
 /// Exit 2, without the key.
-pub(crate) fn refuse_tool(known: &[Known], name: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_tool(known: &[Known], what: &str, name: &str, text: &str) -> Result<(), Failure> {
     let Some(key) = known.iter().find(|key| key.is_in(text)) else { return Ok(()) };
-    let message = format!("the text of the tool `{name}` holds {}, which must not be recorded", key.origin);
+    let message = format!("the {what} of the tool `{name}` holds {}, which must not be recorded", key.origin);
     Err(Failure::usage("C-06", super::IN_TOOL, &message).help(HELP))
 }
 

@@ -241,3 +241,22 @@ fn forks_and_resumes_refuse_tools_with_a_key() {
         assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
     }
 }
+
+/// C-06: what a command tool says of itself is recorded with the run.
+#[test]
+fn definitions_with_a_key_are_refused() {
+    for field in [
+        format!("description = \"x {KEY}\"\ninput_schema = {{type = \"object\"}}"),
+        format!("description = \"d\"\ninput_schema = {{type = \"object\", title = \"{KEY}\"}}"),
+    ] {
+        let place = place();
+        place.write("selvedge.toml", &format!("[tools.command.hard]\ncommand = [\"true\"]\n{field}\n"));
+        let node = r#"{"node_type": "tool-first", "node_name": "A", "thread_id": "main", "initial_tool_name": "hard"}"#;
+        place.write("hard.json", &format!("{{\"task\": \"t\", \"nodes\": [{node}]}}"));
+        let done = with_key(&place, &["run", "hard.json", "--json"]).exits(2);
+        let error = done.error();
+        assert_eq!(error["code"], "secret-in-tool", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("the definition of the tool `hard`"), "{error}");
+        assert!(!done.stderr.contains("4711") && !holds(&place.state(), KEY), "{done:#?}");
+    }
+}

@@ -52,6 +52,17 @@ impl Keys {
         Err(refused(message).at(file, Some(held.line)).column(Some(held.column)).hiding(&held.shown))
     }
 
+    /// Refuses a command tool with a key in what is kept of it: its words, what it says of itself.
+    ///
+    /// # Errors
+    /// The key's origin.
+    pub(crate) fn refuse_definition(&self, name: &str, declaration: &[u8]) -> Result<(), ToolError> {
+        let Some(held) = self.find(declaration) else { return Ok(()) };
+        let message =
+            format!("the definition of the tool `{name}` holds {}, which must not be recorded", held.origin);
+        Err(refused(message))
+    }
+
     /// Refuses a file that has a key in it with the modules that it imports from beside it.
     ///
     /// # Errors

@@ -28,10 +28,13 @@ pub(crate) async fn pin<'t>(
 ) -> Result<(), Failure> {
     let mut texts = Vec::new();
     for tool in tools {
+        // What a command's or a server's tool says of itself stands in the graph.
+        let said = serde_json::json!([tool.description, tool.input_schema, tool.output_params]);
+        refuse_tool(known, "definition", &tool.name, &said.to_string())?;
         // Built-ins and commands have no text.
         let Ok(hash) = tool.version.parse::<BlobHash>() else { continue };
         let Some(text) = catalogue.text(&tool.version).await else { continue };
-        refuse_tool(known, &tool.name, &String::from_utf8_lossy(&text))?;
+        refuse_tool(known, "text", &tool.name, &String::from_utf8_lossy(&text))?;
         if !store.has_blob(hash)? {
             texts.push(text);
         }
