@@ -6,28 +6,28 @@ use std::collections::HashSet;
 
 /// The calls whose last attempt a rate limit has turned away.
 #[derive(Debug, Default)]
-pub(crate) struct Limited(HashSet<Box<str>>);
+pub(crate) struct Limited(HashSet<EffectId>);
 
 impl Limited {
     /// An attempt came to its end.
     pub(crate) fn ended(&mut self, effect: &EffectId, outcome: &Outcome) {
         let limited = matches!(outcome, Outcome::Failed(failure) if is_rate_limit(&failure.fault));
         match limited {
-            true => self.0.insert(call(effect).into()),
-            false => self.0.remove(call(effect)),
+            true => self.0.insert(call(effect)),
+            false => self.0.remove(&call(effect)),
         };
     }
 
     /// Why a call is tried again, with what matters most in front: lines are cut.
     pub(crate) fn because(&mut self, effect: &EffectId, reason: &str) -> String {
-        let limited = self.0.remove(call(effect));
+        let limited = self.0.remove(&call(effect));
         format!("{}{reason}", if limited { "rate limit: " } else { "" })
     }
 }
 
-/// What all attempts of a call have in common: an attempt is the last part of its id (E-06).
-fn call(effect: &EffectId) -> &str {
-    effect.0.rsplit_once('/').map_or(&*effect.0, |(call, _)| call)
+/// What all attempts of a call have in common: its first one (E-06).
+fn call(effect: &EffectId) -> EffectId {
+    effect.place().map_or_else(|| effect.clone(), |place| place.first().id())
 }
 
 #[cfg(test)]
