@@ -102,6 +102,11 @@ pub enum Event {
     },
     /// Input: the run leaves its source.
     Forked(Box<Fork>),
+    /// Input: the time of a timer has come (E-37).
+    Fired {
+        /// Which timer.
+        timer: Arc<str>,
+    },
     /// Input: a bug ended this run.
     Poisoned {
         /// The failed assertion.
@@ -244,6 +249,9 @@ pub enum Event {
         /// Of a loop: which iteration, from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         iteration: Option<u32>,
+        /// When its time is up, in milliseconds since 1970 (E-37).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<i64>,
     },
     /// A leaf goes on that had opened frames: all that it waited for has ended.
     Left {
@@ -383,6 +391,7 @@ impl Event {
                 | Event::ModelsSet { .. }
                 | Event::Resumed { .. }
                 | Event::Forked(_)
+                | Event::Fired { .. }
                 | Event::Poisoned { .. }
         )
     }

@@ -478,3 +478,199 @@ mod in_place {
         replays(&world, &graph);
     }
 }
+
+/// A join's time is a timer in the journal (E-37).
+mod timers {
+    use super::*;
+
+    fn timed() -> Arc<Graph> {
+        let paths = json!({"of": {"listed": [["a", 0], ["b", 0]]},
+                           "join": {"strategy": "all_completed", "main": "a", "timeout_s": 1.5}});
+        let nodes = json!([
+            node("both", json!({"fork": paths}), json!([{"when": "fault", "to": 1}])),
+            ask("late", "{{x}}", json!([]))
+        ]);
+        graph(nodes, json!([flow(json!([ask("say", "hi", json!([]))]))]))
+    }
+
+    fn begin(graph: &Arc<Graph>) -> World {
+        let mut world = World { state: State::new(Arc::clone(graph)), journal: Vec::new() };
+        world.state.tick(10_000);
+        let initial = json!({"x": "too late"}).as_object().unwrap().clone();
+        world.input(Input::Start(Box::new(selvedge_engine::Start { initial, ..Default::default() })));
+        world
+    }
+
+    #[test]
+    fn a_join_whose_time_is_up_is_the_fault_timeout() {
+        let graph = timed();
+        let mut world = begin(&graph);
+        world.complete("both~1[a]/say/model/1/1", reply("A"));
+        let timers: Vec<(String, i64)> =
+            world.state.timers().iter().map(|(id, wait)| (id.to_string(), wait.until)).collect();
+        assert_eq!(timers, [("both/do".to_owned(), 11_500)]);
+        world.input(Input::Fire("both/do".into()));
+        assert_eq!(world.pending(), ["late/model/1/1"], "what had not ended is cut off");
+        let finished = world.journal.iter().find_map(|event| match event {
+            Event::NodeFinished { fault: Some(fault), .. } => Some(fault.clone()),
+            _ => None,
+        });
+        let fault = finished.unwrap();
+        assert_eq!(fault.kind, FaultKind::Timeout);
+        assert!(fault.message.contains("`a` completed, `b` had not ended"), "{}", fault.message);
+        let before = world.journal.len();
+        world.input(Input::Fire("both/do".into()));
+        assert_eq!(world.journal.len(), before, "a timer fires once");
+        replays_at(&world, &graph);
+    }
+
+    #[test]
+    fn a_join_that_is_decided_in_time_has_no_timer_left() {
+        let graph = timed();
+        let mut world = begin(&graph);
+        world.run(false, echo);
+        assert_eq!((world.state.status(), world.state.timers().len()), (RunStatus::Completed, 0));
+        replays_at(&world, &graph);
+    }
+
+    /// As [`replays`], from the time at which the run began.
+    fn replays_at(world: &World, graph: &Arc<Graph>) {
+        let mut state = State::new(Arc::clone(graph));
+        state.tick(10_000);
+        for event in &world.journal {
+            let derived = match Input::from_event(event.clone()) {
+                Some(input) => state.accept(input),
+                None => state.step(),
+            };
+            assert_eq!(derived.as_ref(), Some(event));
+            state.apply(event);
+        }
+    }
+}
+
+/// Every strategy, in every order in which up to five paths end, in every way: against a reading of the rule (W-06).
+mod joins {
+    use super::*;
+
+    fn orders(count: usize) -> Vec<Vec<usize>> {
+        if count == 0 {
+            return vec![Vec::new()];
+        }
+        let shorter = orders(count - 1);
+        shorter
+            .iter()
+            .flat_map(|order| {
+                (0..=order.len()).map(|at| {
+                    let mut order = order.clone();
+                    order.insert(at, count - 1);
+                    order
+                })
+            })
+            .collect()
+    }
+
+    /// How many paths have ended when it is decided, and whether it is met.
+    fn reading(strategy: &Value, count: usize, ends: &[bool]) -> (usize, bool) {
+        for seen in 0..=ends.len() {
+            let completed = ends[..seen].iter().filter(|end| **end).count();
+            let failed = seen - completed;
+            let decided = match strategy {
+                Value::String(name) => match name.as_str() {
+                    "all_completed" if failed > 0 => Some(false),
+                    "all_completed" if completed == count => Some(true),
+                    "any_completed" if completed > 0 => Some(true),
+                    "any_completed" if failed == count => Some(false),
+                    "all_failed" if completed > 0 => Some(false),
+                    "all_failed" if failed == count => Some(true),
+                    "any_failed" if failed > 0 => Some(true),
+                    "any_failed" if completed == count => Some(false),
+                    _ => None,
+                },
+                threshold => {
+                    let wanted = usize::try_from(threshold["count"].as_u64().unwrap()).unwrap();
+                    if completed >= wanted { Some(true) } else { (count - failed < wanted).then_some(false) }
+                }
+            };
+            if let Some(met) = decided {
+                return (seen, met);
+            }
+        }
+        panic!("never decided");
+    }
+
+    #[test]
+    fn every_order_of_ends_decides_as_the_rule_says() {
+        let named = ["all_completed", "any_completed", "all_failed", "any_failed"].map(|name| json!(name));
+        for count in 1..=5usize {
+            let thresholds = (1..=count).map(|wanted| json!({ "count": wanted }));
+            for strategy in named.iter().cloned().chain(thresholds) {
+                let listed: Vec<Value> = (0..count).map(|at| json!([format!("p{at}"), 0])).collect();
+                let paths = json!({"of": {"listed": listed}, "join": {"strategy": strategy, "main": "p0"}});
+                let inner = flow(json!([ask("say", "hi", json!([]))]));
+                let graph = graph(json!([node("all", json!({"fork": paths}), json!([]))]), json!([inner]));
+                for order in orders(count) {
+                    for ways in 0..1u32 << count {
+                        let end = |path: usize| ways >> path & 1 == 1;
+                        let ends: Vec<bool> = order.iter().map(|path| end(*path)).collect();
+                        let (seen, met) = reading(&strategy, count, &ends);
+                        let mut world = World::begin(&graph);
+                        for path in &order[..seen] {
+                            assert_eq!(world.state.status(), RunStatus::Running);
+                            let outcome = match end(*path) {
+                                true => reply("done"),
+                                false => Failure::permanent(FaultKind::ProviderError, "no").into(),
+                            };
+                            world.complete(&format!("all~1[p{path}]/say/model/1/1"), outcome);
+                        }
+                        assert!(world.state.pending().is_empty(), "{strategy}: {order:?} {ends:?}");
+                        let wanted = if met { RunStatus::Completed } else { RunStatus::Failed };
+                        assert_eq!(world.state.status(), wanted, "{strategy}: {order:?} {ends:?}");
+                        let adopted = met && order[..seen].contains(&0) && end(0);
+                        assert_eq!(world.texts().len(), if adopted { 2 } else { 0 });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_inside_each_other_have_a_limit() {
+    let graph = graph(
+        json!([node("down", json!({"sub": {"graph": 0}}), json!([]))]),
+        json!([flow(json!([node("down", json!({"sub": {"graph": 0}}), json!([]))]))]),
+    );
+    let world = World::begin(&graph);
+    let fault = world.state.view().fault.unwrap();
+    assert_eq!(
+        (fault.kind, fault.message.contains("subgraph_depth")),
+        (FaultKind::LimitExceeded, true),
+        "{fault:?}"
+    );
+    replays(&world, &graph);
+}
+
+/// E-38: what a path had under way is wanted no more; of a write nobody knows what became of it.
+#[test]
+fn a_write_that_is_cut_off_is_told_and_not_run_again_unasked() {
+    let write = json!({"call": {"tool": "write", "args": {"x": 1}}});
+    let paths = json!({"of": {"listed": [["w", 0], ["f", 1]]}, "join": {"strategy": "all_completed"}});
+    let graph = graph(
+        json!([node("both", json!({"fork": paths}), json!([]))]),
+        json!([flow(json!([node("put", write, json!([]))])), flow(json!([ask("say", "hi", json!([]))]))]),
+    );
+    let mut world = World::begin(&graph);
+    assert_eq!(world.pending(), ["both~1[f]/say/model/1/1", "both~1[w]/put/do/1/1"]);
+    world.complete("both~1[f]/say/model/1/1", Failure::permanent(FaultKind::ProviderError, "no").into());
+    assert_eq!(world.pending(), Vec::<String>::new());
+    let warning = world.state.warnings().iter().find(|warning| &*warning.code == "write-cancelled").unwrap();
+    assert_eq!(warning.node.as_deref(), Some("both~1[w]/put"));
+    world.input(Input::Resume(Vec::new()));
+    assert_eq!(world.pending(), ["both~1[f]/say~2/model/1/1"]);
+    let ask = world.state.asks().keys().next().cloned().unwrap();
+    assert_eq!(&*ask, "both~1[w]/put~2/do/1/1");
+    world.input(Input::Answer(ask, json!("yes")));
+    world.run(false, echo);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    replays(&world, &graph);
+}

@@ -1,6 +1,6 @@
 //! The loop: inputs in, events durable, effects out.
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, wait};
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::journal::Journal;
 use crate::load::losses;
@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, RunStatus, State};
 use selvedge_store::StoreError;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -124,6 +124,8 @@ struct Drive<'a> {
     earlier: Vec<EffectId>,
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
+    /// When timers are due, by the clock that can't be set (E-37).
+    timers: HashMap<Arc<str>, Duration>,
     /// Whether something is left to derive from the inputs so far.
     unfinished: bool,
     random: RandomState,
@@ -169,6 +171,7 @@ impl Driver {
             known: HashSet::new(),
             earlier,
             inbox: Vec::new(),
+            timers: HashMap::new(),
             unfinished: false,
             random: RandomState::new(),
             drawn: 0,
@@ -187,6 +190,7 @@ impl Drive<'_> {
             return Ok(halt);
         }
         self.dispatch_earlier();
+        self.note_timers();
         // A time that the clock can't hold is no limit.
         let limit = self.driver.run_timeout_s.map(Duration::from_secs);
         let deadline = limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit));
@@ -201,17 +205,42 @@ impl Drive<'_> {
             if let Some(halt) = self.quiet() {
                 return Ok(halt);
             }
+            let alarm = self.alarm();
             let inputs = tokio::select! {
                 biased;
                 () = stop.reached(1) => return self.wind_down(stop).await,
                 // No input comes between: what follows from the last ones has not all been derived.
                 () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
+                timer = alarm => vec![Input::Fire(timer)],
                 () = self.answered() => self.inputs(),
             };
             if let Some(halt) = self.turn(inputs, true).await? {
                 return Ok(halt);
             }
+        }
+    }
+
+    /// Timers that the state has now. Of one that an earlier process set, the time in which nobody drove has passed.
+    fn note_timers(&mut self) {
+        let timers = self.state.timers();
+        self.timers.retain(|timer, _| timers.contains_key(timer));
+        let clock = &self.driver.clock;
+        for (timer, wait) in timers {
+            let due = || clock.running() + Duration::from_millis(wait.left_ms(clock.now_ms()));
+            self.timers.entry(timer.clone()).or_insert_with(due);
+        }
+    }
+
+    /// The next timer, once it is due.
+    fn alarm(&self) -> impl Future<Output = Arc<str>> + use<> {
+        let next = self.timers.iter().min_by_key(|(timer, due)| (**due, *timer));
+        let next = next.map(|(timer, due)| (timer.clone(), *due));
+        let clock = Arc::clone(&self.driver.clock);
+        async move {
+            let Some((timer, due)) = next else { return std::future::pending().await };
+            wait(&*clock, due.saturating_sub(clock.running())).await;
+            timer
         }
     }
 
@@ -268,6 +297,7 @@ impl Drive<'_> {
         }
         // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
         let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
+        let timed = !self.timers.is_empty() || records.iter().any(|record| sets_timer(&record.event));
         let shown = self.driver.watcher.is_some().then(|| records.clone());
         let commit = self.journal.append(records, self.state);
         keep_flying(commit, &mut self.flying, &mut self.inbox).await?;
@@ -280,6 +310,9 @@ impl Drive<'_> {
             self.dispatch(effect, Seen::Now);
         }
         self.drop_unwanted();
+        if timed {
+            self.note_timers();
+        }
         Ok(None)
     }
 
@@ -367,6 +400,11 @@ fn advance(
         records.push(Record { at, event });
     }
     (records, false)
+}
+
+/// Whether an event may have set a timer.
+fn sets_timer(event: &Event) -> bool {
+    matches!(event, Event::Entered { due: Some(_), .. } | Event::Resumed { .. })
 }
 
 /// The effect that an event asks to dispatch.

@@ -194,6 +194,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
             let anew = if fork.graph.is_some() { "; begins its document anew" } else { "" };
             (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
         }
+        Event::Fired { timer } => (String::new(), format!("the time of {timer} is up")),
         Event::Poisoned { message } => (String::new(), message.clone()),
         Event::NodeStarted { node, .. } => (node.to_string(), String::new()),
         Event::Opened { node, thread, from, start, end } => {
@@ -234,7 +235,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::NodeSkipped { node, because } => {
             (node.to_string(), format!("may depend on {because}, which has no result"))
         }
-        Event::Entered { node, paths, iteration } => {
+        Event::Entered { node, paths, iteration, .. } => {
             let paths = paths.map(|paths| format!("{paths} paths begin"));
             let iteration = iteration.map(|iteration| format!("goes round, {iteration}"));
             (node.to_string(), paths.or(iteration).unwrap_or_else(|| "begins what it holds".to_owned()))

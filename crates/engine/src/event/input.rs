@@ -36,6 +36,8 @@ pub enum Input {
     Resume(Vec<ToolDef>),
     /// The run leaves its source here and goes on by itself (E-19).
     Fork(Box<Fork>),
+    /// The time of a timer has come (E-37).
+    Fire(Arc<str>),
     /// An internal assertion failed (E-17).
     Poison(String),
 }
@@ -180,6 +182,9 @@ pub struct Limits {
     /// Paths of one fork over a list.
     #[serde(default = "usual_fanout", skip_serializing_if = "is_usual_fanout")]
     pub fanout: u64,
+    /// Frames inside each other.
+    #[serde(default = "usual_depth", skip_serializing_if = "is_usual_depth")]
+    pub subgraph_depth: u32,
 }
 
 /// What a journal that does not say it means, whatever is the default today.
@@ -200,6 +205,7 @@ impl Default for Limits {
             schema_steps: Some(crate::schema::STEPS),
             model_request_bytes: 4 << 20,
             fanout: usual_fanout(),
+            subgraph_depth: usual_depth(),
         }
     }
 }
@@ -211,6 +217,15 @@ fn usual_fanout() -> u64 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_usual_fanout(fanout: &u64) -> bool {
     *fanout == usual_fanout()
+}
+
+fn usual_depth() -> u32 {
+    32
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_usual_depth(depth: &u32) -> bool {
+    *depth == usual_depth()
 }
 
 fn usual_wait() -> u64 {
@@ -241,6 +256,7 @@ impl Limits {
     pub fn raised(self, to: Limits) -> Limits {
         Limits {
             fanout: self.fanout.max(to.fanout),
+            subgraph_depth: self.subgraph_depth.max(to.subgraph_depth),
             message_bytes: self.message_bytes.max(to.message_bytes),
             events: self.events.max(to.events),
             model_attempts: self.model_attempts.max(to.model_attempts),
@@ -275,6 +291,7 @@ impl Input {
             Event::ModelsSet { models } => Input::Models(models),
             Event::Resumed { tools } => Input::Resume(tools),
             Event::Forked(fork) => Input::Fork(fork),
+            Event::Fired { timer } => Input::Fire(timer),
             Event::Poisoned { message } => Input::Poison(message),
             Event::NodeStarted { .. }
             | Event::Opened { .. }

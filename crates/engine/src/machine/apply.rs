@@ -25,6 +25,7 @@ impl State {
             Event::Completed { effect, outcome, jitter, .. } => self.completed(effect, outcome, *jitter),
             Event::Lost { effect } => self.lost(effect),
             Event::Answered { ask, value } => self.answered(ask, value),
+            Event::Fired { timer } => self.fired(timer),
             Event::CancelRequested => {
                 let fault = Fault::new(FaultKind::Cancelled, "the run was cancelled");
                 self.status = Status::Ending(End::Cancelled, Some(Box::new(fault)));
@@ -91,8 +92,8 @@ impl State {
                 self.warnings.extend(warnings.iter().cloned());
             }
             Event::NodeSkipped { node, .. } => self.at_node(node, Self::skipped),
-            Event::Entered { node, iteration, .. } => {
-                self.at_node(node, |state, ix| state.entered(ix, *iteration));
+            Event::Entered { node, iteration, due, .. } => {
+                self.at_node(node, |state, ix| state.entered(ix, *iteration, *due));
             }
             Event::Left { node, .. } => self.at_node(node, Self::leave_children),
             Event::Unrouted { node, fault } if node.ends_with('/') => self.unseedable(node, fault),
@@ -164,6 +165,7 @@ impl State {
         self.pending.clear();
         self.pending_models = 0;
         self.asks.clear();
+        self.timers.clear();
         while let Some(node) = self.agenda.pop_front() {
             self.frames[node].queued = false;
         }

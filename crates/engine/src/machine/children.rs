@@ -78,6 +78,11 @@ impl State {
     /// The next event of a leaf that opens frames.
     pub(super) fn derive_children(&self, node: NodeRef, visit: &Visit, leaf: LeafIx) -> Option<Event> {
         let act = &self.leaf(node, leaf).act;
+        if matches!(visit.phase, LeafPhase::Enter)
+            && let Some(fault) = self.too_deep(node)
+        {
+            return Some(self.failed(node, fault));
+        }
         match (act, &visit.phase) {
             (Act::Fork(paths), LeafPhase::Frames(children)) => match &**children {
                 Children::Fork(phase) => self.derive_join(node, paths, phase),
@@ -97,11 +102,23 @@ impl State {
                 _ => None,
             },
             (Act::Sub(sub), _) => Some(match self.resolved_all(node, &sub.inputs) {
-                Ok(_) => Event::Entered { node: self.name(node), paths: None, iteration: None },
+                Ok(_) => Event::Entered { node: self.name(node), paths: None, iteration: None, due: None },
                 Err(fault) => self.failed(node, fault),
             }),
             _ => None,
         }
+    }
+
+    /// Why a node may not open frames where it is (E-12).
+    fn too_deep(&self, node: NodeRef) -> Option<Fault> {
+        let limit = self.start.limits.subgraph_depth;
+        (self.of(node).depth >= limit).then(|| {
+            let message = format!(
+                "`{}` is {limit} levels deep, and what it opens would be deeper than is allowed (`subgraph_depth` in [limits])",
+                self.def(node).id
+            );
+            Fault::new(FaultKind::LimitExceeded, message)
+        })
     }
 
     fn resolved_all(
@@ -113,11 +130,14 @@ impl State {
     }
 
     /// A leaf opens its frames, or the next one.
-    pub(super) fn entered(&mut self, node: NodeRef, iteration: Option<u32>) {
+    pub(super) fn entered(&mut self, node: NodeRef, iteration: Option<u32>, due: Option<i64>) {
         let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
         let graph = Arc::clone(&self.of(node).graph);
         match &graph.leaf(node.node, leaf).act {
-            Act::Fork(paths) => self.open_paths(node, paths),
+            Act::Fork(paths) => {
+                self.open_paths(node, paths);
+                self.set_timer(node, paths, due);
+            }
             Act::Loop(times) => self.open_iteration(node, times, iteration.unwrap_or(0)),
             Act::Sub(sub) => self.open_sub(node, sub),
             _ => {}
@@ -338,6 +358,7 @@ impl State {
             for child in children {
                 self.suspend(node, child);
             }
+            self.stop_timer(node);
         }
         self.seeding.retain(|seeding| *seeding != ix);
         if asks {

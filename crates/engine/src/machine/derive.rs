@@ -198,11 +198,16 @@ impl State {
 
     /// The node that an effect id names.
     pub(crate) fn node_of(&self, effect: &EffectId) -> Option<NodeRef> {
-        let Place { frames, node, .. } = effect.place()?.place;
+        self.node_at(&effect.place()?.place)
+    }
+
+    /// The node of a place, if its frame is there.
+    pub(crate) fn node_at(&self, place: &Place<'_>) -> Option<NodeRef> {
+        let Place { frames, node, .. } = place;
         let frame = self.frames.at(frames.as_str())?;
-        let is_it = |front: &NodeRef| front.frame == frame && *self.def(*front).id == *node;
+        let is_it = |front: &NodeRef| front.frame == frame && *self.def(*front).id == **node;
         let front = self.agenda.front().copied().filter(is_it);
-        front.or_else(|| self.frames[frame].by_id(&node).map(|node| NodeRef { frame, node }))
+        front.or_else(|| self.frames[frame].by_id(node).map(|node| NodeRef { frame, node }))
     }
 
     /// What events call a node: its id, or its place where there are frames (E-35).

@@ -88,6 +88,9 @@ impl State {
     }
 
     fn forked_here(&mut self, fork: &Fork, past: &Past) {
+        if self.frames.root().flow.is_some() {
+            return self.forked_in_flow(fork);
+        }
         let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
         self.frames.root_mut().broken.in_a_row = 0;
@@ -110,6 +113,30 @@ impl State {
         for node in frame.nodes_from(first.node) {
             frame.nodes[node].tries = 0;
         }
+    }
+
+    /// Every live frame of a fork is where it stood (E-36); what was under way begins anew.
+    fn forked_in_flow(&mut self, fork: &Fork) {
+        self.pool = super::pool::Pool::default();
+        self.declined.clear();
+        let live = self.frames.root().flow.as_ref().and_then(|flow| flow.at).map(NodeRef::root);
+        for (node, child) in live.map(|node| self.open_frames(node)).unwrap_or_default() {
+            self.suspend(node, child);
+        }
+        self.forget_from(NodeRef::root(NodeIx(0)));
+        self.settle_into(fork);
+        if fork.sequential {
+            self.frames.reschedule(true);
+        }
+        self.change_tools(&fork.tools);
+        self.status = Status::Running;
+        self.restart(ROOT);
+    }
+
+    /// The frames that a node has open.
+    fn open_frames(&self, node: NodeRef) -> Vec<(NodeRef, FrameIx)> {
+        let children = self.visit(node).map(Visit::open_children).unwrap_or_default();
+        children.into_iter().map(|child| (node, child)).collect()
     }
 
     fn forked_anew(&mut self, fork: &Fork, past: &Past, hash: &Arc<str>, graph: &Arc<Graph>) {

@@ -29,6 +29,8 @@ pub(crate) struct Frame {
     pub(crate) path: FramePath,
     /// The node that opened it, and as which of its frames.
     pub(crate) opened_by: Option<(NodeRef, usize)>,
+    /// How many frames it is in.
+    pub(crate) depth: u32,
     /// The first data layer of its own, which hides names of the frames around it.
     pub(crate) inputs: Map<String, Value>,
     /// Why it could not even begin.
@@ -68,6 +70,7 @@ impl Frame {
         Self {
             path: FramePath::default(),
             opened_by: None,
+            depth: 0,
             inputs: Map::new(),
             stopped: None,
             flow: flows.then(Box::default),
@@ -220,6 +223,7 @@ impl Frames {
     pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, usize)) -> FrameIx {
         let (graph, schedule) = &self.graphs[graph];
         let mut frame = Frame::new(Arc::clone(graph), Arc::clone(schedule));
+        frame.depth = self[opened_by.0.frame].depth + 1;
         (frame.path, frame.opened_by) = (path, Some(opened_by));
         self.enter(Box::new(frame))
     }

@@ -3,11 +3,12 @@
 use super::children::{Children, Ended, list};
 use super::frame::Frame;
 use super::state::State;
+use crate::effect::Wait;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Join, Paths, PathsOf, Strategy};
 use crate::ids::{FrameIx, GraphIx, NodeRef};
-use crate::place::Instance;
+use crate::place::{AskPlace, Instance};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -100,6 +101,14 @@ impl ForkPhase {
     }
 }
 
+impl Join {
+    /// How long it may take, in milliseconds.
+    fn timeout_ms(&self) -> Option<i64> {
+        // Rounded up: a time above 0 is none of 0. As many as fit are for ever.
+        self.timeout_s.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0).ceil() as i64)
+    }
+}
+
 impl PathsOf {
     /// The id that people give a path.
     pub(crate) fn id(&self, at: usize) -> Arc<str> {
@@ -122,7 +131,8 @@ impl State {
         match self.items(node, paths) {
             Ok((count, _)) => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                Event::Entered { node: self.name(node), paths: Some(count), iteration: None }
+                let due = paths.join.timeout_ms().map(|ms| self.now.saturating_add(ms));
+                Event::Entered { node: self.name(node), paths: Some(count), iteration: None, due }
             }
             Err(fault) => self.failed(node, fault),
         }
@@ -213,9 +223,12 @@ impl State {
         if phase.outcome.is_some() {
             return;
         }
+        let due = paths.join.timeout_ms().map(|ms| self.now.saturating_add(ms));
+        self.set_timer(node, paths, due);
         if paths.serial {
             return self.next_path(node, paths);
         }
+        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
         let ended: Vec<bool> = phase.paths.iter().map(|path| matches!(path, Path::Ended(_))).collect();
         for at in (0..ended.len()).filter(|at| ended.get(*at) == Some(&false)) {
             self.open_path(node, paths, at);
@@ -237,14 +250,53 @@ impl State {
         }
         phase.outcome = phase.judge(paths.join.strategy);
         if phase.outcome.is_some() {
-            self.cancel_paths(node);
+            self.end_paths(node);
         } else if paths.serial {
             self.next_path(node, paths);
         }
     }
 
+    /// A fork's time begins (E-37).
+    pub(super) fn set_timer(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
+        let undecided =
+            matches!(self.children_mut(node), Some(Children::Fork(phase)) if phase.outcome.is_none());
+        if let (Some(ms), Some(until), true) = (paths.join.timeout_ms(), due, undecided)
+            && let Some(timer) = self.timer_id(node)
+        {
+            self.timers.insert(timer, Wait { ms: ms.unsigned_abs(), until });
+        }
+    }
+
+    /// The timer of a leaf that waits for frames.
+    fn timer_id(&self, node: NodeRef) -> Option<Arc<str>> {
+        let leaf = self.visit(node)?.leaf?;
+        let leaf = Cow::Borrowed(&*self.leaf(node, leaf).name);
+        Some(AskPlace::Leaf { place: self.place(node), leaf }.to_string().into())
+    }
+
+    pub(super) fn stop_timer(&mut self, node: NodeRef) {
+        if !self.timers.is_empty()
+            && let Some(timer) = self.timer_id(node)
+        {
+            self.timers.remove(&timer);
+        }
+    }
+
+    /// The time of a timer has come: its join is decided.
+    pub(super) fn fired(&mut self, timer: &Arc<str>) {
+        self.timers.remove(timer);
+        let Some(place) = AskPlace::parse(timer) else { return };
+        let Some(node) = self.node_at(&place.into_place()) else { return };
+        if let Some(Children::Fork(phase)) = self.children_mut(node) {
+            phase.outcome.get_or_insert(JoinOutcome::Timeout);
+            self.end_paths(node);
+            self.wake(node);
+        }
+    }
+
     /// W-07: once a join is decided, what has not ended is cut off.
-    fn cancel_paths(&mut self, node: NodeRef) {
+    fn end_paths(&mut self, node: NodeRef) {
+        self.stop_timer(node);
         let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
         let open = phase.open();
         for frame in open {

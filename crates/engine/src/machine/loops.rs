@@ -64,7 +64,9 @@ impl State {
         }
         let done = phase.map_or(0, |phase| phase.done);
         match self.goes_round(node, times, phase, done) {
-            Ok(true) => Event::Entered { node: self.name(node), paths: None, iteration: Some(done) },
+            Ok(true) => {
+                Event::Entered { node: self.name(node), paths: None, iteration: Some(done), due: None }
+            }
             Ok(false) => Event::Left { node: self.name(node), joined: None },
             Err(fault) => self.failed(node, fault),
         }

@@ -99,6 +99,10 @@ impl State {
                 self.takes_answer(&ask, &value).then_some(())?;
                 Event::Answered { ask, value: Box::new(value) }
             }
+            Input::Fire(timer) => {
+                self.timers.get(&timer)?;
+                Event::Fired { timer }
+            }
             Input::Cancel => Event::CancelRequested,
             Input::Expire(seconds) => Event::Expired { seconds },
             Input::Poison(message) => Event::Poisoned { message },

@@ -38,6 +38,8 @@ pub struct State {
     /// How many of them ask a model: counted against the budget before they are answered (E-20).
     pub(crate) pending_models: u64,
     pub(crate) asks: BTreeMap<Arc<str>, Asking>,
+    /// What is waited for no longer than until then (E-37); ids are places.
+    pub(crate) timers: BTreeMap<Arc<str>, Wait>,
     /// Writes in doubt that are not to run again, by the ask (E-05).
     pub(crate) declined: BTreeMap<Arc<str>, super::doubt::Declined>,
     pub(crate) usage: Usage,
@@ -316,6 +318,7 @@ impl State {
             pending: BTreeMap::new(),
             pending_models: 0,
             asks: BTreeMap::new(),
+            timers: BTreeMap::new(),
             declined: BTreeMap::new(),
             usage: Usage::default(),
             warnings: Vec::new(),

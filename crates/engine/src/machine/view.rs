@@ -4,7 +4,7 @@ use super::done::Done;
 use super::flow::Flow;
 use super::frame::Frame;
 use super::state::{NodePhase, Publication, State, Status, Usage};
-use crate::effect::EffectId;
+use crate::effect::{EffectId, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::Graph;
@@ -133,6 +133,10 @@ impl State {
         let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_by_key(|(_, row)| row.event);
         pending
+    }
+    /// Timers that have not fired, by id: how long each is in all, and when it is due (E-37).
+    pub fn timers(&self) -> &BTreeMap<Arc<str>, Wait> {
+        &self.timers
     }
     /// Open asks, by id (E-21).
     pub fn asks(&self) -> &BTreeMap<Arc<str>, super::Asking> {
