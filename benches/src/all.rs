@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 13] = [
+const WORKLOADS: [&str; 14] = [
     "W1",
     "W2",
     "W4",
@@ -18,6 +18,7 @@ const WORKLOADS: [&str; 13] = [
     "resume",
     "steps",
     "fan",
+    "frames",
     "compile_steps",
     "resume_steps",
     "mcp",

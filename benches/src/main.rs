@@ -10,6 +10,7 @@
 //! | `compile` | reading, checking and lowering a plan of 10,000 nodes |
 //! | `resume` | loading a run of 100,000 events up to its first effect |
 //! | `steps` | step tasks: chains of calls whose parameters refer to results, journal in memory |
+//! | `frames` | loops, forks, joins, nesting and resumes of the engine alone, journal in memory |
 //! | `fan` | 1,000 independent steps of 20 ms, 100 at a time, journal in memory |
 //! | `compile_steps` | reading, checking and lowering a step task of 10,000 steps |
 //! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
@@ -24,6 +25,7 @@
 
 mod all;
 mod floor;
+mod frames;
 mod http;
 mod mcp;
 mod measure;
@@ -68,6 +70,7 @@ fn bench() -> Result<()> {
         "steps" => steps::steps(scale),
         "steps-one" => steps::steps_one(),
         "fan" => steps::fan(scale),
+        "frames" => frames::frames(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),
         "mcp" => mcp::mcp(scale),
@@ -84,6 +87,7 @@ fn bench() -> Result<()> {
             parts::resume(scale)?;
             steps::steps(scale)?;
             steps::fan(scale)?;
+            frames::frames(scale)?;
             steps::compile(scale)?;
             parts::resume_steps(scale)?;
             mcp::mcp(scale)?;

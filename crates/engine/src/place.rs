@@ -99,6 +99,14 @@ impl FramePath {
         self.0.is_empty()
     }
 
+    /// What an id says below this frame, if it is of a place in it: the rest of its text.
+    pub(crate) fn within<'i>(&self, id: &'i str) -> Option<&'i str> {
+        match self.is_root() {
+            true => Some(id),
+            false => id.strip_prefix(&*self.0)?.strip_prefix('/'),
+        }
+    }
+
     /// The path as if every node on it had been visited once: what it has in common with that of a node that began anew.
     #[must_use]
     pub fn without_visits(&self) -> Self {

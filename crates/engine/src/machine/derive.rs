@@ -198,16 +198,18 @@ impl State {
 
     /// The node that an effect id names.
     pub(crate) fn node_of(&self, effect: &EffectId) -> Option<NodeRef> {
-        self.node_at(&effect.place()?.place)
+        let first = self.agenda.front().copied().filter(|front| {
+            let own = self.of(*front).path.within(&effect.0).and_then(EffectPlace::parse);
+            own.is_some_and(|own| *own.place.node == *self.def(*front).id)
+        });
+        first.or_else(|| self.node_at(&effect.place()?.place))
     }
 
     /// The node of a place, if its frame is there.
     pub(crate) fn node_at(&self, place: &Place<'_>) -> Option<NodeRef> {
         let Place { frames, node, .. } = place;
         let frame = self.frames.at(frames.as_str())?;
-        let is_it = |front: &NodeRef| front.frame == frame && *self.def(*front).id == **node;
-        let front = self.agenda.front().copied().filter(is_it);
-        front.or_else(|| self.frames[frame].by_id(node).map(|node| NodeRef { frame, node }))
+        self.frames[frame].by_id(node).map(|node| NodeRef { frame, node })
     }
 
     /// What events call a node: its id, or its place where there are frames (E-35).
@@ -226,7 +228,11 @@ impl State {
         // What follows from an input is mostly of the node that stands first on the agenda.
         let is_it = |front: &NodeRef| match self.visit(*front) {
             Some(visit) => Arc::ptr_eq(&visit.name, name),
-            None => self.frames.are_flat() && Arc::ptr_eq(&self.def(*front).id, name),
+            None if self.frames.are_flat() => Arc::ptr_eq(&self.def(*front).id, name),
+            None => {
+                let own = self.of(*front).path.within(name).and_then(Place::parse);
+                own.is_some_and(|own| *own.node == *self.def(*front).id)
+            }
         };
         if let Some(front) = self.agenda.front().copied().filter(is_it) {
             return Some(front);
@@ -234,9 +240,7 @@ impl State {
         if self.frames.are_flat() {
             return self.frames.root().by_id(name).map(NodeRef::root);
         }
-        let Place { frames, node, .. } = Place::parse(name)?;
-        let frame = self.frames.at(frames.as_str())?;
-        self.frames[frame].by_id(&node).map(|node| NodeRef { frame, node })
+        self.node_at(&Place::parse(name)?)
     }
 
     /// The id of an effect of the live leaf.
