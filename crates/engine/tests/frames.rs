@@ -116,7 +116,7 @@ fn replays(world: &World, graph: &Arc<Graph>) {
 }
 
 #[test]
-fn a_flow_follows_its_ways() {
+fn e34_a_flow_follows_its_ways() {
     let nodes = json!([
         ask("a", "one", to(1)),
         json!({"id": "route", "name": "route", "passes": true, "body": {"leaves": []}, "ways": [
@@ -334,7 +334,7 @@ mod in_place {
     }
 
     #[test]
-    fn the_node_that_failed_has_a_new_visit_and_nothing_else_runs_again() {
+    fn e36_the_node_that_failed_has_a_new_visit_and_nothing_else_runs_again() {
         let nodes = json!([ask("a", "one", to(1)), ask("b", "two", to(2)), ask("c", "three", json!([]))]);
         let graph = graph(nodes, json!([]));
         let mut world = World::begin(&graph);
@@ -437,7 +437,7 @@ mod in_place {
 
     /// Equal prompts on parallel paths never swap their replies, however often the run fails and goes on (E-29, E-36).
     #[test]
-    fn replies_stay_on_their_paths() {
+    fn e29_replies_stay_on_their_paths() {
         let call = json!({"call": {"tool": "write", "args": {}}});
         let inner = json!([{"id": "work", "name": "work", "body": {"thread": 0, "tools": ["note"], "max_rounds": 2, "leaves": [
             {"name": "say", "act": {"say": "the same"}, "next": [{"when": "always", "to": 1}]},
@@ -502,7 +502,7 @@ mod timers {
     }
 
     #[test]
-    fn a_join_whose_time_is_up_is_the_fault_timeout() {
+    fn e37_a_join_whose_time_is_up_is_the_fault_timeout() {
         let graph = timed();
         let mut world = begin(&graph);
         world.complete("both~1[a]/say/model/1/1", reply("A"));
@@ -599,7 +599,7 @@ mod joins {
     }
 
     #[test]
-    fn every_order_of_ends_decides_as_the_rule_says() {
+    fn e07_every_order_of_ends_decides_as_the_rule_says() {
         let named = ["all_completed", "any_completed", "all_failed", "any_failed"].map(|name| json!(name));
         for count in 1..=5usize {
             let thresholds = (1..=count).map(|wanted| json!({ "count": wanted }));
@@ -635,7 +635,7 @@ mod joins {
 }
 
 #[test]
-fn frames_inside_each_other_have_a_limit() {
+fn e12_frames_inside_each_other_have_a_limit() {
     let graph = graph(
         json!([node("down", json!({"sub": {"graph": 0}}), json!([]))]),
         json!([flow(json!([node("down", json!({"sub": {"graph": 0}}), json!([]))]))]),
@@ -652,7 +652,7 @@ fn frames_inside_each_other_have_a_limit() {
 
 /// E-38: what a path had under way is wanted no more; of a write nobody knows what became of it.
 #[test]
-fn a_write_that_is_cut_off_is_told_and_not_run_again_unasked() {
+fn e38_a_write_that_is_cut_off_is_told_and_not_run_again_unasked() {
     let write = json!({"call": {"tool": "write", "args": {"x": 1}}});
     let paths = json!({"of": {"listed": [["w", 0], ["f", 1]]}, "join": {"strategy": "all_completed"}});
     let graph = graph(

@@ -250,3 +250,32 @@ fn a_large_output_is_told_when_it_is_first_sent() {
         assert!(pending(&state, "c").0.starts_with('c'));
     }
 }
+
+/// E-28: what placeholders make very large is told when it is first sent, as a tool's output is; a long text of the document
+/// is not.
+#[test]
+fn e28_very_large_data_in_a_text_is_told() {
+    // What the placeholder took is not of the data.
+    let blob = "x".repeat(262_152);
+    let say = |text: &str| {
+        let mut node = asks("a", 0, false, &[], None);
+        let say = Leaf {
+            name: "say".into(),
+            act: Act::Say(Template::parse(text).unwrap()),
+            next: vec![Edge { when: Guard::Always, to: Some(LeafIx(1)) }],
+        };
+        let model = Leaf { name: "model".into(), act: Act::Infer(Box::default()), next: Vec::new() };
+        node.body.leaves = [say, model].into_iter().collect();
+        graph(&[], vec![node])
+    };
+    for (edition, text, heard) in [(2, "{{blob}}", true), (1, "{{blob}}", false), (2, blob.as_str(), false)] {
+        let mut state = State::new(say(text));
+        let initial = json!({ "blob": blob }).as_object().unwrap().clone();
+        let start = selvedge_engine::Start { edition, initial, ..Default::default() };
+        let events = give(&mut state, Input::Start(Box::new(start)));
+        let told = events.iter().any(|event| {
+            matches!(event, Event::Requested { warnings, .. } if warnings.iter().any(|w| &*w.code == "large-message" && w.message.contains("about 65538 tokens")))
+        });
+        assert_eq!(told, heard, "edition {edition}");
+    }
+}

@@ -43,7 +43,7 @@ pub enum Input {
 }
 
 /// The edition of what is derived that a run begins with today ([`Start::edition`]), and the last one that is known (E-42).
-pub const EDITION: u32 = 1;
+pub const EDITION: u32 = 2;
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,8 @@ pub struct Start {
     pub models: BTreeMap<Arc<str>, Arc<str>>,
     /// What else the run derives than the first journals did, so that it is replayed as it was (E-18, E-42); 0: nothing.
     /// From 1 on: the warnings `input-shadowed` (D-07) and `large-tool-output` (E-28), what a model writes that one brace
-    /// closes at its end is text (D-09), and a node that a resume begins anew says its warnings anew.
+    /// closes at its end is text (D-09), and a node that a resume begins anew says its warnings anew. From 2 on: the warning
+    /// `large-message` (E-28).
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub edition: u32,
 }

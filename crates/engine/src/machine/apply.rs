@@ -303,7 +303,8 @@ impl State {
     fn appended(&mut self, node: NodeRef, body: &Body) {
         match body {
             Body::Text(role, text) => {
-                self.push_message(node, Message::text(*role, Arc::clone(text)));
+                let kind = self.kind_of_data(self.from_data(node, text));
+                self.say_on(node, Message::text(*role, Arc::clone(text)), kind);
                 self.move_on(node);
             }
             Body::Reply(_) => self.append_reply(node),
@@ -325,6 +326,21 @@ impl State {
     pub(super) fn push_message(&mut self, node: NodeRef, message: Message) {
         let large = message.role == Role::Tool && message.content.len() as u64 >= LARGE_OUTPUT;
         self.say_on(node, message, if large { Kind::Large } else { Kind::Other });
+    }
+
+    /// How much of a text that the live leaf says came from data, and not from the document.
+    fn from_data(&self, node: NodeRef, text: &str) -> usize {
+        let leaf = self.visit(node).and_then(|visit| visit.leaf).map(|leaf| &self.leaf(node, leaf).act);
+        match leaf {
+            Some(Act::Say(template)) => text.len().saturating_sub(template.source().len()),
+            _ => 0,
+        }
+    }
+
+    /// Very large data in a message count like a tool's output, in runs that know of it.
+    fn kind_of_data(&self, bytes: usize) -> Kind {
+        let large = bytes as u64 >= LARGE_OUTPUT && self.start.edition >= 2;
+        if large { Kind::Large } else { Kind::Other }
     }
 
     fn say_on(&mut self, node: NodeRef, message: Message, kind: Kind) -> MessageIx {
@@ -443,7 +459,8 @@ impl State {
             } else {
                 Arc::from(format!("{description}{content}"))
             };
-            (to, self.keep_message(Message::text(Role::Assistant, text), Kind::Other))
+            let kind = self.kind_of_data(content.len());
+            (to, self.keep_message(Message::text(Role::Assistant, text), kind))
         });
         if let Some(visit) = self.visit_mut(node) {
             visit.published = Some(Publication { to, key, label, description: description.into(), content });

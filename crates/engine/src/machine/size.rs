@@ -5,7 +5,7 @@ use crate::effect::ToolDef;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
 use crate::ids::NodeRef;
-use crate::message::Role;
+use crate::message::{Message, Role};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,6 +75,9 @@ impl State {
         let Some(message) = messages.max_by_key(|message| message.bytes()) else { return String::new() };
         let what = match (&message.name, message.role) {
             (Some(tool), _) => format!("the output of `{tool}`"),
+            (None, Role::Assistant) if self.start.edition >= 2 => {
+                "a reply or what a node published".to_owned()
+            }
             (None, Role::Assistant) => "a reply".to_owned(),
             (None, _) => "a text".to_owned(),
         };
@@ -87,17 +90,22 @@ impl State {
             return Vec::new();
         }
         let id = &self.name(node);
-        let outputs = visit.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
-        let warning = |(tool, bytes): (&str, u64)| {
+        let large = visit.thread.unanswered().into_iter().map(|ix| &self.messages[ix]);
+        let warning = |message: &Arc<Message>| {
+            let bytes = message.bytes();
+            let (code, what) = match (&message.name, message.role) {
+                (Some(tool), _) => ("large-tool-output", format!("the output of `{tool}`")),
+                (None, Role::Tool) => ("large-tool-output", "the output of `a tool`".to_owned()),
+                (None, Role::Assistant) => ("large-message", "what another node published here".to_owned()),
+                (None, _) => ("large-message", "a text, most of it from placeholders,".to_owned()),
+            };
             let message = format!(
-                "the output of `{tool}` is {bytes} bytes, {}: the model is sent all of it, and so it is with each later request \
-                 of this thread",
+                "{what} is {bytes} bytes, {}: the model is sent all of it, and so it is with each later request of this thread",
                 tokens(bytes)
             );
-            Warning::at("large-tool-output", id, message)
+            Warning::at(code, id, message)
         };
-        let outputs = outputs.map(|message| (message.name.as_deref().unwrap_or("a tool"), message.bytes()));
-        outputs.map(warning).collect()
+        large.map(warning).collect()
     }
 }
 
