@@ -674,3 +674,40 @@ fn e38_a_write_that_is_cut_off_is_told_and_not_run_again_unasked() {
     assert_eq!(world.state.status(), RunStatus::Completed);
     replays(&world, &graph);
 }
+
+/// Every kind of derived event in a state that it does not fit: the run ends, and nothing else happens (E-17).
+#[test]
+fn e17_an_event_that_does_not_fit_poisons_the_run() {
+    let graph = fork(json!("all_completed"), json!("pro"), false);
+    let strange = [
+        json!({"kind": "node_started", "node": "nobody"}),
+        json!({"kind": "opened", "node": "after", "thread": "main", "from": "main", "start": 0, "end": 1}),
+        json!({"kind": "appended", "node": "after", "thread": "main", "body": {"text": ["user", "x"]}}),
+        json!({"kind": "appended", "node": "debate~1[nobody]/argue", "thread": "main", "body": {"text": ["user", "x"]}}),
+        json!({"kind": "requested", "effect": "nobody/model/1/1"}),
+        json!({"kind": "requested", "effect": "no id at all"}),
+        json!({"kind": "retried", "effect": "after/model/1/1", "after_ms": u64::MAX, "reason": ""}),
+        json!({"kind": "reused", "effect": "nobody/model/1/1", "from": "nobody/model/1/1"}),
+        json!({"kind": "completed", "effect": "nobody/model/1/1", "outcome": {"output": 1}}),
+        json!({"kind": "lost", "effect": "nobody/model/1/1"}),
+        json!({"kind": "asked", "ask": "a", "node": "after", "ask_kind": "approve", "prompt": ""}),
+        json!({"kind": "published", "node": "after", "to": "main", "description": ""}),
+        json!({"kind": "node_finished", "node": "after"}),
+        json!({"kind": "caught", "node": "after", "fault": {"kind": "timeout", "message": ""}}),
+        json!({"kind": "node_skipped", "node": "nobody", "because": "x"}),
+        json!({"kind": "spliced", "node": "nobody", "effect": "x"}),
+        json!({"kind": "entered", "node": "debate", "paths": 2}),
+        json!({"kind": "left", "node": "debate"}),
+        json!({"kind": "unrouted", "node": "nobody", "fault": {"kind": "timeout", "message": ""}}),
+        json!({"kind": "set", "node": "after", "name": "x", "value": 1}),
+    ];
+    for event in strange {
+        let event: Event =
+            serde_json::from_value(event.clone()).unwrap_or_else(|error| panic!("{event}: {error}"));
+        let mut world = World::begin(&graph);
+        world.state.apply(&event);
+        assert_eq!(world.state.status(), RunStatus::Failed, "{event:?}");
+        assert!(world.state.view().fault.unwrap().message.contains("does not fit"), "{event:?}");
+        assert_eq!(world.state.step(), None, "{event:?}");
+    }
+}

@@ -24,6 +24,9 @@ use dispatch::Seen;
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How often in a row the same event may be derived: a document may say a text a few times.
+const MOST_REPEATED: u32 = 1_000;
+
 /// Steps of checks after which other things on this thread have their turn: a fraction of a second.
 const CHECKED_AT_ONCE: u64 = 1_000_000;
 
@@ -383,6 +386,7 @@ fn advance(
         }
     }
     let at = state.tick(0);
+    let mut repeated = 0;
     if !go_on {
         return (records, false);
     }
@@ -396,6 +400,10 @@ fn advance(
         if let Some(request) = state.recalled(&event) {
             recalled(request);
         }
+        // What changes nothing would be derived for ever (E-17).
+        let same = records.last().is_some_and(|last: &Record| last.event == event);
+        repeated = if same { repeated + 1 } else { 0 };
+        assert!(repeated < MOST_REPEATED, "an event is derived again and again: {event:?}");
         state.apply(&event);
         records.push(Record { at, event });
     }

@@ -1,5 +1,5 @@
 //! The only mutation: [`State::apply`] (E-02). It cannot fail; an event that does not fit the state is a
-//! bug or a foreign journal, and changes nothing.
+//! bug or a foreign journal, and ends the run (E-17).
 
 use super::outcomes::call_id;
 use super::size::LARGE_OUTPUT;
@@ -58,12 +58,12 @@ impl State {
                 self.at_node(node, |state, ix| state.node_started(ix, node));
             }
             Event::Opened { node, thread, from, start, end } => {
-                self.at_node(node, |state, ix| state.opened(ix, thread, from, *start, *end));
+                self.at_running(node, |state, ix| state.opened(ix, thread, from, *start, *end));
             }
             Event::Appended { node, thread, body } if node.is_empty() || node.ends_with('/') => {
                 self.seed(node, thread, body);
             }
-            Event::Appended { node, body, .. } => self.at_node(node, |state, ix| state.appended(ix, body)),
+            Event::Appended { node, body, .. } => self.at_running(node, |state, ix| state.appended(ix, body)),
             Event::Requested { effect, args, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
                 self.requested(effect, args.as_deref());
@@ -72,34 +72,35 @@ impl State {
             Event::Reused { effect, from, args } => self.reused(effect, from, args.as_deref()),
             Event::Refused { effect, fault, args } => self.refused(effect, fault, args.as_deref()),
             Event::Asked { ask, node, ask_kind, prompt } => {
-                self.at_node(node, |state, ix| state.asked(ix, ask, *ask_kind, prompt));
+                self.at_running(node, |state, ix| state.asked(ix, ask, *ask_kind, prompt));
             }
             Event::Published { node, description, .. } => {
-                self.at_node(node, |state, ix| state.published(ix, description));
+                self.at_running(node, |state, ix| state.published(ix, description));
             }
             Event::NodeFinished { node, fault, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
-                self.at_node(node, |state, ix| state.apply_finished(ix, fault.clone()));
+                self.at_running(node, |state, ix| state.apply_finished(ix, fault.clone()));
             }
-            Event::Caught { node, fault } => self.at_node(node, |state, ix| state.caught(ix, fault)),
+            Event::Caught { node, fault } => self.at_running(node, |state, ix| state.caught(ix, fault)),
             Event::Recovered(recovered) => {
-                self.at_node(&recovered.node, |state, ix| state.recovered(ix, recovered));
+                self.at_running(&recovered.node, |state, ix| state.recovered(ix, recovered));
             }
             Event::Spliced { node, effect, warnings } => {
-                if let Some(node) = self.node_named(node) {
-                    self.spliced(node, effect);
+                match self.node_named(node) {
+                    Some(node) => self.spliced(node, effect),
+                    None => self.misfit(node),
                 }
                 self.warnings.extend(warnings.iter().cloned());
             }
             Event::NodeSkipped { node, .. } => self.at_node(node, Self::skipped),
             Event::Entered { node, iteration, due, .. } => {
-                self.at_node(node, |state, ix| state.entered(ix, *iteration, *due));
+                self.at_running(node, |state, ix| state.entered(ix, *iteration, *due));
             }
-            Event::Left { node, .. } => self.at_node(node, Self::leave_children),
+            Event::Left { node, .. } => self.at_running(node, Self::leave_children),
             Event::Unrouted { node, fault } if node.ends_with('/') => self.unseedable(node, fault),
             Event::Unrouted { node, fault } => self.at_node(node, |state, ix| state.unrouted(ix, fault)),
             Event::Set { node, name, value } => {
-                self.at_node(node, |state, ix| {
+                self.at_running(node, |state, ix| {
                     state.set_variable(ix.frame, name, Value::clone(value));
                     state.move_on(ix);
                 });
@@ -108,15 +109,30 @@ impl State {
         }
     }
 
-    fn at_node(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
-        if let Some(node) = self.node_named(id) {
-            change(self, node);
-            self.gate_calls(node);
-            self.settle_agenda(node);
-            if node.frame != ROOT && self.of(node).is_over() {
-                self.frame_over(node.frame);
-            }
+    fn at_node(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
+        let Some(node) = self.node_named(name) else { return self.misfit(name) };
+        change(self, node);
+        self.gate_calls(node);
+        self.settle_agenda(node);
+        if node.frame != ROOT && self.of(node).is_over() {
+            self.frame_over(node.frame);
         }
+    }
+
+    /// The same of an event that only a running node can have.
+    fn at_running(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
+        match self.node_named(name).and_then(|node| self.visit(node)) {
+            Some(_) => self.at_node(name, change),
+            None => self.misfit(name),
+        }
+    }
+
+    /// An event that does not fit the state is a bug, or a journal that is none of this run's: it poisons the run (E-17).
+    pub(super) fn misfit(&mut self, about: &str) {
+        let message = format!(
+            "internal error, only this run is affected: an event about `{about}` does not fit the run's state"
+        );
+        self.end(End::Failed, Some(Box::new(Fault::new(FaultKind::ExecutionFailure, message))));
     }
 
     fn started(&mut self, start: &Start) {

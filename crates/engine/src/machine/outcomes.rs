@@ -101,7 +101,7 @@ impl State {
     }
 
     pub(super) fn completed(&mut self, effect: &EffectId, outcome: &Outcome, jitter: u32) {
-        let Some(pending) = self.take_pending(effect) else { return };
+        let Some(pending) = self.take_pending(effect) else { return self.misfit(&effect.0) };
         if pending.model {
             self.model_completed(pending.node, effect, outcome, jitter);
         } else {
@@ -220,7 +220,7 @@ impl State {
     }
 
     pub(super) fn lost(&mut self, effect: &EffectId) {
-        let Some(pending) = self.take_pending(effect) else { return };
+        let Some(pending) = self.take_pending(effect) else { return self.misfit(&effect.0) };
         let leaf = self.visit(pending.node).and_then(|visit| visit.leaf);
         let recovers = leaf.is_some_and(|leaf| {
             self.catches(pending.node, leaf) && self.leaf(pending.node, leaf).act.is_fixed()
@@ -243,7 +243,7 @@ impl State {
 
     /// The live leaf of the effect's node asked for it.
     pub(super) fn requested(&mut self, effect: &EffectId, args: Option<&Value>) {
-        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::Infer(_)) {
             self.model_requested(node, leaf, effect.clone());
@@ -295,7 +295,7 @@ impl State {
     }
 
     pub(super) fn retried(&mut self, effect: &EffectId, after_ms: u64) {
-        let Some((node, _)) = self.live_leaf(effect) else { return };
+        let Some((node, _)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let until = self.now.saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
         let wait = Wait { ms: after_ms, until };
         let Some(visit) = self.visit_mut(node) else { return };
@@ -325,7 +325,7 @@ impl State {
     }
 
     pub(super) fn refused(&mut self, effect: &EffectId, fault: &Fault, args: Option<&Value>) {
-        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         self.fixed_slot(node, leaf, effect, args);
         self.count_try(node, leaf, 1);
         if let Some(phase) = self.calls_mut(node)
@@ -346,7 +346,7 @@ impl State {
     }
 
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
-        let Some((node, leaf)) = self.live_leaf(effect) else { return };
+        let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let Some((kept, tries)) = self.take_recorded(node, from, effect) else { return };
         match &kept.outcome {
             Outcome::Reply(reply) => {
