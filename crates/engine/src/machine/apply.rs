@@ -147,10 +147,19 @@ impl State {
     fn seed(&mut self, frame: &str, thread: &Arc<str>, body: &Body) {
         let Body::Text(role, text) = body else { return };
         let entry = self.keep_message(Message::text(*role, Arc::clone(text)), Kind::Other);
-        if let Some(ix) = self.frames.at(frame.trim_end_matches('/')) {
-            self.frames[ix].seed(thread, entry);
-            self.note_seeding(ix);
+        match self.seeding_frame(frame) {
+            Some(ix) => {
+                self.frames[ix].seed(thread, entry);
+                self.note_seeding(ix);
+            }
+            None => self.misfit(frame),
         }
+    }
+
+    /// The frame whose threads get their first messages, if that is its path.
+    fn seeding_frame(&self, path: &str) -> Option<FrameIx> {
+        let frame = self.seeding.last().copied()?;
+        (self.frames[frame].path.frames().as_str() == path.trim_end_matches('/')).then_some(frame)
     }
 
     /// Whether a frame still waits for first messages of its threads.
@@ -166,7 +175,7 @@ impl State {
 
     /// The first message of a thread of an inner frame does not resolve.
     fn unseedable(&mut self, frame: &str, fault: &Fault) {
-        let Some(ix) = self.frames.at(frame.trim_end_matches('/')) else { return };
+        let Some(ix) = self.seeding_frame(frame) else { return self.misfit(frame) };
         self.frames[ix].stopped = Some(Box::new(fault.clone()));
         self.frame_over(ix);
     }

@@ -63,6 +63,17 @@ impl Children {
             Self::Sub(phase) => (phase.open, phase.suspended) = (None, Some(frame)),
         }
     }
+    /// The open frame that stands for an instance.
+    pub(super) fn find(&self, instance: &Instance<'_>, act: &Act) -> Option<FrameIx> {
+        match (self, instance, act) {
+            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
+                phase.open_at(paths.of.position(id)?)
+            }
+            (Self::Loop(phase), Instance::Iteration(at), _) => phase.open().filter(|_| phase.is_at(*at)),
+            (Self::Sub(phase), Instance::Sub, _) => phase.open,
+            _ => None,
+        }
+    }
     /// The frames that have not ended.
     fn open(&self) -> Vec<FrameIx> {
         match self {

@@ -208,7 +208,7 @@ impl State {
     /// The node of a place, if its frame is there.
     pub(crate) fn node_at(&self, place: &Place<'_>) -> Option<NodeRef> {
         let Place { frames, node, .. } = place;
-        let frame = self.frames.at(frames.as_str())?;
+        let frame = self.frames.at(*frames)?;
         self.frames[frame].by_id(node).map(|node| NodeRef { frame, node })
     }
 

@@ -7,13 +7,13 @@ use super::done::Done;
 use super::flow::Flow;
 use super::nodes::Nodes;
 use super::skip::Broken;
-use super::state::{NodePhase, NodeState, OrderState, State, ThreadState, Visit};
+use super::state::{LeafPhase, NodePhase, NodeState, OrderState, State, ThreadState, Visit};
 use crate::effect::{Effects, ToolDef};
 use crate::fault::Fault;
 use crate::graph::{Control, Graph, Leaf, Node};
 use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx};
 use crate::message::{Entry, Thread};
-use crate::place::FramePath;
+use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -168,7 +168,6 @@ pub(crate) struct Frames {
     rows: Vec<Option<Box<Frame>>>,
     /// Numbers of frames that have ended.
     free: Vec<FrameIx>,
-    by_path: HashMap<FramePath, FrameIx>,
     /// The graphs that nodes open frames of, each with its schedule, derived once.
     graphs: Table<GraphIx, (Arc<Graph>, Arc<Schedule>)>,
 }
@@ -177,8 +176,7 @@ impl Frames {
     /// The frame that a run of `graph` begins with, and no other.
     pub(crate) fn new(graph: Arc<Graph>) -> Self {
         let schedule = Arc::new(Schedule::derive(&graph, false));
-        let mut frames =
-            Self { rows: Vec::new(), free: Vec::new(), by_path: HashMap::new(), graphs: Table::new() };
+        let mut frames = Self { rows: Vec::new(), free: Vec::new(), graphs: Table::new() };
         frames.rows.push(Some(Box::new(Frame::new(graph, schedule))));
         frames.link(false);
         frames
@@ -216,8 +214,15 @@ impl Frames {
     pub(crate) fn are_flat(&self) -> bool {
         self.graphs.is_empty()
     }
-    pub(crate) fn at(&self, path: &str) -> Option<FrameIx> {
-        if path.is_empty() { Some(ROOT) } else { self.by_path.get(path).copied() }
+    /// The open frame of that path, from the root on. Most events are about the node that is live first, and don't ask.
+    pub(crate) fn at(&self, path: FramePathRef<'_>) -> Option<FrameIx> {
+        path.steps().try_fold(ROOT, |ix, step| {
+            let frame = &self[ix];
+            let node = frame.by_id(&step.node)?;
+            let visit = frame.visit(node).filter(|_| frame.nodes[node].visit == step.visit)?;
+            let LeafPhase::Frames(children) = &visit.phase else { return None };
+            children.find(&step.instance, &frame.graph.leaf(node, visit.leaf?).act)
+        })
     }
     /// An instance of an inner graph, with the path that it is to have.
     pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, usize)) -> FrameIx {
@@ -233,9 +238,8 @@ impl Frames {
         self.enter(frame)
     }
     fn enter(&mut self, frame: Box<Frame>) -> FrameIx {
-        let path = frame.path.clone();
         let frame = Some(frame);
-        let ix = match self.free.pop() {
+        match self.free.pop() {
             Some(ix) => {
                 if let Some(row) = self.rows.get_mut(ix.get()) {
                     *row = frame;
@@ -246,14 +250,11 @@ impl Frames {
                 self.rows.push(frame);
                 FrameIx::new(self.rows.len() - 1)
             }
-        };
-        self.by_path.insert(path, ix);
-        ix
+        }
     }
     /// Takes out a frame that has ended.
     pub(crate) fn close(&mut self, ix: FrameIx) -> Option<Box<Frame>> {
         let frame = self.rows.get_mut(ix.get())?.take()?;
-        self.by_path.remove(&frame.path);
         self.free.push(ix);
         Some(frame)
     }

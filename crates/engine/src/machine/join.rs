@@ -48,6 +48,12 @@ impl ForkPhase {
     pub(super) fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }
+    pub(super) fn open_at(&self, at: usize) -> Option<FrameIx> {
+        match self.paths.get(at)? {
+            Path::Open(frame) => Some(*frame),
+            _ => None,
+        }
+    }
     pub(super) fn open(&self) -> Vec<FrameIx> {
         let open = self.paths.iter().filter_map(|path| match path {
             Path::Open(frame) => Some(*frame),
@@ -115,6 +121,13 @@ impl PathsOf {
         match self {
             Self::Listed(paths) => paths.get(at).map_or_else(|| Arc::from(""), |(id, _)| id.clone()),
             Self::Each { .. } => at.to_string().into(),
+        }
+    }
+    /// Which path has that id.
+    pub(crate) fn position(&self, id: &str) -> Option<usize> {
+        match self {
+            Self::Listed(paths) => paths.iter().position(|(known, _)| **known == *id),
+            Self::Each { .. } => id.parse().ok(),
         }
     }
     fn graph(&self, at: usize) -> Option<GraphIx> {

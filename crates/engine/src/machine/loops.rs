@@ -33,6 +33,9 @@ impl LoopPhase {
     pub(super) fn is_due(&self) -> bool {
         self.open.is_none()
     }
+    pub(super) fn is_at(&self, iteration: u32) -> bool {
+        self.done == iteration
+    }
     pub(super) fn open(&self) -> Option<FrameIx> {
         self.open
     }
