@@ -328,7 +328,7 @@ impl State {
     fn appended(&mut self, node: NodeRef, body: &Body) {
         match body {
             Body::Text(role, text) => {
-                let kind = self.kind_of_data(self.from_data(node, text));
+                let kind = self.kind_of_data(self.bytes_of_data(node, text));
                 self.say_on(node, Message::text(*role, Arc::clone(text)), kind);
                 self.move_on(node);
             }
@@ -354,7 +354,7 @@ impl State {
     }
 
     /// How much of a text that the live leaf says came from data, and not from the document.
-    fn from_data(&self, node: NodeRef, text: &str) -> usize {
+    fn bytes_of_data(&self, node: NodeRef, text: &str) -> usize {
         let leaf = self.visit(node).and_then(|visit| visit.leaf).map(|leaf| &self.leaf(node, leaf).act);
         match leaf {
             Some(Act::Say(template)) => text.len().saturating_sub(template.source().len()),
