@@ -187,7 +187,7 @@ impl Ladder {
             }
             Event::Retried { effect, after_ms, reason } => {
                 let (node, leaf) = step_of(nodes, effect)?;
-                let calls = leaf.is_some_and(|leaf| matches!(leaf.act, Act::Call(_) | Act::Try));
+                let calls = leaf.is_some_and(|leaf| matches!(leaf.act, Act::Call(_) | Act::Retry));
                 calls.then(|| (node, What::Retry { reason: reason.clone(), after_ms: *after_ms }))
             }
             // Of a node that may recover: what it says is for a model.
@@ -249,7 +249,7 @@ impl Ladder {
         let climber = self.climber(&node);
         let tool = match leaf.map(|leaf| &leaf.act) {
             Some(Act::Call(call)) => Some(call.tool.clone()),
-            Some(Act::Try) => climber.chosen.clone().or(own),
+            Some(Act::Retry) => climber.chosen.clone().or(own),
             Some(Act::Compile { .. }) => compiler,
             _ => None,
         };

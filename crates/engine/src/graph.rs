@@ -170,7 +170,7 @@ pub enum Guard {
     Always,
     /// The last reply has tool calls.
     Calls,
-    /// A limit of the leaf is reached. At [`Act::Turn`]: the rounds of reflection (D-19). At [`Act::Compile`]: it was
+    /// A limit of the leaf is reached. At [`Act::AwaitRetirement`]: the rounds of reflection (D-19). At [`Act::Compile`]: it was
     /// refused for the last time. Elsewhere: `max_rounds`, or every offered tool has a limit and none is left (P-14).
     Exhausted,
     /// The leaf ended in a fault.
@@ -193,7 +193,8 @@ pub enum Act {
         slice: Slice,
     },
     /// Appends a user message to the flow's thread (P-10).
-    Say(Template),
+    #[serde(rename = "say")]
+    AppendText(Template),
     /// Asks a person before going on (E-21, E-33).
     Ask(AskKind, Template),
     /// Asks a model for the next message of the flow's thread (E-23).
@@ -220,9 +221,11 @@ pub enum Act {
         label: Arc<str>,
     },
     /// Waits until the node stands first in line: all earlier ones have retired (D-16).
-    Turn,
+    #[serde(rename = "turn")]
+    AwaitRetirement,
     /// Appends a user message to the flow's thread: the text, and the facts as one JSON object.
-    Brief {
+    #[serde(rename = "brief")]
+    AppendFacts {
         /// Stands before the facts, with an empty line between.
         text: Template,
         /// In this order.
@@ -233,7 +236,8 @@ pub enum Act {
     Decide,
     /// Runs the call that was decided on; its result is the node's. It is tried again as the node's own call says, and
     /// ends in time as that says, unless a repaired definition has a `timeout`.
-    Try,
+    #[serde(rename = "try")]
+    Retry,
     /// Turns the `steps` of the last reply into nodes by the flow's compiler (D-20, D-21). Its arguments are
     /// `{"steps", "strategy"?, "earlier": [{"id", "tool", "success"}]}` and the context; its output is
     /// `{"nodes": [Node], "tails": [Tail], "tools": {name: ToolDef}}`, where nodes refer to these tails, or
@@ -261,7 +265,7 @@ pub enum Act {
 impl Act {
     /// Whether it is one call that the graph, and not a model's reply, names.
     pub(crate) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Call(_) | Self::Try | Self::Compile { .. })
+        matches!(self, Self::Call(_) | Self::Retry | Self::Compile { .. })
     }
 }
 

@@ -71,8 +71,8 @@ pub use graph::{Action, AskKind, Graph};
 pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
-    Asking, Declined, NodeView, Past, PendingEffect, Place, Publication, RunStatus, State, StepResult, Usage,
-    View, done, reasoned,
+    Asking, Declined, NodeView, PendingEffect, Place, Publication, Recording, RunStatus, State, StepResult,
+    Usage, View, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::Messages;

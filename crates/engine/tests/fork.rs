@@ -4,7 +4,7 @@ use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, 
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, Limits, ModelReply, Outcome,
-    Past, Place, Record, RunStatus, State, ThreadIx, ToolDef,
+    Place, Record, Recording, RunStatus, State, ThreadIx, ToolDef,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ mod support {
 
     /// A node that says something and asks a model.
     pub(super) fn model(id: &str, says: &str) -> Node {
-        let say = Act::Say(Template::parse(says).unwrap());
+        let say = Act::AppendText(Template::parse(says).unwrap());
         node(id, vec![("say", say), ("model", Act::Infer(Box::default()))])
     }
 
@@ -106,7 +106,7 @@ mod support {
             }
         }
 
-        pub(super) fn past(&self) -> Arc<Past> {
+        pub(super) fn past(&self) -> Arc<Recording> {
             let mut state = State::recording(Arc::clone(&self.graph));
             for event in &self.events {
                 state.apply_record(&Record { at: 0, event: event.clone() });

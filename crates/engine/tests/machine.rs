@@ -31,7 +31,7 @@ mod support {
         let (entry, at) =
             if opens { (vec![leaf("open", open, vec![(Guard::Always, 1)])], 1) } else { (Vec::new(), 0) };
         let rest = [
-            leaf("say", Act::Say(template("go")), vec![(Guard::Always, at + 1)]),
+            leaf("say", Act::AppendText(template("go")), vec![(Guard::Always, at + 1)]),
             leaf("infer", infer, vec![(Guard::Calls, at + 2)]),
             leaf("answer", answer, Vec::new()),
         ];
@@ -194,7 +194,7 @@ fn a_thread_opened_from_nothing_exists_after_its_node_failed() {
             Act::Open { from: ThreadIx(0), slice: Slice(Some(0), Some(0)) },
             vec![(Guard::Always, 1)],
         ),
-        leaf("say", Act::Say(template("{{nowhere}}")), Vec::new()),
+        leaf("say", Act::AppendText(template("{{nowhere}}")), Vec::new()),
     ]
     .into_iter()
     .collect();
@@ -261,7 +261,7 @@ fn e28_very_large_data_in_a_text_is_told() {
         let mut node = asks("a", 0, false, &[], None);
         let say = Leaf {
             name: "say".into(),
-            act: Act::Say(Template::parse(text).unwrap()),
+            act: Act::AppendText(Template::parse(text).unwrap()),
             next: vec![Edge { when: Guard::Always, to: Some(LeafIx(1)) }],
         };
         let model = Leaf { name: "model".into(), act: Act::Infer(Box::default()), next: Vec::new() };

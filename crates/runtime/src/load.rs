@@ -3,7 +3,7 @@
 use crate::ahead::ahead;
 use crate::ports::Model;
 use selvedge_engine::{
-    EDITION, EffectId, Event, Graph, Input, ModelRequest, Past, Record, Request, Start, State,
+    EDITION, EffectId, Event, Graph, Input, ModelRequest, Record, Recording, Request, Start, State,
 };
 use selvedge_store::{Entry, RunInfo, Store, StoreError};
 use serde::de::DeserializeOwned;
@@ -97,7 +97,7 @@ pub struct Reading {
 }
 
 /// What runs had recorded after so many events.
-type Pasts = BTreeMap<(String, u64), Arc<Past>>;
+type Pasts = BTreeMap<(String, u64), Arc<Recording>>;
 
 impl Reading {
     /// Begins to read the journal of `run`.
@@ -143,7 +143,7 @@ impl Reading {
     }
 
     /// What a run had recorded after so many events. The sources of forks come first, however long their chain is.
-    fn past(&mut self, run: &str, events: u64) -> Result<Arc<Past>, LoadError> {
+    fn past(&mut self, run: &str, events: u64) -> Result<Arc<Recording>, LoadError> {
         let mut chain = vec![(run.to_owned(), events)];
         while let Some((run, events)) = chain.last()
             && !self.pasts.contains_key(&(run.clone(), *events))
@@ -170,7 +170,7 @@ impl Reading {
     }
 
     /// Folds a run whose own sources are known already.
-    fn recorded(&self, run: &str, events: u64) -> Result<Past, LoadError> {
+    fn recorded(&self, run: &str, events: u64) -> Result<Recording, LoadError> {
         let mut reading = Reading { pasts: self.pasts.clone(), ..Reading::open(&self.store, run)? };
         let mut state = State::recording(Arc::clone(&reading.graph));
         // What comes behind them may be damaged (E-44).
@@ -187,7 +187,7 @@ impl Reading {
 ///
 /// # Errors
 /// If the run is not there or can't be read.
-pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Past>, LoadError> {
+pub fn past(store: &Store, run: &str, events: u64) -> Result<Arc<Recording>, LoadError> {
     Reading::open(store, run)?.past(run, events)
 }
 

@@ -63,7 +63,7 @@ fn node(id: &str, leaves: Vec<Leaf>) -> Node {
 }
 
 fn asks(id: &str) -> Node {
-    let prompt = Act::Say(Template::parse(id).unwrap());
+    let prompt = Act::AppendText(Template::parse(id).unwrap());
     node(id, vec![leaf("prompt", prompt, Some(1)), leaf("model", Act::Infer(Box::default()), None)])
 }
 
@@ -155,7 +155,7 @@ async fn the_stored_journal_is_the_run() {
 async fn a_bug_poisons_one_run() {
     let dir = tempfile::tempdir().unwrap();
     let broken = graph(
-        vec![node("bad", vec![leaf("prompt", Act::Say(Template::parse("x").unwrap()), Some(99))])],
+        vec![node("bad", vec![leaf("prompt", Act::AppendText(Template::parse("x").unwrap()), Some(99))])],
         &[],
     );
     let (store, mut journal) = stored(dir.path(), "bad", &broken).await;

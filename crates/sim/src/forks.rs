@@ -10,7 +10,9 @@ use crate::reference::{self, Mistake};
 use crate::replay::replay;
 use crate::rng::Rng;
 use crate::world::World;
-use selvedge_engine::{Body, EffectId, Effects, Event, Fork, Graph, Outcome, Past, Record, RunStatus, State};
+use selvedge_engine::{
+    Body, EffectId, Effects, Event, Fork, Graph, Outcome, Record, Recording, RunStatus, State,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ impl<'p> Source<'p> {
     }
 
     /// What the run recorded in its first events.
-    fn past(&self, events: usize) -> Result<Arc<Past>, String> {
+    fn past(&self, events: usize) -> Result<Arc<Recording>, String> {
         let mut state = State::recording(Arc::clone(&self.graph));
         for record in self.sim.journal.cut(events).records()? {
             state.apply_record(&record);

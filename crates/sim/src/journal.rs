@@ -1,7 +1,7 @@
 //! The journal of a simulated run, as text, and what the state was like between its lines.
 
 use crate::rng::hash;
-use selvedge_engine::{Event, Graph, Past, Record, State};
+use selvedge_engine::{Event, Graph, Record, Recording, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Journal {
 }
 
 /// What a source had recorded, and the graph that the fork began.
-pub(crate) type Named = (Option<Arc<Past>>, Option<Arc<Graph>>);
+pub(crate) type Named = (Option<Arc<Recording>>, Option<Arc<Graph>>);
 
 impl Journal {
     /// The number of events.

@@ -34,7 +34,8 @@ pub(super) fn resolved(nodes: &Nodes, ladder: &Ladder, event: &Event) -> Option<
             of_text(node, "task", def.first.as_ref()?, text)
         }
         Event::Appended { node, body: Body::Text(_, text), .. } => {
-            let said = template(nodes, node, |act| if let Act::Say(text) = act { Some(text) } else { None })?;
+            let said =
+                template(nodes, node, |act| if let Act::AppendText(text) = act { Some(text) } else { None })?;
             of_text(node, "prompt", said, text)
         }
         Event::Published { node, description, .. } => {
@@ -75,7 +76,7 @@ fn parameters(nodes: &Nodes, ladder: &Ladder, effect: &EffectId, args: &Value) -
     let written = match &leaf.act {
         Act::Call(call) => call.args.clone(),
         // What a recovery decided on (D-17); without parameters of its own, those of the step.
-        Act::Try => match ladder.parameters(&node.id) {
+        Act::Retry => match ladder.parameters(&node.id) {
             Some(parameters) => JsonTemplate::parse(parameters).ok()?,
             None => own()?,
         },

@@ -101,7 +101,7 @@ impl NodeLowering<'_> {
             ));
         }
         if let Some(prompt) = &node.task_prompt {
-            drafts.push(("prompt", Act::Say(Template::parse(&prompt.value).ok()?), self.to_model()));
+            drafts.push(("prompt", Act::AppendText(Template::parse(&prompt.value).ok()?), self.to_model()));
             self.model_part(&mut drafts);
         }
         if node.data_out {

@@ -134,7 +134,7 @@ impl Lowering<'_> {
         if !steps.iter().any(|step| self.recovers(step)) {
             return None;
         }
-        let mut drafts: Vec<Draft> = vec![("turn", Act::Turn, self.after_turn())];
+        let mut drafts: Vec<Draft> = vec![("turn", Act::AwaitRetirement, self.after_turn())];
         if self.model {
             // A model that can't be told can't decide.
             drafts.push(("brief", brief(), both_to("decide", "reflect")));
@@ -142,7 +142,7 @@ impl Lowering<'_> {
             drafts.push(("reflect", reflect, both("decide")));
         }
         drafts.push(("decide", Act::Decide, self.after_decision()));
-        drafts.push(("try", Act::Try, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]));
+        drafts.push(("try", Act::Retry, vec![(Guard::Fault, "turn"), (Guard::Always, OUT)]));
         if self.replans() {
             self.replan(&mut drafts)?;
         }
@@ -171,7 +171,7 @@ impl Lowering<'_> {
     fn replan(&self, drafts: &mut Vec<Draft>) -> Option<()> {
         let facts = vec![Fact::Results, Fact::Metadata, Fact::Tools, Fact::Diagnostics];
         let text = self.with_task(prompts::REPLAN)?;
-        drafts.push(("ask", Act::Brief { text, facts }, both_to("decide", "plan")));
+        drafts.push(("ask", Act::AppendFacts { text, facts }, both_to("decide", "plan")));
         drafts.push(("plan", infer(PLANNER, STEPS, steps_schema()), both_to("decide", "compile")));
         // Steps that can't be put in the place of this one go back to who decided on them, within his limits.
         self.compile(drafts, "decide", "ask", vec![(Guard::Fault, "decide")]);
@@ -209,14 +209,14 @@ impl Lowering<'_> {
             let text =
                 Template::parse(&format!("{}{}", Template::exactly(&text).source(), self.task)).ok()?;
             let facts = vec![Fact::ToolNames, Fact::Metadata];
-            drafts.push(("survey", Act::Brief { text, facts }, vec![(Guard::Always, "choose")]));
+            drafts.push(("survey", Act::AppendFacts { text, facts }, vec![(Guard::Always, "choose")]));
             // Whoever can't choose plans with all of them.
             drafts.push(("choose", infer(PLANNER, "tool_choice", choice_schema()), both("brief")));
         }
         let tools = if many { Fact::Chosen } else { Fact::Tools };
         let facts = vec![tools, Fact::Metadata, Fact::Diagnostics];
         let text = self.with_task(prompts::PLAN)?;
-        drafts.push(("brief", Act::Brief { text, facts }, vec![(Guard::Always, "plan")]));
+        drafts.push(("brief", Act::AppendFacts { text, facts }, vec![(Guard::Always, "plan")]));
         let plan = infer(PLANNER, STEPS, steps_schema());
         drafts.push(("plan", plan, vec![(Guard::Always, "compile")]));
         self.compile(&mut drafts, OUT, "brief", Vec::new());
@@ -256,7 +256,7 @@ pub(super) fn effects_of(effects: ToolEffects) -> Effects {
 fn brief() -> Act {
     let facts =
         vec![Fact::Step, Fact::Parameters, Fact::Fault, Fact::Tool, Fact::Tools, Fact::Metadata, Fact::Left];
-    Act::Brief { text: Template::exactly(prompts::REFLECT), facts }
+    Act::AppendFacts { text: Template::exactly(prompts::REFLECT), facts }
 }
 
 /// The same way on after a fault and after a success.

@@ -3,7 +3,7 @@
 use super::Event;
 use crate::effect::{EffectId, Outcome, Printed, Took, ToolDef};
 use crate::graph::Graph;
-use crate::machine::Past;
+use crate::machine::Recording;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ pub struct Fork {
     pub damaged: bool,
     /// What the first `events` events of the source recorded; filled in by whoever reads the journal.
     #[serde(skip)]
-    pub past: Option<Arc<Past>>,
+    pub past: Option<Arc<Recording>>,
     /// The graph that `graph` names; filled in by whoever reads the journal.
     #[serde(skip)]
     pub compiled: Option<Arc<Graph>>,

@@ -84,7 +84,7 @@ impl Node {
     /// Whether a way through its flow may go on for ever without an event: leaves that can be passed without one lead to
     /// each other (E-12).
     pub(crate) fn spins(&self, graph: &Graph) -> bool {
-        let passes = |leaf: &Leaf| matches!(leaf.act, Act::Turn | Act::Answer { .. });
+        let passes = |leaf: &Leaf| matches!(leaf.act, Act::AwaitRetirement | Act::Answer { .. });
         let flow = &self.body;
         graph.leaves(self).enumerate().any(|(from, leaf)| {
             let next = || leaf.next.iter().filter_map(|edge| Graph::target(flow, LeafIx::new(from), edge));

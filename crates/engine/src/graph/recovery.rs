@@ -78,7 +78,7 @@ pub struct Alternative {
     pub args: Option<JsonTemplate>,
 }
 
-/// What a [`super::Act::Brief`] tells a model; each is one member of its JSON object.
+/// What a [`super::Act::AppendFacts`] tells a model; each is one member of its JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {

@@ -263,9 +263,9 @@ impl State {
             Guard::Fault => caught,
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Exhausted => match act {
-                Act::Turn => self.no_more_reflection(node, visit),
+                Act::AwaitRetirement => self.no_more_reflection(node, visit),
                 Act::Compile { tries, .. } => {
-                    caught && visit.mending.as_ref().is_some_and(|mending| mending.refused >= *tries)
+                    caught && visit.recovery.as_ref().is_some_and(|recovery| recovery.refused >= *tries)
                 }
                 _ => {
                     let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
@@ -295,7 +295,7 @@ impl State {
         let Some(leaf) = leaf else { return };
         *visit.visits.entry(leaf).or_insert(0) += 1;
         let act = &self.leaf(node, leaf).act;
-        if matches!(act, Act::Turn) {
+        if matches!(act, Act::AwaitRetirement) {
             self.await_turn(node);
         } else if matches!(act, Act::Answer { .. }) {
             let calls = self.visit_mut(node).map(|f| std::mem::take(&mut f.reply_calls)).unwrap_or_default();
@@ -357,7 +357,7 @@ impl State {
     fn bytes_of_data(&self, node: NodeRef, text: &str) -> usize {
         let leaf = self.visit(node).and_then(|visit| visit.leaf).map(|leaf| &self.leaf(node, leaf).act);
         match leaf {
-            Some(Act::Say(template)) => text.len().saturating_sub(template.source().len()),
+            Some(Act::AppendText(template)) => text.len().saturating_sub(template.source().len()),
             _ => 0,
         }
     }
@@ -404,7 +404,7 @@ impl State {
         let scratch = self.def(node).body.thread.is_none();
         if let Some(visit) = self.visit_mut(node) {
             if scratch {
-                visit.mend().reply = Some(ix);
+                visit.recovery_mut().reply = Some(ix);
             } else if !reply.text.is_empty() {
                 visit.last_text = Some(ix);
             }
@@ -456,7 +456,7 @@ impl State {
             Ok(output) => {
                 visit.outputs.push((call.name, output));
                 if fixed {
-                    visit.mended();
+                    visit.call_succeeded();
                 }
             }
             // It is the next event's.

@@ -38,7 +38,7 @@ impl State {
         if inside {
             return Err(None);
         }
-        self.world_gate(node, slot.effects).map_or(Ok(()), |until| Err(Some(until)))
+        self.side_effect_gate(node, slot.effects).map_or(Ok(()), |until| Err(Some(until)))
     }
 
     /// Makes a node whose next call is held back look again when that may change.

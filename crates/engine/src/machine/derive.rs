@@ -24,22 +24,22 @@ impl State {
         let Some(leaf) = visit.leaf else { return true };
         let act = &self.leaf(node, leaf).act;
         match (act, &visit.phase) {
-            (Act::Open { .. } | Act::Say(_) | Act::Publish { .. }, _) => true,
-            (Act::Brief { .. } | Act::Decide | Act::Splice, _) => true,
+            (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
+            (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
             // It goes on with the event that makes it its turn.
-            (Act::Turn, _) => false,
+            (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
             (Act::Ask(..), LeafPhase::Ask(answer)) => answer.is_some(),
             (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
             (Act::Infer(_), _) => true,
-            (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Enter) => {
+            (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Enter) => {
                 self.fixed_gate(node, visit, leaf).is_none()
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
             (_, LeafPhase::Frames(children)) => children.are_due(),
             (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..), _) => true,
-            (Act::Call(_) | Act::Try | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
-            (Act::Call(_) | Act::Try | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
+            (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Call(_) | Act::Retry | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
     }
 
@@ -77,7 +77,7 @@ impl State {
                     end: place(end),
                 })
             }
-            Act::Say(text) => Some(self.say(node, text)),
+            Act::AppendText(text) => Some(self.say(node, text)),
             Act::Publish { to, description, .. } => Some(match self.text(node, description) {
                 Ok(description) => {
                     Event::Published { node: self.name(node), to: self.thread_name(node, *to), description }
@@ -86,7 +86,7 @@ impl State {
             }),
             Act::Ask(kind, prompt) => Some(self.ask(node, visit, act, *kind, prompt)),
             Act::Infer(infer) => Some(self.derive_model(node, visit, leaf, infer)),
-            Act::Call(_) | Act::Try | Act::Compile { .. } => Some(match &visit.phase {
+            Act::Call(_) | Act::Retry | Act::Compile { .. } => Some(match &visit.phase {
                 LeafPhase::Calls(phase) => self.derive_calls(node, visit, phase),
                 _ => self.begin_fixed(node, visit, leaf),
             }),
@@ -94,8 +94,8 @@ impl State {
                 LeafPhase::Calls(phase) => Some(self.derive_calls(node, visit, phase)),
                 _ => None,
             },
-            Act::Turn => None,
-            Act::Brief { text, facts } => Some(self.brief(node, visit, text, facts)),
+            Act::AwaitRetirement => None,
+            Act::AppendFacts { text, facts } => Some(self.brief(node, visit, text, facts)),
             Act::Decide => Some(self.decide(node, visit)),
             Act::Splice => Some(self.derive_splice(node, visit)),
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),

@@ -1,7 +1,7 @@
 //! Writes in doubt: nobody knows whether they happened, and a person says (E-05, E-21, E-29).
 
-use super::pool::{Kept, Key, Turn};
 use super::reuse::{any_version, tool_key};
+use super::reuse_cache::{Key, RecordedOutcome, Turn};
 use super::state::{Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
 use crate::effect::{EffectId, Outcome};
 use crate::event::End;
@@ -85,7 +85,7 @@ impl State {
     pub fn doubted_call(&self, ask: &Asking) -> Option<ToolCall> {
         let call = self.call_to_approve(ask)?;
         let lost = self.asking_slot(ask).is_some_and(|slot| matches!(slot.state, SlotState::Lost(_)));
-        (lost || self.pool.is_unknown(self.spot(ask.node), key_of(&call))).then_some(call)
+        (lost || self.reuse.is_unknown(self.spot(ask.node), key_of(&call))).then_some(call)
     }
 
     fn asking_slot(&self, ask: &Asking) -> Option<&Slot> {
@@ -152,30 +152,30 @@ impl State {
         let declined = self.declined.get(ask)?;
         let (node, key) = (self.node_named(&declined.node)?, key_of(&declined.call));
         let waits = matches!(self.frames[node].phase, NodePhase::Waiting(_));
-        (waits && self.pool.is_unknown(self.spot(node), key)).then_some((node, key))
+        (waits && self.reuse.is_unknown(self.spot(node), key)).then_some((node, key))
     }
 
     /// A person has changed a no: the write is known to have happened, or may run again.
     pub(super) fn answered_anew(&mut self, ask: &Arc<str>, word: &Word<'_>) {
         let Some((node, key)) = self.still_declined(ask) else { return };
         let Some(Declined { call, turn, .. }) = self.declined.remove(ask) else { return };
-        self.pool.settle(self.spot(node), key);
+        self.reuse.settle(self.spot(node), key);
         let Word::Done(output) = word else { return };
         let Some(version) = self.tool(node, &call.name).map(|tool| tool.version.clone()) else { return };
         self.usage.tool_calls += 1;
-        let kept = Kept {
+        let kept = RecordedOutcome {
             effect: EffectId(ask.clone()),
             key: tool_key(&call.name, &version, &call.arguments),
             write: Some(key),
             turn,
             outcome: Outcome::Output(Arc::new((*output).clone())),
             attempt: 1,
-            stale: false,
+            outdated: false,
             beside: false,
             tool: Some(call.name),
             second: false,
         };
-        self.pool.add(self.spot(node), kept, false);
+        self.reuse.add(self.spot(node), kept, false);
     }
 
     /// Remembers that a person said no to a write in doubt, for as long as nobody says otherwise.
@@ -199,7 +199,7 @@ impl State {
         let at = match asking.slot {
             Some(at) if self.calls(node).and_then(|phase| phase.slots.get(at)).is_some_and(lost) => Some(at),
             _ => {
-                self.pool.settle(self.spot(node), key_of(call));
+                self.reuse.settle(self.spot(node), key_of(call));
                 if let Some(visit) = self.visit_mut(node).filter(|_| asking.slot.is_none()) {
                     visit.phase = LeafPhase::Enter;
                 }

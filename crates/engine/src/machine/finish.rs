@@ -50,8 +50,8 @@ impl State {
 
     /// The event that ends a flow that has nothing left to do.
     pub(crate) fn finished(&self, node: NodeRef, visit: &Visit) -> Event {
-        let trouble = visit.mending.as_ref().and_then(|mending| mending.trouble.as_ref());
-        if let Some(fault) = visit.fault.as_ref().or(trouble) {
+        let recovery_fault = visit.recovery.as_ref().and_then(|recovery| recovery.recovery_fault.as_ref());
+        if let Some(fault) = visit.fault.as_ref().or(recovery_fault) {
             return self.failed(node, fault.clone());
         }
         let id = &self.name(node);
@@ -141,7 +141,7 @@ impl State {
         let def = self.def(node);
         let (failed, on_error) = (fault.is_some(), def.on_error);
         let fatal = failed && on_error == OnError::Fail;
-        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
         let tool = attempt.map(|attempt| attempt.tool.clone());
         let own = visit.thread.clone();
         let published = visit.published.as_ref().and_then(|p| p.to);
@@ -174,7 +174,7 @@ impl State {
             self.squash_behind(node);
         }
         if failed && on_error == OnError::Finish {
-            self.frames[node.frame].note_broken(node.node);
+            self.frames[node.frame].note_unresolved(node.node);
         }
         if self.of(node).flow.is_some() {
             self.flow_on(node, own, published);

@@ -242,7 +242,7 @@ impl State {
         for kept in self.collect(node) {
             if kept.is_success() && !kept.second || kept.unknown().is_some() {
                 let spot = self.spot_for(node);
-                self.pool.add(spot, kept, false);
+                self.reuse.add(spot, kept, false);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Beginning anew in the middle: after a failure (E-05), and in a fork (E-19).
 
 use super::frame::Frame;
-use super::past::{Past, places};
+use super::recording::{Recording, places};
 use super::state::{LeafPhase, NodeState, OrderState, State, Status, Usage, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
@@ -51,7 +51,7 @@ impl State {
     fn restart_from(&mut self, first: NodeRef) {
         // Who fails again may try all of its ways again (D-19).
         let frame = &mut self.frames[first.frame];
-        (frame.replans, frame.replanned, frame.broken.in_a_row) = (BTreeMap::new(), 0, 0);
+        (frame.replans, frame.replanned, frame.unresolved.in_a_row) = (BTreeMap::new(), 0, 0);
         self.status = Status::Running;
         if !self.is_interrupted(first) {
             return self.begin_again(first);
@@ -59,7 +59,7 @@ impl State {
         // It goes on with the frames that it had opened; what ran ahead of it begins anew.
         let behind = first.sibling(NodeIx(first.node.0 + 1));
         self.drop_from(behind, first.node);
-        self.frames[first.frame].broken.forget_from(first.node);
+        self.frames[first.frame].unresolved.forget_from(first.node);
         self.await_from(behind, None);
         self.resumes_inside(first);
     }
@@ -76,7 +76,7 @@ impl State {
     /// prefix; with one it begins at the beginning. Either way recorded outcomes of the whole source stand for
     /// requests of equal content (E-29).
     pub(crate) fn forked(&mut self, fork: &Fork) {
-        let nothing = Arc::new(Past::default());
+        let nothing = Arc::new(Recording::default());
         let past = fork.past.as_ref().unwrap_or(&nothing);
         match (&fork.graph, &fork.compiled) {
             (None, _) => self.forked_here(fork, past),
@@ -84,17 +84,17 @@ impl State {
             // The graph is not at hand: the event does not fit.
             (Some(_), None) => {}
         }
-        self.pool.doubtful |= fork.damaged;
+        self.reuse.doubtful |= fork.damaged;
     }
 
-    fn forked_here(&mut self, fork: &Fork, past: &Past) {
+    fn forked_here(&mut self, fork: &Fork, past: &Recording) {
         if self.frames.root().flow.is_some() {
             return self.forked_in_flow(fork);
         }
         let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
-        self.frames.root_mut().broken.in_a_row = 0;
-        self.pool = super::pool::Pool::default();
+        self.frames.root_mut().unresolved.in_a_row = 0;
+        self.reuse = super::reuse_cache::ReuseCache::default();
         self.declined.clear();
         let frame = self.frames.root_mut();
         frame.nodes.values_mut().for_each(NodeState::forget_records);
@@ -117,7 +117,7 @@ impl State {
 
     /// Every live frame of a fork is where it stood (E-36); what was under way begins anew.
     fn forked_in_flow(&mut self, fork: &Fork) {
-        self.pool = super::pool::Pool::default();
+        self.reuse = super::reuse_cache::ReuseCache::default();
         self.declined.clear();
         let live = self.frames.root().flow.as_ref().and_then(|flow| flow.at).map(NodeRef::root);
         for (node, child) in live.map(|node| self.open_frames(node)).unwrap_or_default() {
@@ -139,7 +139,7 @@ impl State {
         children.into_iter().map(|child| (node, child)).collect()
     }
 
-    fn forked_anew(&mut self, fork: &Fork, past: &Past, hash: &Arc<str>, graph: &Arc<Graph>) {
+    fn forked_anew(&mut self, fork: &Fork, past: &Recording, hash: &Arc<str>, graph: &Arc<Graph>) {
         let mut new = State::new(Arc::clone(graph));
         (new.now, new.events, new.start) = (self.now, self.events, self.start.clone());
         new.recorder = self.recorder.take();
@@ -220,7 +220,7 @@ impl Frame {
     fn rewind(&mut self, first: NodeIx, finished: NodeIx) {
         self.on_retired.clear();
         self.rewind_orders(finished);
-        self.broken.forget_from(first);
+        self.unresolved.forget_from(first);
         self.replans.split_off(&first);
         for nodes in self.runtime.values_mut() {
             nodes.split_off(&first);
@@ -262,7 +262,7 @@ impl Graph {
             Place::Leaf(node, name) => {
                 let node = graph.nodes.values_mut().find(|known| known.id == *node)?;
                 let leaf = node.body.leaves.values_mut().find(|leaf| leaf.name == *name)?;
-                let Act::Say(said) = &mut leaf.act else { return None };
+                let Act::AppendText(said) = &mut leaf.act else { return None };
                 *said = Template::exactly(text);
             }
         }

@@ -6,7 +6,7 @@
 use super::done::Done;
 use super::flow::Flow;
 use super::nodes::Nodes;
-use super::skip::Broken;
+use super::skip::Unresolved;
 use super::state::{LeafPhase, NodePhase, NodeState, OrderState, State, ThreadState, Visit};
 use crate::effect::{Effects, ToolDef};
 use crate::fault::Fault;
@@ -47,12 +47,12 @@ pub(crate) struct Frame {
     /// Who goes on at which number of retired nodes.
     pub(crate) on_retired: BTreeMap<u32, Vec<NodeIx>>,
     /// Nodes without a result that the run goes on without (D-16).
-    pub(crate) broken: Broken,
+    pub(crate) unresolved: Unresolved,
     /// Replans that were decided on, by node, and those of nodes that are no more (D-19).
     pub(crate) replans: BTreeMap<NodeIx, u32>,
     pub(crate) replanned: u32,
     /// Visits, tries and the last visit counted, of ids whose nodes are no more (D-25).
-    pub(crate) former: BTreeMap<Arc<str>, (u32, u32, u32)>,
+    pub(crate) prior_visits: BTreeMap<Arc<str>, (u32, u32, u32)>,
     /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
     pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
     /// Top-level keys of results that did not sync, for D-07's last look-up.
@@ -80,10 +80,10 @@ impl Frame {
             orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
             retired: 0,
             on_retired: BTreeMap::new(),
-            broken: Broken::default(),
+            unresolved: Unresolved::default(),
             replans: BTreeMap::new(),
             replanned: 0,
-            former: BTreeMap::new(),
+            prior_visits: BTreeMap::new(),
             runtime: HashMap::new(),
             fields: HashMap::new(),
             graph,

@@ -6,16 +6,15 @@
 //! (E-03, E-05).
 
 mod apply;
-mod beside;
-mod brief;
+mod attempts;
 mod calls;
 mod children;
 mod decide;
+mod dependents;
 mod derive;
 mod done;
 mod doubt;
 mod finish;
-mod fixed;
 mod flow;
 mod fork;
 mod frame;
@@ -23,25 +22,26 @@ mod join;
 mod loops;
 mod model;
 mod nodes;
-mod orders;
 mod outcomes;
-mod past;
-mod pool;
+mod prompt;
+mod recording;
 mod recovery;
 mod request;
 mod retry;
 mod reuse;
+mod reuse_cache;
 mod scope;
 mod size;
 mod skip;
 mod splice;
 mod state;
-mod tries;
+mod tool_call;
 mod view;
+mod waits;
 
 pub use doubt::{Declined, done, reasoned};
 pub use fork::Place;
-pub use past::Past;
+pub use recording::Recording;
 pub use state::{Asking, PendingEffect, Publication, State, Usage};
 pub use view::{NodeView, RunStatus, StepResult, View};
 

@@ -148,7 +148,7 @@ impl State {
         let effect = self.effect_id(node, visit, leaf, None, attempt);
         // What was paid for before is not paid for again (E-20).
         if attempt == 1
-            && self.pool.has(self.spot(node))
+            && self.reuse.has(self.spot(node))
             && let Some(from) = self.reusable_model(node, visit, leaf)
         {
             return Event::Reused { effect, from, args: None };

@@ -251,10 +251,10 @@ impl State {
         } else {
             let at = self.begin_slot(node, leaf, effect, args);
             if let Some((at, effects)) = at {
-                if matches!(self.leaf(node, leaf).act, Act::Try) && self.is_unforeseen(node, effects) {
+                if matches!(self.leaf(node, leaf).act, Act::Retry) && self.is_unforeseen(node, effects) {
                     self.squash_behind(node);
                 }
-                self.ran_afresh(node, at, effects);
+                self.re_executed(node, at, effects);
                 self.count_try(node, leaf, 1);
                 self.add_pending(effect.clone(), node, at, Wait::default(), effects, false);
             }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// What a recovering flow remembers. Flows that never fail have none.
 #[derive(Debug, Default)]
-pub(crate) struct Mending {
+pub(crate) struct RecoveryState {
     /// What the recovery itself ran into since the node's last turn: the model, the compiler.
-    pub(crate) trouble: Option<Fault>,
+    pub(crate) recovery_fault: Option<Fault>,
     /// Whether trying again may mend the last fault of a call (D-17).
     pub(crate) transient: bool,
     /// The call that failed last: its tool, and its arguments as far as they were resolved.
@@ -57,21 +57,21 @@ pub(crate) struct Attempt {
 
 impl Visit {
     /// What the flow remembers of its recovery, from here on.
-    pub(crate) fn mend(&mut self) -> &mut Mending {
-        self.mending.get_or_insert_default()
+    pub(crate) fn recovery_mut(&mut self) -> &mut RecoveryState {
+        self.recovery.get_or_insert_default()
     }
 
     /// A call succeeded: whatever failed before is made good.
-    pub(crate) fn mended(&mut self) {
+    pub(crate) fn call_succeeded(&mut self) {
         self.fault = None;
-        if let Some(mending) = &mut self.mending {
-            mending.trouble = None;
+        if let Some(recovery) = &mut self.recovery {
+            recovery.recovery_fault = None;
         }
     }
 
     /// Whether an edge holds that asks for the last decision.
     pub(crate) fn recovery_holds(&self, guard: Guard) -> bool {
-        let decision = self.mending.as_deref().and_then(|mending| mending.decision);
+        let decision = self.recovery.as_deref().and_then(|recovery| recovery.decision);
         match guard {
             Guard::Act(action) => decision.is_some_and(|(chosen, _)| chosen == action),
             Guard::Steps => decision == Some((Action::Replan, true)),
@@ -97,7 +97,7 @@ impl State {
 
     /// The tool of the call that is decided on, or else of the node's own.
     pub(crate) fn tool_to_try(&self, node: NodeRef, visit: &Visit) -> Option<Arc<str>> {
-        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
         attempt.map(|attempt| &attempt.tool).or_else(|| self.own_call(node).map(|call| &call.tool)).cloned()
     }
 
@@ -107,7 +107,7 @@ impl State {
         node: NodeRef,
         visit: &'a Visit,
     ) -> Option<Result<&'a JsonTemplate, &'a Fault>> {
-        let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
         match attempt.and_then(|attempt| attempt.args.as_ref()) {
             Some(args) => Some(args.as_ref()),
             None => self.own_call(node).map(|call| Ok(&call.args)),
@@ -116,20 +116,20 @@ impl State {
 
     /// The model's last reply on the scratch thread, if it is a JSON object.
     pub(crate) fn last_reply(&self, visit: &Visit) -> Option<Map<String, Value>> {
-        let reply = visit.mending.as_ref()?.reply?;
+        let reply = visit.recovery.as_ref()?.reply?;
         match crate::json::read(&self.messages[reply].content) {
             Ok(Value::Object(reply)) => Some(reply),
             _ => None,
         }
     }
 
-    /// A fault was caught: it stays the node's until a call succeeds. One of the recovery itself is only its trouble.
+    /// A fault was caught: it stays the node's until a call succeeds. One of the recovery itself is kept apart.
     pub(super) fn caught(&mut self, node: NodeRef, fault: &Fault) {
         let Some(Visit { leaf: Some(leaf), .. }) = self.visit(node) else { return };
         let leaf = *leaf;
         let act = &self.leaf(node, leaf).act;
         let (call, compiles) =
-            (matches!(act, Act::Call(_) | Act::Try), matches!(act, Act::Compile { .. } | Act::Splice));
+            (matches!(act, Act::Call(_) | Act::Retry), matches!(act, Act::Compile { .. } | Act::Splice));
         let failed = call.then(|| self.failed_call(node, leaf)).flatten();
         if matches!(act, Act::Infer(_)) && fault.kind == FaultKind::ProviderError {
             self.unasked.push(fault.clone());
@@ -139,18 +139,18 @@ impl State {
             self.forget_reply(node);
         }
         let Some(visit) = self.visit_mut(node) else { return };
-        let mending = visit.mend();
+        let recovery = visit.recovery_mut();
         if call {
-            mending.failed = failed;
-            mending.trouble = None;
+            recovery.failed = failed;
+            recovery.recovery_fault = None;
             visit.fault = Some(fault.clone());
         } else {
             if compiles {
                 let said = fault.cause.clone().unwrap_or_else(|| Value::from(fault.message.as_str()));
-                mending.diagnostics = Some(said);
-                mending.refused += 1;
+                recovery.diagnostics = Some(said);
+                recovery.refused += 1;
             }
-            mending.trouble = Some(fault.clone());
+            recovery.recovery_fault = Some(fault.clone());
         }
         self.leave(node, true);
     }
@@ -174,7 +174,7 @@ impl State {
             && self.catches(node, leaf)
             && let Some(visit) = self.visit_mut(node)
         {
-            visit.mend().transient = failure.transient;
+            visit.recovery_mut().transient = failure.transient;
         }
     }
 
@@ -184,30 +184,30 @@ impl State {
         let edition = self.start.edition;
         let Some(visit) = self.visit_mut(node) else { return };
         if matches!(action, Action::RetryWithParams | Action::RetryWithTool | Action::RepairStep) {
-            let mending = visit.mend();
+            let recovery = visit.recovery_mut();
             // The ladder climbs from the step as it is written, a model from what was tried last.
-            let previous = mending.attempt.take().filter(|_| *by != Chooser::Ladder);
+            let previous = recovery.attempt.take().filter(|_| *by != Chooser::Ladder);
             let (args, timeout_s) =
                 previous.map_or((None, None), |attempt| (attempt.args, attempt.timeout_s));
             let repaired = step.as_ref().and_then(|step| step.get("timeout")).and_then(Value::as_f64);
-            mending.attempt = Some(Attempt {
+            recovery.attempt = Some(Attempt {
                 tool: tool.clone().unwrap_or_default(),
                 args: parameters.as_ref().map(|parameters| parsed(parameters, edition)).or(args),
                 timeout_s: repaired.filter(|seconds| *seconds > 0.0).or(timeout_s),
             });
             // That the last call's fault could pass says nothing of this one's.
-            mending.transient = false;
+            recovery.transient = false;
             match (by, action) {
-                (Chooser::Ladder, _) => mending.rungs += 1,
-                (_, Action::RepairStep) => mending.repairs += 1,
-                _ => mending.retries += 1,
+                (Chooser::Ladder, _) => recovery.rungs += 1,
+                (_, Action::RepairStep) => recovery.repairs += 1,
+                _ => recovery.retries += 1,
             }
         }
-        let mending = visit.mend();
-        mending.decision = Some((*action, steps.is_some()));
-        mending.strategy.clone_from(strategy);
+        let recovery = visit.recovery_mut();
+        recovery.decision = Some((*action, steps.is_some()));
+        recovery.strategy.clone_from(strategy);
         if *action == Action::Replan {
-            mending.refused = 0;
+            recovery.refused = 0;
             *self.frames[node.frame].replans.entry(node.node).or_insert(0) += 1;
         }
         self.leave(node, false);
@@ -230,16 +230,16 @@ impl State {
         else {
             return;
         };
-        if !matches!(self.leaf(node, *leaf).act, Act::Turn) {
+        if !matches!(self.leaf(node, *leaf).act, Act::AwaitRetirement) {
             return;
         }
         if let Some(visit) = self.visit_mut(node) {
-            let mending = visit.mend();
-            (mending.reply, mending.trouble) = (None, None);
+            let recovery = visit.recovery_mut();
+            (recovery.reply, recovery.recovery_fault) = (None, None);
         }
         self.leave(node, false);
         if let Some(visit) = self.visit_mut(node).filter(|visit| !visit.exhausted) {
-            visit.mend().reflections += 1;
+            visit.recovery_mut().reflections += 1;
         }
     }
 }

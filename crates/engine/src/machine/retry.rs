@@ -80,7 +80,7 @@ impl State {
         let says = match &self.leaf(node, leaf).act {
             Act::Call(call) => call.retry,
             Act::Answer { retry, .. } => *retry,
-            Act::Try => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
+            Act::Retry => self.own_call(node).map(|call| call.retry).unwrap_or_default(),
             _ => return Retry::default(),
         };
         let Some(recovery) = def.recovery.as_ref().filter(|_| says.max.is_none()) else { return says };

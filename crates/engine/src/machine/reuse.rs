@@ -1,6 +1,6 @@
 //! Which recorded outcome stands for a new request (E-29).
 
-use super::pool::{Entry, Kept, Key, Spot};
+use super::reuse_cache::{Entry, Key, RecordedOutcome, Spot};
 use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
@@ -112,12 +112,12 @@ impl State {
     }
 
     /// A call that was not taken from the pool saw or made another world than the recorded one.
-    pub(crate) fn ran_afresh(&mut self, node: NodeRef, at: usize, effects: Effects) {
-        if self.pool.is_empty() {
+    pub(crate) fn re_executed(&mut self, node: NodeRef, at: usize, effects: Effects) {
+        if self.reuse.is_empty() {
             return;
         }
         if effects >= Effects::Read {
-            self.note_afresh(node);
+            self.note_re_executed(node);
         }
         let spot = self.spot(node);
         let Some(slot) = self.calls(node).and_then(|phase| phase.slots.get(at)) else { return };
@@ -125,37 +125,37 @@ impl State {
         let key = tool_key(&tool.name, &tool.version, &slot.call.arguments);
         let call = any_version(&slot.call.name, &slot.call.arguments);
         // What is idempotent and asked for once more leaves the world as it was.
-        let repeated = effects == Effects::Idempotent && self.pool.find(spot, key).is_some();
+        let repeated = effects == Effects::Idempotent && self.reuse.find(spot, key).is_some();
         if effects >= Effects::Idempotent && !repeated {
-            self.pool.note_changed(spot);
+            self.reuse.note_changed(spot);
         }
         if effects == Effects::Write {
-            self.pool.done_anew(spot);
+            self.reuse.done_anew(spot);
         }
-        self.pool.settle(spot, call);
-        self.pool.spend(spot, key, (effects == Effects::Write).then_some(call));
+        self.reuse.settle(spot, call);
+        self.reuse.spend(spot, key, (effects == Effects::Write).then_some(call));
     }
 
     /// A call of a node ran afresh; so did, as others see it, the nodes that opened the frames it is in.
-    fn note_afresh(&mut self, node: NodeRef) {
+    fn note_re_executed(&mut self, node: NodeRef) {
         let mut at = Some(node);
         while let Some(node) = at {
             let spot = self.spot_for(node);
-            self.pool.note_afresh(spot, self.of(node).flow.is_some());
+            self.reuse.note_re_executed(spot, self.of(node).flow.is_some());
             at = self.of(node).opened_by.map(|(around, _)| around);
         }
     }
 
     /// Whether a call ran afresh that a request of `node` could have seen. What ran on another path of a fork it could not.
-    fn saw_afresh(&self, node: NodeRef) -> bool {
+    fn sees_re_executed(&self, node: NodeRef) -> bool {
         let (spot, frame) = (self.spot(node), self.of(node));
-        if self.pool.ran_afresh_by(spot, frame.flow.is_some()) {
+        if self.reuse.re_executed_before(spot, frame.flow.is_some()) {
             return true;
         }
         let mut at = frame.opened_by;
         while let Some((around, _)) = at {
             let frame = self.of(around);
-            if self.pool.ran_afresh_beside(self.spot(around), frame.flow.is_some()) {
+            if self.reuse.re_executed_beside(self.spot(around), frame.flow.is_some()) {
                 return true;
             }
             at = frame.opened_by;
@@ -181,7 +181,7 @@ impl State {
             .filter(|frame| frame.flow.is_some())
             .map(|frame| self.keys.get(&frame.path))
             .collect();
-        self.pool.age(|frame| flows.contains(&frame));
+        self.reuse.age(|frame| flows.contains(&frame));
     }
 
     /// Takes a recorded outcome for the request `by`, and how many tries come with it: none if they count already.
@@ -190,8 +190,8 @@ impl State {
         node: NodeRef,
         from: &EffectId,
         by: &EffectId,
-    ) -> Option<(Kept, u32)> {
-        let Entry { kept, foreign, .. } = self.pool.take(from)?;
+    ) -> Option<(RecordedOutcome, u32)> {
+        let Entry { kept, foreign, .. } = self.reuse.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
         }
@@ -210,7 +210,7 @@ impl State {
     /// recorded: a model that counts requests has not met it in this run (C-07).
     pub fn recalled(&self, event: &Event) -> Option<ModelRequest> {
         let Event::Reused { effect, from, .. } = event else { return None };
-        let (node, _) = self.live_leaf(effect).filter(|_| self.pool.is_foreign(from))?;
+        let (node, _) = self.live_leaf(effect).filter(|_| self.reuse.is_foreign(from))?;
         self.model_request(node, self.visit(node)?, None, effect.clone())
     }
 
@@ -218,7 +218,7 @@ impl State {
         let Act::Infer(infer) = &self.leaf(node, leaf).act else { return None };
         let model = self.model_of(infer.model.as_ref());
         let key = self.model_key(node, leaf, &visit.thread, model.as_ref())?;
-        self.pool.find(self.spot(node), key).map(|kept| kept.effect.clone())
+        self.reuse.find(self.spot(node), key).map(|kept| kept.effect.clone())
     }
 
     /// Whether a recorded success may stand for a call: its own kind of effects says what must not have
@@ -230,32 +230,32 @@ impl State {
         args: &Value,
         effects: Effects,
     ) -> Reuse {
-        if self.pool.is_empty() {
+        if self.reuse.is_empty() {
             return Reuse::No;
         }
         let call = any_version(&tool.name, args);
         let write = (effects == Effects::Write).then_some(call);
         // What was in flight was a write, whatever the tool has become since.
         let spot = self.spot(node);
-        if self.pool.is_unknown(spot, call) {
+        if self.reuse.is_unknown(spot, call) {
             return Reuse::AskFirst(
                 "may or may not have run before the run ended, and running it twice may do harm",
                 None,
             );
         }
-        let Some(found) = self.pool.find(spot, tool_key(&tool.name, &tool.version, args)) else {
+        let Some(found) = self.reuse.find(spot, tool_key(&tool.name, &tool.version, args)) else {
             let Some(write) = write else { return Reuse::No };
-            if let Some(own) = self.pool.wrote(spot, write) {
+            if let Some(own) = self.reuse.wrote(spot, write) {
                 return Reuse::AskFirst("ran with success before, and has changed since", Some(own.clone()));
             }
-            if self.pool.wrote_elsewhere(spot, write) {
+            if self.reuse.wrote_elsewhere(spot, write) {
                 return Reuse::AskFirst("ran with success before, at another node", None);
             }
-            if let Some(own) = self.pool.done_beside(spot) {
+            if let Some(own) = self.reuse.done_beside(spot) {
                 let why = "would do anew what the step has done with success before";
                 return Reuse::AskFirst(why, Some(own.clone()));
             }
-            return match self.pool.doubtful {
+            return match self.reuse.doubtful {
                 true => Reuse::AskFirst(
                     "may have run behind the damage in the journal of the run that this is a fork of, and running it \
                      twice may do harm",
@@ -268,7 +268,7 @@ impl State {
             return Reuse::Take(found.effect.clone());
         }
         if !found.is_success() {
-            return match self.pool.done_beside(spot) {
+            return match self.reuse.done_beside(spot) {
                 Some(own) => Reuse::AskFirst(
                     "would do anew what the step has done with success before",
                     Some(own.clone()),
@@ -276,7 +276,7 @@ impl State {
                 None => Reuse::No,
             };
         }
-        let late = found.stale || self.saw_afresh(node);
+        let late = found.outdated || self.sees_re_executed(node);
         match (late && effects != Effects::Pure, effects) {
             (false, _) => Reuse::Take(found.effect.clone()),
             (true, Effects::Write) => {
@@ -330,13 +330,13 @@ impl State {
                 }
                 if !kept.second {
                     let spot = self.spot_for(node);
-                    self.pool.add(spot, kept, false);
+                    self.reuse.add(spot, kept, false);
                 }
             }
         }
     }
 
-    fn keep_aside(&mut self, node: NodeRef, kept: Vec<Kept>) {
+    fn keep_aside(&mut self, node: NodeRef, kept: Vec<RecordedOutcome>) {
         let id = self.def(node).id.clone();
         if let Some(recorder) = &mut self.recorder {
             recorder.kept.extend(kept.into_iter().map(|kept| (id.clone(), kept)));
@@ -344,7 +344,7 @@ impl State {
     }
 
     /// Takes what a node has recorded, each with the digest of what was asked.
-    pub(crate) fn collect(&mut self, node: NodeRef) -> Vec<Kept> {
+    pub(crate) fn collect(&mut self, node: NodeRef) -> Vec<RecordedOutcome> {
         let records = match &mut self.frames[node].phase {
             NodePhase::Running(visit) => std::mem::take(&mut visit.records),
             NodePhase::Done(done) => std::mem::take(&mut done.records).into_vec(),
@@ -366,14 +366,14 @@ impl State {
                         (tool_key(&call.name, version, &call.arguments), write, tool)
                     }
                 };
-                Some(Kept {
+                Some(RecordedOutcome {
                     effect,
                     key,
                     write,
                     turn: (visit, order),
                     outcome,
                     attempt,
-                    stale: false,
+                    outdated: false,
                     beside: false,
                     tool,
                     second,
@@ -392,7 +392,7 @@ impl State {
         let keys = slots.iter().filter(open).map(|slot| any_version(&slot.call.name, &slot.call.arguments));
         for key in keys.collect::<Vec<Key>>() {
             let spot = self.spot_for(node);
-            self.pool.add_unknown(spot, key);
+            self.reuse.add_unknown(spot, key);
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Nodes without a result that the run goes on without.
 #[derive(Debug, Default)]
-pub(crate) struct Broken {
+pub(crate) struct Unresolved {
     /// Those that failed, and those that were skipped because of them.
     pub(crate) nodes: BTreeSet<NodeIx>,
     /// Those of them that could have brought any name (D-05).
@@ -24,7 +24,7 @@ pub(crate) struct Broken {
     pub(crate) in_a_row: u32,
 }
 
-impl Broken {
+impl Unresolved {
     /// Nodes from `first` on begin again.
     pub(crate) fn forget_from(&mut self, first: NodeIx) {
         self.nodes.split_off(&first);
@@ -35,10 +35,10 @@ impl Broken {
 impl Frame {
     /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
     pub(crate) fn skip_cause(&self, node: NodeIx) -> Option<NodeIx> {
-        self.broken.nodes.range(..node).next()?;
+        self.unresolved.nodes.range(..node).next()?;
         let def = &self.graph.nodes[node];
         let missing =
-            |id: &str| self.by_id(id).filter(|found| *found < node && self.broken.nodes.contains(found));
+            |id: &str| self.by_id(id).filter(|found| *found < node && self.unresolved.nodes.contains(found));
         let after = def.after.iter().filter_map(|id| missing(id));
         let read = reads(&self.graph, def).into_iter().filter_map(|path| {
             match classify(path, |id| self.by_id(id).is_some()) {
@@ -46,8 +46,8 @@ impl Frame {
                 Root::Inputs { .. } => None,
                 Root::Metadata { name, .. } | Root::Name { name, .. } => {
                     let last = self.last_supplier(node, name);
-                    let last = last.filter(|last| self.broken.nodes.contains(last));
-                    let any = self.broken.unknown.range(..node).next().copied();
+                    let last = last.filter(|last| self.unresolved.nodes.contains(last));
+                    let any = self.unresolved.unknown.range(..node).next().copied();
                     last.into_iter().chain(any).min()
                 }
             }
@@ -56,10 +56,10 @@ impl Frame {
     }
 
     /// The run goes on without the node's result.
-    pub(crate) fn note_broken(&mut self, node: NodeIx) {
-        self.broken.nodes.insert(node);
+    pub(crate) fn note_unresolved(&mut self, node: NodeIx) {
+        self.unresolved.nodes.insert(node);
         if supply(&self.graph, &self.graph.nodes[node]).unknown {
-            self.broken.unknown.insert(node);
+            self.unresolved.unknown.insert(node);
         }
     }
 
@@ -72,16 +72,16 @@ impl Frame {
             return;
         }
         if done.fault.is_none() {
-            self.broken.in_a_row = 0;
+            self.unresolved.in_a_row = 0;
             return;
         }
-        self.broken.in_a_row += 1;
-        done.fatal = self.broken.in_a_row >= limit;
+        self.unresolved.in_a_row += 1;
+        done.fatal = self.unresolved.in_a_row >= limit;
     }
 
     /// The first node that a resumed run or a fork begins anew.
     pub(crate) fn first_anew(&self) -> NodeIx {
-        let failed = self.broken.nodes.first().copied();
+        let failed = self.unresolved.nodes.first().copied();
         failed.map_or(NodeIx(self.retired), |failed| failed.min(NodeIx(self.retired)))
     }
 
@@ -94,7 +94,7 @@ impl Frame {
             None => {}
         }
         let head = self.head_of_retirement().filter(|done| done.fatal);
-        let first = self.broken.nodes.first().and_then(|node| self.done(*node)).or(head);
+        let first = self.unresolved.nodes.first().and_then(|node| self.done(*node)).or(head);
         let Some(mut fault) = first.and_then(|done| done.fault.as_deref().cloned()) else {
             return (End::Completed, None);
         };
@@ -124,7 +124,7 @@ impl State {
         });
         let done = Done { skipped: true, finished_at: self.now, ..Done::default() };
         self.frames[node].phase = NodePhase::Done(Box::new(done));
-        self.frames[node.frame].note_broken(node.node);
+        self.frames[node.frame].note_unresolved(node.node);
         self.announce(node, own, None);
         self.retire(node.frame);
     }

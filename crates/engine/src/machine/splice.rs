@@ -64,9 +64,9 @@ impl State {
         };
         let mut args = context.clone();
         args.insert("steps".into(), steps);
-        let mending = visit.mending.as_deref();
+        let recovery = visit.recovery.as_deref();
         let strategy = reply.remove("strategy").filter(Value::is_string);
-        let strategy = strategy.or_else(|| mending.and_then(|m| m.strategy.as_deref()).map(Value::from));
+        let strategy = strategy.or_else(|| recovery.and_then(|m| m.strategy.as_deref()).map(Value::from));
         args.extend(strategy.map(|strategy| ("strategy".to_owned(), strategy)));
         let frame = self.of(node);
         let earlier = frame.graph.nodes.iter().take_while(|(ix, _)| *ix < node.node).map(|(ix, def)| {
@@ -90,7 +90,7 @@ impl State {
 
     /// The event of a `Splice` leaf.
     pub(crate) fn derive_splice(&self, node: NodeRef, visit: &Visit) -> Event {
-        let compiled = visit.mending.as_deref().and_then(|mending| mending.compiled.as_ref());
+        let compiled = visit.recovery.as_deref().and_then(|recovery| recovery.compiled.as_ref());
         let spliced = match compiled {
             _ if self.of(node).retired != node.node.0 => Err("nodes before it have not retired".into()),
             Some((effect, output)) => self.with_nodes(node, output).map(|(graph, _)| (effect.clone(), graph)),
@@ -170,7 +170,7 @@ impl State {
     /// The nodes before `node` stay as they are; the compiled ones come behind them. What the dropped ones recorded
     /// may be taken by those that recur (E-29).
     pub(super) fn spliced(&mut self, node: NodeRef, effect: &EffectId) {
-        let compiled = self.visit(node).and_then(|visit| visit.mending.as_deref()?.compiled.as_ref());
+        let compiled = self.visit(node).and_then(|visit| visit.recovery.as_deref()?.compiled.as_ref());
         let fits =
             |(known, _): &&(EffectId, Arc<Value>)| known == effect && self.of(node).retired == node.node.0;
         let Some((_, output)) = compiled.filter(fits) else { return };
@@ -179,27 +179,27 @@ impl State {
         self.fill_pool(behind);
         let spot = self.spot(node);
         let own = &self.frames[node.frame].graph;
-        self.pool.unplace(spot, |of| own.nodes[of.node].id.clone());
-        self.pool.forget_changed(spot.sibling(behind.node));
-        self.note_former(node);
+        self.reuse.unmatch(spot, |of| own.nodes[of.node].id.clone());
+        self.reuse.forget_changed(spot.sibling(behind.node));
+        self.note_prior_visits(node);
         // What is under way belongs to nodes that are about to go, and so does what they had to say.
         self.forget_from(node.sibling(NodeIx(0)));
         self.forget_warnings(node);
         // Schemas of replies are known by place.
         self.checks = Checks::default();
         self.frames[node.frame].replace_from(node.node, graph, schedule);
-        self.place_former(node);
+        self.match_recorded(node);
         self.begin_again(node);
     }
 
     /// Visits and tries of an id go on across splices (D-25), so that no effect id comes twice. What ran ahead was
     /// not tried yet (D-20).
-    fn note_former(&mut self, first: NodeRef) {
+    fn note_prior_visits(&mut self, first: NodeRef) {
         for node in self.of(first).nodes_from(first.node) {
             let node = first.sibling(node);
             let ((tries, counted), visit) = (self.tries_so_far(node), self.frames[node].visit);
             let id = self.def(node).id.clone();
-            self.frames[first.frame].former.insert(id, (visit, tries, counted));
+            self.frames[first.frame].prior_visits.insert(id, (visit, tries, counted));
         }
     }
 
@@ -215,11 +215,11 @@ impl State {
     }
 
     /// Recorded outcomes of nodes that are there again.
-    pub(crate) fn place_former(&mut self, first: NodeRef) {
+    pub(crate) fn match_recorded(&mut self, first: NodeRef) {
         let spot = self.spot_for(first);
         let frame = &self.frames[first.frame];
         for node in frame.nodes_from(first.node) {
-            self.pool.place(&frame.graph.nodes[node].id, spot.sibling(node));
+            self.reuse.place(&frame.graph.nodes[node].id, spot.sibling(node));
         }
     }
 
@@ -258,7 +258,7 @@ impl Frame {
             nodes.push(match self.nodes.get_mut(ix).filter(|_| ix < first) {
                 Some(row) => std::mem::replace(row, NodeState::new(0)),
                 None => {
-                    let (visit, tries, counted) = self.former.get(&def.id).copied().unwrap_or_default();
+                    let (visit, tries, counted) = self.prior_visits.get(&def.id).copied().unwrap_or_default();
                     NodeState { tries, counted, ..NodeState::new(visit) }
                 }
             });

@@ -47,11 +47,11 @@ pub struct State {
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
     pub(crate) unasked: Vec<Fault>,
     /// Recorded successes that new requests may take (E-29).
-    pub(crate) pool: super::pool::Pool,
+    pub(crate) reuse: super::reuse_cache::ReuseCache,
     /// What stands for the frames that it has something of.
-    pub(crate) keys: super::pool::Keys,
+    pub(crate) keys: super::reuse_cache::Keys,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
-    pub(crate) recorder: Option<Box<super::past::Past>>,
+    pub(crate) recorder: Option<Box<super::recording::Recording>>,
 }
 
 /// Where a run stands.
@@ -191,7 +191,7 @@ pub(crate) struct Visit {
     /// A person approved the fixed call of the live leaf.
     pub(crate) approved: bool,
     /// What it remembers of its recovery, once there is something (D-17).
-    pub(crate) mending: Option<Box<super::recovery::Mending>>,
+    pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
     /// What the frames that it opened came to, if it did.
     pub(crate) value: Option<Value>,
     /// Those that it opened last, once they have ended.
@@ -206,7 +206,7 @@ pub(crate) struct Tries {
     /// Something took an outcome of a visit that counts already.
     pub(crate) reused: bool,
     /// Something was asked for, or refused, or took an outcome that does not count yet.
-    pub(crate) afresh: bool,
+    pub(crate) re_executed: bool,
 }
 
 /// What a node published (P-18).
@@ -323,8 +323,8 @@ impl State {
             usage: Usage::default(),
             warnings: Vec::new(),
             unasked: Vec::new(),
-            pool: super::pool::Pool::default(),
-            keys: super::pool::Keys::default(),
+            reuse: super::reuse_cache::ReuseCache::default(),
+            keys: super::reuse_cache::Keys::default(),
             recorder: None,
         }
     }
@@ -383,7 +383,7 @@ impl Visit {
             requests: 0,
             exhausted: false,
             approved: false,
-            mending: None,
+            recovery: None,
             value: None,
             children: None,
         }

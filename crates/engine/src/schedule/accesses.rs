@@ -21,22 +21,22 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
     let mut paths = Vec::new();
     for leaf in graph.leaves(node) {
         match &leaf.act {
-            Act::Say(text) | Act::Ask(_, text) | Act::Publish { description: text, .. } => {
+            Act::AppendText(text) | Act::Ask(_, text) | Act::Publish { description: text, .. } => {
                 paths.extend(text.placeholders().map(|p| &p.path));
             }
             Act::Call(call) => paths.extend(call.args.placeholders().map(|(_, p)| &p.path)),
             Act::Infer(infer) => {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
-            Act::Brief { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
+            Act::AppendFacts { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
             Act::Set(_, value) => paths.extend(value.placeholders().map(|(_, p)| &p.path)),
             // A node that opens frames has its turn when all before it have retired.
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}
             Act::Open { .. }
             | Act::Answer { .. }
-            | Act::Turn
+            | Act::AwaitRetirement
             | Act::Decide
-            | Act::Try
+            | Act::Retry
             | Act::Compile { .. }
             | Act::Splice => {}
         }
@@ -118,7 +118,7 @@ pub(super) fn world(graph: &Graph, node: &Node) -> Option<Effects> {
 /// How many messages a flow appends to its own thread at least, when it succeeds.
 pub(super) fn least_appended(graph: &Graph, flow: &Flow) -> usize {
     let weight = |leaf: &Leaf| match leaf.act {
-        Act::Say(_) | Act::Infer(_) | Act::Brief { .. } => 1,
+        Act::AppendText(_) | Act::Infer(_) | Act::AppendFacts { .. } => 1,
         Act::Call(_) if flow.thread.is_some() => 2,
         _ => 0,
     };

@@ -1,7 +1,7 @@
 //! A world that answers what steps ask of it, and runs in it.
 
 use selvedge_engine::{
-    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Past, Record, Recovered, Request,
+    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Record, Recording, Recovered, Request,
     RunStatus, State, StepResult, ToolCall,
 };
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ impl Run {
         rows.collect()
     }
 
-    pub(crate) fn past(&self) -> Arc<Past> {
+    pub(crate) fn past(&self) -> Arc<Recording> {
         let mut state = State::recording(Arc::clone(&self.first));
         for event in &self.events {
             state.apply_record(&Record { at: 0, event: event.clone() });

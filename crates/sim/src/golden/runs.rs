@@ -109,7 +109,7 @@ pub fn read(path: &Path) -> Result<(Head, Run), String> {
 
 impl Run {
     /// What the run had recorded after so many events.
-    fn past(&self, events: u64) -> selvedge_engine::Past {
+    fn past(&self, events: u64) -> selvedge_engine::Recording {
         let mut state = State::recording(Arc::clone(&self.graph));
         let most = usize::try_from(events).unwrap_or(usize::MAX);
         self.records.iter().take(most).for_each(|record| state.apply_record(record));

@@ -83,7 +83,7 @@ impl Writer<'_> {
                     author: version.author.clone(),
                     parents: version.parents.iter().map(ToString::to_string).collect(),
                     request: version.request.clone(),
-                    state: past.and_then(|life| manifest::Past::of(life.stage)),
+                    state: past.and_then(|life| manifest::Recording::of(life.stage)),
                     reason: past.map(|life| life.reason.clone()).unwrap_or_default(),
                 });
             }

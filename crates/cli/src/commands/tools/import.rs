@@ -2,7 +2,7 @@
 
 use super::args::ImportArgs;
 use super::library::{self, Decided, short};
-use super::manifest::{Manifest, Past};
+use super::manifest::{Manifest, Recording};
 use super::record::recorded;
 use super::regular;
 use super::samples::{self, Line};
@@ -160,7 +160,7 @@ fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
         for (at, version) in tool.versions.iter().enumerate() {
             let file = path.join(&version.file);
             // What came after the version in use was given up for it.
-            let usual = if at < current { Past::Enhanced } else { Past::RolledBack };
+            let usual = if at < current { Recording::Enhanced } else { Recording::RolledBack };
             let past = (version.state.unwrap_or(usual).stage(), version.reason.clone());
             named.insert(file.clone());
             versions.push(Incoming {

@@ -58,7 +58,7 @@ pub(super) struct Version {
     pub(super) request: Value,
     /// What became of it, if the name does not mean it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) state: Option<Past>,
+    pub(super) state: Option<Recording>,
     /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) reason: String,
@@ -67,7 +67,7 @@ pub(super) struct Version {
 /// What a version is that a name does not mean any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Past {
+pub(super) enum Recording {
     /// A newer version has its place.
     Enhanced,
     /// It was given up.
@@ -76,7 +76,7 @@ pub(super) enum Past {
     RolledBack,
 }
 
-impl Past {
+impl Recording {
     /// The same as a stage.
     pub(super) fn stage(self) -> Stage {
         match self {

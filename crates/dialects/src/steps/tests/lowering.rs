@@ -32,7 +32,7 @@ fn d21_a_task_without_steps_is_one_node_that_plans() {
     let node = only(&graph);
     assert_eq!((&*node.id, node.tool.as_deref(), node.on_error), ("(plan)", None, OnError::Fail));
     assert_eq!(leaves(&graph, node), ["brief", "plan", "compile", "splice"]);
-    let Act::Brief { text, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
+    let Act::AppendFacts { text, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
     assert!(text.source().ends_with("\nAdd {{n}}"), "{}", text.source());
     assert_eq!(text.placeholders().count(), 1, "only the task's");
     assert_eq!(edges(&graph, node, "compile")[0], (Guard::Exhausted, String::new()));

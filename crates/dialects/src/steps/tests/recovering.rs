@@ -73,7 +73,7 @@ fn d17_with_a_model_all_tools_are_there_to_choose_from() {
     assert_eq!(node.body.compiler.as_deref(), Some(&*internal));
     let names = ["call", "turn", "brief", "reflect", "decide", "try", "ask", "plan", "compile", "splice"];
     assert_eq!(leaves(&graph, node), names);
-    let Act::Brief { facts, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
+    let Act::AppendFacts { facts, .. } = &leaf(&graph, node, "brief").act else { panic!("no brief") };
     assert_eq!(facts.first(), Some(&Fact::Step));
     let schema = |name: &str| match &leaf(&graph, node, name).act {
         Act::Infer(infer) => (infer.model.clone().unwrap(), infer.schema.clone().unwrap().name),

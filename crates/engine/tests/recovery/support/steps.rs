@@ -124,7 +124,7 @@ fn asks(schema: &str) -> Act {
 }
 
 fn brief(text: &str, facts: Vec<Fact>) -> Act {
-    Act::Brief { text: Template::parse(text).unwrap(), facts }
+    Act::AppendFacts { text: Template::parse(text).unwrap(), facts }
 }
 
 fn compile() -> Act {
@@ -137,7 +137,7 @@ fn recovery(entry: u32) -> Vec<Leaf> {
         vec![Fact::Step, Fact::Parameters, Fact::Fault, Fact::Tool, Fact::Tools, Fact::Metadata, Fact::Left];
     let act = Guard::Act;
     vec![
-        leaf("turn", Act::Turn, vec![(Guard::Exhausted, DECIDE), (Guard::Always, entry)]),
+        leaf("turn", Act::AwaitRetirement, vec![(Guard::Exhausted, DECIDE), (Guard::Always, entry)]),
         leaf("brief", brief("What now?", told), vec![(Guard::Always, REFLECT)]),
         leaf("reflect", asks("reflection"), vec![(Guard::Fault, DECIDE), (Guard::Always, DECIDE)]),
         leaf(
@@ -151,7 +151,7 @@ fn recovery(entry: u32) -> Vec<Leaf> {
                 (act(Action::Replan), ASK),
             ],
         ),
-        leaf("try", Act::Try, vec![(Guard::Fault, TURN)]),
+        leaf("try", Act::Retry, vec![(Guard::Fault, TURN)]),
         leaf(
             "compile",
             compile(),
@@ -266,7 +266,8 @@ pub(super) fn compiled(args: &Value) -> Value {
             node.body.tail = Some(TailIx(u32::try_from(place).unwrap()));
         }
         if row["spins"] == true {
-            node.body.leaves = [leaf("turn", Act::Turn, vec![(Guard::Always, 0)])].into_iter().collect();
+            node.body.leaves =
+                [leaf("turn", Act::AwaitRetirement, vec![(Guard::Always, 0)])].into_iter().collect();
         }
         nodes.push(serde_json::to_value(node).unwrap());
     }

@@ -20,7 +20,7 @@ impl State {
         let flow = &self.def(node).body;
         match &self.leaf(node, leaf).act {
             Act::Call(call) => Some(call.tool.clone()),
-            Act::Try => self.tool_to_try(node, visit),
+            Act::Retry => self.tool_to_try(node, visit),
             Act::Compile { .. } => flow.compiler.clone(),
             _ => None,
         }
@@ -37,7 +37,7 @@ impl State {
             Act::Call(call) => self.effects(node, &call.tool),
             _ => self.effects(node, &self.fixed_tool(node, visit, leaf)?),
         };
-        self.world_gate(node, effects)
+        self.side_effect_gate(node, effects)
     }
 
     /// Resolves a fixed call's arguments and requests it, refuses it, or fails (P-13).
@@ -104,8 +104,8 @@ impl State {
         match &self.leaf(node, visit.leaf?).act {
             Act::Call(call) => call.timeout_s,
             Act::Answer { timeout_s, .. } => *timeout_s,
-            Act::Try => {
-                let attempt = visit.mending.as_ref().and_then(|mending| mending.attempt.as_ref());
+            Act::Retry => {
+                let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
                 let own = || self.own_call(node).and_then(|call| call.timeout_s);
                 attempt.and_then(|attempt| attempt.timeout_s).or_else(own)
             }
@@ -144,7 +144,7 @@ impl State {
     pub(crate) fn is_silent(&self, node: NodeRef, leaf: LeafIx) -> bool {
         let flow = &self.def(node).body;
         match &self.leaf(node, leaf).act {
-            Act::Call(_) | Act::Try => flow.thread.is_none(),
+            Act::Call(_) | Act::Retry => flow.thread.is_none(),
             act => act.is_fixed(),
         }
     }
@@ -181,12 +181,12 @@ impl State {
         }
         let Some(visit) = self.visit_mut(node) else { return };
         if compiles {
-            let mending = visit.mend();
-            mending.trouble = None;
-            mending.compiled = Some((effect, output));
+            let recovery = visit.recovery_mut();
+            recovery.recovery_fault = None;
+            recovery.compiled = Some((effect, output));
         } else {
             visit.outputs.push((tool, output));
-            visit.mended();
+            visit.call_succeeded();
         }
         self.leave(node, false);
     }

@@ -13,14 +13,14 @@ impl State {
     /// call came to before stands, and nothing is refused (E-29).
     pub(crate) fn refused_by_person(&self, node: NodeRef, slot: &Slot) -> Option<Fault> {
         let call = &slot.call;
-        if self.pool.is_unknown(self.spot(node), any_version(&call.name, &call.arguments)) {
+        if self.reuse.is_unknown(self.spot(node), any_version(&call.name, &call.arguments)) {
             return Some(unknown_outcome(&call.name));
         }
         let reuse =
             self.tool(node, &call.name).map(|t| self.reusable_call(node, t, &call.arguments, slot.effects));
         match reuse {
             Some(Reuse::Take(_) | Reuse::AskFirst(_, Some(_))) => None,
-            Some(Reuse::AskFirst(_, None)) if self.pool.doubtful => {
+            Some(Reuse::AskFirst(_, None)) if self.reuse.doubtful => {
                 let message =
                     format!("nobody knows whether `{}` ran: the journal that says it is damaged", call.name);
                 Some(Fault::new(FaultKind::UnknownOutcome, message))
@@ -32,12 +32,12 @@ impl State {
     /// Whether `node` may depend, as D-16 sees it, on a node that has changed the world afresh. Linear in what it
     /// depends on.
     pub(crate) fn may_see_change(&self, node: NodeRef) -> bool {
-        let Some(first) = self.pool.changed_before(self.spot(node)).next() else { return false };
+        let Some(first) = self.reuse.changed_before(self.spot(node)).next() else { return false };
         let mut seen = BTreeSet::new();
         let mut open = vec![node];
         while let Some(at) = open.pop() {
             for source in self.sources(at) {
-                if self.pool.has_changed(self.spot(source)) {
+                if self.reuse.has_changed(self.spot(source)) {
                     return true;
                 }
                 if source.node > first.node && seen.insert(source) {
@@ -63,7 +63,7 @@ impl State {
                     let last = frame.last_supplier(node.node, name).map(|last| node.sibling(last));
                     sources.extend(last);
                     let changed =
-                        self.pool.changed_before(self.spot(node)).map(|spot| node.sibling(spot.node));
+                        self.reuse.changed_before(self.spot(node)).map(|spot| node.sibling(spot.node));
                     sources.extend(changed.filter(|of| supply(&frame.graph, self.def(*of)).unknown));
                 }
             }

@@ -41,8 +41,8 @@ impl State {
     }
 
     fn fact(&self, node: NodeRef, visit: &Visit, fact: &Fact) -> (String, Value) {
-        let mending = visit.mending.as_deref();
-        let failed = mending.and_then(|mending| mending.failed.as_ref());
+        let recovery = visit.recovery.as_deref();
+        let failed = recovery.and_then(|recovery| recovery.failed.as_ref());
         let (name, value) = match fact {
             Fact::Task(text) => ("task", Value::from(text.as_ref())),
             Fact::Step => ("step", self.definition(node)),
@@ -79,7 +79,7 @@ impl State {
             Fact::Metadata => ("metadata", self.merged_metadata(node)),
             Fact::Results => ("results", self.earlier_results(node)),
             Fact::Diagnostics => {
-                ("diagnostics", mending.and_then(|m| m.diagnostics.clone()).unwrap_or_default())
+                ("diagnostics", recovery.and_then(|m| m.diagnostics.clone()).unwrap_or_default())
             }
             Fact::Left => ("left", self.limits_left(node, visit)),
         };

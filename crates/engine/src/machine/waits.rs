@@ -56,7 +56,7 @@ impl State {
     }
 
     /// Whether nothing earlier in list order forbids a call with these effects now; else what to wait for.
-    pub(crate) fn world_gate(&self, node: NodeRef, effects: Effects) -> Option<Until> {
+    pub(crate) fn side_effect_gate(&self, node: NodeRef, effects: Effects) -> Option<Until> {
         let frame = self.of(node);
         // A flow has one live node, and whoever opened it had its turn (E-34).
         if frame.flow.is_some() {
@@ -67,7 +67,9 @@ impl State {
         let until = match effects {
             Effects::Pure => return None,
             // Whether a recorded outcome of the node may be reused depends on what ran afresh before (E-29).
-            Effects::Read if !self.pool.has(self.spot(node)) => Until::First(writers_order(threads), writers),
+            Effects::Read if !self.reuse.has(self.spot(node)) => {
+                Until::First(writers_order(threads), writers)
+            }
             // What changes the world can't be undone when other steps take the place of its own.
             Effects::Idempotent if frame.schedule.open_ended.is_some_and(|first| first < node.node) => {
                 Until::Retired(node.node.0)
@@ -185,13 +187,13 @@ impl Frame {
     fn retire(&mut self, keep: bool) {
         while (self.retired as usize) < self.graph.nodes.len() {
             let node = NodeIx(self.retired);
-            if !self.broken.nodes.is_empty() {
+            if !self.unresolved.nodes.is_empty() {
                 self.count_failure(node);
             }
             match &mut self.nodes[node].phase {
                 NodePhase::Done(done) if !done.fatal => {
                     // Behind a failed node, a resumed run begins everything anew.
-                    if !keep && self.broken.nodes.is_empty() {
+                    if !keep && self.unresolved.nodes.is_empty() {
                         done.records = Box::default();
                     }
                 }

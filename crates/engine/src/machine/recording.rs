@@ -1,6 +1,6 @@
 //! What a run recorded, for forks of it (E-19, E-29).
 
-use super::pool::{Kept, Key, Spot};
+use super::reuse_cache::{Key, RecordedOutcome, Spot};
 use super::state::State;
 use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node, Tail, hex};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// The outcomes that a run has recorded up to some event, each with what was asked for it and by which node:
 /// what a fork may reuse. It is folded from the run's journal and stored nowhere.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct Recording {
     pub(crate) graph: Arc<Graph>,
-    pub(crate) kept: Vec<(Arc<str>, Kept)>,
+    pub(crate) kept: Vec<(Arc<str>, RecordedOutcome)>,
     pub(crate) unknown: BTreeSet<(Arc<str>, Key)>,
     /// How often each node was started, so that no effect id comes twice.
     pub(crate) visits: BTreeMap<Arc<str>, u32>,
@@ -25,7 +25,7 @@ pub struct Past {
     pub(crate) doubtful: bool,
 }
 
-impl Past {
+impl Recording {
     /// The id under which an effect's outcome was reused last.
     fn current<'p>(&'p self, mut effect: &'p EffectId) -> &'p EffectId {
         for _ in 0..self.renamed.len() {
@@ -39,12 +39,12 @@ impl Past {
 
     /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
     /// node again, in later visits, is what the edit takes the place of.
-    pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, Kept)> {
+    pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, RecordedOutcome)> {
         let texts: BTreeMap<&EffectId, &Arc<str>> =
             texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
-        let edits: Vec<&(Arc<str>, Kept)> =
+        let edits: Vec<&(Arc<str>, RecordedOutcome)> =
             self.kept.iter().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
-        let later = |node: &Arc<str>, kept: &Kept| {
+        let later = |node: &Arc<str>, kept: &RecordedOutcome| {
             // Turns of later visits come first.
             edits.iter().any(|(of, edit)| of == node && edit.key == kept.key && kept.turn.0 < edit.turn.0)
         };
@@ -82,7 +82,7 @@ impl State {
 
     /// What the run has recorded so far. Only a state that began with [`State::recording`] knows of nodes that
     /// have retired.
-    pub fn past(mut self) -> Past {
+    pub fn past(mut self) -> Recording {
         let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
         past.graph = Arc::clone(self.graph());
         for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root) {
@@ -92,16 +92,16 @@ impl State {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = self.frames[node].visit.max(*visits);
         }
-        past.doubtful |= self.pool.doubtful;
-        self.pool.age(|_| false);
-        let (unplaced, unplaced_unknown) = self.pool.take_unplaced();
-        let (entries, unknown) = std::mem::take(&mut self.pool).into_parts();
+        past.doubtful |= self.reuse.doubtful;
+        self.reuse.age(|_| false);
+        let (unmatched, unmatched_unknown) = self.reuse.take_unmatched();
+        let (entries, unknown) = std::mem::take(&mut self.reuse).into_parts();
         let id = |node: Spot| self.frames.root().graph.nodes[node.node].id.clone();
         past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
-        past.kept.extend(unplaced);
-        past.unknown.extend(unplaced_unknown);
-        for (id, (visit, ..)) in std::mem::take(&mut self.frames.root_mut().former) {
+        past.kept.extend(unmatched);
+        past.unknown.extend(unmatched_unknown);
+        for (id, (visit, ..)) in std::mem::take(&mut self.frames.root_mut().prior_visits) {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = visit.max(*visits);
         }
@@ -112,13 +112,13 @@ impl State {
     /// rest for its own forks.
     pub(crate) fn inherit(
         &mut self,
-        past: &Past,
+        past: &Recording,
         texts: &BTreeMap<EffectId, Arc<str>>,
         places: &BTreeMap<Arc<str>, NodeIx>,
         first: NodeIx,
     ) {
-        let mut rest = Past { renamed: past.renamed.clone(), ..Past::default() };
-        self.pool.doubtful |= past.doubtful;
+        let mut rest = Recording { renamed: past.renamed.clone(), ..Recording::default() };
+        self.reuse.doubtful |= past.doubtful;
         // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
         let taken: BTreeSet<NodeIx> = places.values().copied().collect();
         let place = |id: &Arc<str>| {
@@ -135,16 +135,16 @@ impl State {
         for (id, kept) in past.edited(texts) {
             match spots.get(&id) {
                 Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
-                    self.pool.add(Spot { frame: 0, node }, kept, true);
+                    self.reuse.add(Spot { frame: 0, node }, kept, true);
                 }
                 place => {
                     if place.is_none()
                         && let Some(write) = kept.write.filter(|_| kept.is_success())
                     {
-                        self.pool.add_elsewhere(write);
+                        self.reuse.add_elsewhere(write);
                     }
                     if place.is_none() {
-                        self.pool.add_unplaced(id, kept);
+                        self.reuse.add_unmatched(id, kept);
                     } else {
                         rest.kept.push((id, kept));
                     }
@@ -153,11 +153,11 @@ impl State {
         }
         for (id, write) in &past.unknown {
             match spots.get(id) {
-                Some(&node) if node >= first => self.pool.add_unknown(Spot { frame: 0, node }, *write),
+                Some(&node) if node >= first => self.reuse.add_unknown(Spot { frame: 0, node }, *write),
                 place => {
                     if place.is_none() {
-                        self.pool.add_elsewhere(*write);
-                        self.pool.add_unplaced_unknown(id.clone(), *write);
+                        self.reuse.add_elsewhere(*write);
+                        self.reuse.add_unmatched_unknown(id.clone(), *write);
                     } else {
                         rest.unknown.insert((id.clone(), *write));
                     }
@@ -173,8 +173,8 @@ impl State {
             row.tries = 0;
         }
         for (id, seen) in &past.visits {
-            let former = frame.former.entry(id.clone()).or_default();
-            *former = (former.0.max(*seen), 0, 0);
+            let prior_visits = frame.prior_visits.entry(id.clone()).or_default();
+            *prior_visits = (prior_visits.0.max(*seen), 0, 0);
         }
         if self.recorder.is_some() {
             self.recorder = Some(Box::new(rest));

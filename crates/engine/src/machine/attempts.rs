@@ -15,16 +15,16 @@ impl State {
     pub(crate) fn tries_of(&self, node: NodeRef, visit: &Visit) -> u32 {
         let tries = visit.tries;
         // Nothing but outcomes of a visit that counts already is no try.
-        let visit = !self.counts_calls(node) && (tries.afresh || !tries.reused);
+        let visit = !self.counts_calls(node) && (tries.re_executed || !tries.reused);
         tries.calls + u32::from(visit)
     }
 
     /// The live leaf asked for something, was refused it, or took an outcome that so many tries had brought.
     pub(crate) fn count_try(&mut self, node: NodeRef, leaf: LeafIx, tries: u32) {
-        let calls = matches!(self.leaf(node, leaf).act, Act::Call(_) | Act::Try);
+        let calls = matches!(self.leaf(node, leaf).act, Act::Call(_) | Act::Retry);
         let of_calls = self.counts_calls(node);
         let Some(visit) = self.visit_mut(node) else { return };
-        visit.tries.afresh |= tries > 0;
+        visit.tries.re_executed |= tries > 0;
         visit.tries.reused |= tries == 0;
         if !of_calls {
             visit.tries.calls += tries.saturating_sub(1);
@@ -37,7 +37,7 @@ impl State {
     pub(crate) fn count_unsent(&mut self, node: NodeRef) {
         let Some(Visit { leaf: Some(leaf), phase: LeafPhase::Enter, .. }) = self.visit(node) else { return };
         let leaf = *leaf;
-        if matches!(self.leaf(node, leaf).act, Act::Call(_) | Act::Try) {
+        if matches!(self.leaf(node, leaf).act, Act::Call(_) | Act::Retry) {
             self.count_try(node, leaf, 1);
         }
     }

@@ -57,7 +57,7 @@ pub(crate) type Turn = (Reverse<u32>, u32);
 
 /// One outcome, with what was asked for it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct RecordedOutcome {
     pub(crate) effect: EffectId,
     pub(crate) key: Key,
     /// Of a write: the call whatever the tool's version.
@@ -67,7 +67,7 @@ pub(crate) struct Kept {
     /// How many attempts it took (D-25).
     pub(crate) attempt: u32,
     /// A call that is not `pure` and stands before this one ran afresh since.
-    pub(crate) stale: bool,
+    pub(crate) outdated: bool,
     /// A write of a node that finished with success behind a failed one: it did not depend on that, and is done
     /// (D-16). So it is with such a node's writes that failed.
     pub(crate) beside: bool,
@@ -78,7 +78,7 @@ pub(crate) struct Kept {
     pub(crate) second: bool,
 }
 
-impl Kept {
+impl RecordedOutcome {
     /// Whether it ended as it should.
     pub(crate) fn is_success(&self) -> bool {
         !matches!(self.outcome, Outcome::Failed(_))
@@ -95,14 +95,14 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) node: Spot,
-    pub(crate) kept: Kept,
+    pub(crate) kept: RecordedOutcome,
     /// Recorded by the run that this one was forked from.
     pub(crate) foreign: bool,
 }
 
 /// Successes of an earlier part of the run, or of the run that it was forked from, by what was asked.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct ReuseCache {
     entries: BTreeMap<EffectId, Entry>,
     /// By the node that asked, so that nobody's turn depends on who is faster (E-07).
     by_key: BTreeMap<(Spot, Key), BTreeSet<(Turn, EffectId)>>,
@@ -113,20 +113,20 @@ pub(crate) struct Pool {
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
-    unplaced: BTreeMap<Arc<str>, Vec<(Kept, bool)>>,
-    unplaced_unknown: BTreeSet<(Arc<str>, Key)>,
+    unmatched: BTreeMap<Arc<str>, Vec<(RecordedOutcome, bool)>>,
+    unmatched_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
     pub(crate) doubtful: bool,
     /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
-    afresh: BTreeSet<Spot>,
+    re_executed: BTreeSet<Spot>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
     changed: BTreeSet<Spot>,
 }
 
-impl Pool {
+impl ReuseCache {
     pub(crate) fn is_empty(&self) -> bool {
         let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
-        placed && self.unplaced.is_empty() && self.unplaced_unknown.is_empty() && !self.doubtful
+        placed && self.unmatched.is_empty() && self.unmatched_unknown.is_empty() && !self.doubtful
     }
 
     /// Whether a success may be waiting for a request of the node.
@@ -135,7 +135,7 @@ impl Pool {
     }
 
     /// The next one in turn for what a node asks.
-    pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&Kept> {
+    pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&RecordedOutcome> {
         let (_, effect) = self.by_key.get(&(node, key))?.first()?;
         self.entries.get(effect).map(|entry| &entry.kept)
     }
@@ -165,7 +165,7 @@ impl Pool {
     }
 
     /// Adds a success; of a failure only that nobody knows about a write, unless its node came to a success later.
-    pub(crate) fn add(&mut self, node: Spot, kept: Kept, foreign: bool) {
+    pub(crate) fn add(&mut self, node: Spot, kept: RecordedOutcome, foreign: bool) {
         let unknown = kept.unknown();
         if unknown.is_some() || !(kept.is_success() || kept.beside) {
             self.unknown.extend(unknown.map(|write| (node, write)));
@@ -225,7 +225,7 @@ impl Pool {
         self.unknown.remove(&(node, call));
     }
 
-    /// A call runs afresh: what was recorded for it has had its turn.
+    /// A call is run again: what was recorded for it has had its turn.
     pub(crate) fn spend(&mut self, node: Spot, key: Key, write: Option<Key>) {
         let same = self.by_key.get(&(node, key)).and_then(|turns| turns.first());
         let mut spent = same.map(|(_, effect)| effect.clone());
@@ -242,51 +242,51 @@ impl Pool {
     }
 
     /// Recorded by the source at a node that is not there.
-    pub(crate) fn add_unplaced(&mut self, id: Arc<str>, kept: Kept) {
-        self.unplaced.entry(id).or_default().push((kept, true));
+    pub(crate) fn add_unmatched(&mut self, id: Arc<str>, kept: RecordedOutcome) {
+        self.unmatched.entry(id).or_default().push((kept, true));
     }
 
-    pub(crate) fn add_unplaced_unknown(&mut self, id: Arc<str>, write: Key) {
-        self.unplaced_unknown.insert((id, write));
+    pub(crate) fn add_unmatched_unknown(&mut self, id: Arc<str>, write: Key) {
+        self.unmatched_unknown.insert((id, write));
     }
 
     /// Takes everything away from the nodes from `first` on, under their ids.
-    pub(crate) fn unplace(&mut self, first: Spot, id: impl Fn(Spot) -> Arc<str>) {
+    pub(crate) fn unmatch(&mut self, first: Spot, id: impl Fn(Spot) -> Arc<str>) {
         let effects = self.entries.iter().filter(|(_, entry)| entry.node >= first);
         for effect in effects.map(|(effect, _)| effect.clone()).collect::<Vec<EffectId>>() {
             if let Some(Entry { node, kept, foreign }) = self.take(&effect) {
                 self.elsewhere.extend(kept.write.filter(|_| kept.is_success()));
-                self.unplaced.entry(id(node)).or_default().push((kept, foreign));
+                self.unmatched.entry(id(node)).or_default().push((kept, foreign));
             }
         }
         for (node, write) in self.unknown.split_off(&(first, Key::default())) {
             self.elsewhere.insert(write);
-            self.unplaced_unknown.insert((id(node), write));
+            self.unmatched_unknown.insert((id(node), write));
         }
     }
 
     /// The node of that id is there.
     pub(crate) fn place(&mut self, id: &Arc<str>, node: Spot) {
-        for (kept, foreign) in self.unplaced.remove(id).unwrap_or_default() {
+        for (kept, foreign) in self.unmatched.remove(id).unwrap_or_default() {
             if let Some(write) = &kept.write {
                 self.elsewhere.remove(write);
             }
             self.add(node, kept, foreign);
         }
-        let unknown = self.unplaced_unknown.iter().filter(|(of, _)| of == id);
+        let unknown = self.unmatched_unknown.iter().filter(|(of, _)| of == id);
         for write in unknown.map(|(_, write)| *write).collect::<Vec<Key>>() {
             self.elsewhere.remove(&write);
-            self.unplaced_unknown.remove(&(id.clone(), write));
+            self.unmatched_unknown.remove(&(id.clone(), write));
             self.unknown.insert((node, write));
         }
     }
 
     /// What no node has taken over.
     #[allow(clippy::type_complexity, reason = "two lists that go to the same place")]
-    pub(crate) fn take_unplaced(&mut self) -> (Vec<(Arc<str>, Kept)>, BTreeSet<(Arc<str>, Key)>) {
-        let lists = std::mem::take(&mut self.unplaced).into_iter();
+    pub(crate) fn take_unmatched(&mut self) -> (Vec<(Arc<str>, RecordedOutcome)>, BTreeSet<(Arc<str>, Key)>) {
+        let lists = std::mem::take(&mut self.unmatched).into_iter();
         let kept = lists.flat_map(|(id, list)| list.into_iter().map(move |(kept, _)| (id.clone(), kept)));
-        (kept.collect(), std::mem::take(&mut self.unplaced_unknown))
+        (kept.collect(), std::mem::take(&mut self.unmatched_unknown))
     }
 
     /// The node has changed the world afresh.
@@ -309,35 +309,35 @@ impl Pool {
     }
 
     /// A call of the node that is not `pure` ran afresh. Only the first of a dataflow counts.
-    pub(crate) fn note_afresh(&mut self, node: Spot, flows: bool) {
-        if flows || !self.ran_afresh_by(node, false) {
-            self.afresh.insert(node);
+    pub(crate) fn note_re_executed(&mut self, node: Spot, flows: bool) {
+        if flows || !self.re_executed_before(node, false) {
+            self.re_executed.insert(node);
         }
     }
 
     /// Whether a call ran afresh that `node` could have seen, or made: of any node of its flow, or of one that stands before
     /// it in its dataflow.
-    pub(crate) fn ran_afresh_by(&self, node: Spot, flows: bool) -> bool {
+    pub(crate) fn re_executed_before(&self, node: Spot, flows: bool) -> bool {
         let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.afresh.range(node.sibling(NodeIx(0))..=end).next().is_some()
+        self.re_executed.range(node.sibling(NodeIx(0))..=end).next().is_some()
     }
 
     /// The same of the other nodes of the frame only: what `node` itself opened is told apart by its paths.
-    pub(crate) fn ran_afresh_beside(&self, node: Spot, flows: bool) -> bool {
+    pub(crate) fn re_executed_beside(&self, node: Spot, flows: bool) -> bool {
         let end = if flows { node.sibling(NodeIx(u32::MAX)) } else { node };
-        self.afresh.range(node.sibling(NodeIx(0))..=end).any(|other| *other != node)
+        self.re_executed.range(node.sibling(NodeIx(0))..=end).any(|other| *other != node)
     }
 
     /// The run begins anew: what is left was recorded before that which ran afresh. `flows`: whether nodes of that frame follow
     /// ways.
     pub(crate) fn age(&mut self, flows: impl Fn(u32) -> bool) {
-        let afresh = std::mem::take(&mut self.afresh);
-        if afresh.is_empty() {
+        let re_executed = std::mem::take(&mut self.re_executed);
+        if re_executed.is_empty() {
             return;
         }
         for entry in self.entries.values_mut() {
             let end = if flows(entry.node.frame) { entry.node.sibling(NodeIx(u32::MAX)) } else { entry.node };
-            entry.kept.stale |= afresh.range(entry.node.sibling(NodeIx(0))..=end).next().is_some();
+            entry.kept.outdated |= re_executed.range(entry.node.sibling(NodeIx(0))..=end).next().is_some();
         }
     }
 
