@@ -107,7 +107,10 @@ pub(crate) fn ways(run: &str, ask: &str) -> String {
     ];
     let width = ways.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     let lines = ways.iter().map(|(command, what)| format!("    {command:width$}  {what}"));
-    format!("a resume would ask the same again; what can be done:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    format!(
+        "a resume alone would come to the same question; what can be done:\n{}",
+        lines.collect::<Vec<_>>().join("\n")
+    )
 }
 
 /// All of what an ask is about, line by line: a call with its whole arguments, or what the node is to do.

@@ -75,13 +75,12 @@ fn quoted_path(path: &Path) -> String {
     }
 }
 
-/// A word as a shell reads it. A choice like `yes|no` is none to be pasted, and stays as it is.
+/// A word as a shell reads it. A choice like `yes|no` is quoted, too: pasted without quotes, its first word would be taken.
 pub(crate) fn quoted(word: &str) -> String {
-    const CHOICES: [&str; 2] = ["yes|no", "yes|no|done"];
     // Inside of a word, a shell takes these as they are.
     let plain = |c: char| c.is_alphanumeric() || "_-./:+@,%=~".contains(c);
     let bare = !word.is_empty() && !word.starts_with(['~', '=']) && word.chars().all(plain);
-    match bare || CHOICES.contains(&word) {
+    match bare {
         true => word.to_owned(),
         false => format!("'{}'", one_line(&harmless(word), usize::MAX).replace('\'', "'\\''")),
     }
@@ -103,7 +102,7 @@ mod tests {
         assert_eq!(odd("a\nb'c"), r"selvedge runs --state-dir $'a\x0ab\'c'");
         assert_eq!(
             command_in(&["answer", "r", "n2~1/ap", "yes|no"], None),
-            "selvedge answer r n2~1/ap yes|no"
+            "selvedge answer r n2~1/ap 'yes|no'"
         );
         assert_eq!(quoted("a'b"), "'a'\\''b'");
         assert_eq!(quoted("a;b"), "'a;b'");

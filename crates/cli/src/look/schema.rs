@@ -38,7 +38,11 @@ pub(crate) fn schema(args: &SchemaArgs, ui: &Ui) -> Result<Exit, Failure> {
     let Some(schema) = Dialect::from_name(&args.dialect).and_then(dialect_schema::of).or_else(of_file) else {
         let message = format!("there is no schema of `{}`", args.dialect);
         let names: Vec<&str> = names().collect();
-        let help = or_meant(&args.dialect, &names, &format!("there are schemas of: {}", names.join(", ")));
+        let known = format!("there are schemas of: {}", names.join(", "));
+        let help = match args.dialect.as_str() {
+            "task" | "tasks" | "step" => format!("a step task's is `selvedge schema steps`; {known}"),
+            other => or_meant(other, &names, &known),
+        };
         return Err(Failure::usage("C-11", "unknown-dialect", &message).help(&help));
     };
     ui.result(schema);

@@ -50,12 +50,14 @@ fn refused(done: Done, code: &str, parts: &[&str]) {
 fn done_is_what_came_back_and_nothing_runs_again() {
     let (place, ask) = in_doubt();
     let told = place.run(&["resume", "r"]).exits(3).stderr;
-    assert!(told.contains(&format!("selvedge answer r {ask} yes|no|done")), "{told}");
+    assert!(told.contains(&format!("selvedge answer r {ask} 'yes|no|done'")), "{told}");
     let output = r#"{"id": 7, "at": "noon", "n": [18446744073709551615, -9223372036854775808]}"#;
     let run = place.run(&["answer", "r", &ask, "done", "--output", output, "--json"]).exits(0).json();
     assert_eq!(run["results"]["a"]["output"], serde_json::from_str::<Value>(output).unwrap(), "{run}");
     assert_eq!(run["results"]["b"]["output"], json!({"sent": 7}), "{run}");
     assert_eq!((began(&place), &run["usage"]["tool_calls"]), (1, &json!(2)));
+    let node = place.run(&["show", "r", "--node", "a"]).exits(0).stdout;
+    assert!(node.contains("noon") && !node.contains("nothing has come back"), "{node}");
     place.run(&["replay", "r"]).exits(0);
 }
 

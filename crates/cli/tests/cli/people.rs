@@ -58,7 +58,7 @@ fn a_wrong_answer_changes_nothing_and_names_what_is_open() {
     answer(&place, &ask, &["yes", "--output", "{}"]).exits(2);
     assert_eq!(place.run(&["resume", "r", "--json"]).exits(3).json()["status"], "waiting");
     let human = place.run(&["resume", "r"]).exits(3);
-    assert!(human.stderr.contains(&format!("selvedge answer r {ask} yes|no")), "{}", human.stderr);
+    assert!(human.stderr.contains(&format!("selvedge answer r {ask} 'yes|no'")), "{}", human.stderr);
 }
 
 /// Who answered and why stand in the journal, and change nothing else.
@@ -80,7 +80,7 @@ fn who_answers_and_why_is_recorded() {
 fn the_only_open_ask_needs_no_name() {
     let (place, ask) = waiting();
     let told = place.run(&["answer", "@", "perhaps"]).exits(2).stderr;
-    assert!(told.contains(&format!("selvedge answer r {ask} yes|no")) && !told.contains('@'), "{told}");
+    assert!(told.contains(&format!("selvedge answer r {ask} 'yes|no'")) && !told.contains('@'), "{told}");
     let told = place.run(&["answer", "r", &ask]).exits(2).stderr;
     assert!(told.contains("the answer is missing"), "{told}");
     assert_eq!(place.run(&["answer", "@", "yes", "--json"]).exits(0).json()["status"], "completed");
@@ -121,13 +121,14 @@ fn what_is_still_to_be_answered_is_said() {
     let ask = |at: usize| asks["asks"][at]["ask"].as_str().unwrap();
     let error = place.run(&["answer", "r", "--json"]).exits(2).error();
     let told = format!("{} {}", error["message"].as_str().unwrap(), error["help"].as_str().unwrap());
-    for part in ["VALUE", &format!("selvedge answer r {} yes|no", ask(0)), &format!("{} yes|no", ask(1))] {
+    for part in ["VALUE", &format!("selvedge answer r {} 'yes|no'", ask(0)), &format!("{} 'yes|no'", ask(1))]
+    {
         assert!(told.contains(part), "{told}");
     }
     let told = place.run(&["answer", "r", ask(0), "yes", "--no-continue"]).exits(0).stderr;
     let said = ["the answer is recorded", "selvedge resume r", "it also waits for a person:\n  Run node `b`"];
     assert!(said.iter().all(|part| told.contains(part)), "{told}");
-    assert!(told.contains(&format!("selvedge answer r {} yes|no", ask(1))), "{told}");
+    assert!(told.contains(&format!("selvedge answer r {} 'yes|no'", ask(1))), "{told}");
     let shown = place.run(&["show", "r"]).exits(0).stdout;
     assert!(shown.contains("also waits for a person"), "{shown}");
     place.run(&["resume", "r"]).exits(3);

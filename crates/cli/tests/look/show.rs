@@ -109,7 +109,7 @@ fn a_waiting_run_shows_the_command_that_answers_it() {
     let page = page(&place, &["three"]);
     let command = page.lines().find_map(|line| line.trim().strip_prefix("selvedge ")).unwrap();
     let words: Vec<&str> =
-        command.split(' ').map(|word| if word == "yes|no" { "yes" } else { word }).collect();
+        command.split(' ').map(|word| if word == "'yes|no'" { "yes" } else { word }).collect();
     place.run(&words).exits(0);
     assert_eq!(shown(&place, &["three"])["status"], "completed");
 }

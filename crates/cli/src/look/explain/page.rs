@@ -400,6 +400,8 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
         let ended = explained.story.nodes.get(waited.node.get()).and_then(|told| told.ended);
         let text = match ended {
             None => "not yet".to_owned(),
+            // The node itself has not started, or never will.
+            Some(_) if started == i64::MAX => "yes".to_owned(),
             Some(ended) if ended.line <= started => format!("{} before", seconds(started - ended.line)),
             // Only its calls had to wait.
             Some(ended) => format!("{} after", seconds(ended.line - started)),

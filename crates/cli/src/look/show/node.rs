@@ -31,6 +31,8 @@ struct Call {
     tool: Option<Arc<str>>,
     arguments: Value,
     outcome: Option<Outcome>,
+    /// Nobody knew whether it had happened, as the process ended.
+    lost: bool,
     printed: Option<Arc<Printed>>,
     /// Whose outcome it took.
     reused: Option<Arc<str>>,
@@ -119,7 +121,16 @@ impl Visit {
                 before.extend(self.calls.drain(..).map(|call| (Arc::clone(&call.effect), call)));
                 (self.answers, self.fault) = (Vec::new(), None);
             }
+            Event::Lost { effect } if own(&effect) => {
+                let call = self.calls.iter_mut().rev().find(|call| call.effect == effect.0);
+                call.into_iter().for_each(|call| call.lost = true);
+            }
             Event::Answered { ask, value } if node_of(&ask) == id => {
+                // A person said what came back of a call in doubt, whose effect is the ask.
+                let call = self.calls.iter_mut().rev().find(|call| call.lost && call.effect == ask);
+                if let (Some(call), Some(output)) = (call, value.get("done")) {
+                    call.outcome = Some(Outcome::Output(Arc::new(output.clone())));
+                }
                 self.answers.push(Answer::new(&ask, &value));
             }
             Event::NodeFinished { node, fault, .. } if *node == *id => self.fault = fault,
@@ -168,7 +179,8 @@ impl Call {
         };
         let printed = self.printed.as_ref().map(|printed| ("printed", json!(printed)));
         let reused = self.reused.as_ref().map(|from| ("reused_from", json!(from)));
-        for (name, value) in [came, printed, reused].into_iter().flatten() {
+        let lost = self.lost.then(|| ("lost", json!(true)));
+        for (name, value) in [came, printed, reused, lost].into_iter().flatten() {
             object.insert(name.to_owned(), value);
         }
         Value::Object(object)
@@ -218,6 +230,11 @@ impl Call {
                 Some(fault)
             }
             None if self.reused.is_some() => None,
+            None if self.lost => {
+                let text = "nobody knows whether it happened: the process ended while it was under way";
+                page.labelled("  lost", DIM, INDENT, text, 2);
+                None
+            }
             None => {
                 page.labelled("  waits", DIM, INDENT, "nothing has come back yet", 1);
                 None
