@@ -10,6 +10,7 @@ use crate::models;
 use crate::places;
 use crate::ui::{Ui, one_line};
 use selvedge_adapters::tools::mcp::Wanted;
+use selvedge_adapters::tools::process::finish_dropped_calls;
 use selvedge_adapters::tools::{
     Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, ErrorClass, ISOLATION_MISSING, Isolation,
     Launcher, Offer, Permissions, ToolError,
@@ -33,6 +34,9 @@ use std::time::Duration;
 /// Documents of at least so many bytes get more than one thread; smaller ones start faster without.
 const LARGE_DOCUMENT: usize = 64 * 1024;
 
+/// How long the end of a process waits until what interrupted tools have made is looked through.
+const LOOK_THROUGH: Duration = Duration::from_secs(30);
+
 /// Runs async code to its end. A run waits more than it computes, so one thread is enough for all but large
 /// documents.
 pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) -> Result<T, Failure> {
@@ -45,8 +49,12 @@ pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) 
             .help("raise the limits on threads and open files")
     })?;
     let result = runtime.block_on(work);
-    // What still runs in the background (a signal handler, a slow look-up) must not delay the exit.
+    // What still runs in the background (a signal handler, a slow look-up) must not delay the exit; what tools have left whose
+    // calls were dropped must.
     runtime.shutdown_background();
+    for made in finish_dropped_calls(LOOK_THROUGH) {
+        crate::ui::stderr(&format!("warning: {}\n", one_line(&made.of_a_dropped_call(), usize::MAX)));
+    }
     Ok(result)
 }
 

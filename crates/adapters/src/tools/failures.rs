@@ -48,23 +48,34 @@ pub(crate) const TIMEOUT_SETTING: &str =
 
 /// The call has made what Selvedge would read as its own configuration or state, or what other programs run unasked (A-20).
 pub(crate) fn made_ours(tool: &str, made: &Made) -> Failure {
+    denied(one_line(&made_words(&format!("the tool `{tool}`"), made)))
+}
+
+impl Made {
+    /// What there is to say of it when the call was dropped and nobody waits for it any more.
+    pub fn of_a_dropped_call(&self) -> String {
+        one_line(&made_words("a tool that was interrupted", self))
+    }
+}
+
+fn made_words(whose: &str, made: &Made) -> String {
     let aside = listed(made.aside.iter().map(|path| path.display().to_string()));
     let left = listed(made.left.iter().map(|(path, why)| format!("{} ({why})", path.display())));
     let mut said = Vec::new();
     if !aside.is_empty() {
         said.push(format!(
-            "while the tool `{tool}` ran, {aside} was made, which Selvedge reads for itself, or other programs run unasked, and \
+            "while {whose} ran, {aside} was made, which Selvedge reads for itself, or other programs run unasked, and \
              tools do not write, whatever is allowed around it, unless it is granted by its own name with `--allow-write` \
              (A-20): it was set aside, its name now ends with `.set-aside`"
         ));
     }
     if !left.is_empty() {
         said.push(format!(
-            "what the tool `{tool}` left could NOT be looked through or set aside: {left}; what lies there may name programs that \
+            "what {whose} left could NOT be looked through or set aside: {left}; what lies there may name programs that \
              Selvedge or others start (A-20): look before you work in these folders"
         ));
     }
-    denied(one_line(&said.join(". ")))
+    said.join(". ")
 }
 
 /// The first of some places, and how many more there are.

@@ -8,6 +8,7 @@
 mod aside;
 mod attend;
 mod collect;
+mod dropped;
 #[cfg(target_os = "linux")]
 mod entered;
 mod finished;
@@ -31,6 +32,7 @@ use crate::tools::permissions::Grant;
 pub(crate) use aside::Before;
 pub(crate) use attend::{Pipes, Talk, attend};
 pub use collect::Tail;
+pub use dropped::finish_dropped_calls;
 pub use finished::Finished;
 pub use made::Made;
 #[cfg(target_os = "linux")]

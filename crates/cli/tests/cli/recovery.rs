@@ -3,6 +3,7 @@
 use crate::support::{Place, calls, finish, says, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -190,4 +191,38 @@ fn a_run_whose_budget_is_used_up_goes_on_with_a_larger_one() {
     let run = place.run(&["resume", "r", "--budget", "calls=2", "--json"]).exits(0).json();
     completed(&run);
     assert_eq!(run["usage"]["model_calls"], 2);
+}
+
+/// A20: what a tool has made that Selvedge reads for itself, or other programs run unasked, is set aside before the process
+/// ends, also when the call was cut off, and that is said.
+#[test]
+fn a20_what_an_interrupted_tool_has_made_is_set_aside_before_the_process_ends() {
+    let place = Place::new();
+    place.write("out/here", "");
+    let out = place.work().join("out");
+    let body = format!(
+        "import os, time\nfrom pydantic import BaseModel\n\
+         __TOOL_META__ = {{'name': 'make', 'description': 'd', 'dependencies': [], 'write_paths': ['{0}']}}\n\
+         class InputModel(BaseModel):\n    n: int = 0\n\
+         def run(i):\n    os.makedirs('{0}/q/.vscode')\n    open('{0}/selvedge.toml', 'w').close()\n    \
+         open('{0}/begun', 'w').close()\n    time.sleep(60)\n",
+        out.display()
+    );
+    place.write("tools/make.py", &body);
+    place.plan("plan.json", json!([calls("a", "make", json!({}))]));
+    let args = ["run", "plan.json", "--tools", "tools", "--allow-write", "out", "--run-id", "r"];
+    let mut command = place.command(&args);
+    command.env("SELVEDGE_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared"));
+    let child = command.spawn().unwrap();
+    wait_for(&place.work().join("out/begun"));
+    for _ in 0..2 {
+        signal(&child, Signal::INT);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let done = finish(child).exits(130);
+    for made in ["out/selvedge.toml", "out/q/.vscode"] {
+        let here = |name: String| place.work().join(name).symlink_metadata().is_ok();
+        assert!(!here(made.to_owned()) && here(format!("{made}.set-aside")), "{made}: {}", done.stderr);
+    }
+    assert!(done.stderr.contains("it was set aside"), "{}", done.stderr);
 }

@@ -3,7 +3,7 @@
 
 use super::aside::{Before, set_aside};
 use super::entered::Entered;
-use super::{Made, Victim};
+use super::{Made, Victim, dropped};
 use crate::tools::exact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chownat, openat, statat};
@@ -67,10 +67,11 @@ impl Owed {
     pub(crate) async fn settle(mut self) -> Made {
         let Some(debt) = self.0.take() else { return Made::default() };
         let roots = debt.before.roots.clone();
+        let (hand, given) = tokio::sync::oneshot::channel();
         // What cannot be given back stays as it is; the call is over all the same.
-        let given = tokio::task::spawn_blocking(move || debt.give_back()).await;
-        given.unwrap_or_else(|why| {
-            let left = roots.into_iter().map(|root| (root, format!("it was not looked through: {why}")));
+        dropped::begin(move || debt.give_back(), |made| hand.send(made).err());
+        given.await.unwrap_or_else(|_| {
+            let left = roots.into_iter().map(|root| (root, "it was not looked through".to_owned()));
             Made { left: left.collect(), ..Made::default() }
         })
     }
@@ -82,12 +83,9 @@ impl Drop for Owed {
         let ends = debt.until.ask();
         let work = move || {
             wait(&ends);
-            debt.give_back();
+            debt.give_back()
         };
-        // Without a runtime, this process ends: it is not to wait for a tool.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn_blocking(work));
-        }
+        dropped::begin(work, Some);
     }
 }
 
