@@ -152,3 +152,10 @@ impl<I: Ix, T> IndexMut<I> for Table<I, T> {
         &mut self.rows[ix.get()]
     }
 }
+
+/// An index into what grows that is not there: a bug, which poisons the run (E-17).
+#[cold]
+#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run (E-17)")]
+pub(crate) fn not_there(what: &str, ix: impl Ix) -> ! {
+    panic!("{what} is not there: number {}", ix.get())
+}

@@ -1,6 +1,6 @@
 //! The messages of a run, and lists of them that cost nothing until somebody looks.
 
-use crate::ids::{Ix, MessageIx};
+use crate::ids::{Ix, MessageIx, not_there};
 use crate::message::{Message, Thread};
 use std::ops::{Deref, Index};
 use std::sync::{Arc, OnceLock};
@@ -59,15 +59,9 @@ impl Index<MessageIx> for Log {
     fn index(&self, ix: MessageIx) -> &Arc<Message> {
         match self.get(ix) {
             Some(message) => message,
-            None => unknown(ix),
+            None => not_there("a message", ix),
         }
     }
-}
-
-#[cold]
-#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run")]
-fn unknown(ix: MessageIx) -> ! {
-    panic!("message {} of a run is not there", ix.get())
 }
 
 /// The messages of a request: a slice, put together when it is first looked at. Until then it costs the same

@@ -88,8 +88,8 @@ fn the_only_open_ask_needs_no_name() {
     assert!(told.contains("run r has no open ask") && told.contains("selvedge show r"), "{told}");
 }
 
-#[test]
-fn of_several_open_asks_one_is_named() {
+/// A plan whose two nodes ask at the same time.
+fn two_approvals() -> Place {
     let place = Place::new();
     let node = |id: &str| {
         let mut node = says(id, "p");
@@ -98,6 +98,12 @@ fn of_several_open_asks_one_is_named() {
     };
     place.plan("plan.json", json!([node("a"), node("b")]));
     place.write("s.yaml", "- reply: {text: done}\n");
+    place
+}
+
+#[test]
+fn of_several_open_asks_one_is_named() {
+    let place = two_approvals();
     place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(3);
     let error = place.run(&["answer", "@", "yes", "--json"]).exits(2).error();
     assert_eq!(error["code"], "which-ask");
@@ -108,14 +114,7 @@ fn of_several_open_asks_one_is_named() {
 /// What is missing is the value; what is still open is said when one of several is recorded.
 #[test]
 fn what_is_still_to_be_answered_is_said() {
-    let place = Place::new();
-    let node = |id: &str| {
-        let mut node = says(id, "p");
-        (node["require_approval"], node["thread_id"]) = (json!(true), json!(id));
-        node
-    };
-    place.plan("plan.json", json!([node("a"), node("b")]));
-    place.write("s.yaml", "- reply: {text: done}\n");
+    let place = two_approvals();
     let asks =
         place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r", "--json"]).exits(3).json();
     let ask = |at: usize| asks["asks"][at]["ask"].as_str().unwrap();

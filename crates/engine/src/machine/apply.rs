@@ -60,7 +60,7 @@ impl State {
             Event::Opened { node, thread, from, start, end } => {
                 self.at_running(node, |state, ix| state.opened(ix, thread, from, *start, *end));
             }
-            Event::Appended { node, thread, body } if node.is_empty() || node.ends_with('/') => {
+            Event::Appended { node, thread, body } if self.is_frame(node) => {
                 self.seed(node, thread, body);
             }
             Event::Appended { node, body, .. } => self.at_running(node, |state, ix| state.appended(ix, body)),
@@ -97,7 +97,7 @@ impl State {
                 self.at_running(node, |state, ix| state.entered(ix, *iteration, *due));
             }
             Event::Left { node, .. } => self.at_running(node, Self::leave_children),
-            Event::Unrouted { node, fault } if node.ends_with('/') => self.unseedable(node, fault),
+            Event::Unrouted { node, fault } if self.is_frame(node) => self.unseedable(node, fault),
             Event::Unrouted { node, fault } => self.at_node(node, |state, ix| state.unrouted(ix, fault)),
             Event::Set { node, name, value } => {
                 self.at_running(node, |state, ix| {
@@ -110,7 +110,17 @@ impl State {
     }
 
     fn at_node(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
-        let Some(node) = self.node_named(name) else { return self.misfit(name) };
+        self.at_found(name, self.node_named(name), change);
+    }
+
+    /// The same of an event that only a running node can have.
+    fn at_running(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
+        let running = self.node_named(name).filter(|node| self.visit(*node).is_some());
+        self.at_found(name, running, change);
+    }
+
+    fn at_found(&mut self, name: &str, node: Option<NodeRef>, change: impl FnOnce(&mut Self, NodeRef)) {
+        let Some(node) = node else { return self.misfit(name) };
         change(self, node);
         self.gate_calls(node);
         self.settle_agenda(node);
@@ -119,12 +129,10 @@ impl State {
         }
     }
 
-    /// The same of an event that only a running node can have.
-    fn at_running(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Self, NodeRef)) {
-        match self.node_named(name).and_then(|node| self.visit(node)) {
-            Some(_) => self.at_node(name, change),
-            None => self.misfit(name),
-        }
+    /// Whether an event is about a frame and not about a node: of the root it names none. Ids that may end as others do are
+    /// escaped where there are frames.
+    fn is_frame(&self, name: &str) -> bool {
+        name.is_empty() || (!self.frames.are_flat() && name.ends_with('/'))
     }
 
     /// An event that does not fit the state is a bug, or a journal that is none of this run's: it poisons the run (E-17).

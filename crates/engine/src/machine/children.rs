@@ -3,7 +3,6 @@
 use super::frame::Frame;
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
-use super::scope::Scope;
 use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects};
 use crate::event::Event;
@@ -12,8 +11,8 @@ use crate::graph::{Act, Sub};
 use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
-use crate::template::JsonTemplate;
-use serde_json::{Map, Value};
+use crate::template::{JsonTemplate, kind};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -256,10 +255,9 @@ impl State {
         let leaf = self.visit(node)?.leaf?;
         let Act::Sub(sub) = &self.leaf(node, leaf).act else { return None };
         let end = NodeIx(u32::try_from(self.frames[ix].graph.nodes.len()).unwrap_or(u32::MAX));
-        let scope = Scope { state: self, at: NodeRef { frame: ix, node: end } };
-        let missing = self.def(node).on_missing;
+        let (at, missing) = (NodeRef { frame: ix, node: end }, self.def(node).on_missing);
         let outputs = sub.outputs.iter();
-        Some(outputs.map(|(name, value)| Ok((name.clone(), value.resolve(&scope, missing)?))).collect())
+        Some(outputs.map(|(name, value)| Ok((name.clone(), self.resolved_at(at, value, missing)?))).collect())
     }
 
     /// A subgraph that had failed goes on inside (E-36).
@@ -298,9 +296,6 @@ impl State {
                 }
             }
             _ => {}
-        }
-        if let Some(visit) = self.visit_mut(node) {
-            visit.children = children.or(visit.children.take());
         }
         self.move_on(node);
     }
@@ -354,7 +349,7 @@ impl State {
             .iter()
             .filter(|(_, row)| !matches!(row.phase, NodePhase::Done(_)) || row.queued);
         let running: Vec<NodeRef> = running.map(|(node, _)| NodeRef { frame: ix, node }).collect();
-        if running.iter().any(|node| self.frames[*node].queued) {
+        if running.iter().any(|node| std::mem::take(&mut self.frames[*node].queued)) {
             self.agenda.retain(|node| node.frame != ix);
         }
         let mut asks = false;
@@ -433,21 +428,18 @@ impl Slot {
 }
 
 /// A list that a template came to.
-pub(super) fn list(value: Value, what: &str, limit: usize, setting: &str) -> Result<Vec<Value>, Fault> {
-    let kind = match value {
-        Value::Array(items) if items.len() <= limit => return Ok(items),
-        Value::Array(items) => {
-            let message = format!(
-                "{what} has {} elements, over the limit of {limit} (`{setting}` in [limits])",
-                items.len()
-            );
-            return Err(Fault::new(FaultKind::InputError, message));
-        }
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Object(_) => "an object",
+pub(super) fn list(value: Value, what: &str) -> Result<Vec<Value>, Fault> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(Fault::new(FaultKind::InputError, format!("{what} is {}, not a list", kind(&other)))),
+    }
+}
+
+/// Whether a condition holds that a template came to.
+pub(super) fn holds(value: Value, what: &str) -> Result<bool, Fault> {
+    let Value::Bool(holds) = value else {
+        let message = format!("{what} is {}, not true or false", kind(&value));
+        return Err(Fault::new(FaultKind::InputError, message).because(json!({ "value": value })));
     };
-    Err(Fault::new(FaultKind::InputError, format!("{what} is {kind}, not a list")))
+    Ok(holds)
 }

@@ -1,6 +1,5 @@
 //! What a finished node leaves: kept as long as its run is known, so what is rare is apart.
 
-use super::children::Children;
 use super::reuse::Recorded;
 use super::state::{Publication, Visit};
 use crate::fault::Fault;
@@ -33,8 +32,6 @@ pub(crate) struct More {
     pub(crate) partial: Option<Thread>,
     /// The tool that gave its result, or failed last, where it need not be the node's own.
     pub(crate) tool: Option<Arc<str>>,
-    /// The frames that it opened last.
-    pub(crate) children: Option<Box<Children>>,
     /// Of one that failed while it waited for frames: all of it, to go on in place (E-36).
     pub(crate) interrupted: Option<Box<Visit>>,
 }
@@ -46,7 +43,7 @@ impl More {
     /// `None` if there is nothing.
     pub(crate) fn kept(self) -> Option<Box<Self>> {
         let any = self.publication.is_some() || self.partial.is_some();
-        let any = any || self.tool.is_some() || self.children.is_some() || self.interrupted.is_some();
+        let any = any || self.tool.is_some() || self.interrupted.is_some();
         any.then(|| Box::new(self))
     }
 }

@@ -166,8 +166,7 @@ impl State {
             More { partial, tool, interrupted: Some(visit), ..More::default() }.kept()
         } else {
             done.records = visit.records.into_boxed_slice();
-            let (publication, children) = (visit.published, visit.children);
-            More { publication, partial, tool, children, interrupted: None }.kept()
+            More { publication: visit.published, partial, tool, interrupted: None }.kept()
         };
         self.frames[node].phase = NodePhase::Done(Box::new(done));
         if unforeseen {

@@ -1,14 +1,14 @@
 //! Flow frames: one node is live at a time, and the ways of a node say which one comes next (E-34).
 
-use super::children::Children;
+use super::children::{Children, holds};
 use super::frame::Frame;
-use super::state::{NodePhase, State};
+use super::state::{NodePhase, State, Visit};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{OnError, Way, When};
-use crate::ids::{FrameIx, NodeIx, NodeRef};
+use crate::ids::{FrameIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Frame {
     }
 
     /// A node leaves what it has said on the threads of the frame.
-    fn leave_threads(&mut self, node: NodeIx, own: Thread, published: Option<(crate::ids::ThreadIx, Entry)>) {
+    fn leave_threads(&mut self, node: NodeIx, own: Thread, published: Option<(ThreadIx, Entry)>) {
         if let Some(thread) = self.graph.nodes[node].body.thread {
             let state = &mut self.threads[thread];
             (state.base, state.exists) = (own, true);
@@ -70,7 +70,7 @@ impl Frame {
 
 impl State {
     /// The flow begins with its first node.
-    pub(super) fn begin_flow(&mut self, frame: crate::ids::FrameIx) {
+    pub(super) fn begin_flow(&mut self, frame: FrameIx) {
         self.come_to(NodeRef { frame, node: NodeIx(0) });
     }
 
@@ -86,12 +86,7 @@ impl State {
     }
 
     /// A node of a flow has ended: the way on, if it can be told at once; else it is asked for.
-    pub(super) fn flow_on(
-        &mut self,
-        node: NodeRef,
-        own: Thread,
-        published: Option<(crate::ids::ThreadIx, Entry)>,
-    ) {
+    pub(super) fn flow_on(&mut self, node: NodeRef, own: Thread, published: Option<(ThreadIx, Entry)>) {
         let fault = self.done(node).and_then(|done| done.fault.clone());
         let graph = Arc::clone(&self.of(node).graph);
         let def = &graph.nodes[node.node];
@@ -144,27 +139,13 @@ impl State {
             match &way.when {
                 When::Fault => {}
                 When::Done => return Ok(way.to),
-                When::Holds(condition) => match self.resolved(node, condition)? {
-                    Value::Bool(true) => return Ok(way.to),
-                    Value::Bool(false) => {}
-                    other => {
-                        let kind = match other {
-                            Value::Null => "null",
-                            Value::Number(_) => "a number",
-                            Value::String(_) => "a text",
-                            Value::Array(_) => "a list",
-                            _ => "an object",
-                        };
-                        let to = &self.of(node).graph.nodes[way.to].id;
-                        let message = format!(
-                            "the condition of the way from `{}` to `{to}` is {kind}, not true or false",
-                            def.id
-                        );
-                        return Err(
-                            Fault::new(FaultKind::InputError, message).because(json!({ "value": other }))
-                        );
+                When::Holds(condition) => {
+                    let to = &self.of(node).graph.nodes[way.to].id;
+                    let what = format!("the condition of the way from `{}` to `{to}`", def.id);
+                    if holds(self.resolved(node, condition)?, &what)? {
+                        return Ok(way.to);
                     }
-                },
+                }
             }
         }
         let message = format!(
@@ -225,6 +206,10 @@ impl State {
             && let Some(visit) = done.take_interrupted()
         {
             row.phase = NodePhase::Running(visit);
+        }
+        // Those that were under way when the run ended, or where a fork leaves its source, stop where they are first.
+        for child in self.visit(node).map(Visit::open_children).unwrap_or_default() {
+            self.suspend(node, child);
         }
         match self.children_mut(node) {
             Some(Children::Fork(_)) => self.restart_paths(node),

@@ -33,9 +33,6 @@ impl State {
         }
         let first = NodeRef::root(self.frames.root().first_anew());
         self.fill_pool(first);
-        if self.start.edition > 0 {
-            self.forget_warnings(first);
-        }
         self.change_tools(tools);
         self.restart_from(first);
     }
@@ -52,16 +49,16 @@ impl State {
         // Who fails again may try all of its ways again (D-19).
         let frame = &mut self.frames[first.frame];
         (frame.replans, frame.replanned, frame.unresolved.in_a_row) = (BTreeMap::new(), 0, 0);
-        self.status = Status::Running;
-        if !self.is_interrupted(first) {
-            return self.begin_again(first);
+        if self.start.edition > 0 {
+            self.forget_warnings(self.begins_anew(first));
         }
-        // It goes on with the frames that it had opened; what ran ahead of it begins anew.
-        let behind = first.sibling(NodeIx(first.node.0 + 1));
-        self.drop_from(behind, first.node);
-        self.frames[first.frame].unresolved.forget_from(first.node);
-        self.await_from(behind, None);
-        self.resumes_inside(first);
+        self.begin_again(first);
+    }
+
+    /// The first node that begins anew where `first` is the one that had not ended: that itself, unless it goes on with the frames
+    /// that it had opened.
+    fn begins_anew(&self, first: NodeRef) -> NodeRef {
+        if self.is_interrupted(first) { first.sibling(NodeIx(first.node.0 + 1)) } else { first }
     }
 
     /// Whether a node had opened frames when it failed, or was cut off.
@@ -102,7 +99,7 @@ impl State {
             frame.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
         self.inherit(past, &fork.texts, &by_id, first.node);
         self.settle_into(fork);
-        self.forget_warnings(first);
+        self.forget_warnings(self.begins_anew(first));
         if fork.sequential {
             self.frames.reschedule(true);
         }
@@ -119,11 +116,7 @@ impl State {
     fn forked_in_flow(&mut self, fork: &Fork) {
         self.reuse = super::reuse_cache::ReuseCache::default();
         self.declined.clear();
-        let live = self.frames.root().flow.as_ref().and_then(|flow| flow.at).map(NodeRef::root);
-        for (node, child) in live.map(|node| self.open_frames(node)).unwrap_or_default() {
-            self.suspend(node, child);
-        }
-        self.forget_from(NodeRef::root(NodeIx(0)));
+        self.forget_in_flight();
         self.settle_into(fork);
         if fork.sequential {
             self.frames.reschedule(true);
@@ -131,12 +124,6 @@ impl State {
         self.change_tools(&fork.tools);
         self.status = Status::Running;
         self.restart(ROOT);
-    }
-
-    /// The frames that a node has open.
-    fn open_frames(&self, node: NodeRef) -> Vec<(NodeRef, FrameIx)> {
-        let children = self.visit(node).map(Visit::open_children).unwrap_or_default();
-        children.into_iter().map(|child| (node, child)).collect()
     }
 
     fn forked_anew(&mut self, fork: &Fork, past: &Recording, hash: &Arc<str>, graph: &Arc<Graph>) {
@@ -182,13 +169,19 @@ impl State {
         self.frames.reschedule(sequential);
     }
 
-    /// The nodes from `first` on are as if they had never started, but for their visits and tries.
+    /// The nodes from `first` on are as if they had never started, but for their visits and tries; one that had opened frames
+    /// goes on with these (E-36).
     pub(crate) fn begin_again(&mut self, first: NodeRef) {
         self.status = Status::Running;
-        self.drop_from(first, first.node);
+        let anew = self.begins_anew(first);
+        self.drop_from(anew, first.node);
         let frame = &mut self.frames[first.frame];
         frame.retired = frame.retired.min(first.node.0);
-        self.await_from(first, None);
+        frame.unresolved.forget_from(first.node);
+        self.await_from(anew, None);
+        if anew != first {
+            self.resumes_inside(first);
+        }
     }
 
     /// What the nodes from `first` on did is undone. Only those before `finished` have finished.

@@ -11,7 +11,7 @@ use super::state::{LeafPhase, NodePhase, NodeState, OrderState, State, ThreadSta
 use crate::effect::{Effects, ToolDef};
 use crate::fault::Fault;
 use crate::graph::{Control, Graph, Leaf, Node};
-use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx};
+use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx, not_there};
 use crate::message::{Entry, Thread};
 use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
@@ -265,7 +265,7 @@ impl Index<FrameIx> for Frames {
     fn index(&self, ix: FrameIx) -> &Frame {
         match self.rows.get(ix.get()) {
             Some(Some(frame)) => frame,
-            _ => not_there(ix),
+            _ => not_there("a frame", ix),
         }
     }
 }
@@ -274,15 +274,9 @@ impl IndexMut<FrameIx> for Frames {
     fn index_mut(&mut self, ix: FrameIx) -> &mut Frame {
         match self.rows.get_mut(ix.get()) {
             Some(Some(frame)) => frame,
-            _ => not_there(ix),
+            _ => not_there("a frame", ix),
         }
     }
-}
-
-#[cold]
-#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run (E-17)")]
-fn not_there(ix: FrameIx) -> ! {
-    panic!("frame {} of a run is not there", ix.get())
 }
 
 impl Index<NodeRef> for Frames {
@@ -322,11 +316,17 @@ impl State {
     }
     /// The tool of that name, as a node may call it.
     pub(crate) fn tool(&self, node: NodeRef, name: &str) -> Option<&Arc<ToolDef>> {
-        self.of(node).graph.tools.get(name)
+        self.pins(node, name).tools.get(name)
     }
     /// The effects that a call of `tool` has at a node (E-22).
     pub(crate) fn effects(&self, node: NodeRef, tool: &str) -> Effects {
-        self.of(node).graph.effects(self.def(node), tool)
+        self.pins(node, tool).effects(self.def(node), tool)
+    }
+    /// The graph that says which version a tool's name means: the run's own, whose tools may change (P-21), or else that of the
+    /// frame, to which a replan may have brought some.
+    fn pins(&self, node: NodeRef, tool: &str) -> &Graph {
+        let root = &self.frames.root().graph;
+        if root.tools.contains_key(tool) { root } else { &self.of(node).graph }
     }
     /// The running body of a node.
     pub(crate) fn visit(&self, node: NodeRef) -> Option<&Visit> {

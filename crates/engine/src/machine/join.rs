@@ -157,8 +157,14 @@ impl State {
             PathsOf::Listed(paths) => Ok((paths.len(), Vec::new())),
             PathsOf::Each { over, .. } => {
                 let what = format!("what the fork `{}` goes over", self.def(node).id);
-                let limit = usize::try_from(self.start.limits.fanout).unwrap_or(usize::MAX);
-                let items = list(self.resolved(node, over)?, &what, limit, "fanout")?;
+                let (items, limit) = (list(self.resolved(node, over)?, &what)?, self.start.limits.fanout);
+                if items.len() as u64 > limit {
+                    let message = format!(
+                        "{what} has {} elements, over the limit of {limit} (`fanout` in [limits])",
+                        items.len()
+                    );
+                    return Err(Fault::new(FaultKind::InputError, message));
+                }
                 Ok((items.len(), items))
             }
         }

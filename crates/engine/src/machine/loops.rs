@@ -1,6 +1,6 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
-use super::children::{Children, Ended, list};
+use super::children::{Children, Ended, holds, list};
 use super::frame::Frame;
 use super::state::State;
 use crate::event::Event;
@@ -8,7 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Loop, Times};
 use crate::ids::{FrameIx, NodeRef};
 use crate::place::Instance;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -84,14 +84,10 @@ impl State {
     ) -> Result<bool, Fault> {
         let more = match (&times.times, phase.and_then(|phase| phase.total)) {
             (_, Some(total)) => return Ok(done < total),
-            (Times::While(condition), None) => match self.resolved(node, condition)? {
-                Value::Bool(more) => more,
-                other => {
-                    let message =
-                        format!("the condition of the loop `{}` is not true or false", self.def(node).id);
-                    return Err(Fault::new(FaultKind::InputError, message).because(json!({ "value": other })));
-                }
-            },
+            (Times::While(condition), None) => {
+                let what = format!("the condition of the loop `{}`", self.def(node).id);
+                holds(self.resolved(node, condition)?, &what)?
+            }
             _ => return Ok(self.rounds(node, times)?.0 > 0),
         };
         if more && done >= times.limit {
@@ -115,12 +111,7 @@ impl State {
         match &times.times {
             Times::While(_) => Ok((0, Vec::new())),
             Times::Over(items, _) => {
-                let items = list(
-                    self.resolved(node, items)?,
-                    &format!("what the loop `{id}` goes over"),
-                    usize::MAX,
-                    "",
-                )?;
+                let items = list(self.resolved(node, items)?, &format!("what the loop `{id}` goes over"))?;
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
                 if count > times.limit { Err(too_many(count.to_string())) } else { Ok((count, items)) }
             }

@@ -1,7 +1,7 @@
 //! How far the nodes of a frame have come.
 
 use super::state::NodeState;
-use crate::ids::{Ix, NodeIx, Table};
+use crate::ids::{NodeIx, Table, not_there};
 use std::ops::{Index, IndexMut};
 
 /// Rows of nodes. A dataflow has all of them from the beginning; a flow may have many nodes and go through few, again and
@@ -59,7 +59,7 @@ impl Index<NodeIx> for Nodes {
     fn index(&self, node: NodeIx) -> &NodeState {
         match self.get(node) {
             Some(row) => row,
-            None => not_there(node),
+            None => not_there("a node that a frame has not come to", node),
         }
     }
 }
@@ -68,13 +68,7 @@ impl IndexMut<NodeIx> for Nodes {
     fn index_mut(&mut self, node: NodeIx) -> &mut NodeState {
         match self.get_mut(node) {
             Some(row) => row,
-            None => not_there(node),
+            None => not_there("a node that a frame has not come to", node),
         }
     }
-}
-
-#[cold]
-#[allow(clippy::panic, reason = "a bug of the engine, which the driver turns into a poisoned run (E-17)")]
-fn not_there(node: NodeIx) -> ! {
-    panic!("a frame has not come to its node {}", node.get())
 }

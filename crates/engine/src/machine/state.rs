@@ -194,8 +194,6 @@ pub(crate) struct Visit {
     pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
     /// What the frames that it opened came to, if it did.
     pub(crate) value: Option<Value>,
-    /// Those that it opened last, once they have ended.
-    pub(crate) children: Option<Box<Children>>,
 }
 
 /// Tries of one visit (D-25).
@@ -385,7 +383,6 @@ impl Visit {
             approved: false,
             recovery: None,
             value: None,
-            children: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind, Graph};
 use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
-use crate::template::JsonTemplate;
+use crate::template::{JsonTemplate, OnMissing};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -90,8 +90,17 @@ impl State {
     }
 
     pub(super) fn resolved(&self, node: NodeRef, args: &JsonTemplate) -> Result<Value, Fault> {
-        let scope = Scope { state: self, at: node };
-        let missing = self.def(node).on_missing;
+        self.resolved_at(node, args, self.def(node).on_missing)
+    }
+
+    /// The same as `at` sees it.
+    pub(super) fn resolved_at(
+        &self,
+        at: NodeRef,
+        args: &JsonTemplate,
+        missing: OnMissing,
+    ) -> Result<Value, Fault> {
+        let scope = Scope { state: self, at };
         let limit = self.start.limits.message_bytes;
         if args.measure(&scope, missing, limit)? > limit {
             return Err(self.too_long("the text of the arguments"));

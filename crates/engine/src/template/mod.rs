@@ -53,4 +53,5 @@ pub use layers::{Layers, Miss, StepView, lookup};
 pub use parse::{TemplateError, half_closed};
 pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify, is_name};
 pub use render::{OnMissing, Placeholder, Template};
+pub(crate) use unresolved::kind;
 pub use unresolved::{Unresolved, Why};

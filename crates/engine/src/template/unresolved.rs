@@ -141,7 +141,8 @@ fn joined(place: &str, segs: &[Seg]) -> String {
     segs.iter().fold(place.to_owned(), |path, seg| path + &seg.to_string())
 }
 
-fn kind(value: &Value) -> String {
+/// What a value is, for messages.
+pub(crate) fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) => "a boolean".into(),

@@ -1,14 +1,8 @@
 //! Random trees of frames against a reference that runs them one after the other (E-07, E-34, E-36): forks in loops in
 //! subgraphs, dataflow in flow in dataflow. `FRAMES_TREES` says how many.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
-use selvedge_engine::{
-    Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Request, RunStatus, State,
-};
-use serde_json::{Value, json};
+use super::world::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Numbers that look random, from a seed (SplitMix64).
 struct Rng(u64);
@@ -200,39 +194,9 @@ fn whole(ops: &[Op], flows: bool) -> Arc<Graph> {
     Arc::new(serde_json::from_value(root).unwrap())
 }
 
-struct World {
-    state: State,
-    journal: Vec<Event>,
-}
-
 impl World {
-    fn new(graph: &Arc<Graph>) -> Self {
-        Self { state: State::new(Arc::clone(graph)), journal: Vec::new() }
-    }
-    /// What an earlier process had recorded, up to some event.
-    fn again(graph: &Arc<Graph>, journal: &[Event]) -> Self {
-        let mut world = Self::new(graph);
-        for event in journal {
-            world.state.apply(event);
-            world.journal.push(event.clone());
-        }
-        world.settle();
-        world
-    }
-    fn settle(&mut self) {
-        while let Some(event) = self.state.step() {
-            self.state.apply(&event);
-            self.journal.push(event);
-        }
-    }
-    fn input(&mut self, input: Input) {
-        let Some(event) = self.state.accept(input) else { return };
-        self.state.apply(&event);
-        self.journal.push(event);
-        self.settle();
-    }
     /// Answers in any order, with a failure now and then, until the run has completed.
-    fn run(&mut self, rng: &mut Rng, failures: u64) {
+    fn answer(&mut self, rng: &mut Rng, failures: u64) {
         for _ in 0..100_000 {
             match self.state.status() {
                 RunStatus::Completed => return,
@@ -244,30 +208,36 @@ impl World {
                 }
                 _ => {}
             }
-            let pending = self.state.pending().len() as u64;
-            assert!(pending > 0, "it stands still");
-            let at = usize::try_from(rng.below(pending)).unwrap();
-            let effect = self.state.pending().keys().nth(at).cloned().unwrap();
-            let Some(Request::Model(request)) = self.state.request(&effect) else {
-                panic!("a model is asked")
-            };
-            let thread: Vec<String> =
-                request.messages.iter().map(|message| message.content.to_string()).collect();
-            let outcome = match failures > 0 && rng.below(failures) == 0 {
-                true => Failure::permanent(FaultKind::ProviderError, "no").into(),
-                false => {
-                    Outcome::Reply(Arc::new(ModelReply { text: answer(&thread), ..ModelReply::default() }))
-                }
-            };
-            self.input(Input::Complete(effect, outcome, 0, None, None));
+            if failures > 0 && rng.below(20) == 0 {
+                self.input(Input::Expire(1));
+                continue;
+            }
+            let mut pending: Vec<_> = self.state.pending().keys().cloned().collect();
+            assert!(!pending.is_empty(), "it stands still");
+            // Some come together.
+            let inputs = (0..=rng.below(3)).map_while(|_| {
+                let at = rng.below(pending.len().max(1) as u64);
+                let effect = (!pending.is_empty()).then(|| pending.remove(usize::try_from(at).unwrap()))?;
+                let outcome = match failures > 0 && rng.below(failures) == 0 {
+                    true => fails("no"),
+                    false => self.reply(&effect),
+                };
+                Some(Input::Complete(effect, outcome, 0, None, None))
+            });
+            let inputs: Vec<Input> = inputs.collect();
+            self.inputs(inputs);
         }
         panic!("it goes on for ever");
     }
+    /// What the reference would say to that thread.
+    fn reply(&self, effect: &selvedge_engine::EffectId) -> Outcome {
+        let Some(Request::Model(request)) = self.state.request(effect) else { panic!("a model is asked") };
+        let thread: Vec<String> =
+            request.messages.iter().map(|message| message.content.to_string()).collect();
+        reply(&answer(&thread))
+    }
     fn end(&self) -> (Vec<String>, Value) {
-        let view = self.state.view();
-        let main = view.threads.iter().find(|(name, _)| &**name == "main");
-        let texts = main.map(|(_, messages)| messages.iter().map(|m| m.content.to_string()).collect());
-        (texts.unwrap_or_default(), view.output)
+        (self.texts(), self.state.view().output)
     }
 }
 
@@ -285,18 +255,15 @@ fn trees_of_frames_are_what_the_reference_says() {
         let ops = ops(&mut rng, 1 + u32::try_from(seed % 4).unwrap(), flows);
         // The variables that all texts can name.
         let graph = whole(&ops, flows);
-        let initial: serde_json::Map<String, Value> =
-            NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
+        let initial: Map<String, Value> = NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
         let mut expected = Seen { scopes: vec![BTreeMap::new()], flows, ..Seen::default() };
         expected.run(&ops);
         let expected = (expected.thread, expected.result);
         for failures in [0, 0, 6] {
-            let mut world = World::new(&graph);
-            let start = selvedge_engine::Start { initial: initial.clone(), ..Default::default() };
-            world.input(Input::Start(Box::new(start)));
-            world.run(&mut rng, failures);
+            let mut world = World::begin_with(&graph, Value::Object(initial.clone()), 0);
+            world.answer(&mut rng, failures);
             assert_eq!(world.end(), expected, "seed {seed}: {ops:#?}");
-            replays(&graph, &world.journal, seed);
+            replays(&world, &graph);
             // Each event of a few, some of a tenth.
             let step = match seed % 100 {
                 0 => 1,
@@ -305,24 +272,9 @@ fn trees_of_frames_are_what_the_reference_says() {
             };
             for cut in (1..world.journal.len()).step_by(step) {
                 let mut again = World::again(&graph, &world.journal[..cut]);
-                again.run(&mut rng, failures);
+                again.answer(&mut rng, failures);
                 assert_eq!(again.end(), expected, "seed {seed}, cut at {cut}: {ops:#?}");
             }
         }
-    }
-}
-
-/// The inputs of a journal give its other events again (E-18).
-fn replays(graph: &Arc<Graph>, journal: &[Event], seed: u64) {
-    let mut state = State::new(Arc::clone(graph));
-    for (at, event) in journal.iter().enumerate() {
-        let text = serde_json::to_string(event).unwrap();
-        let event: Event = serde_json::from_str(&text).unwrap();
-        let derived = match Input::from_event(event.clone()) {
-            Some(input) => state.accept(input),
-            None => state.step(),
-        };
-        assert_eq!(derived.as_ref(), Some(&event), "seed {seed}, event {at}");
-        state.apply(&event);
     }
 }

@@ -1,0 +1,10 @@
+//! Frames: flows, forks and their joins, loops and subgraphs (E-34 … E-38).
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod control;
+mod in_place;
+mod joins;
+mod laws;
+mod timers;
+mod world;
