@@ -301,7 +301,7 @@ impl State {
         // Who approved one call has not seen the next (E-21).
         visit.approved = false;
         let Some(leaf) = leaf else { return };
-        *visit.visits.entry(leaf).or_insert(0) += 1;
+        visit.visits.count(leaf);
         let act = &self.leaf(node, leaf).act;
         if matches!(act, Act::AwaitRetirement) {
             self.await_turn(node);
@@ -470,7 +470,7 @@ impl State {
             // It is the next event's.
             Err(_) if fixed && catches => return,
             Err(fault) if fixed => {
-                visit.fault = Some(*fault);
+                visit.fault = Some(fault);
                 visit.leaf = None;
                 return;
             }
@@ -496,7 +496,8 @@ impl State {
             (to, self.keep_message(Message::text(Role::Assistant, text), kind))
         });
         if let Some(visit) = self.visit_mut(node) {
-            visit.published = Some(Publication { to, key, label, description: description.into(), content });
+            let published = Publication { to, key, label, description: description.into(), content };
+            visit.published = Some(Box::new(published));
         }
         self.move_on(node);
     }

@@ -1,6 +1,6 @@
 //! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
 
-use super::frame::Frame;
+use super::frame::{Frame, Inputs};
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
 use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
@@ -12,9 +12,12 @@ use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
 use crate::template::{JsonTemplate, kind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+/// What the number of a path over a list, or of an iteration, is called within it.
+pub(super) static INDEX: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("index"));
 
 /// The frames of a leaf.
 #[derive(Debug)]
@@ -131,12 +134,9 @@ impl State {
         })
     }
 
-    fn resolved_all(
-        &self,
-        node: NodeRef,
-        named: &[(Arc<str>, JsonTemplate)],
-    ) -> Result<Map<String, Value>, Fault> {
-        named.iter().map(|(name, value)| Ok((name.to_string(), self.resolved(node, value)?))).collect()
+    fn resolved_all(&self, node: NodeRef, named: &[(Arc<str>, JsonTemplate)]) -> Result<Inputs, Fault> {
+        let values = named.iter().map(|(name, value)| Ok((name.clone(), self.resolved(node, value)?)));
+        Ok(Inputs::new(values.collect::<Result<_, Fault>>()?))
     }
 
     /// A leaf opens its frames, or the next one.
@@ -169,7 +169,7 @@ impl State {
         graph: GraphIx,
         at: usize,
         instance: Instance<'_>,
-        inputs: Map<String, Value>,
+        inputs: Inputs,
         shares: bool,
     ) -> FrameIx {
         let step =
@@ -302,7 +302,7 @@ impl State {
 
     pub(super) fn give_value(&mut self, node: NodeRef, value: Value) {
         if let Some(visit) = self.visit_mut(node) {
-            visit.value = Some(value);
+            visit.value = Some(Box::new(value));
         }
     }
 

@@ -45,7 +45,7 @@ impl State {
                 (rules.repairs.saturating_sub(used(|m| m.repairs)), rules.repairs, "repairs")
             }
             Action::Replan => {
-                let used = self.of(node).replans_so_far();
+                let used = self.of(node).dataflow.as_ref().map_or(0, |dataflow| dataflow.replans_so_far());
                 (rules.replans.saturating_sub(used), rules.replans, "replans")
             }
             Action::GiveUp => return None,

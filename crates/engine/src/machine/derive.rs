@@ -253,7 +253,7 @@ impl State {
         attempt: u32,
     ) -> EffectId {
         let name = Cow::Borrowed(&*self.leaf(node, leaf).name);
-        let leaf_visit = visit.visits.get(&leaf).copied().unwrap_or(1);
+        let leaf_visit = visit.visits.of(leaf).unwrap_or(1);
         EffectPlace { place: self.place(node), leaf: name, slot, leaf_visit, attempt }.id()
     }
 }

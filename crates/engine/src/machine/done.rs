@@ -27,7 +27,7 @@ pub(crate) struct Done {
 /// What some finished nodes left.
 #[derive(Debug, Default)]
 pub(crate) struct More {
-    pub(crate) publication: Option<Publication>,
+    pub(crate) publication: Option<Box<Publication>>,
     /// For a fatal fault: its own messages.
     pub(crate) partial: Option<Thread>,
     /// The tool that gave its result, or failed last, where it need not be the node's own.
@@ -50,7 +50,7 @@ impl More {
 
 impl Done {
     pub(crate) fn publication(&self) -> Option<&Publication> {
-        self.more.as_ref()?.publication.as_ref()
+        self.more.as_ref()?.publication.as_deref()
     }
     pub(crate) fn partial(&self) -> Option<&Thread> {
         self.more.as_ref()?.partial.as_ref()

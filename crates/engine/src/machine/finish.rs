@@ -39,7 +39,7 @@ impl State {
                 return Event::Caught { node: id.clone(), fault: Box::new(fault.at(id)) };
             }
             // What the recovery ran into is not what the node failed of.
-            fault = visit.fault.clone().unwrap_or(fault);
+            fault = visit.fault.as_deref().cloned().unwrap_or(fault);
         }
         if self.def(node).on_error == OnError::Continue {
             let message = format!("the node failed and the run goes on: {}", fault.message);
@@ -51,7 +51,7 @@ impl State {
     /// The event that ends a flow that has nothing left to do.
     pub(crate) fn finished(&self, node: NodeRef, visit: &Visit) -> Event {
         let recovery_fault = visit.recovery.as_ref().and_then(|recovery| recovery.recovery_fault.as_ref());
-        if let Some(fault) = visit.fault.as_ref().or(recovery_fault) {
+        if let Some(fault) = visit.fault.as_deref().or(recovery_fault) {
             return self.failed(node, fault.clone());
         }
         let id = &self.name(node);
@@ -87,7 +87,7 @@ impl State {
     /// A node's result by P-17.
     pub(crate) fn result(&self, node: NodeRef, visit: &Visit) -> NodeResult {
         if let Some(value) = &visit.value {
-            let (text, value) = (tool_text(value).into(), value.clone());
+            let (text, value) = (tool_text(value).into(), Value::clone(value));
             return NodeResult { text, value, sync: Sync::Nothing };
         }
         if let Some(message) = visit.last_text {

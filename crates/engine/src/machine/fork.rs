@@ -1,12 +1,13 @@
 //! Beginning anew in the middle: after a failure (E-05), and in a fork (E-19).
 
+use super::dataflow::Dataflow;
 use super::frame::Frame;
 use super::recording::{Recording, places};
 use super::state::{LeafPhase, NodeState, OrderState, State, Status, Usage, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
-use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ROOT, ThreadIx};
+use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, ROOT, ThreadIx};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,8 +48,9 @@ impl State {
 
     fn restart_from(&mut self, first: NodeRef) {
         // Who fails again may try all of its ways again (D-19).
-        let frame = &mut self.frames[first.frame];
-        (frame.replans, frame.replanned, frame.unresolved.in_a_row) = (BTreeMap::new(), 0, 0);
+        if let Some(frame) = &mut self.frames[first.frame].dataflow {
+            (frame.replans, frame.replanned, frame.unresolved.in_a_row) = (BTreeMap::new(), 0, 0);
+        }
         if self.start.edition > 0 {
             self.forget_warnings(self.begins_anew(first));
         }
@@ -90,7 +92,9 @@ impl State {
         }
         let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
-        self.frames.root_mut().unresolved.in_a_row = 0;
+        if let Some(dataflow) = &mut self.frames.root_mut().dataflow {
+            dataflow.unresolved.in_a_row = 0;
+        }
         self.reuse = super::reuse_cache::ReuseCache::default();
         self.declined.clear();
         let frame = self.frames.root_mut();
@@ -175,9 +179,10 @@ impl State {
         self.status = Status::Running;
         let anew = self.begins_anew(first);
         self.drop_from(anew, first.node);
-        let frame = &mut self.frames[first.frame];
-        frame.retired = frame.retired.min(first.node.0);
-        frame.unresolved.forget_from(first.node);
+        if let Some(dataflow) = &mut self.frames[first.frame].dataflow {
+            dataflow.retired = dataflow.retired.min(first.node.0);
+            dataflow.unresolved.forget_from(first.node);
+        }
         self.await_from(anew, None);
         if anew != first {
             self.resumes_inside(first);
@@ -208,11 +213,9 @@ impl State {
     }
 }
 
-impl Frame {
-    /// What others know of the nodes from `first` on is forgotten.
-    fn rewind(&mut self, first: NodeIx, finished: NodeIx) {
+impl Dataflow {
+    fn rewind(&mut self, first: NodeIx) {
         self.on_retired.clear();
-        self.rewind_orders(finished);
         self.unresolved.forget_from(first);
         self.replans.split_off(&first);
         for nodes in self.runtime.values_mut() {
@@ -221,6 +224,16 @@ impl Frame {
         for nodes in self.fields.values_mut() {
             nodes.split_off(&first);
         }
+    }
+}
+
+impl Frame {
+    /// What others know of the nodes from `first` on is forgotten.
+    fn rewind(&mut self, first: NodeIx, finished: NodeIx) {
+        self.rewind_orders(finished);
+        if let Some(dataflow) = &mut self.dataflow {
+            dataflow.rewind(first);
+        }
         for row in self.nodes.values_mut() {
             row.waiters.clear();
         }
@@ -228,10 +241,10 @@ impl Frame {
 
     /// Orders and threads as they were when only the nodes before `first` had finished.
     fn rewind_orders(&mut self, first: NodeIx) {
-        let ids: Vec<OrderIx> = self.schedule.orders.indices().collect();
-        for order in ids {
-            let prefix = self.schedule.before(order, first);
-            let state = &mut self.orders[order];
+        let Some(dataflow) = &mut self.dataflow else { return };
+        let prefixes =
+            self.schedule.orders.indices().map(|order| (order, self.schedule.before(order, first)));
+        for ((order, prefix), state) in prefixes.zip(dataflow.orders.values_mut()) {
             *state = OrderState { prefix, ..OrderState::default() };
             if let Some(thread) = self.threads.get_mut(ThreadIx::new(order.get())) {
                 thread.after.truncate(prefix as usize);

@@ -3,11 +3,11 @@
 //! A run is a tree of frames. What is the run's own (messages, effects under way, usage) is in [`State`]; a frame has its graph,
 //! its threads, its nodes and what their placeholders see.
 
+use super::dataflow::Dataflow;
 use super::done::Done;
 use super::flow::Flow;
 use super::nodes::Nodes;
-use super::skip::Unresolved;
-use super::state::{LeafPhase, NodePhase, NodeState, OrderState, State, ThreadState, Visit};
+use super::state::{LeafPhase, NodePhase, NodeState, State, ThreadState, Visit};
 use crate::effect::{Effects, ToolDef};
 use crate::fault::Fault;
 use crate::graph::{Control, Graph, Leaf, Node};
@@ -15,8 +15,7 @@ use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, T
 use crate::message::{Entry, Thread};
 use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
-use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use serde_json::Value;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -32,31 +31,41 @@ pub(crate) struct Frame {
     /// How many frames it is in.
     pub(crate) depth: u32,
     /// The first data layer of its own, which hides names of the frames around it.
-    pub(crate) inputs: Map<String, Value>,
+    pub(crate) inputs: Inputs,
     /// Why it could not even begin.
     pub(crate) stopped: Option<Box<Fault>>,
     /// Of a graph whose nodes follow ways: how far it has come.
     pub(crate) flow: Option<Box<Flow>>,
+    /// Of one whose nodes wait for what they observe.
+    pub(crate) dataflow: Option<Box<Dataflow>>,
     /// Threads of the graph that hold their first message; all of them before any node starts.
     pub(crate) seeded: usize,
     pub(crate) threads: Table<ThreadIx, ThreadState>,
     pub(crate) nodes: Nodes,
-    pub(crate) orders: Table<OrderIx, OrderState>,
-    /// How many nodes have retired (P-20).
-    pub(crate) retired: u32,
-    /// Who goes on at which number of retired nodes.
-    pub(crate) on_retired: BTreeMap<u32, Vec<NodeIx>>,
-    /// Nodes without a result that the run goes on without (D-16).
-    pub(crate) unresolved: Unresolved,
-    /// Replans that were decided on, by node, and those of nodes that are no more (D-19).
-    pub(crate) replans: BTreeMap<NodeIx, u32>,
-    pub(crate) replanned: u32,
-    /// Visits, tries and the last visit counted, of ids whose nodes are no more (D-25).
-    pub(crate) prior_visits: BTreeMap<Arc<str>, (u32, u32, u32)>,
-    /// `runtime_metadata`: for each name, the nodes that set it and the field it came from (D-02, D-05).
-    pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
-    /// Top-level keys of results that did not sync, for D-07's last look-up.
-    pub(crate) fields: HashMap<Arc<str>, BTreeMap<NodeIx, ()>>,
+}
+
+/// What a frame is given, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs(Box<[(Arc<str>, Value)]>);
+
+impl Inputs {
+    /// The last of several values of a name counts.
+    pub(crate) fn new(mut values: Vec<(Arc<str>, Value)>) -> Self {
+        values.reverse();
+        values.sort_by(|(a, _), (b, _)| a.cmp(b));
+        values.dedup_by(|(a, _), (b, _)| a == b);
+        Self(values.into_boxed_slice())
+    }
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.iter().map(|(name, _)| name)
+    }
 }
 
 impl Frame {
@@ -71,21 +80,13 @@ impl Frame {
             path: FramePath::default(),
             opened_by: None,
             depth: 0,
-            inputs: Map::new(),
+            inputs: Inputs::default(),
             stopped: None,
             flow: flows.then(Box::default),
+            dataflow: (!flows).then(|| Box::new(Dataflow::new(&schedule))),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             nodes,
-            orders: schedule.orders.values().map(|_| OrderState::default()).collect(),
-            retired: 0,
-            on_retired: BTreeMap::new(),
-            unresolved: Unresolved::default(),
-            replans: BTreeMap::new(),
-            replanned: 0,
-            prior_visits: BTreeMap::new(),
-            runtime: HashMap::new(),
-            fields: HashMap::new(),
             graph,
             schedule,
         }
@@ -108,12 +109,16 @@ impl Frame {
     }
     /// The node that is the next to retire, if it has ended.
     pub(crate) fn head_of_retirement(&self) -> Option<&Done> {
-        (self.retired as usize).lt(&self.graph.nodes.len()).then_some(())?;
-        self.done(NodeIx(self.retired))
+        (self.retired() as usize).lt(&self.graph.nodes.len()).then_some(())?;
+        self.done(NodeIx(self.retired()))
+    }
+    /// How many nodes of a dataflow have retired (P-20).
+    pub(crate) fn retired(&self) -> u32 {
+        self.dataflow.as_ref().map_or(0, |dataflow| dataflow.retired)
     }
     /// Whether all before a node have retired; in a flow, they have.
     pub(crate) fn is_turn(&self, node: NodeIx) -> bool {
-        self.flow.is_some() || self.retired >= node.0
+        self.flow.is_some() || self.retired() >= node.0
     }
     /// Whether nothing is left to do: all nodes have retired, or one has failed that ends the frame.
     pub(crate) fn is_over(&self) -> bool {
@@ -121,7 +126,7 @@ impl Frame {
             return flow.ended.is_some();
         }
         let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
-        failed || self.retired as usize == self.graph.nodes.len()
+        failed || self.retired() as usize == self.graph.nodes.len()
     }
     /// Orders its nodes anew, as its graph is now.
     fn reschedule(&mut self, sequential: bool) {
@@ -151,10 +156,6 @@ impl Frame {
     pub(crate) fn thread_at_end(&self, thread: ThreadIx) -> Thread {
         let state = &self.threads[thread];
         state.after.last().unwrap_or(&state.base).clone()
-    }
-    /// Replans that count against the limit (D-19).
-    pub(crate) fn replans_so_far(&self) -> u32 {
-        self.replanned + self.replans.values().sum::<u32>()
     }
     /// The nodes from `first` on.
     pub(crate) fn nodes_from(&self, first: NodeIx) -> impl Iterator<Item = NodeIx> + use<> {

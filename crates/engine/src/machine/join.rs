@@ -1,7 +1,7 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::{Children, Ended, list};
-use super::frame::Frame;
+use super::children::{Children, Ended, INDEX, list};
+use super::frame::{Frame, Inputs};
 use super::state::State;
 use crate::effect::Wait;
 use crate::event::{Event, JoinOutcome, Joined};
@@ -209,13 +209,12 @@ impl State {
             self.set_open(node, at, open);
             return self.restart(open);
         }
-        let mut inputs = Map::new();
+        let mut inputs = Inputs::default();
         if let (PathsOf::Each { item, .. }, Some(Children::Fork(phase))) =
             (&paths.of, self.children_mut(node))
         {
             let value = phase.items.get_mut(at).map(Value::take).unwrap_or_default();
-            inputs.insert(item.to_string(), value);
-            inputs.insert("index".to_owned(), Value::from(at));
+            inputs = Inputs::new(vec![(Arc::clone(&INDEX), Value::from(at)), (item.clone(), value)]);
         }
         let id = paths.of.id(at);
         let open = self.open_frame(node, graph, at, Instance::Path(Cow::Borrowed(&id)), inputs, true);

@@ -1,14 +1,14 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
-use super::children::{Children, Ended, holds, list};
-use super::frame::Frame;
+use super::children::{Children, Ended, INDEX, holds, list};
+use super::frame::{Frame, Inputs};
 use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Loop, Times};
 use crate::ids::{FrameIx, NodeRef};
 use crate::place::Instance;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -138,12 +138,13 @@ impl State {
             let phase = LoopPhase { items, total: (!asks).then_some(total), ..LoopPhase::default() };
             self.set_children(node, Children::Loop(phase));
         }
-        let mut inputs = Map::from_iter([("index".to_owned(), Value::from(iteration))]);
+        let mut inputs = vec![(Arc::clone(&INDEX), Value::from(iteration))];
         if let (Times::Over(_, name), Some(Children::Loop(phase))) = (&times.times, self.children_mut(node)) {
             let item = phase.items.get_mut(iteration as usize).map(Value::take).unwrap_or_default();
-            inputs.insert(name.to_string(), item);
+            inputs.push((name.clone(), item));
         }
-        let open = self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), inputs, true);
+        let open =
+            self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), Inputs::new(inputs), true);
         let mut carried = BTreeMap::new();
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);

@@ -9,6 +9,7 @@ mod apply;
 mod attempts;
 mod calls;
 mod children;
+mod dataflow;
 mod decide;
 mod dependents;
 mod derive;

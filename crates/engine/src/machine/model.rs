@@ -163,7 +163,7 @@ impl State {
         if let Some(fault) = self.too_much(node, visit, infer, phase).or_else(|| self.over_budget()) {
             return self.failed(node, fault);
         }
-        let first = attempt == 1 && visit.visits.values().sum::<u32>() <= visit.visits.len() as u32;
+        let first = attempt == 1 && visit.visits.are_first();
         let mut warnings =
             if first && visit.thread.is_cut() { self.orphan_warnings(node, visit) } else { Vec::new() };
         if attempt == 1 && visit.exhausted {

@@ -37,6 +37,9 @@ impl Nodes {
         if let Self::Visited(rows) = self
             && let Err(at) = rows.binary_search_by_key(&node, |(ix, _)| *ix)
         {
+            if rows.is_empty() {
+                rows.reserve_exact(1);
+            }
             rows.insert(at, (node, NodeState::new(0)));
         }
     }

@@ -58,7 +58,7 @@ impl State {
             }
             None => {
                 if let Some(visit) = self.visit_mut(node) {
-                    visit.phase = LeafPhase::Ask(Some(value.clone()));
+                    visit.phase = LeafPhase::Ask(Some(Box::new(value.clone())));
                 }
             }
             Some(at) => self.answer_slot(node, at, yes),

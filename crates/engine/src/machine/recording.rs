@@ -101,7 +101,9 @@ impl State {
         past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
         past.kept.extend(unmatched);
         past.unknown.extend(unmatched_unknown);
-        for (id, (visit, ..)) in std::mem::take(&mut self.frames.root_mut().prior_visits) {
+        let prior_visits =
+            self.frames.root_mut().dataflow.as_mut().map(|dataflow| &mut dataflow.prior_visits);
+        for (id, (visit, ..)) in prior_visits.map(std::mem::take).unwrap_or_default() {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = visit.max(*visits);
         }
@@ -173,7 +175,8 @@ impl State {
             row.tries = 0;
         }
         for (id, seen) in &past.visits {
-            let prior_visits = frame.prior_visits.entry(id.clone()).or_default();
+            let Some(dataflow) = &mut frame.dataflow else { break };
+            let prior_visits = dataflow.prior_visits.entry(id.clone()).or_default();
             *prior_visits = (prior_visits.0.max(*seen), 0, 0);
         }
         if self.recorder.is_some() {

@@ -143,7 +143,7 @@ impl State {
         if call {
             recovery.failed = failed;
             recovery.recovery_fault = None;
-            visit.fault = Some(fault.clone());
+            visit.fault = Some(Box::new(fault.clone()));
         } else {
             if compiles {
                 let said = fault.cause.clone().unwrap_or_else(|| Value::from(fault.message.as_str()));
@@ -208,7 +208,9 @@ impl State {
         recovery.strategy.clone_from(strategy);
         if *action == Action::Replan {
             recovery.refused = 0;
-            *self.frames[node.frame].replans.entry(node.node).or_insert(0) += 1;
+            if let Some(dataflow) = &mut self.frames[node.frame].dataflow {
+                *dataflow.replans.entry(node.node).or_insert(0) += 1;
+            }
         }
         self.leave(node, false);
     }
@@ -218,8 +220,8 @@ impl State {
         let frame = &mut self.frames[node.frame];
         if frame.is_turn(node.node) {
             self.take_turn(node);
-        } else {
-            frame.on_retired.entry(node.node.0).or_default().push(node.node);
+        } else if let Some(dataflow) = &mut frame.dataflow {
+            dataflow.on_retired.entry(node.node.0).or_default().push(node.node);
         }
     }
 

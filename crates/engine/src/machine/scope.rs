@@ -35,7 +35,7 @@ impl Layers for Scope<'_> {
         for at in self.around() {
             let frame = self.state.of(at);
             let value = frame.runtime_value(name, at.node);
-            if value.is_some() || frame.inputs.contains_key(name) {
+            if value.is_some() || frame.inputs.has(name) {
                 return value;
             }
         }
@@ -50,7 +50,7 @@ impl Layers for Scope<'_> {
             let frame = self.state.of(at);
             let node = match &frame.flow {
                 Some(flow) => *flow.fields.get(name)?,
-                None => *frame.fields.get(name)?.range(..at.node).next_back()?.0,
+                None => *frame.dataflow.as_ref()?.fields.get(name)?.range(..at.node).next_back()?.0,
             };
             frame.done(node)?.output.get(name)
         })
@@ -59,7 +59,7 @@ impl Layers for Scope<'_> {
         let mut names: Vec<String> = self.state.start.initial.keys().cloned().collect();
         for at in self.around() {
             let frame = self.state.of(at);
-            names.extend(frame.inputs.keys().cloned());
+            names.extend(frame.inputs.names().map(|name| name.to_string()));
             names.extend(frame.runtime_names(at.node).map(|name| name.to_string()));
             let known = |ix: NodeIx| match frame.flow {
                 Some(_) => frame.nodes.get(ix).is_some(),
@@ -88,7 +88,7 @@ impl<'a> Scope<'a> {
             if let Some(step) = frame.by_id(id) {
                 return Some((at, step));
             }
-            if frame.inputs.contains_key(id) || frame.runtime_value(id, at.node).is_some() {
+            if frame.inputs.has(id) || frame.runtime_value(id, at.node).is_some() {
                 return None;
             }
         }
@@ -107,19 +107,20 @@ impl Frame {
 
     fn runtime_names(&self, at: NodeIx) -> impl Iterator<Item = &Arc<str>> {
         let variables = self.flow.iter().flat_map(|flow| flow.variables.keys());
-        let runtime = self.runtime.iter().filter(move |(_, by)| by.range(..at).next().is_some());
+        let runtime = self.dataflow.iter().flat_map(|dataflow| &dataflow.runtime);
+        let runtime = runtime.filter(move |(_, by)| by.range(..at).next().is_some());
         variables.chain(runtime.map(|(name, _)| name))
     }
 
     /// The value of a name of `runtime_metadata` before `at`, with the node it came from.
     pub(crate) fn runtime_at(&self, name: &str, at: NodeIx) -> Option<(NodeIx, &Value)> {
-        let (node, field) = self.runtime.get(name)?.range(..at).next_back()?;
+        let (node, field) = self.dataflow.as_ref()?.runtime.get(name)?.range(..at).next_back()?;
         Some((*node, self.done(*node)?.output.get(field.as_ref())?))
     }
 
     /// All of `runtime_metadata` before `at`.
     pub(crate) fn runtime_values(&self, at: NodeIx) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
-        let names = self.runtime.keys().filter_map(|name| {
+        let names = self.dataflow.iter().flat_map(|dataflow| dataflow.runtime.keys()).filter_map(|name| {
             let (node, value) = self.runtime_at(name, at)?;
             Some((name.clone(), (value.clone(), self.graph.nodes[node].id.clone())))
         });
@@ -135,15 +136,16 @@ impl Frame {
     /// Sets the names of `runtime_metadata` that a node's result brings, and notes its other fields.
     pub(crate) fn sync(&mut self, node: NodeIx, object: &Map<String, Value>, names: &[Arc<str>]) {
         let id = self.graph.nodes[node].id.clone();
+        let Some(dataflow) = &mut self.dataflow else { return };
         for name in names {
             let prefixed: Arc<str> = format!("{id}_{name}").into();
-            self.runtime.entry(prefixed).or_default().insert(node, name.clone());
-            self.runtime.entry(name.clone()).or_default().insert(node, name.clone());
+            dataflow.runtime.entry(prefixed).or_default().insert(node, name.clone());
+            dataflow.runtime.entry(name.clone()).or_default().insert(node, name.clone());
         }
         for key in object.keys() {
-            match self.fields.get_mut(key.as_str()) {
+            match dataflow.fields.get_mut(key.as_str()) {
                 Some(nodes) => drop(nodes.insert(node, ())),
-                None => drop(self.fields.entry(key.as_str().into()).or_default().insert(node, ())),
+                None => drop(dataflow.fields.entry(key.as_str().into()).or_default().insert(node, ())),
             }
         }
     }
@@ -166,7 +168,8 @@ impl State {
             let Root::Name { name, .. } = classify(path, |id| frame.by_id(id).is_some()) else {
                 continue;
             };
-            let runtime = frame.runtime.get(name).filter(|_| self.start.initial.contains_key(name));
+            let runtime = frame.dataflow.as_ref().and_then(|dataflow| dataflow.runtime.get(name));
+            let runtime = runtime.filter(|_| self.start.initial.contains_key(name));
             let Some((by, field)) = runtime.and_then(|by| by.range(..node.node).next_back()) else {
                 continue;
             };
@@ -193,7 +196,7 @@ impl State {
         let frame = self.of(node);
         if frame.flow.is_some()
             || node.node.0 == 0
-            || frame.retired >= node.node.0
+            || frame.retired() >= node.node.0
             || !frame.schedule.reads[node.node]
         {
             return false;

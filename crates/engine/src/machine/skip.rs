@@ -1,5 +1,6 @@
 //! What still runs behind a node that failed (D-16): nodes that can't depend on it.
 
+use super::dataflow::Dataflow;
 use super::done::Done;
 use super::frame::Frame;
 use super::state::{NodePhase, State};
@@ -35,10 +36,11 @@ impl Unresolved {
 impl Frame {
     /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
     pub(crate) fn skip_cause(&self, node: NodeIx) -> Option<NodeIx> {
-        self.unresolved.nodes.range(..node).next()?;
+        let unresolved = &self.dataflow.as_ref()?.unresolved;
+        unresolved.nodes.range(..node).next()?;
         let def = &self.graph.nodes[node];
         let missing =
-            |id: &str| self.by_id(id).filter(|found| *found < node && self.unresolved.nodes.contains(found));
+            |id: &str| self.by_id(id).filter(|found| *found < node && unresolved.nodes.contains(found));
         let after = def.after.iter().filter_map(|id| missing(id));
         let read = reads(&self.graph, def).into_iter().filter_map(|path| {
             match classify(path, |id| self.by_id(id).is_some()) {
@@ -46,8 +48,8 @@ impl Frame {
                 Root::Inputs { .. } => None,
                 Root::Metadata { name, .. } | Root::Name { name, .. } => {
                     let last = self.last_supplier(node, name);
-                    let last = last.filter(|last| self.unresolved.nodes.contains(last));
-                    let any = self.unresolved.unknown.range(..node).next().copied();
+                    let last = last.filter(|last| unresolved.nodes.contains(last));
+                    let any = unresolved.unknown.range(..node).next().copied();
                     last.into_iter().chain(any).min()
                 }
             }
@@ -57,9 +59,10 @@ impl Frame {
 
     /// The run goes on without the node's result.
     pub(crate) fn note_unresolved(&mut self, node: NodeIx) {
-        self.unresolved.nodes.insert(node);
+        let Some(dataflow) = &mut self.dataflow else { return };
+        dataflow.unresolved.nodes.insert(node);
         if supply(&self.graph, &self.graph.nodes[node]).unknown {
-            self.unresolved.unknown.insert(node);
+            dataflow.unresolved.unknown.insert(node);
         }
     }
 
@@ -71,18 +74,23 @@ impl Frame {
         if done.skipped || (done.fault.is_some() && def.on_error != OnError::Finish) {
             return;
         }
+        let Some(Dataflow { unresolved, .. }) = self.dataflow.as_deref_mut() else { return };
         if done.fault.is_none() {
-            self.unresolved.in_a_row = 0;
+            unresolved.in_a_row = 0;
             return;
         }
-        self.unresolved.in_a_row += 1;
-        done.fatal = self.unresolved.in_a_row >= limit;
+        unresolved.in_a_row += 1;
+        done.fatal = unresolved.in_a_row >= limit;
+    }
+
+    fn first_unresolved(&self) -> Option<NodeIx> {
+        self.dataflow.as_ref()?.unresolved.nodes.first().copied()
     }
 
     /// The first node that a resumed run or a fork begins anew.
     pub(crate) fn first_anew(&self) -> NodeIx {
-        let failed = self.unresolved.nodes.first().copied();
-        failed.map_or(NodeIx(self.retired), |failed| failed.min(NodeIx(self.retired)))
+        let retired = NodeIx(self.retired());
+        self.first_unresolved().map_or(retired, |failed| failed.min(retired))
     }
 
     /// How a frame ends that has nothing left to do: with the first fault in list order, if there is one.
@@ -94,12 +102,12 @@ impl Frame {
             None => {}
         }
         let head = self.head_of_retirement().filter(|done| done.fatal);
-        let first = self.unresolved.nodes.first().and_then(|node| self.done(*node)).or(head);
+        let first = self.first_unresolved().and_then(|node| self.done(node)).or(head);
         let Some(mut fault) = first.and_then(|done| done.fault.as_deref().cloned()) else {
             return (End::Completed, None);
         };
         let limit = head.and_then(|_| {
-            let def = &self.graph.nodes[NodeIx(self.retired)];
+            let def = &self.graph.nodes[NodeIx(self.retired())];
             let rules = def.recovery.as_ref().filter(|_| def.on_error == OnError::Finish)?;
             Some(rules.consecutive_failures)
         });
@@ -107,7 +115,7 @@ impl Frame {
             fault.message = format!(
                 "{}; the run ended at `{}`, where {limit} in a row had failed (`consecutive_failures` in [recovery])",
                 fault.message,
-                Arc::clone(&self.graph.nodes[NodeIx(self.retired)].id)
+                Arc::clone(&self.graph.nodes[NodeIx(self.retired())].id)
             );
         }
         (End::Failed, Some(fault))

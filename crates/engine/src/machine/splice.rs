@@ -92,7 +92,7 @@ impl State {
     pub(crate) fn derive_splice(&self, node: NodeRef, visit: &Visit) -> Event {
         let compiled = visit.recovery.as_deref().and_then(|recovery| recovery.compiled.as_ref());
         let spliced = match compiled {
-            _ if self.of(node).retired != node.node.0 => Err("nodes before it have not retired".into()),
+            _ if self.of(node).retired() != node.node.0 => Err("nodes before it have not retired".into()),
             Some((effect, output)) => self.with_nodes(node, output).map(|(graph, _)| (effect.clone(), graph)),
             None => Err("nothing was compiled".into()),
         };
@@ -172,7 +172,7 @@ impl State {
     pub(super) fn spliced(&mut self, node: NodeRef, effect: &EffectId) {
         let compiled = self.visit(node).and_then(|visit| visit.recovery.as_deref()?.compiled.as_ref());
         let fits =
-            |(known, _): &&(EffectId, Arc<Value>)| known == effect && self.of(node).retired == node.node.0;
+            |(known, _): &&(EffectId, Arc<Value>)| known == effect && self.of(node).retired() == node.node.0;
         let Some((_, output)) = compiled.filter(fits) else { return };
         let Ok((graph, schedule)) = self.with_nodes(node, output) else { return };
         let behind = node.sibling(NodeIx(node.node.0 + 1));
@@ -199,7 +199,9 @@ impl State {
             let node = first.sibling(node);
             let ((tries, counted), visit) = (self.tries_so_far(node), self.frames[node].visit);
             let id = self.def(node).id.clone();
-            self.frames[first.frame].prior_visits.insert(id, (visit, tries, counted));
+            if let Some(dataflow) = &mut self.frames[first.frame].dataflow {
+                dataflow.prior_visits.insert(id, (visit, tries, counted));
+            }
         }
     }
 
@@ -207,7 +209,7 @@ impl State {
     pub(crate) fn tries_so_far(&self, node: NodeRef) -> (u32, u32) {
         let row = &self.frames[node];
         match &row.phase {
-            _ if node.node.0 > self.of(node).retired => (row.tries, row.counted),
+            _ if node.node.0 > self.of(node).retired() => (row.tries, row.counted),
             NodePhase::Running(visit) => (row.tries + self.tries_of(node, visit), row.visit),
             NodePhase::Done(done) if !done.skipped => (done.attempts, row.visit),
             NodePhase::Waiting(_) | NodePhase::Done(_) => (row.tries, row.counted),
@@ -253,19 +255,21 @@ impl State {
 impl Frame {
     /// Another graph, whose nodes before `first` are those of this one. A replan at `first` counts as made.
     fn replace_from(&mut self, first: NodeIx, graph: Graph, schedule: Schedule) {
+        let Some(dataflow) = &mut self.dataflow else { return };
         let mut nodes: Table<NodeIx, NodeState> = Table::with_capacity(graph.nodes.len());
         for (ix, def) in graph.nodes.iter() {
             nodes.push(match self.nodes.get_mut(ix).filter(|_| ix < first) {
                 Some(row) => std::mem::replace(row, NodeState::new(0)),
                 None => {
-                    let (visit, tries, counted) = self.prior_visits.get(&def.id).copied().unwrap_or_default();
+                    let (visit, tries, counted) =
+                        dataflow.prior_visits.get(&def.id).copied().unwrap_or_default();
                     NodeState { tries, counted, ..NodeState::new(visit) }
                 }
             });
         }
         self.nodes = Nodes::All(nodes);
-        self.orders = schedule.orders.values().map(|_| OrderState::default()).collect();
+        dataflow.orders = schedule.orders.values().map(|_| OrderState::default()).collect();
+        dataflow.replanned += dataflow.replans.remove(&first).unwrap_or(0);
         (self.graph, self.schedule) = (Arc::new(graph), Arc::new(schedule));
-        self.replanned += self.replans.remove(&first).unwrap_or(0);
     }
 }

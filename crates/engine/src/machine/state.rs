@@ -165,7 +165,7 @@ pub(crate) struct Visit {
     pub(crate) name: Arc<str>,
     /// The live leaf; `None` at the end of the flow.
     pub(crate) leaf: Option<LeafIx>,
-    pub(crate) visits: BTreeMap<LeafIx, u32>,
+    pub(crate) visits: LeafVisits,
     pub(crate) phase: LeafPhase,
     /// The owned thread as this node sees it.
     pub(crate) thread: Thread,
@@ -180,8 +180,8 @@ pub(crate) struct Visit {
     pub(crate) unmended: u32,
     /// Outputs of tools, with the tool (P-17).
     pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
-    pub(crate) fault: Option<Fault>,
-    pub(crate) published: Option<Publication>,
+    pub(crate) fault: Option<Box<Fault>>,
+    pub(crate) published: Option<Box<Publication>>,
     pub(crate) tries: Tries,
     pub(crate) records: Vec<super::reuse::Recorded>,
     /// Requests so far: their structural order in this node (E-29).
@@ -193,7 +193,36 @@ pub(crate) struct Visit {
     /// What it remembers of its recovery, once there is something (D-17).
     pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
     /// What the frames that it opened came to, if it did.
-    pub(crate) value: Option<Value>,
+    pub(crate) value: Option<Box<Value>>,
+}
+
+/// A path that waits has one, and there may be thousands of those.
+const _: () = assert!(size_of::<Visit>() <= 248);
+
+/// How often each leaf was come to: few are, most of them once.
+#[derive(Debug)]
+pub(crate) struct LeafVisits(Vec<(LeafIx, u32)>);
+
+impl LeafVisits {
+    fn from(entry: Option<LeafIx>) -> Self {
+        Self(entry.map_or_else(Vec::new, |leaf| vec![(leaf, 1)]))
+    }
+    pub(crate) fn of(&self, leaf: LeafIx) -> Option<u32> {
+        self.0.iter().find(|(known, _)| *known == leaf).map(|(_, visits)| *visits)
+    }
+    pub(crate) fn count(&mut self, leaf: LeafIx) {
+        match self.0.iter_mut().find(|(known, _)| *known == leaf) {
+            Some((_, visits)) => *visits += 1,
+            None => {
+                self.0.reserve_exact(1);
+                self.0.push((leaf, 1));
+            }
+        }
+    }
+    /// Whether none was come to again.
+    pub(crate) fn are_first(&self) -> bool {
+        self.0.iter().all(|(_, visits)| *visits == 1)
+    }
 }
 
 /// Tries of one visit (D-25).
@@ -228,7 +257,7 @@ pub(crate) enum LeafPhase {
     Model(Box<ModelPhase>),
     Calls(Box<CallsPhase>),
     /// Waits for a person, or has the answer.
-    Ask(Option<Value>),
+    Ask(Option<Box<Value>>),
     /// Waits for frames that it has opened.
     Frames(Box<Children>),
 }
@@ -364,7 +393,7 @@ impl Visit {
         Self {
             name,
             leaf: entry,
-            visits: entry.into_iter().map(|leaf| (leaf, 1)).collect(),
+            visits: LeafVisits::from(entry),
             phase: LeafPhase::Enter,
             thread,
             rounds: 0,

@@ -154,7 +154,7 @@ impl State {
         let root = self.frames.root();
         let retired = match root.flow {
             Some(_) => root.nodes.iter().filter(|(node, _)| root.done(*node).is_some()).count(),
-            None => root.retired as usize,
+            None => root.retired() as usize,
         };
         (retired, root.graph.nodes.len())
     }
@@ -213,8 +213,8 @@ impl State {
         let failed = || root.head_of_retirement().is_some_and(|done| done.fatal);
         match status {
             RunStatus::Running | RunStatus::Completed => u32::MAX,
-            RunStatus::Waiting => root.retired + 1,
-            RunStatus::Failed | RunStatus::Cancelled => root.retired + u32::from(failed()),
+            RunStatus::Waiting => root.retired() + 1,
+            RunStatus::Failed | RunStatus::Cancelled => root.retired() + u32::from(failed()),
         }
     }
 
@@ -271,7 +271,7 @@ impl State {
                 node: def.id.clone(),
                 started: row.map_or(0, |row| row.started_at),
                 ended: root.done(ix).map(|done| done.finished_at),
-                retired: if root.flow.is_some() { root.done(ix).is_some() } else { ix.0 < root.retired },
+                retired: if root.flow.is_some() { root.done(ix).is_some() } else { ix.0 < root.retired() },
                 skipped: root.done(ix).is_some_and(|done| done.skipped),
             }
         });
@@ -310,7 +310,8 @@ impl Frame {
             return self.thread_in_flow(ix, flow);
         }
         let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
-        let prefix = self.orders[order].prefix.min(self.schedule.before(order, NodeIx(horizon)));
+        let reached = self.dataflow.as_ref()?.orders[order].prefix;
+        let prefix = reached.min(self.schedule.before(order, NodeIx(horizon)));
         let next = self.schedule.orders[order].writers.get(prefix as usize);
         let live = next.filter(|node| node.0 < horizon && self.graph.nodes[**node].body.thread == Some(ix));
         let own = live.and_then(|node| match &self.nodes[*node].phase {

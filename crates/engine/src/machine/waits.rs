@@ -136,23 +136,27 @@ impl Frame {
     fn holds(&self, until: Until) -> bool {
         match until {
             Until::Finished(node) => self.done(node).is_some_and(|done| !done.fatal),
-            Until::First(order, count) => self.orders[order].prefix >= count,
-            Until::Retired(count) => self.retired >= count,
+            Until::First(order, count) => {
+                self.dataflow.as_ref().is_none_or(|dataflow| dataflow.orders[order].prefix >= count)
+            }
+            Until::Retired(count) => self.retired() >= count,
         }
     }
 
     fn register(&mut self, until: Until, node: NodeIx) {
+        let Some(dataflow) = &mut self.dataflow else { return };
         match until {
             Until::Finished(producer) => self.nodes[producer].waiters.push(node),
-            Until::First(order, count) => self.orders[order].waiters.entry(count).or_default().push(node),
-            Until::Retired(count) => self.on_retired.entry(count).or_default().push(node),
+            Until::First(order, count) => dataflow.orders[order].waiters.entry(count).or_default().push(node),
+            Until::Retired(count) => dataflow.on_retired.entry(count).or_default().push(node),
         }
     }
 
     /// The writer at `position` of an order has finished: the order moves on, as far as its writers have finished in a row.
     fn contribute(&mut self, order: OrderIx, position: u32, contribution: Contribution) {
+        let Some(dataflow) = &mut self.dataflow else { return };
         let mut thread = self.threads.get_mut(ThreadIx::new(order.get()));
-        let state = &mut self.orders[order];
+        let state = &mut dataflow.orders[order];
         if state.prefix != position {
             state.ahead.insert(position);
             if let Some(thread) = thread {
@@ -175,31 +179,38 @@ impl Frame {
 
     /// Some of those who wait for no more of an order than has finished.
     fn due_in(&mut self, order: OrderIx) -> Option<Vec<NodeIx>> {
-        let state = &mut self.orders[order];
+        let state = &mut self.dataflow.as_mut()?.orders[order];
         due(&mut state.waiters, state.prefix)
     }
 
     fn due_retired(&mut self) -> Option<Vec<NodeIx>> {
-        due(&mut self.on_retired, self.retired)
+        let dataflow = self.dataflow.as_mut()?;
+        due(&mut dataflow.on_retired, dataflow.retired)
     }
 
     /// `keep`: whether what retired nodes recorded may still be asked for.
     fn retire(&mut self, keep: bool) {
-        while (self.retired as usize) < self.graph.nodes.len() {
-            let node = NodeIx(self.retired);
-            if !self.unresolved.nodes.is_empty() {
+        let nodes = self.graph.nodes.len();
+        while let Some(dataflow) =
+            self.dataflow.as_mut().filter(|dataflow| (dataflow.retired as usize) < nodes)
+        {
+            let node = NodeIx(dataflow.retired);
+            let all_resolved = dataflow.unresolved.nodes.is_empty();
+            if !all_resolved {
                 self.count_failure(node);
             }
             match &mut self.nodes[node].phase {
                 NodePhase::Done(done) if !done.fatal => {
                     // Behind a failed node, a resumed run begins everything anew.
-                    if !keep && self.unresolved.nodes.is_empty() {
+                    if !keep && all_resolved {
                         done.records = Box::default();
                     }
                 }
                 _ => break,
             }
-            self.retired += 1;
+            if let Some(dataflow) = &mut self.dataflow {
+                dataflow.retired += 1;
+            }
         }
     }
 
