@@ -399,7 +399,7 @@ impl State {
         let mut used = self.ids_in_use(node, &calls);
         for (at, call) in calls.iter_mut().enumerate() {
             if call.id.is_empty() || !used.insert(Arc::clone(&call.id)) {
-                call.id = call_id(&effect, Some(at)).into();
+                call.id = call_id(self.of(node), &effect, Some(at)).into();
             }
         }
         if self.asks_only(node) {

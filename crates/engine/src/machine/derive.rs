@@ -199,8 +199,8 @@ impl State {
     /// The node that an effect id names.
     pub(crate) fn node_of(&self, effect: &EffectId) -> Option<NodeRef> {
         let first = self.agenda.front().copied().filter(|front| {
-            let own = self.of(*front).path.within(&effect.0).and_then(EffectPlace::parse);
-            own.is_some_and(|own| *own.place.node == *self.def(*front).id)
+            let own = self.of(*front).path.within(&effect.0);
+            own.is_some_and(|own| EffectPlace::is_of(own, &self.def(*front).id))
         });
         first.or_else(|| self.node_at(&effect.place()?.place))
     }

@@ -1,6 +1,7 @@
 //! Effects under way: asked for, answered, tried again, refused, reused (E-05, E-13, E-14, E-29).
 
 use super::doubt::Word;
+use super::frame::Frame;
 use super::reuse::unknown_outcome;
 use super::state::{Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, Failure, Outcome, Unread, Wait};
@@ -411,10 +412,11 @@ impl State {
     }
 }
 
-/// The structural id of a call (E-10): of an effect, or the n-th call of a reply that the effect brought. Messages of two visits
-/// are never on one thread. A call that never ran, as a person said that it happened, is named by the question about it.
-pub(super) fn call_id(effect: &EffectId, nth: Option<usize>) -> String {
-    match AskPlace::parse(&effect.0) {
+/// The structural id of a call (E-10): of an effect of a node of `frame`, or the n-th call of a reply that the effect brought.
+/// Messages of two visits are never on one thread. A call that never ran, as a person said that it happened, is named by the
+/// question about it.
+pub(super) fn call_id(frame: &Frame, effect: &EffectId, nth: Option<usize>) -> String {
+    match AskPlace::parse_within(&frame.path, &effect.0) {
         Some(AskPlace::Call(effect)) => CallPlace { nth, ..effect.call() }.to_string(),
         Some(AskPlace::Leaf { place, leaf }) => {
             AskPlace::Leaf { place: Place { visit: 1, ..place }, leaf }.to_string()

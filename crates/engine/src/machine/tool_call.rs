@@ -51,7 +51,7 @@ impl State {
         };
         let effect = self.effect_id(node, visit, leaf, None, 1);
         let effects = self.effects(node, &tool);
-        let call = ToolCall { id: call_id(&effect, None).into(), name: tool, arguments };
+        let call = ToolCall { id: call_id(self.of(node), &effect, None).into(), name: tool, arguments };
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = visit.approved;
         let args = Some(Box::new(slot.call.arguments.clone()));
@@ -136,7 +136,7 @@ impl State {
         let Some(name) = self.fixed_tool(node, visit, leaf) else { return };
         let effects = self.effects(node, &name);
         let arguments = args.cloned().unwrap_or_default();
-        let call = ToolCall { id: call_id(effect, None).into(), name, arguments };
+        let call = ToolCall { id: call_id(self.of(node), effect, None).into(), name, arguments };
         let slots = vec![Slot::new(call, effect.clone(), effects)];
         if let Some(visit) = self.visit_mut(node) {
             visit.phase = LeafPhase::Calls(Box::new(CallsPhase { slots, ..CallsPhase::default() }));

@@ -104,6 +104,20 @@ mod before {
 }
 
 proptest! {
+    /// Whose effect it is can be told of an id without reading all of it.
+    #[test]
+    fn an_effect_is_of_its_own_node_only(parts in parts(), other in id(), deeper in step()) {
+        let id = effect(&parts).id();
+        let (node, rest) = (&*parts.1, parts.0.within(&id.0).unwrap());
+        let plain = !node.contains(|c| "%/~[]#".contains(c));
+        prop_assert!(!plain || EffectPlace::is_of(rest, node), "{rest} is of {node}");
+        prop_assert!(other == node || !EffectPlace::is_of(rest, &other), "{rest} is not of {other}");
+        let within = parts.0.with(&deeper);
+        let id = effect(&(within, parts.1.clone(), parts.2, parts.3.clone(), parts.4, parts.5, parts.6)).id();
+        let rest = parts.0.within(&id.0).unwrap();
+        prop_assert!(!EffectPlace::is_of(rest, node) && !EffectPlace::is_of(rest, &deeper.node), "{rest}");
+    }
+
     /// E-35: what is written is read again as what it was.
     #[test]
     fn ids_say_what_they_were_made_of(parts in parts()) {
@@ -113,9 +127,11 @@ proptest! {
         prop_assert_eq!(id.place(), Some(effect.clone()));
         prop_assert_eq!(AskPlace::parse(&id.0), Some(AskPlace::Call(effect.clone())));
         let place = effect.place.to_string();
-        prop_assert_eq!(Place::parse(&place), Some(effect.place));
+        prop_assert_eq!(Place::parse(&place), Some(effect.place.clone()));
         let (asked, called) = (ask(&parts).to_string(), call(&parts).to_string());
         prop_assert_eq!(AskPlace::parse(&asked), Some(ask(&parts)));
+        prop_assert_eq!(AskPlace::parse_within(&parts.0, &asked), Some(ask(&parts)));
+        prop_assert_eq!(AskPlace::parse_within(&parts.0, &id.0), Some(AskPlace::Call(effect.clone())));
         prop_assert_eq!(CallPlace::parse(&called), Some(call(&parts)));
     }
 

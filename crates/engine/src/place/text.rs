@@ -1,6 +1,6 @@
 //! Places as texts: the only code that writes and reads them.
 
-use super::{AskPlace, CallPlace, EffectPlace, FramePathRef, FrameStep, Instance, Place};
+use super::{AskPlace, CallPlace, EffectPlace, FramePath, FramePathRef, FrameStep, Instance, Place};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -191,9 +191,13 @@ impl<'a> Place<'a> {
     /// The place that a text names.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (frames, node) = FramePathRef::split(text)?;
-        let (node, visit) = match cut(node, b'~') {
+        Self::parse_within(frames, node)
+    }
+
+    fn parse_within(frames: FramePathRef<'a>, text: &'a str) -> Option<Self> {
+        let (node, visit) = match cut(text, b'~') {
             Some((node, visit)) => (node, number(visit).filter(|visit| *visit >= 2)?),
-            None => (node, 1),
+            None => (text, 1),
         };
         Some(Self { frames, node: unescape(node, frames.reserved())?, visit })
     }
@@ -221,14 +225,26 @@ fn parse_leaf(text: &str) -> Option<(Cow<'_, str>, Option<usize>)> {
 }
 
 impl<'a> EffectPlace<'a> {
+    /// Whether an id, without the frame in which that node is, is of an effect of it. Most can be told by how they begin.
+    pub(crate) fn is_of(id: &'a str, node: &str) -> bool {
+        match id.strip_prefix(node).and_then(|rest| rest.bytes().next()) {
+            Some(b'/') if NESTED.spares(node) => true,
+            None if NESTED.spares(node) => false,
+            _ => Self::parse(id).is_some_and(|own| own.place.frames.is_root() && *own.place.node == *node),
+        }
+    }
     /// The effect that an id names.
     pub fn parse(id: &'a str) -> Option<Self> {
+        Self::parse_with(id, Place::parse)
+    }
+
+    fn parse_with(id: &'a str, place_of: impl FnOnce(&'a str) -> Option<Place<'a>>) -> Option<Self> {
         let (rest, attempt) = cut_last(id, b'/')?;
         let (rest, leaf_visit) = cut_last(rest, b'/')?;
         let (place, leaf) = cut_last(rest, b'/')?;
         let (attempt, leaf_visit) = (number(attempt)?, number(leaf_visit)?);
         let (leaf, slot) = parse_leaf(leaf)?;
-        Some(Self { place: Place::parse(place)?, leaf, slot, leaf_visit, attempt })
+        Some(Self { place: place_of(place)?, leaf, slot, leaf_visit, attempt })
     }
 
     pub(super) fn write(&self, out: &mut impl Write) -> fmt::Result {
@@ -242,11 +258,22 @@ impl<'a> EffectPlace<'a> {
 impl<'a> AskPlace<'a> {
     /// The question that an id names: each id of an effect is one too.
     pub fn parse(id: &'a str) -> Option<Self> {
-        if let Some(effect) = EffectPlace::parse(id) {
+        Self::parse_with(id, Place::parse)
+    }
+
+    /// The question that an id names within a frame whose path is known, and need not be read.
+    pub(crate) fn parse_within(frames: &'a FramePath, id: &'a str) -> Option<Self> {
+        Self::parse_with(frames.within(id)?, |place| {
+            Place::parse_within(frames.frames(), place).filter(|_| !place.contains('/'))
+        })
+    }
+
+    fn parse_with(id: &'a str, place_of: impl Fn(&'a str) -> Option<Place<'a>>) -> Option<Self> {
+        if let Some(effect) = EffectPlace::parse_with(id, &place_of) {
             return Some(Self::Call(effect));
         }
         let (place, leaf) = cut_last(id, b'/')?;
-        let (place, (leaf, None)) = (Place::parse(place)?, parse_leaf(leaf)?) else { return None };
+        let (place, (leaf, None)) = (place_of(place)?, parse_leaf(leaf)?) else { return None };
         Some(Self::Leaf { place, leaf })
     }
 
