@@ -10,7 +10,9 @@ use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use limited::Limited;
 use selvedge_engine::graph::INTERNAL;
-use selvedge_engine::{Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens};
+use selvedge_engine::{
+    Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens,
+};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
 use std::collections::HashMap;
@@ -253,7 +255,8 @@ impl Progress {
             Event::Refused { effect, fault, .. } if more => {
                 self.line(seen, at, ("33", "deny "), &format!("{effect}: {}", fault.message));
             }
-            Event::Asked { ask, node, prompt, .. } => {
+            Event::Asked(asked) => {
+                let Asked { ask, node, prompt, .. } = &**asked;
                 let open = state.asks().get(ask).map(|ask| asks::prompt(state, ask));
                 let prompt = self.ui.redacted(open.as_ref().unwrap_or(prompt)).into_owned();
                 // Who sits here is asked, with all of it.

@@ -183,16 +183,7 @@ pub enum Event {
         args: Option<Box<Value>>,
     },
     /// A person is asked.
-    Asked {
-        /// The ask's id.
-        ask: Arc<str>,
-        /// The node that waits.
-        node: Arc<str>,
-        /// What is asked for.
-        ask_kind: AskKind,
-        /// The question.
-        prompt: String,
-    },
+    Asked(Box<Asked>),
     /// A node published its result: a keyed value, and a message when `to` is not its own thread (P-18).
     Published {
         /// Which node.
@@ -318,6 +309,33 @@ pub struct Joined {
     pub cancelled: Vec<Arc<str>>,
 }
 
+/// A question to a person ([`Event::Asked`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The ask's id.
+    pub ask: Arc<str>,
+    /// The node that waits.
+    pub node: Arc<str>,
+    /// What is asked for.
+    pub ask_kind: AskKind,
+    /// The question.
+    pub prompt: String,
+    /// What is shown with it, or is to be edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Arc<Value>>,
+    /// When nobody is asked any more, in milliseconds since 1970 (E-37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<i64>,
+}
+
+impl Asked {
+    /// Whether a call may run, or a node begin.
+    pub(crate) fn approval(ask: Arc<str>, node: Arc<str>, prompt: String) -> Event {
+        let (ask_kind, value, due) = (AskKind::Approve, None, None);
+        Event::Asked(Box::new(Self { ask, node, ask_kind, prompt, value, due }))
+    }
+}
+
 /// What is done about a node's last fault ([`Event::Recovered`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovered {
@@ -370,6 +388,8 @@ pub enum Body {
     Call(EffectId),
     /// The result, fault or refusal of a tool call.
     Output(EffectId),
+    /// What a person said, by the ask's id.
+    Answer(Arc<str>),
 }
 
 /// Five or six records a node are most of what a long run costs.

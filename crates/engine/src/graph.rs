@@ -195,8 +195,9 @@ pub enum Act {
     /// Appends a user message to the flow's thread (P-10).
     #[serde(rename = "say")]
     AppendText(Template),
-    /// Asks a person before going on (E-21, E-33).
-    Ask(AskKind, Template),
+    /// Asks a person before going on (E-21, E-33). What is said to anything but [`AskKind::Approve`] is the node's result, and
+    /// with a thread a user message there.
+    Ask(AskKind, Template, #[serde(default, skip_serializing_if = "Option::is_none")] Option<Box<Expects>>),
     /// Asks a model for the next message of the flow's thread (E-23).
     Infer(Box<Infer>),
     /// Runs one tool; with a thread, call and result are appended to it (P-13).
@@ -263,6 +264,14 @@ pub enum Act {
 }
 
 impl Act {
+    /// The schema that what comes of it fits, if it says one: a reply, or an answer.
+    pub(crate) fn schema(&self) -> Option<&Value> {
+        match self {
+            Self::Infer(infer) => infer.schema.as_ref().map(|schema| &schema.schema),
+            Self::Ask(AskKind::Answer | AskKind::Edit, _, Some(expects)) => expects.schema.as_ref(),
+            _ => None,
+        }
+    }
     /// Whether it is one call that the graph, and not a model's reply, names.
     pub(crate) fn is_fixed(&self) -> bool {
         matches!(self, Self::Call(_) | Self::Retry | Self::Compile { .. })
@@ -325,6 +334,20 @@ pub struct Retry {
     pub backoff_s: Option<f64>,
 }
 
+/// What comes with a question to a person, and what the answer has to be (E-21).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expects {
+    /// What is shown with it; of [`AskKind::Edit`] what is to be edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<JsonTemplate>,
+    /// The JSON Schema that an answer fits; of an approval nothing is held against it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Seconds after which nobody is asked any more (E-37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+}
+
 /// What a person is asked for (E-21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -333,7 +356,7 @@ pub enum AskKind {
     Approve,
     /// A free answer.
     Answer,
-    /// A changed text.
+    /// What is shown, changed.
     Edit,
 }
 

@@ -63,8 +63,8 @@ pub mod template;
 
 pub use effect::*;
 pub use event::{
-    Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record, Recovered,
-    Start,
+    Asked, Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record,
+    Recovered, Start,
 };
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};
@@ -72,7 +72,7 @@ pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
     Asking, Declined, NodeView, PendingEffect, Place, Publication, Recording, RunStatus, State, StepResult,
-    Usage, View, done, reasoned,
+    Usage, View, answered, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::Messages;

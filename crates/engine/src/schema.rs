@@ -10,7 +10,7 @@ mod rewrite;
 mod survey;
 mod unique;
 
-pub(crate) use checks::{Checks, Owner, Refusal};
+pub(crate) use checks::{Checks, Owner, Refusal, Same};
 pub use survey::Unchecked;
 
 use jsonschema::{PatternOptions, ValidationError, Validator};

@@ -412,7 +412,11 @@ fn advance(
 
 /// Whether an event may have set a timer.
 fn sets_timer(event: &Event) -> bool {
-    matches!(event, Event::Entered { due: Some(_), .. } | Event::Resumed { .. })
+    match event {
+        Event::Entered { due, .. } => due.is_some(),
+        Event::Asked(asked) => asked.due.is_some(),
+        event => matches!(event, Event::Resumed { .. }),
+    }
 }
 
 /// The effect that an event asks to dispatch.

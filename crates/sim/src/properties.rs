@@ -219,7 +219,7 @@ fn repeats(plan: &SimPlan, journal: &Journal, resumed: usize) -> Result<bool, St
     let mut idempotent = BTreeSet::new();
     for (at, record) in journal.records()?.iter().enumerate() {
         match &record.event {
-            Event::Asked { prompt, .. } if at >= resumed && prompt.contains("with success before") => {
+            Event::Asked(asked) if at >= resumed && asked.prompt.contains("with success before") => {
                 return Ok(true);
             }
             Event::Requested { effect, .. } => {
@@ -335,7 +335,7 @@ fn changed_word(sim: &mut Sim<'_>, ask: &Arc<str>) -> Result<(), String> {
     sim.run(None)?;
     let events: Vec<Event> = sim.journal.records()?.into_iter().skip(before).map(|r| r.event).collect();
     let takes = |event: &Event| matches!(event, Event::Reused { from, .. } if from.0 == *ask);
-    match events.iter().find(|event| matches!(event, Event::Asked { .. }) || takes(event)) {
+    match events.iter().find(|event| matches!(event, Event::Asked(_)) || takes(event)) {
         Some(event) if takes(event) => Ok(()),
         first => Err(format!("E-29: the write {ask} is known to have happened, and then came {first:?}")),
     }

@@ -70,9 +70,7 @@ fn resumed_tasks_reach_what_is_kept() {
                     let own = |(step, _): &(String, String)| *step == *place.node && place.visit > 1;
                     stood += usize::from(wrote.iter().any(own));
                 }
-                Event::Asked { prompt, .. } => {
-                    declined += usize::from(prompt.contains("with success before"))
-                }
+                Event::Asked(asked) => declined += usize::from(asked.prompt.contains("with success before")),
                 _ => {}
             }
         }

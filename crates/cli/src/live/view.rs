@@ -13,7 +13,7 @@ use crate::look::events::node_of;
 use crate::nodes::Tally;
 use crate::progress::limited::Limited;
 use crate::recovery::done;
-use selvedge_engine::{EffectId, Event, Ix, NodeIx, Record, Recovered, State, Tokens, Usage};
+use selvedge_engine::{Asked, EffectId, Event, Ix, NodeIx, Record, Recovered, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -298,7 +298,8 @@ impl View {
             }
             Event::Completed { effect, outcome, .. } => self.land(effect, Some(outcome)),
             Event::Lost { effect } => self.land(effect, None),
-            Event::Asked { ask, node, prompt, .. } => {
+            Event::Asked(asked) => {
+                let Asked { ask, node, prompt, .. } = &**asked;
                 let node = self.track.node(node)?;
                 let open = state.asks().get(ask).map(|ask| asks::prompt(state, ask));
                 self.ask(ask, node, open.unwrap_or_else(|| prompt.clone()));

@@ -163,7 +163,7 @@ fn style(event: &Event) -> &'static str {
         | Event::Ended { status: End::Failed, .. }
         | Event::Poisoned { .. } => RED,
         Event::NodeFinished { .. } | Event::Ended { status: End::Completed, .. } => GREEN,
-        Event::Asked { .. } | Event::Answered { .. } => MAGENTA,
+        Event::Asked(_) | Event::Answered { .. } => MAGENTA,
         Event::Retried { .. } | Event::Refused { .. } | Event::Lost { .. } | Event::Ended { .. } => YELLOW,
         Event::Caught { .. } | Event::Recovered(_) | Event::Spliced { .. } | Event::NodeSkipped { .. } => {
             YELLOW
@@ -217,7 +217,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
         Event::Refused { effect, fault, .. } => {
             (of(effect), format!("{effect}: {}: {}", fault.kind.name(), fault.message))
         }
-        Event::Asked { ask, node, prompt, .. } => (node.to_string(), format!("{ask}: {prompt}")),
+        Event::Asked(asked) => (asked.node.to_string(), format!("{}: {}", asked.ask, asked.prompt)),
         Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
         Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_deref())),
         Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
@@ -284,6 +284,7 @@ fn body_text(body: &Body) -> String {
         Body::Reply(effect) => format!("the reply of {effect}"),
         Body::Call(effect) => format!("the call {effect}"),
         Body::Output(effect) => format!("the result of {effect}"),
+        Body::Answer(ask) => format!("the answer to {ask}"),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::nodes::Nodes;
 use crate::recovery::Ladder;
 use selvedge_engine::graph::Act;
 use selvedge_engine::template::{JsonTemplate, Template};
-use selvedge_engine::{Body, EffectId, Event, State};
+use selvedge_engine::{Asked, Body, EffectId, Event, State};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -45,9 +45,10 @@ pub(super) fn resolved(nodes: &Nodes, ladder: &Ladder, event: &Event) -> Option<
             })?;
             of_text(node, "description", said, description)
         }
-        Event::Asked { node, prompt, .. } => {
+        Event::Asked(asked) => {
+            let Asked { node, prompt, .. } = &**asked;
             let said =
-                template(nodes, node, |act| if let Act::Ask(_, text) = act { Some(text) } else { None })?;
+                template(nodes, node, |act| if let Act::Ask(_, text, _) = act { Some(text) } else { None })?;
             of_text(node, "question", said, prompt)
         }
         _ => None,

@@ -88,7 +88,7 @@ impl NodeLowering<'_> {
         let acts = node.task_prompt.is_some() || matches!(node.kind, NodeKind::ToolFirst { .. });
         if node.require_approval && acts {
             let question = format!("Run node `{}` ({})?", node.id.value, node.name.value);
-            drafts.push(("approve", Act::Ask(AskKind::Approve, literal(&question)?), Vec::new()));
+            drafts.push(("approve", Act::Ask(AskKind::Approve, literal(&question)?, None), Vec::new()));
         }
         if let NodeKind::ToolFirst { tool, args } = &node.kind {
             let args = args.as_ref().map_or_else(|| Value::Object(Map::new()), |args| args.to_value());

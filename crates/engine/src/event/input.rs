@@ -183,6 +183,9 @@ pub struct Limits {
     /// Paths of one fork over a list.
     #[serde(default = "usual_fanout", skip_serializing_if = "is_usual_fanout")]
     pub fanout: u64,
+    /// Timers at a time (E-37).
+    #[serde(default = "usual_timers", skip_serializing_if = "are_usual_timers")]
+    pub timers: u64,
     /// Frames inside each other.
     #[serde(default = "usual_depth", skip_serializing_if = "is_usual_depth")]
     pub subgraph_depth: u32,
@@ -206,6 +209,7 @@ impl Default for Limits {
             schema_steps: Some(crate::schema::STEPS),
             model_request_bytes: 4 << 20,
             fanout: usual_fanout(),
+            timers: usual_timers(),
             subgraph_depth: usual_depth(),
         }
     }
@@ -218,6 +222,15 @@ fn usual_fanout() -> u64 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_usual_fanout(fanout: &u64) -> bool {
     *fanout == usual_fanout()
+}
+
+fn usual_timers() -> u64 {
+    100_000
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn are_usual_timers(timers: &u64) -> bool {
+    *timers == usual_timers()
 }
 
 fn usual_depth() -> u32 {
@@ -257,6 +270,7 @@ impl Limits {
     pub fn raised(self, to: Limits) -> Limits {
         Limits {
             fanout: self.fanout.max(to.fanout),
+            timers: self.timers.max(to.timers),
             subgraph_depth: self.subgraph_depth.max(to.subgraph_depth),
             message_bytes: self.message_bytes.max(to.message_bytes),
             events: self.events.max(to.events),
@@ -301,7 +315,7 @@ impl Input {
             | Event::Retried { .. }
             | Event::Reused { .. }
             | Event::Refused { .. }
-            | Event::Asked { .. }
+            | Event::Asked(_)
             | Event::Published { .. }
             | Event::NodeFinished { .. }
             | Event::Caught { .. }

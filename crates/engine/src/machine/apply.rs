@@ -71,9 +71,7 @@ impl State {
             Event::Retried { effect, after_ms, .. } => self.retried(effect, *after_ms),
             Event::Reused { effect, from, args } => self.reused(effect, from, args.as_deref()),
             Event::Refused { effect, fault, args } => self.refused(effect, fault, args.as_deref()),
-            Event::Asked { ask, node, ask_kind, prompt } => {
-                self.at_running(node, |state, ix| state.asked(ix, ask, *ask_kind, prompt));
-            }
+            Event::Asked(asked) => self.at_running(&asked.node, |state, ix| state.asked(ix, asked)),
             Event::Published { node, description, .. } => {
                 self.at_running(node, |state, ix| state.published(ix, description));
             }
@@ -353,6 +351,7 @@ impl State {
                 }
             }
             Body::Output(_) => self.append_output(node),
+            Body::Answer(_) => self.append_answer(node),
         }
     }
 
@@ -371,12 +370,12 @@ impl State {
     }
 
     /// Very large data in a message count like a tool's output, in runs that know of it.
-    fn kind_of_data(&self, bytes: usize) -> Kind {
+    pub(super) fn kind_of_data(&self, bytes: usize) -> Kind {
         let large = bytes as u64 >= LARGE_OUTPUT && self.start.edition >= 2;
         if large { Kind::Large } else { Kind::Other }
     }
 
-    fn say_on(&mut self, node: NodeRef, message: Message, kind: Kind) -> MessageIx {
+    pub(super) fn say_on(&mut self, node: NodeRef, message: Message, kind: Kind) -> MessageIx {
         let entry = self.keep_message(message, kind);
         if let Some(visit) = self.visit_mut(node) {
             visit.thread.push(entry);

@@ -3,9 +3,9 @@
 use super::reuse::Reuse;
 use super::state::{CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
 use crate::effect::{Cut, Effects};
-use crate::event::{Body, Event};
+use crate::event::{Asked, Body, Event};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, AskKind};
+use crate::graph::Act;
 use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
 use crate::schedule::Until;
@@ -162,17 +162,15 @@ impl State {
             SlotState::Lost(true) => {
                 Event::Retried { effect, after_ms: 0, reason: "a person asked to run it again".into() }
             }
-            _ => Event::Asked {
-                ask: slot.effect.0.clone(),
-                node: self.name(node),
-                ask_kind: AskKind::Approve,
-                prompt: format!(
+            _ => {
+                let prompt = format!(
                     "`{}` may or may not have run before the process ended, and running it twice may do harm. \
                      Run it again? Arguments: {}",
                     slot.call.name,
                     asked(&slot.call.arguments)
-                ),
-            },
+                );
+                Asked::approval(slot.effect.0.clone(), self.name(node), prompt)
+            }
         }
     }
 
@@ -191,12 +189,7 @@ impl State {
             return self.failed(node, unknown_tool(&slot.call.name));
         };
         let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
-        let ask = |prompt: String| Event::Asked {
-            ask: slot.effect.0.clone(),
-            node: self.name(node),
-            ask_kind: AskKind::Approve,
-            prompt,
-        };
+        let ask = |prompt: String| Asked::approval(slot.effect.0.clone(), self.name(node), prompt);
         // Only who is asked gets to see the arguments: they may be megabytes.
         let shown = || asked(&slot.call.arguments);
         match reuse {

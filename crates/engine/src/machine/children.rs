@@ -3,7 +3,7 @@
 use super::frame::{Frame, Inputs};
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
-use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
+use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};
@@ -144,10 +144,7 @@ impl State {
         let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
         let graph = Arc::clone(&self.of(node).graph);
         match &graph.leaf(node.node, leaf).act {
-            Act::Fork(paths) => {
-                self.open_paths(node, paths);
-                self.set_timer(node, paths, due);
-            }
+            Act::Fork(paths) => self.open_paths(node, paths, due),
             Act::Loop(times) => self.open_iteration(node, times, iteration.unwrap_or(0)),
             Act::Sub(sub) => self.open_sub(node, sub),
             _ => {}
@@ -417,7 +414,7 @@ impl Visit {
     }
     /// Whether a person may be asked.
     fn asks(&self) -> bool {
-        matches!(self.phase, LeafPhase::Ask(None) | LeafPhase::Calls(_))
+        matches!(self.phase, LeafPhase::Ask(AskPhase::Open) | LeafPhase::Calls(_))
     }
 }
 

@@ -5,10 +5,10 @@ use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::effect::EffectId;
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, Leaf};
+use crate::graph::Act;
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Role;
-use crate::place::{AskPlace, EffectPlace, Place};
+use crate::place::{EffectPlace, Place};
 use crate::template::{OnMissing, Template};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl State {
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
-            (Act::Ask(..), LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Ask(..), LeafPhase::Ask(phase)) => !phase.is_open(),
             (Act::Infer(_), LeafPhase::Model(phase)) => phase.got.is_some(),
             (Act::Infer(_), _) => true,
             (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Enter) => {
@@ -38,7 +38,7 @@ impl State {
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
             (_, LeafPhase::Frames(children)) => children.are_due(),
             (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..), _) => true,
-            (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Ask(answer)) => answer.is_some(),
+            (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Ask(phase)) => !phase.is_open(),
             (Act::Call(_) | Act::Retry | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
     }
@@ -84,7 +84,9 @@ impl State {
                 }
                 Err(fault) => self.failed(node, fault),
             }),
-            Act::Ask(kind, prompt) => Some(self.ask(node, visit, act, *kind, prompt)),
+            Act::Ask(kind, prompt, expects) => {
+                Some(self.derive_ask(node, visit, leaf, (*kind, prompt, expects.as_deref())))
+            }
             Act::Infer(infer) => Some(self.derive_model(node, visit, leaf, infer)),
             Act::Call(_) | Act::Retry | Act::Compile { .. } => Some(match &visit.phase {
                 LeafPhase::Calls(phase) => self.derive_calls(node, visit, phase),
@@ -117,31 +119,6 @@ impl State {
                 node: self.name(node),
                 thread: self.thread_name(node, thread),
                 body: Body::Text(Role::User, text.into()),
-            },
-            Err(fault) => self.failed(node, fault),
-        }
-    }
-
-    fn ask(
-        &self,
-        node: NodeRef,
-        visit: &Visit,
-        leaf: &Leaf,
-        kind: crate::AskKind,
-        prompt: &Template,
-    ) -> Event {
-        if let LeafPhase::Ask(Some(_)) = &visit.phase {
-            let fault = Fault::new(FaultKind::Denied, "a person said no");
-            return self.failed(node, fault);
-        }
-        match self.text(node, prompt) {
-            Ok(prompt) => Event::Asked {
-                ask: AskPlace::Leaf { place: self.place(node), leaf: Cow::Borrowed(&*leaf.name) }
-                    .to_string()
-                    .into(),
-                node: self.name(node),
-                ask_kind: kind,
-                prompt,
             },
             Err(fault) => self.failed(node, fault),
         }

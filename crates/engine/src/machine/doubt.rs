@@ -1,8 +1,9 @@
 //! Writes in doubt: nobody knows whether they happened, and a person says (E-05, E-21, E-29).
 
+use super::asks::given;
 use super::reuse::{any_version, tool_key};
 use super::reuse_cache::{Key, RecordedOutcome, Turn};
-use super::state::{Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
+use super::state::{AskPhase, Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
 use crate::effect::{EffectId, Outcome};
 use crate::event::End;
 use crate::fault::FaultKind;
@@ -38,7 +39,8 @@ impl<'v> Word<'v> {
 }
 
 const DONE: &str = "done";
-const ANSWER: &str = "answer";
+/// Where an answer stands that comes with who gave it, or why.
+pub(super) const ANSWER: &str = "answer";
 
 /// The answer that a write in doubt happened, and what came back.
 pub fn done(output: &Value) -> Value {
@@ -98,7 +100,7 @@ impl State {
         match (&visit.phase, ask.slot) {
             (LeafPhase::Calls(_), Some(_)) => self.asking_slot(ask).map(|slot| slot.call.clone()),
             // A fixed call that asks before it has a slot.
-            (LeafPhase::Ask(None), None) => {
+            (LeafPhase::Ask(AskPhase::Open), None) => {
                 let leaf = visit.leaf.filter(|leaf| self.leaf(ask.node, *leaf).act.is_fixed())?;
                 let name = self.fixed_tool(ask.node, visit, leaf)?;
                 let arguments = self.fixed_arguments(ask.node, visit, leaf).ok()?;
@@ -139,10 +141,10 @@ impl State {
     pub(super) fn takes_answer(&self, ask: &Arc<str>, value: &Value) -> bool {
         let word = Word::of(value);
         match self.asks.get(ask) {
-            Some(asking) => {
-                let done = asking.kind == AskKind::Approve && matches!(word, Word::Done(_));
-                !done || self.doubted_call(asking).is_some()
+            Some(asking) if asking.kind != AskKind::Approve => {
+                given(value).is_some_and(|answer| self.answer_misfit(asking, answer).is_none())
             }
+            Some(asking) => !matches!(word, Word::Done(_)) || self.doubted_call(asking).is_some(),
             None => !matches!(word, Word::No) && self.still_declined(ask).is_some(),
         }
     }
@@ -157,7 +159,7 @@ impl State {
 
     /// A person has changed a no: the write is known to have happened, or may run again.
     pub(super) fn answered_anew(&mut self, ask: &Arc<str>, word: &Word<'_>) {
-        let Some((node, key)) = self.still_declined(ask) else { return };
+        let Some((node, key)) = self.still_declined(ask) else { return self.misfit(ask) };
         let Some(Declined { call, turn, .. }) = self.declined.remove(ask) else { return };
         self.reuse.settle(self.spot(node), key);
         let Word::Done(output) = word else { return };

@@ -80,20 +80,19 @@ impl State {
 
     /// Whether a schema or a tool may name fields of the node's result.
     fn may_declare(&self, node: NodeRef, visit: &Visit) -> bool {
-        let schema = |act: &Act| matches!(act, Act::Infer(infer) if infer.schema.is_some());
-        !visit.outputs.is_empty() || self.leaves(node).any(|leaf| schema(&leaf.act))
+        !visit.outputs.is_empty() || self.leaves(node).any(|leaf| leaf.act.schema().is_some())
     }
 
     /// A node's result by P-17.
     pub(crate) fn result(&self, node: NodeRef, visit: &Visit) -> NodeResult {
         if let Some(value) = &visit.value {
             let (text, value) = (tool_text(value).into(), Value::clone(value));
-            return NodeResult { text, value, sync: Sync::Nothing };
+            return NodeResult { text, value, sync: self.schema_sync(node) };
         }
         if let Some(message) = visit.last_text {
             let text = Arc::clone(&self.messages[message].content);
             let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
-            return NodeResult { text, value, sync: self.reply_sync(node) };
+            return NodeResult { text, value, sync: self.schema_sync(node) };
         }
         if let [(tool, output)] = visit.outputs.as_slice() {
             let declared = self.tool(node, tool).and_then(|t| t.output_params.clone());
@@ -115,14 +114,9 @@ impl State {
         NodeResult { text, value, sync: Sync::Nothing }
     }
 
-    fn reply_sync(&self, node: NodeRef) -> Sync {
-        let schema = self.leaves(node).find_map(|leaf| match &leaf.act {
-            Act::Infer(infer) => infer.schema.as_ref(),
-            _ => None,
-        });
-        schema.map_or(Sync::Nothing, |schema| {
-            Sync::Declared(schema_properties(&schema.schema).into_iter().collect())
-        })
+    fn schema_sync(&self, node: NodeRef) -> Sync {
+        let schema = self.leaves(node).find_map(|leaf| leaf.act.schema());
+        schema.map_or(Sync::Nothing, |schema| Sync::Declared(schema_properties(schema).into_iter().collect()))
     }
 
     /// Ends a node: from here on later nodes build on it, or the run ends at it.

@@ -3,12 +3,11 @@
 use super::children::{Children, Ended, INDEX, list};
 use super::frame::{Frame, Inputs};
 use super::state::State;
-use crate::effect::Wait;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Join, Paths, PathsOf, Strategy};
 use crate::ids::{FrameIx, GraphIx, NodeRef};
-use crate::place::{AskPlace, Instance};
+use crate::place::Instance;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -47,6 +46,10 @@ impl Path {
 impl ForkPhase {
     pub(super) fn is_decided(&self) -> bool {
         self.outcome.is_some()
+    }
+    /// It is decided now, if it was not.
+    pub(super) fn decide(&mut self, outcome: JoinOutcome) {
+        self.outcome.get_or_insert(outcome);
     }
     pub(super) fn open_at(&self, at: usize) -> Option<FrameIx> {
         match self.paths.get(at)? {
@@ -107,14 +110,6 @@ impl ForkPhase {
     }
 }
 
-impl Join {
-    /// How long it may take, in milliseconds.
-    fn timeout_ms(&self) -> Option<i64> {
-        // Rounded up: a time above 0 is none of 0. As many as fit are for ever.
-        self.timeout_s.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0).ceil() as i64)
-    }
-}
-
 impl PathsOf {
     /// The id that people give a path.
     pub(crate) fn id(&self, at: usize) -> Arc<str> {
@@ -141,10 +136,9 @@ impl PathsOf {
 impl State {
     /// The event of a fork that begins.
     pub(super) fn derive_fork(&self, node: NodeRef, paths: &Paths) -> Event {
-        match self.items(node, paths) {
-            Ok((count, _)) => {
+        match self.items(node, paths).and_then(|(count, _)| Ok((count, self.due(node)?))) {
+            Ok((count, due)) => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                let due = paths.join.timeout_ms().map(|ms| self.now.saturating_add(ms));
                 Event::Entered { node: self.name(node), paths: Some(count), iteration: None, due }
             }
             Err(fault) => self.failed(node, fault),
@@ -171,7 +165,7 @@ impl State {
     }
 
     /// All paths begin, or the first.
-    pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths) {
+    pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
         let (count, items) = self.items(node, paths).unwrap_or_default();
         let mut phase = ForkPhase { items, ..ForkPhase::default() };
         phase.paths.resize_with(count, || Path::Waiting);
@@ -181,6 +175,7 @@ impl State {
         if decided {
             return;
         }
+        self.set_timer(node, due);
         if paths.serial {
             return self.next_path(node, paths);
         }
@@ -241,8 +236,7 @@ impl State {
         if phase.outcome.is_some() {
             return;
         }
-        let due = paths.join.timeout_ms().map(|ms| self.now.saturating_add(ms));
-        self.set_timer(node, paths, due);
+        self.set_timer_anew(node);
         if paths.serial {
             return self.next_path(node, paths);
         }
@@ -268,57 +262,9 @@ impl State {
         }
         phase.outcome = phase.judge(paths.join.strategy);
         if phase.outcome.is_some() {
-            self.end_paths(node);
+            self.cut_children(node);
         } else if paths.serial {
             self.next_path(node, paths);
-        }
-    }
-
-    /// A fork's time begins (E-37).
-    pub(super) fn set_timer(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
-        let undecided =
-            matches!(self.children_mut(node), Some(Children::Fork(phase)) if phase.outcome.is_none());
-        if let (Some(ms), Some(until), true) = (paths.join.timeout_ms(), due, undecided)
-            && let Some(timer) = self.timer_id(node)
-        {
-            self.timers.insert(timer, Wait { ms: ms.unsigned_abs(), until });
-        }
-    }
-
-    /// The timer of a leaf that waits for frames.
-    fn timer_id(&self, node: NodeRef) -> Option<Arc<str>> {
-        let leaf = self.visit(node)?.leaf?;
-        let leaf = Cow::Borrowed(&*self.leaf(node, leaf).name);
-        Some(AskPlace::Leaf { place: self.place(node), leaf }.to_string().into())
-    }
-
-    pub(super) fn stop_timer(&mut self, node: NodeRef) {
-        if !self.timers.is_empty()
-            && let Some(timer) = self.timer_id(node)
-        {
-            self.timers.remove(&timer);
-        }
-    }
-
-    /// The time of a timer has come: its join is decided.
-    pub(super) fn fired(&mut self, timer: &Arc<str>) {
-        self.timers.remove(timer);
-        let Some(place) = AskPlace::parse(timer) else { return };
-        let Some(node) = self.node_at(&place.into_place()) else { return };
-        if let Some(Children::Fork(phase)) = self.children_mut(node) {
-            phase.outcome.get_or_insert(JoinOutcome::Timeout);
-            self.end_paths(node);
-            self.wake(node);
-        }
-    }
-
-    /// W-07: once a join is decided, what has not ended is cut off.
-    fn end_paths(&mut self, node: NodeRef) {
-        self.stop_timer(node);
-        let Some(Children::Fork(phase)) = self.children_mut(node) else { return };
-        let open = phase.open();
-        for frame in open {
-            self.suspend(node, frame);
         }
     }
 

@@ -6,6 +6,7 @@
 //! (E-03, E-05).
 
 mod apply;
+mod asks;
 mod attempts;
 mod calls;
 mod children;
@@ -36,10 +37,12 @@ mod size;
 mod skip;
 mod splice;
 mod state;
+mod timers;
 mod tool_call;
 mod view;
 mod waits;
 
+pub use asks::answered;
 pub use doubt::{Declined, done, reasoned};
 pub use fork::Place;
 pub use recording::Recording;

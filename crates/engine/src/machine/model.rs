@@ -6,7 +6,7 @@ use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
 use crate::ids::{LeafIx, NodeRef};
-use crate::schema::{Owner, Refusal};
+use crate::schema::Refusal;
 use std::sync::Arc;
 
 /// How often a model that answers with nothing is asked again (E-27).
@@ -130,8 +130,7 @@ impl State {
         }
         match crate::json::read(&reply.text) {
             Ok(value) => {
-                let (owner, steps) =
-                    (Owner::Reply(node.frame, node.node, leaf), self.start.limits.schema_steps);
+                let (owner, steps) = (self.schema_owner(node, leaf), self.start.limits.schema_steps);
                 self.checks.refusal(owner, &schema.schema, &value, steps)
             }
             Err(error) => Some(Refusal::Violates(format!("it is not JSON: {error}"))),

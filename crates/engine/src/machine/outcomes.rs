@@ -3,8 +3,9 @@
 use super::doubt::Word;
 use super::frame::Frame;
 use super::reuse::unknown_outcome;
-use super::state::{Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
+use super::state::{AskPhase, Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, Failure, Outcome, Unread, Wait};
+use crate::event::Asked;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, AskKind};
 use crate::ids::{LeafIx, NodeRef};
@@ -13,7 +14,9 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl State {
-    pub(super) fn asked(&mut self, node: NodeRef, ask: &Arc<str>, kind: AskKind, prompt: &str) {
+    pub(super) fn asked(&mut self, node: NodeRef, asked: &Asked) {
+        let Asked { ask, ask_kind, prompt, value, due, .. } = asked;
+        let may_ask = self.live_act(node).is_some_and(|act| act.is_fixed() || matches!(act, Act::Ask(..)));
         let Some(visit) = self.visit_mut(node) else { return };
         let mut slot = None;
         match &mut visit.phase {
@@ -27,9 +30,15 @@ impl State {
                 }
                 slot = Some(at);
             }
-            phase => *phase = LeafPhase::Ask(None),
+            LeafPhase::Enter | LeafPhase::Ask(_) if may_ask => {
+                visit.phase = LeafPhase::Ask(AskPhase::Open);
+            }
+            _ => return self.misfit(ask),
         }
-        self.asks.insert(ask.clone(), Asking { node, kind, prompt: prompt.into(), slot });
+        let (kind, value, due) = (*ask_kind, value.clone(), *due);
+        let asking = Asking { node, kind, prompt: prompt.clone(), value, due, slot };
+        self.asks.insert(ask.clone(), asking);
+        self.set_timer(node, due);
     }
 
     pub(super) fn answered(&mut self, ask: &Arc<str>, value: &Value) {
@@ -37,6 +46,7 @@ impl State {
         let Some(asking) = self.asks.get(ask) else { return self.answered_anew(ask, &word) };
         let doubted = self.doubted_call(asking);
         let Some(asking) = self.asks.remove(ask) else { return };
+        self.timers.remove(ask);
         let (node, yes) = (asking.node, matches!(word, Word::Yes));
         if let Some(call) = &doubted {
             self.note_word(ask, &asking, call, &word);
@@ -57,9 +67,10 @@ impl State {
                     self.move_on(node);
                 }
             }
+            None if asking.kind != AskKind::Approve => self.take_answer(node, value),
             None => {
                 if let Some(visit) = self.visit_mut(node) {
-                    visit.phase = LeafPhase::Ask(Some(Box::new(value.clone())));
+                    visit.phase = LeafPhase::Ask(AskPhase::Said(Box::new(value.clone())));
                 }
             }
             Some(at) => self.answer_slot(node, at, yes),

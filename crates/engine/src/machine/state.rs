@@ -103,6 +103,10 @@ pub struct Asking {
     pub kind: AskKind,
     /// The question.
     pub prompt: String,
+    /// What is shown with it, or is to be edited.
+    pub value: Option<Arc<Value>>,
+    /// When nobody is asked any more, in milliseconds since 1970 (E-37).
+    pub due: Option<i64>,
     pub(crate) slot: Option<usize>,
 }
 
@@ -192,7 +196,7 @@ pub(crate) struct Visit {
     pub(crate) approved: bool,
     /// What it remembers of its recovery, once there is something (D-17).
     pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
-    /// What the frames that it opened came to, if it did.
+    /// What the frames that it opened came to, or what a person said, if it did.
     pub(crate) value: Option<Box<Value>>,
 }
 
@@ -256,10 +260,19 @@ pub(crate) enum LeafPhase {
     Enter,
     Model(Box<ModelPhase>),
     Calls(Box<CallsPhase>),
-    /// Waits for a person, or has the answer.
-    Ask(Option<Box<Value>>),
+    /// Asks a person.
+    Ask(AskPhase),
     /// Waits for frames that it has opened.
     Frames(Box<Children>),
+}
+
+#[derive(Debug)]
+pub(crate) enum AskPhase {
+    Open,
+    /// The answer that is to be taken; of an approval a no.
+    Said(Box<Value>),
+    /// Nobody answered in time (E-37).
+    Expired,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use super::outcomes::call_id;
 use super::scope::Scope;
-use super::state::{Asking, CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
+use super::state::{AskPhase, Asking, CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -55,7 +55,7 @@ impl State {
         let mut slot = Slot::new(call, effect.clone(), effects);
         slot.approved = visit.approved;
         let args = Some(Box::new(slot.call.arguments.clone()));
-        slot.declined = matches!(visit.phase, LeafPhase::Ask(Some(_)));
+        slot.declined = matches!(visit.phase, LeafPhase::Ask(AskPhase::Said(_)));
         let denied = slot.declined.then(|| self.refused_by_person(node, &slot)).flatten();
         let over = self.over_limit(node, &slot.call.name);
         match denied.or(over).or_else(|| self.input_error(node, &slot.call)) {

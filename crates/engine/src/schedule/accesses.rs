@@ -1,7 +1,7 @@
 //! What a node reads and writes, as far as the graph tells.
 
 use crate::effect::Effects;
-use crate::graph::{Act, Flow, Graph, Guard, Leaf, Node};
+use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node};
 use crate::ids::LeafIx;
 use crate::template::Path;
 use std::collections::BTreeMap;
@@ -21,8 +21,13 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
     let mut paths = Vec::new();
     for leaf in graph.leaves(node) {
         match &leaf.act {
-            Act::AppendText(text) | Act::Ask(_, text) | Act::Publish { description: text, .. } => {
+            Act::AppendText(text) | Act::Publish { description: text, .. } => {
                 paths.extend(text.placeholders().map(|p| &p.path));
+            }
+            Act::Ask(_, text, expects) => {
+                paths.extend(text.placeholders().map(|p| &p.path));
+                let value = expects.iter().filter_map(|expects| expects.value.as_ref());
+                paths.extend(value.flat_map(|value| value.placeholders()).map(|(_, p)| &p.path));
             }
             Act::Call(call) => paths.extend(call.args.placeholders().map(|(_, p)| &p.path)),
             Act::Infer(infer) => {
@@ -84,6 +89,7 @@ pub fn supply(graph: &Graph, node: &Node) -> Supply {
                     schema_names.extend(schema_properties(&schema.schema));
                 }
             }
+            Act::Ask(..) => schema_names.extend(leaf.act.schema().into_iter().flat_map(schema_properties)),
             _ => {}
         }
     }
@@ -119,6 +125,7 @@ pub(super) fn world(graph: &Graph, node: &Node) -> Option<Effects> {
 pub(super) fn least_appended(graph: &Graph, flow: &Flow) -> usize {
     let weight = |leaf: &Leaf| match leaf.act {
         Act::AppendText(_) | Act::Infer(_) | Act::AppendFacts { .. } => 1,
+        Act::Ask(kind, ..) if kind != AskKind::Approve => 1,
         Act::Call(_) if flow.thread.is_some() => 2,
         _ => 0,
     };

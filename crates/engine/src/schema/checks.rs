@@ -2,10 +2,12 @@
 
 use super::metered::taken;
 use super::{Schema, Unusable};
-use crate::ids::{FrameIx, LeafIx, NodeIx};
+use crate::graph::Graph;
+use crate::ids::{LeafIx, NodeIx};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +27,25 @@ pub(crate) enum Owner {
     /// A version of a tool.
     Tool(Arc<str>),
     /// A leaf of a node.
-    Reply(FrameIx, NodeIx, LeafIx),
+    Leaf(Same, NodeIx, LeafIx),
+}
+
+/// A graph, which is itself and none that says the same: its instances share what is compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Same(pub(crate) Arc<Graph>);
+
+impl PartialEq for Same {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Same {}
+
+impl Hash for Same {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        Arc::as_ptr(&self.0).hash(hasher);
+    }
 }
 
 /// Why a value is not taken.
@@ -57,14 +77,7 @@ impl Checks {
         steps: Option<u64>,
     ) -> Option<Refusal> {
         const SHOWN: usize = 3;
-        let compiled = {
-            let mut compiled = self.compiled.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let compile = || match steps {
-                Some(steps) => Schema::new(schema, steps),
-                None => Schema::before_limits(schema),
-            };
-            Arc::clone(compiled.entry((owner, steps)).or_insert_with(|| Arc::new(compile())))
-        };
+        let compiled = self.compiled(owner, schema, steps);
         let before = taken();
         let found = compiled.as_ref().as_ref().map(|schema| schema.violations(value, SHOWN));
         self.taken.fetch_add(taken().wrapping_sub(before), Ordering::Relaxed);
@@ -74,12 +87,32 @@ impl Checks {
                 (!words.is_empty()).then(|| Refusal::Violates(words.join("; ")))
             }
             Ok(Err(excess)) => Some(Refusal::OverLimit(format!("to hold it against its schema {excess}"))),
-            Err(error @ Unusable::Invalid { .. }) => {
-                Some(Refusal::Violates(format!("its schema is not a valid JSON Schema: {error}")))
+            Err(error) => Some(error.refusal()),
+        }
+    }
+
+    /// Why nothing can be held against `schema`, if that is so.
+    pub(crate) fn unusable(&self, owner: Owner, schema: &Value, steps: Option<u64>) -> Option<Refusal> {
+        self.compiled(owner, schema, steps).as_ref().as_ref().err().map(Unusable::refusal)
+    }
+
+    fn compiled(&self, owner: Owner, schema: &Value, steps: Option<u64>) -> Compiled {
+        let mut compiled = self.compiled.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let compile = || match steps {
+            Some(steps) => Schema::new(schema, steps),
+            None => Schema::before_limits(schema),
+        };
+        Arc::clone(compiled.entry((owner, steps)).or_insert_with(|| Arc::new(compile())))
+    }
+}
+
+impl Unusable {
+    fn refusal(&self) -> Refusal {
+        match self {
+            error @ Self::Invalid { .. } => {
+                Refusal::Violates(format!("its schema is not a valid JSON Schema: {error}"))
             }
-            Err(Unusable::OverLimit(limit)) => {
-                Some(Refusal::OverLimit(format!("its schema can't be used: {limit}")))
-            }
+            Self::OverLimit(limit) => Refusal::OverLimit(format!("its schema can't be used: {limit}")),
         }
     }
 }

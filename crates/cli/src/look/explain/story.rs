@@ -203,7 +203,7 @@ impl Reader {
         let (node, spans) = match event {
             Event::Requested { effect, .. } => return self.open.call(effect, moment, 0),
             Event::Retried { effect, after_ms, .. } => return self.open.call(effect, moment, *after_ms),
-            Event::Asked { ask, node, .. } => return self.open.ask(ask, node, moment),
+            Event::Asked(asked) => return self.open.ask(&asked.ask, &asked.node, moment),
             Event::Completed { effect, took, .. } => {
                 (node_of(&effect.0).into_owned(), self.open.ended(effect, moment, *took))
             }

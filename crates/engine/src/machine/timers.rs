@@ -1,0 +1,107 @@
+//! Timers: how long asks and what opens frames may take (E-37). When one is due stands in the event that sets it.
+
+use super::children::Children;
+use super::state::{AskPhase, LeafPhase, State};
+use crate::effect::Wait;
+use crate::event::JoinOutcome;
+use crate::fault::{Fault, FaultKind};
+use crate::graph::Act;
+use crate::ids::NodeRef;
+use crate::place::AskPlace;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+impl Act {
+    /// How long it may take as a whole, in milliseconds, if it says so.
+    fn timeout_ms(&self) -> Option<i64> {
+        let seconds = match self {
+            Self::Ask(.., expects) => expects.as_ref()?.timeout_s,
+            Self::Fork(paths) => paths.join.timeout_s,
+            _ => None,
+        };
+        // Rounded up: a time above 0 is none of 0. As many as fit are for ever.
+        seconds.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0).ceil() as i64)
+    }
+}
+
+impl State {
+    /// What a running node does.
+    pub(super) fn live_act(&self, node: NodeRef) -> Option<&Act> {
+        Some(&self.leaf(node, self.visit(node)?.leaf?).act)
+    }
+
+    /// When the time of the live leaf of a node is up that begins now, if it has one.
+    pub(super) fn due(&self, node: NodeRef) -> Result<Option<i64>, Fault> {
+        let Some(ms) = self.live_act(node).and_then(Act::timeout_ms) else { return Ok(None) };
+        let limit = self.start.limits.timers;
+        if self.timers.len() as u64 >= limit {
+            let message =
+                format!("the run has {limit} timers, and no more are allowed (`timers` in [limits])");
+            return Err(Fault::new(FaultKind::LimitExceeded, message));
+        }
+        Ok(Some(self.now.saturating_add(ms)))
+    }
+
+    /// The time of the live leaf begins.
+    pub(super) fn set_timer(&mut self, node: NodeRef, due: Option<i64>) {
+        if let Some(until) = due
+            && let Some(ms) = self.live_act(node).and_then(Act::timeout_ms)
+            && let Some(timer) = self.timer_id(node)
+        {
+            self.timers.insert(timer, Wait { ms: ms.unsigned_abs(), until });
+        }
+    }
+
+    /// The same of one that goes on, with all of its time (E-36).
+    pub(super) fn set_timer_anew(&mut self, node: NodeRef) {
+        let due = self.live_act(node).and_then(Act::timeout_ms).map(|ms| self.now.saturating_add(ms));
+        self.set_timer(node, due);
+    }
+
+    /// The timer of the live leaf: of one that asks a person it is called as the ask.
+    fn timer_id(&self, node: NodeRef) -> Option<Arc<str>> {
+        let leaf = Cow::Borrowed(&*self.leaf(node, self.visit(node)?.leaf?).name);
+        Some(AskPlace::Leaf { place: self.place(node), leaf }.to_string().into())
+    }
+
+    /// The live leaf of a node waits no more.
+    pub(super) fn stop_timer(&mut self, node: NodeRef) {
+        if !self.timers.is_empty()
+            && let Some(timer) = self.timer_id(node)
+        {
+            self.timers.remove(&timer);
+        }
+    }
+
+    /// The time of a timer has come.
+    pub(super) fn fired(&mut self, timer: &Arc<str>) {
+        if self.timers.remove(timer).is_none() {
+            return self.misfit(timer);
+        }
+        let Some(place) = AskPlace::parse(timer) else { return };
+        let Some(node) = self.node_at(&place.into_place()) else { return };
+        let Some(visit) = self.visit_mut(node) else { return };
+        match &mut visit.phase {
+            LeafPhase::Ask(phase) => {
+                *phase = AskPhase::Expired;
+                self.asks.remove(timer);
+            }
+            LeafPhase::Frames(children) => {
+                if let Children::Fork(phase) = &mut **children {
+                    phase.decide(JoinOutcome::Timeout);
+                }
+                self.cut_children(node);
+            }
+            _ => {}
+        }
+        self.wake(node);
+    }
+
+    /// What has not ended of the frames of a node is cut off (W-07, E-38).
+    pub(super) fn cut_children(&mut self, node: NodeRef) {
+        self.stop_timer(node);
+        for frame in self.visit(node).map(super::state::Visit::open_children).unwrap_or_default() {
+            self.suspend(node, frame);
+        }
+    }
+}
