@@ -1,9 +1,9 @@
 //! Beginning anew in the middle: after a failure (E-05), and in a fork (E-19).
 
-use super::dataflow::Dataflow;
+use super::dataflow::{Dataflow, OrderState};
 use super::frame::Frame;
 use super::recording::{Recording, places};
-use super::state::{LeafPhase, NodeState, OrderState, State, Status, Usage, Visit};
+use super::state::{LeafPhase, NodeState, State, Status, Usage, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};
@@ -216,6 +216,7 @@ impl State {
 impl Dataflow {
     fn rewind(&mut self, first: NodeIx) {
         self.on_retired.clear();
+        self.waiters.values_mut().for_each(Vec::clear);
         self.unresolved.forget_from(first);
         self.replans.split_off(&first);
         for nodes in self.runtime.values_mut() {
@@ -234,9 +235,6 @@ impl Frame {
         if let Some(dataflow) = &mut self.dataflow {
             dataflow.rewind(first);
         }
-        for row in self.nodes.values_mut() {
-            row.waiters.clear();
-        }
     }
 
     /// Orders and threads as they were when only the nodes before `first` had finished.
@@ -246,9 +244,10 @@ impl Frame {
             self.schedule.orders.indices().map(|order| (order, self.schedule.before(order, first)));
         for ((order, prefix), state) in prefixes.zip(dataflow.orders.values_mut()) {
             *state = OrderState { prefix, ..OrderState::default() };
-            if let Some(thread) = self.threads.get_mut(ThreadIx::new(order.get())) {
-                thread.after.truncate(prefix as usize);
-                thread.ahead.clear();
+            let ix = ThreadIx::new(order.get());
+            if let (Some(written), Some(thread)) = (dataflow.threads.get_mut(ix), self.threads.get_mut(ix)) {
+                written.after.truncate(prefix as usize);
+                written.ahead.clear();
                 thread.exists = prefix > 0 || !thread.base.is_empty();
             }
         }

@@ -83,7 +83,7 @@ impl Frame {
             inputs: Inputs::default(),
             stopped: None,
             flow: flows.then(Box::default),
-            dataflow: (!flows).then(|| Box::new(Dataflow::new(&schedule))),
+            dataflow: (!flows).then(|| Box::new(Dataflow::new(&graph, &schedule))),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             nodes,
@@ -154,8 +154,9 @@ impl Frame {
     }
     /// The thread as it is when the frame has ended.
     pub(crate) fn thread_at_end(&self, thread: ThreadIx) -> Thread {
-        let state = &self.threads[thread];
-        state.after.last().unwrap_or(&state.base).clone()
+        let written = self.dataflow.as_ref().and_then(|dataflow| dataflow.threads.get(thread));
+        let last = written.and_then(|written| written.after.last());
+        last.unwrap_or(&self.threads[thread].base).clone()
     }
     /// The nodes from `first` on.
     pub(crate) fn nodes_from(&self, first: NodeIx) -> impl Iterator<Item = NodeIx> + use<> {

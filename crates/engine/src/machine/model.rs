@@ -223,7 +223,7 @@ impl State {
                 } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node.node, leaf).act {
                     let error = self.schema_refusal(node, leaf, infer, &reply);
                     let error = error.map(Refusal::into_text).unwrap_or_default();
-                    phase.refused = Some((reply, error));
+                    phase.refused = Some(Box::new((reply, error)));
                 }
             }
         }

@@ -4,7 +4,7 @@
 use super::done::Done;
 use super::frame::Frame;
 use super::nodes::Nodes;
-use super::state::{NodePhase, NodeState, OrderState, State, Visit};
+use super::state::{NodePhase, NodeState, State, Visit};
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};
@@ -268,7 +268,7 @@ impl Frame {
             });
         }
         self.nodes = Nodes::All(nodes);
-        dataflow.orders = schedule.orders.values().map(|_| OrderState::default()).collect();
+        dataflow.place(&graph, &schedule);
         dataflow.replanned += dataflow.replans.remove(&first).unwrap_or(0);
         (self.graph, self.schedule) = (Arc::new(graph), Arc::new(schedule));
     }

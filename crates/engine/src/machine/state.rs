@@ -7,7 +7,7 @@ use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::{AskKind, Graph};
-use crate::ids::{FrameIx, LeafIx, MessageIx, NodeIx, NodeRef, ThreadIx};
+use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread, ToolCall};
 use crate::messages::Log;
 use crate::schema::Checks;
@@ -110,32 +110,11 @@ pub struct Asking {
     pub(crate) slot: Option<usize>,
 }
 
-/// A thread, writer by writer: values of finished prefixes, and what finished ahead of its turn.
+/// A thread: in a flow its value, in a dataflow the one that it begins with.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadState {
     pub(crate) base: Thread,
     pub(crate) exists: bool,
-    /// The thread after each of its first writers.
-    pub(crate) after: Vec<Thread>,
-    pub(crate) ahead: BTreeMap<u32, Contribution>,
-}
-
-/// What a writer left on a thread.
-#[derive(Clone, Debug)]
-pub(crate) enum Contribution {
-    /// The owner's whole value.
-    Whole(Thread),
-    /// Messages to append in the writer's turn.
-    Append(Option<Entry>),
-}
-
-/// How far an order has got.
-#[derive(Debug, Default)]
-pub(crate) struct OrderState {
-    /// The first so many writers have finished.
-    pub(crate) prefix: u32,
-    pub(crate) ahead: std::collections::BTreeSet<u32>,
-    pub(crate) waiters: BTreeMap<u32, Vec<NodeIx>>,
 }
 
 /// A node of the graph.
@@ -149,8 +128,6 @@ pub(crate) struct NodeState {
     /// The last visit that is among them: later ones were ahead of their turn.
     pub(crate) counted: u32,
     pub(crate) queued: bool,
-    /// Nodes that wait for this one to finish.
-    pub(crate) waiters: Vec<NodeIx>,
     pub(crate) started_at: i64,
 }
 
@@ -286,7 +263,7 @@ pub(crate) struct ModelPhase {
     /// Empty replies so far (E-27).
     pub(crate) empties: u32,
     /// The reply that did not fit the schema, and why (E-33).
-    pub(crate) refused: Option<(Arc<ModelReply>, String)>,
+    pub(crate) refused: Option<Box<(Arc<ModelReply>, String)>>,
     pub(crate) got: Option<Got>,
 }
 
@@ -372,16 +349,8 @@ impl State {
 
 impl NodeState {
     pub(crate) fn new(visit: u32) -> Self {
-        let waiters = Vec::new();
-        Self {
-            phase: NodePhase::Waiting(0),
-            visit,
-            tries: 0,
-            counted: 0,
-            queued: false,
-            waiters,
-            started_at: 0,
-        }
+        let phase = NodePhase::Waiting(0);
+        Self { phase, visit, tries: 0, counted: 0, queued: false, started_at: 0 }
     }
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {

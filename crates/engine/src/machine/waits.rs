@@ -1,7 +1,8 @@
 //! Waiting and waking: who may go on because something finished or retired (P-20).
 
+use super::dataflow::Contribution;
 use super::frame::Frame;
-use super::state::{Contribution, NodePhase, State};
+use super::state::{NodePhase, State};
 use crate::effect::Effects;
 use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::{Entry, Thread};
@@ -99,8 +100,9 @@ impl State {
                 self.fulfil_all(node.frame, waiters);
             }
         }
-        let waiters = std::mem::take(&mut self.frames[node].waiters);
-        self.fulfil_all(node.frame, waiters);
+        let dataflow = self.frames[node.frame].dataflow.as_mut();
+        let waiters = dataflow.and_then(|dataflow| dataflow.waiters.get_mut(node.node)).map(std::mem::take);
+        self.fulfil_all(node.frame, waiters.unwrap_or_default());
     }
 
     /// Retires what has finished in list order, up to a fault that ends the frame.
@@ -146,7 +148,7 @@ impl Frame {
     fn register(&mut self, until: Until, node: NodeIx) {
         let Some(dataflow) = &mut self.dataflow else { return };
         match until {
-            Until::Finished(producer) => self.nodes[producer].waiters.push(node),
+            Until::Finished(producer) => dataflow.waiters[producer].push(node),
             Until::First(order, count) => dataflow.orders[order].waiters.entry(count).or_default().push(node),
             Until::Retired(count) => dataflow.on_retired.entry(count).or_default().push(node),
         }
@@ -155,23 +157,24 @@ impl Frame {
     /// The writer at `position` of an order has finished: the order moves on, as far as its writers have finished in a row.
     fn contribute(&mut self, order: OrderIx, position: u32, contribution: Contribution) {
         let Some(dataflow) = &mut self.dataflow else { return };
-        let mut thread = self.threads.get_mut(ThreadIx::new(order.get()));
+        let ix = ThreadIx::new(order.get());
+        let mut thread = dataflow.threads.get_mut(ix).zip(self.threads.get(ix).map(|thread| &thread.base));
         let state = &mut dataflow.orders[order];
         if state.prefix != position {
             state.ahead.insert(position);
-            if let Some(thread) = thread {
+            if let Some((thread, _)) = thread {
                 thread.ahead.insert(position, contribution);
             }
             return;
         }
         // Most are not ahead of their turn.
         state.prefix += 1;
-        if let Some(thread) = &mut thread {
-            thread.take(contribution);
+        if let Some((thread, base)) = &mut thread {
+            thread.take(base, contribution);
         }
         while state.ahead.remove(&state.prefix) {
-            if let Some(thread) = &mut thread {
-                thread.advance(state.prefix);
+            if let Some((thread, base)) = &mut thread {
+                thread.advance(base, state.prefix);
             }
             state.prefix += 1;
         }
@@ -216,10 +219,12 @@ impl Frame {
 
     /// The thread as a node observes it that has `count` earlier writers.
     pub(crate) fn thread_after(&self, thread: ThreadIx, count: u32) -> Thread {
-        let state = &self.threads[thread];
         match (count as usize).checked_sub(1) {
-            None => state.base.clone(),
-            Some(last) => state.after.get(last).cloned().unwrap_or_default(),
+            None => self.threads[thread].base.clone(),
+            Some(last) => {
+                let written = self.dataflow.as_ref().and_then(|dataflow| dataflow.threads.get(thread));
+                written.and_then(|written| written.after.get(last)).cloned().unwrap_or_default()
+            }
         }
     }
 }
@@ -228,25 +233,4 @@ impl Frame {
 fn due(waiters: &mut BTreeMap<u32, Vec<NodeIx>>, count: u32) -> Option<Vec<NodeIx>> {
     let first = waiters.first_entry()?;
     (*first.key() <= count).then(|| first.remove())
-}
-
-impl super::state::ThreadState {
-    fn advance(&mut self, position: u32) {
-        let contribution = self.ahead.remove(&position).unwrap_or(Contribution::Append(None));
-        self.take(contribution);
-    }
-
-    /// The next writer's turn.
-    fn take(&mut self, contribution: Contribution) {
-        let before = self.after.last().unwrap_or(&self.base);
-        let value = match contribution {
-            Contribution::Whole(thread) => thread,
-            Contribution::Append(message) => {
-                let mut thread = before.clone();
-                message.into_iter().for_each(|message| thread.push(message));
-                thread
-            }
-        };
-        self.after.push(value);
-    }
 }
