@@ -10,15 +10,17 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, RunStatus, State};
 use selvedge_store::StoreError;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
+mod alarms;
 mod dispatch;
 
+use alarms::Alarms;
 use dispatch::Seen;
 
 /// How long an interrupt lets effects end (C-05).
@@ -127,8 +129,7 @@ struct Drive<'a> {
     earlier: Vec<EffectId>,
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
-    /// When timers are due, by the clock that can't be set (E-37).
-    timers: HashMap<Arc<str>, Duration>,
+    alarms: Alarms,
     /// Whether something is left to derive from the inputs so far.
     unfinished: bool,
     random: RandomState,
@@ -162,7 +163,9 @@ impl Driver {
         inputs: Vec<Input>,
         stop: &Stop,
     ) -> Result<Halt, DriveError> {
-        let mut first = losses(state);
+        // What came due while nobody drove did so before anything that is said now (E-37).
+        let mut first: Vec<Input> = state.overdue(self.clock.now_ms()).into_iter().map(Input::Fire).collect();
+        first.extend(losses(state));
         first.extend(inputs);
         let earlier = state.pending_in_order().into_iter().map(|(effect, _)| effect.clone()).collect();
         let mut drive = Drive {
@@ -174,7 +177,7 @@ impl Driver {
             known: HashSet::new(),
             earlier,
             inbox: Vec::new(),
-            timers: HashMap::new(),
+            alarms: Alarms::default(),
             unfinished: false,
             random: RandomState::new(),
             drawn: 0,
@@ -193,7 +196,7 @@ impl Drive<'_> {
             return Ok(halt);
         }
         self.dispatch_earlier();
-        self.note_timers();
+        self.alarms.set(self.state, &*self.driver.clock);
         // A time that the clock can't hold is no limit.
         let limit = self.driver.run_timeout_s.map(Duration::from_secs);
         let deadline = limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit));
@@ -224,24 +227,12 @@ impl Drive<'_> {
         }
     }
 
-    /// Timers that the state has now. Of one that an earlier process set, the time in which nobody drove has passed.
-    fn note_timers(&mut self) {
-        let timers = self.state.timers();
-        self.timers.retain(|timer, _| timers.contains_key(timer));
-        let clock = &self.driver.clock;
-        for (timer, wait) in timers {
-            let due = || clock.running() + Duration::from_millis(wait.left_ms(clock.now_ms()));
-            self.timers.entry(timer.clone()).or_insert_with(due);
-        }
-    }
-
     /// The next timer, once it is due.
-    fn alarm(&self) -> impl Future<Output = Arc<str>> + use<> {
-        let next = self.timers.iter().min_by_key(|(timer, due)| (**due, *timer));
-        let next = next.map(|(timer, due)| (timer.clone(), *due));
+    fn alarm(&mut self) -> impl Future<Output = Arc<str>> + use<> {
+        let next = self.alarms.next(self.state);
         let clock = Arc::clone(&self.driver.clock);
         async move {
-            let Some((timer, due)) = next else { return std::future::pending().await };
+            let Some((due, timer)) = next else { return std::future::pending().await };
             wait(&*clock, due.saturating_sub(clock.running())).await;
             timer
         }
@@ -300,7 +291,7 @@ impl Drive<'_> {
         }
         // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
         let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
-        let timed = !self.timers.is_empty() || records.iter().any(|record| sets_timer(&record.event));
+        self.alarms.note(self.state, &records, &*self.driver.clock);
         let shown = self.driver.watcher.is_some().then(|| records.clone());
         let commit = self.journal.append(records, self.state);
         keep_flying(commit, &mut self.flying, &mut self.inbox).await?;
@@ -313,9 +304,6 @@ impl Drive<'_> {
             self.dispatch(effect, Seen::Now);
         }
         self.drop_unwanted();
-        if timed {
-            self.note_timers();
-        }
         Ok(None)
     }
 
@@ -408,15 +396,6 @@ fn advance(
         records.push(Record { at, event });
     }
     (records, false)
-}
-
-/// Whether an event may have set a timer.
-fn sets_timer(event: &Event) -> bool {
-    match event {
-        Event::Entered { due, .. } => due.is_some(),
-        Event::Asked(asked) => asked.due.is_some(),
-        event => matches!(event, Event::Resumed { .. }),
-    }
 }
 
 /// The effect that an event asks to dispatch.

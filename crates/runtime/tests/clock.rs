@@ -158,6 +158,68 @@ async fn after_a_resume_no_wait_is_longer_than_it_was_to_be() {
     }
 }
 
+/// A question that has two seconds, beside a path that asks a model.
+fn question() -> Arc<Graph> {
+    let graph = r#"{
+        "threads": [{"name": "main"}], "control": "flow", "tools": {},
+        "nodes": [
+            {"id": "who", "name": "who", "ways": [{"when": "fault", "to": 1}],
+             "body": {"leaves": [{"name": "ask", "act": {"ask": ["answer", "Who?", {"timeout_s": 2}]}}]}},
+            {"id": "nobody", "name": "nobody", "body": {"leaves": [{"name": "set", "act": {"set": ["x", 1]}}]}}]}"#;
+    Arc::new(serde_json::from_str(graph).unwrap())
+}
+
+/// E-37: nobody drives a run that waits for a person, and its time passes all the same: what came due meanwhile comes before what
+/// is said. A clock that is set back fires nothing.
+#[tokio::test(start_paused = true)]
+async fn an_ask_expires_while_nobody_drives() {
+    for (moved, late) in [(1_999, false), (2_000, true), (-365 * 24 * HOUR, false), (365 * 24 * HOUR, true)] {
+        let clock = Arc::new(Set::default());
+        let (mut state, mut journal) = (State::new(question()), Journal::Memory(Vec::new()));
+        let driver = driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} });
+        let start = vec![Input::Start(Box::default())];
+        let halt = driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+        assert_eq!(halt, Halt::Waiting);
+        let Journal::Memory(records) = journal else { panic!() };
+        let mut state = State::new(question());
+        records.iter().for_each(|record| state.apply_record(record));
+        clock.now.store(moved, Ordering::Relaxed);
+        let answer = Input::Answer("who/ask".into(), selvedge_engine::answered("Ann".into(), None, None));
+        let mut journal = Journal::Memory(Vec::new());
+        let halt = driver.drive("r", &mut state, &mut journal, vec![answer], &Stop::default()).await.unwrap();
+        assert_eq!(halt, Halt::Ended, "{moved}");
+        let Journal::Memory(records) = journal else { panic!() };
+        let first = &records.first().unwrap().event;
+        assert_eq!(matches!(first, Event::Fired { .. }), late, "{moved}: {first:?}");
+        assert_eq!(matches!(first, Event::Answered { .. }), !late, "{moved}: {first:?}");
+    }
+}
+
+/// Many paths, each with a time of its own, are waited for as one: the alarms cost no look at all of them.
+#[tokio::test]
+async fn thousands_of_timers_are_cheap() {
+    const PATHS: usize = 4_000;
+    let graph = format!(
+        r#"{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}},
+        "nodes": [{{"id": "all", "name": "all", "body": {{"leaves": [{{"name": "do", "act": {{"fork": {{
+            "of": {{"each": {{"over": {:?}, "item": "it", "graph": 0}}}}, "join": {{"strategy": "all_completed"}}}}}}}}]}}}}],
+        "graphs": [{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "sub", "name": "sub", "body": {{"leaves": [{{"name": "do", "act": {{"sub": {{"graph": 1, "timeout_s": 1000}}}}}}]}}}}]}},
+            {{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "ask", "name": "ask", "body": {{"thread": 0, "leaves": [{{"name": "model", "act": {{"infer": {{}}}}}}]}}}}]}}]}}"#,
+        vec![0; PATHS]
+    );
+    let graph: Arc<Graph> = Arc::new(serde_json::from_str(&graph).unwrap());
+    let (mut state, mut journal) = (State::new(graph), Journal::Memory(Vec::new()));
+    let model = Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} };
+    let driver = Driver::new(Arc::new(model), Arc::new(NoTools), Limits::default());
+    let start = vec![Input::Start(Box::default())];
+    let began = std::time::Instant::now();
+    let halt = driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    assert_eq!((halt, state.status()), (Halt::Ended, selvedge_engine::RunStatus::Completed));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
 #[test]
 fn the_machines_own_clocks_go_on() {
     let (now, running) = (SystemClock.now_ms(), SystemClock.running());

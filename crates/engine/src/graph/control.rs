@@ -114,6 +114,9 @@ pub struct Loop {
     pub times: Times,
     /// Most iterations there may be.
     pub limit: u32,
+    /// Seconds that all of them may take (E-37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
 }
 
 /// How often a loop goes round.
@@ -139,4 +142,7 @@ pub struct Sub {
     /// Variables that it sets: the name here, and what is there at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<(Arc<str>, JsonTemplate)>,
+    /// Seconds that it may take as a whole (E-37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
 }

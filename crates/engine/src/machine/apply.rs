@@ -208,6 +208,7 @@ impl State {
             for child in self.of(first).visit(node).map(Visit::open_children).unwrap_or_default() {
                 self.take_frame(child);
             }
+            self.stop_timer(first.sibling(node));
         }
         let gone = |node: NodeRef| node.frame == first.frame && node.node >= first.node;
         let effects: Vec<EffectId> =
@@ -259,6 +260,7 @@ impl State {
 
     /// Leaves the live leaf, which ended in a fault or not.
     pub(super) fn leave(&mut self, node: NodeRef, caught: bool) {
+        self.stop_timer(node);
         let flow = &self.def(node).body;
         let Some(visit) = self.visit(node) else { return };
         let Some(leaf) = visit.leaf else { return };

@@ -5,7 +5,7 @@ use super::join::ForkPhase;
 use super::loops::LoopPhase;
 use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects};
-use crate::event::Event;
+use crate::event::{Event, JoinOutcome};
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Sub};
 use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
@@ -37,6 +37,8 @@ pub(crate) struct SubPhase {
     /// It was cut off.
     suspended: Option<Box<Frame>>,
     ended: Option<Ended>,
+    /// Its time is up.
+    late: bool,
     /// What its outputs came to.
     outputs: Outputs,
 }
@@ -54,7 +56,15 @@ impl Children {
         match self {
             Self::Fork(phase) => phase.is_decided(),
             Self::Loop(phase) => phase.is_due(),
-            Self::Sub(phase) => phase.ended.is_some(),
+            Self::Sub(phase) => phase.late || phase.ended.is_some(),
+        }
+    }
+    /// The time for all of them is up. What is decided stays so.
+    pub(super) fn be_late(&mut self) {
+        match self {
+            Self::Fork(phase) => phase.decide(JoinOutcome::Timeout),
+            Self::Loop(phase) => phase.be_late(),
+            Self::Sub(phase) => phase.late = phase.ended.is_none(),
         }
     }
     /// A frame that was open is so no more.
@@ -107,17 +117,22 @@ impl State {
                 _ => None,
             },
             (Act::Loop(times), _) => Some(self.derive_loop(node, times, None)),
-            (Act::Sub(_), LeafPhase::Frames(children)) => match &**children {
+            (Act::Sub(sub), LeafPhase::Frames(children)) => match &**children {
+                Children::Sub(SubPhase { late: true, .. }) => {
+                    Some(self.failed(node, self.too_late(node, "subgraph", sub.timeout_s)))
+                }
                 Children::Sub(SubPhase { ended: Some(Ended { fault, .. }), .. }) => Some(match fault {
                     Some(fault) => self.failed(node, Fault::clone(fault)),
                     None => Event::Left { node: self.name(node), joined: None },
                 }),
                 _ => None,
             },
-            (Act::Sub(sub), _) => Some(match self.resolved_all(node, &sub.inputs) {
-                Ok(_) => Event::Entered { node: self.name(node), paths: None, iteration: None, due: None },
-                Err(fault) => self.failed(node, fault),
-            }),
+            (Act::Sub(sub), _) => {
+                Some(match self.resolved_all(node, &sub.inputs).and_then(|_| self.due(node)) {
+                    Ok(due) => Event::Entered { node: self.name(node), paths: None, iteration: None, due },
+                    Err(fault) => self.failed(node, fault),
+                })
+            }
             _ => None,
         }
     }
@@ -145,8 +160,14 @@ impl State {
         let graph = Arc::clone(&self.of(node).graph);
         match &graph.leaf(node.node, leaf).act {
             Act::Fork(paths) => self.open_paths(node, paths, due),
-            Act::Loop(times) => self.open_iteration(node, times, iteration.unwrap_or(0)),
-            Act::Sub(sub) => self.open_sub(node, sub),
+            Act::Loop(times) => {
+                self.open_iteration(node, times, iteration.unwrap_or(0));
+                self.set_timer(node, due);
+            }
+            Act::Sub(sub) => {
+                self.open_sub(node, sub);
+                self.set_timer(node, due);
+            }
             _ => {}
         }
     }
@@ -241,6 +262,7 @@ impl State {
             Some(Children::Loop(_)) => self.iteration_over(node, ended),
             Some(Children::Sub(phase)) => {
                 *phase = SubPhase { ended: Some(ended), outputs, ..SubPhase::default() };
+                self.stop_timer(node);
             }
             None => {}
         }
@@ -260,12 +282,14 @@ impl State {
     /// A subgraph that had failed goes on inside (E-36).
     pub(super) fn restart_sub(&mut self, node: NodeRef) {
         let Some(Children::Sub(phase)) = self.children_mut(node) else { return };
+        phase.late = false;
         let failed = phase.ended.take_if(|ended| ended.fault.is_some()).map(|ended| ended.frame);
         let Some(frame) = phase.suspended.take().or(failed) else { return };
         let open = self.frames.reopen(frame, (node, 0));
         if let Some(Children::Sub(phase)) = self.children_mut(node) {
             phase.open = Some(open);
         }
+        self.set_timer_anew(node);
         self.restart(open);
     }
 

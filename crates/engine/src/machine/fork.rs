@@ -28,6 +28,8 @@ impl State {
         self.unasked = Vec::new();
         if self.frames.root().flow.is_some() {
             self.age_pool();
+            // What is under way if only tools have changed begins anew, too.
+            self.forget_in_flight();
             self.change_tools(tools);
             self.status = Status::Running;
             return self.restart(ROOT);

@@ -25,6 +25,8 @@ pub(crate) struct LoopPhase {
     /// The iteration that was cut off.
     suspended: Option<Box<Frame>>,
     last: Option<Ended>,
+    /// The time of all iterations is up.
+    late: bool,
     /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
     carried: BTreeMap<Arc<str>, Value>,
 }
@@ -32,6 +34,9 @@ pub(crate) struct LoopPhase {
 impl LoopPhase {
     pub(super) fn is_due(&self) -> bool {
         self.open.is_none()
+    }
+    pub(super) fn be_late(&mut self) {
+        self.late = true;
     }
     pub(super) fn is_at(&self, iteration: u32) -> bool {
         self.done == iteration
@@ -65,12 +70,18 @@ impl State {
         {
             return self.failed(node, fault.clone());
         }
+        if phase.is_some_and(|phase| phase.late) {
+            return self.failed(node, self.too_late(node, "loop", times.timeout_s));
+        }
         let done = phase.map_or(0, |phase| phase.done);
-        match self.goes_round(node, times, phase, done) {
-            Ok(true) => {
-                Event::Entered { node: self.name(node), paths: None, iteration: Some(done), due: None }
+        // The time is that of all iterations.
+        let due = |first: bool| if first { self.due(node) } else { Ok(None) };
+        let more = self.goes_round(node, times, phase, done);
+        match more.and_then(|more| Ok(more.then_some(due(phase.is_none())?))) {
+            Ok(Some(due)) => {
+                Event::Entered { node: self.name(node), paths: None, iteration: Some(done), due }
             }
-            Ok(false) => Event::Left { node: self.name(node), joined: None },
+            Ok(None) => Event::Left { node: self.name(node), joined: None },
             Err(fault) => self.failed(node, fault),
         }
     }
@@ -159,7 +170,10 @@ impl State {
     /// A loop that had failed goes on within the iteration in which it did (E-36).
     pub(super) fn restart_loop(&mut self, node: NodeRef) {
         let Some(Children::Loop(phase)) = self.children_mut(node) else { return };
-        let Some(frame) = phase.take_suspended() else { return };
+        phase.late = false;
+        let suspended = phase.take_suspended();
+        self.set_timer_anew(node);
+        let Some(frame) = suspended else { return };
         let open = self.frames.reopen(frame, (node, 0));
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);

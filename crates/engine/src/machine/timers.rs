@@ -1,9 +1,8 @@
 //! Timers: how long asks and what opens frames may take (E-37). When one is due stands in the event that sets it.
 
-use super::children::Children;
 use super::state::{AskPhase, LeafPhase, State};
 use crate::effect::Wait;
-use crate::event::JoinOutcome;
+use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::Act;
 use crate::ids::NodeRef;
@@ -17,6 +16,8 @@ impl Act {
         let seconds = match self {
             Self::Ask(.., expects) => expects.as_ref()?.timeout_s,
             Self::Fork(paths) => paths.join.timeout_s,
+            Self::Loop(times) => times.timeout_s,
+            Self::Sub(sub) => sub.timeout_s,
             _ => None,
         };
         // Rounded up: a time above 0 is none of 0. As many as fit are for ever.
@@ -67,6 +68,7 @@ impl State {
     /// The live leaf of a node waits no more.
     pub(super) fn stop_timer(&mut self, node: NodeRef) {
         if !self.timers.is_empty()
+            && self.live_act(node).is_some_and(|act| act.timeout_ms().is_some())
             && let Some(timer) = self.timer_id(node)
         {
             self.timers.remove(&timer);
@@ -87,14 +89,38 @@ impl State {
                 self.asks.remove(timer);
             }
             LeafPhase::Frames(children) => {
-                if let Children::Fork(phase) = &mut **children {
-                    phase.decide(JoinOutcome::Timeout);
-                }
+                children.be_late();
                 self.cut_children(node);
             }
             _ => {}
         }
         self.wake(node);
+    }
+
+    /// The fault of what has taken longer than it may.
+    pub(super) fn too_late(&self, node: NodeRef, what: &str, seconds: Option<f64>) -> Fault {
+        let (id, seconds) = (&self.def(node).id, seconds.unwrap_or_default());
+        Fault::new(FaultKind::Timeout, format!("the {what} `{id}` took longer than its limit of {seconds} s"))
+    }
+
+    /// The timer that an event has set which was just applied, if it is still there.
+    pub fn timer_set_by(&self, event: &Event) -> Option<(&Arc<str>, Wait)> {
+        let set = match event {
+            Event::Asked(asked) if asked.due.is_some() => self.timers.get_key_value(&asked.ask),
+            Event::Entered { node, due: Some(_), .. } => {
+                self.timers.get_key_value(&self.timer_id(self.node_named(node)?)?)
+            }
+            _ => None,
+        };
+        set.map(|(timer, wait)| (timer, *wait))
+    }
+
+    /// Timers that came due before `now` while nobody looked, in the order in which they did.
+    pub fn overdue(&self, now: i64) -> Vec<Arc<str>> {
+        let due = self.timers.iter().filter(|(_, wait)| wait.left_ms(now) == 0);
+        let mut due: Vec<(i64, Arc<str>)> = due.map(|(timer, wait)| (wait.until, timer.clone())).collect();
+        due.sort();
+        due.into_iter().map(|(_, timer)| timer).collect()
     }
 
     /// What has not ended of the frames of a node is cut off (W-07, E-38).

@@ -60,7 +60,12 @@ impl World {
     }
     /// What an earlier process had recorded, up to some event.
     pub(crate) fn again(graph: &Arc<Graph>, journal: &[Event]) -> Self {
+        Self::again_at(graph, journal, 0)
+    }
+    /// The same of a run that began at that time.
+    pub(crate) fn again_at(graph: &Arc<Graph>, journal: &[Event], now: i64) -> Self {
         let mut world = Self::new(graph);
+        world.state.tick(now);
         journal.iter().for_each(|event| world.keep(event.clone()));
         world.settle();
         world
@@ -179,4 +184,21 @@ pub(crate) fn replays_from(world: &World, graph: &Arc<Graph>, now: i64) {
     }
     assert_eq!(state.step(), None);
     assert_eq!(state.status(), world.state.status());
+}
+
+/// From any event on, the same inputs lead to the same journal: nothing but the fold is remembered (E-05). Of a run whose inputs
+/// came one by one.
+pub(crate) fn goes_on(world: &World, graph: &Arc<Graph>, now: i64) {
+    replays_from(world, graph, now);
+    for cut in 1..world.journal.len() {
+        let mut again = World::again_at(graph, &world.journal[..cut], now);
+        while again.journal.len() < world.journal.len() {
+            let next = world.journal[again.journal.len()].clone();
+            let before = again.journal.len();
+            again.input(Input::from_event(next).unwrap());
+            assert!(again.journal.len() > before, "cut at {cut}");
+        }
+        assert_eq!(again.journal, world.journal, "cut at {cut}");
+        assert_eq!(again.state.view().output, world.state.view().output);
+    }
 }
