@@ -142,6 +142,16 @@ pub enum Event {
         /// What it says; by reference where it was said before.
         body: Body,
     },
+    /// Thread edit: messages of a thread are there no more, or others stand for them (E-09).
+    Edited {
+        /// By which node.
+        node: Arc<str>,
+        /// Of which thread.
+        thread: Arc<str>,
+        /// Which messages, in order, by their places before the edit.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        replaced: Vec<Replaced>,
+    },
     /// An effect is to be dispatched.
     Requested {
         /// Its id.
@@ -390,6 +400,28 @@ pub enum Body {
     Output(EffectId),
     /// What a person said, by the ask's id.
     Answer(Arc<str>),
+}
+
+/// Messages of a thread that are there no more ([`Event::Edited`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replaced {
+    /// The first, from 0.
+    pub start: u32,
+    /// The first behind them.
+    pub end: u32,
+    /// The one message that stands for them; without one they are gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<StandIn>,
+}
+
+/// A message that is made of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandIn {
+    /// A user message with the words of the one that stood at this place.
+    Summary(u32),
+    /// The replaced message without these calls, by their ids.
+    Without(Vec<Arc<str>>),
 }
 
 /// Five or six records a node are most of what a long run costs.

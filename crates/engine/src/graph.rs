@@ -16,9 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod control;
+mod edits;
 mod leaves;
 mod recovery;
 pub use control::{Control, Join, Loop, Paths, PathsOf, Strategy, Sub, Times, Way, When};
+pub use edits::Edit;
 pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
 
@@ -259,6 +261,8 @@ pub enum Act {
     Loop(Box<Loop>),
     /// Opens one frame.
     Sub(Box<Sub>),
+    /// Takes something away from the flow's thread (E-09).
+    Edit(Edit),
     /// Sets a variable of the flow that the node is in.
     Set(Arc<str>, JsonTemplate),
 }

@@ -64,7 +64,7 @@ pub mod template;
 pub use effect::*;
 pub use event::{
     Asked, Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record,
-    Recovered, Start,
+    Recovered, Replaced, StandIn, Start,
 };
 pub use fault::{Fault, FaultKind, Warning};
 pub use graph::{Action, AskKind, Graph};

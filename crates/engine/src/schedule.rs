@@ -18,7 +18,7 @@ use std::sync::Arc;
 mod accesses;
 mod prove;
 pub use accesses::{Supply, reads, supply};
-use accesses::{least_appended, opens_frames, world};
+use accesses::{edits, least_appended, opens_frames, world};
 pub(crate) use accesses::{paths, schema_properties};
 pub use prove::Race;
 
@@ -263,7 +263,12 @@ impl<'a> Builder<'a> {
         // A node whose failure the run survives guarantees nothing.
         let sure = usize::from(node.on_error == OnError::Fail);
         if let Some(thread) = node.body.thread {
+            if edits(self.graph, node) {
+                // What stood at a place before it says nothing of what stands there behind it (E-09).
+                self.least[thread].iter_mut().for_each(|sum| *sum = 0);
+            }
             let sum = self.least[thread].last().copied().unwrap_or(0);
+            let sure = sure * usize::from(!edits(self.graph, node));
             self.least[thread].push(sum + (opened + least_appended(self.graph, &node.body)) * sure);
             self.enter(ix, OrderIx(thread.0));
         }

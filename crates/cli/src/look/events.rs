@@ -7,7 +7,9 @@ use crate::failure::Failure;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
-use selvedge_engine::{AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Role};
+use selvedge_engine::{
+    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Replaced, Role, StandIn,
+};
 use selvedge_runtime::LoadError;
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
@@ -244,6 +246,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
             (node.to_string(), joined.as_deref().map(join_text).unwrap_or_default())
         }
         Event::Unrouted { node, fault } => (node.to_string(), fault_text(Some(fault))),
+        Event::Edited { node, thread, replaced } => (node.to_string(), edit_text(thread, replaced)),
         Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
@@ -251,6 +254,23 @@ fn told(n: u64, event: &Event) -> (String, String) {
             (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
         }
     }
+}
+
+fn edit_text(thread: &str, replaced: &[Replaced]) -> String {
+    let parts = replaced.iter().map(|Replaced { start, end, by }| {
+        let which = match end - start {
+            1 => format!("message {}", start + 1),
+            _ => format!("messages {} to {end}", start + 1),
+        };
+        match by {
+            None => format!("{which} gone"),
+            Some(StandIn::Summary(_)) => format!("a summary for {which}"),
+            Some(StandIn::Without(calls)) => format!("{which} without {} of its calls", calls.len()),
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    let parts = if parts.is_empty() { "nothing to take away".to_owned() } else { parts.join(", ") };
+    format!("{thread}: {parts}")
 }
 
 fn join_text(joined: &Joined) -> String {

@@ -311,6 +311,7 @@ impl Input {
             Event::NodeStarted { .. }
             | Event::Opened { .. }
             | Event::Appended { .. }
+            | Event::Edited { .. }
             | Event::Requested { .. }
             | Event::Retried { .. }
             | Event::Reused { .. }

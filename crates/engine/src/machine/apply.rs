@@ -64,6 +64,9 @@ impl State {
                 self.seed(node, thread, body);
             }
             Event::Appended { node, body, .. } => self.at_running(node, |state, ix| state.appended(ix, body)),
+            Event::Edited { node, replaced, .. } => {
+                self.at_running(node, |state, ix| state.edited(ix, replaced));
+            }
             Event::Requested { effect, args, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
                 self.requested(effect, args.as_deref());
@@ -385,8 +388,9 @@ impl State {
         entry.message
     }
 
-    fn keep_message(&mut self, message: Message, kind: Kind) -> Entry {
+    pub(super) fn keep_message(&mut self, message: Message, kind: Kind) -> Entry {
         let bytes = message.bytes();
+        self.call_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
         Entry { message: self.messages.push(Arc::new(message)), bytes, kind }
     }
 
@@ -418,6 +422,7 @@ impl State {
                 visit.last_text = Some(ix);
             }
             visit.reply_calls = calls;
+            visit.failed_calls = Vec::new();
             visit.unmended = visit.unmended.saturating_add(reply.unmended);
             if reply.cut.is_some() {
                 visit.cut = Some(reply);
@@ -435,7 +440,9 @@ impl State {
     /// Call ids in use where the node stands: on its thread only, since what other threads hold depends on
     /// who finished first (E-07, E-10).
     fn ids_in_use(&self, node: NodeRef, calls: &[ToolCall]) -> HashSet<Arc<str>> {
-        let Some(visit) = self.visit(node).filter(|_| !calls.is_empty()) else { return HashSet::new() };
+        // Most ids are new to the whole run, and nobody has to look for them on the thread.
+        let may_be = calls.iter().any(|call| self.call_ids.contains(&call.id));
+        let Some(visit) = self.visit(node).filter(|_| may_be) else { return HashSet::new() };
         let messages = visit.thread.iter().map(|ix| &self.messages[ix]);
         let ids = |m: &Arc<Message>| {
             m.tool_calls.iter().map(|call| &call.id).chain(&m.tool_call_id).cloned().collect::<Vec<_>>()
@@ -454,6 +461,7 @@ impl State {
         let SlotState::Done(result) = &slot.state else { return };
         let (call, result) = (slot.call.clone(), result.clone());
         phase.appended += 1;
+        let id = call.id.clone();
         let last = phase.appended == phase.slots.len();
         let text = match &result {
             Ok(output) => super::finish::tool_text(output),
@@ -475,7 +483,7 @@ impl State {
                 visit.leaf = None;
                 return;
             }
-            Err(_) => {}
+            Err(_) => visit.failed_calls.push(id),
         }
         if last {
             self.move_on(node);

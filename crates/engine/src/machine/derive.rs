@@ -37,7 +37,7 @@ impl State {
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
             (_, LeafPhase::Frames(children)) => children.are_due(),
-            (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..), _) => true,
+            (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..) | Act::Edit(_), _) => true,
             (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Ask(phase)) => !phase.is_open(),
             (Act::Call(_) | Act::Retry | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
@@ -101,6 +101,7 @@ impl State {
             Act::Decide => Some(self.decide(node, visit)),
             Act::Splice => Some(self.derive_splice(node, visit)),
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
+            Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
             Act::Set(name, value) => Some(match self.resolved(node, value) {
                 Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
                 Err(fault) => self.failed(node, fault),

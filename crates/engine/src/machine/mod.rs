@@ -16,6 +16,7 @@ mod dependents;
 mod derive;
 mod done;
 mod doubt;
+mod edits;
 mod finish;
 mod flow;
 mod fork;

@@ -12,7 +12,7 @@ use crate::message::{Entry, Thread, ToolCall};
 use crate::messages::Log;
 use crate::schema::Checks;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The state of a run. [`State::apply`] is the only mutation (E-02).
@@ -31,6 +31,8 @@ pub struct State {
     pub(crate) start: Start,
     pub(crate) status: Status,
     pub(crate) messages: Log,
+    /// Ids of calls in any of them.
+    pub(crate) call_ids: HashSet<Arc<str>>,
     /// Nodes with something to derive; each at most once.
     pub(crate) agenda: VecDeque<NodeRef>,
     /// Effects requested and not completed.
@@ -154,6 +156,8 @@ pub(crate) struct Visit {
     pub(crate) calls: BTreeMap<Arc<str>, u32>,
     /// The calls of the last reply, with the ids they have on the thread.
     pub(crate) reply_calls: Vec<ToolCall>,
+    /// Those of them that came to a fault.
+    pub(crate) failed_calls: Vec<Arc<str>>,
     pub(crate) last_text: Option<MessageIx>,
     /// The last reply that was not whole (E-27).
     pub(crate) cut: Option<Arc<ModelReply>>,
@@ -178,7 +182,7 @@ pub(crate) struct Visit {
 }
 
 /// A path that waits has one, and there may be thousands of those.
-const _: () = assert!(size_of::<Visit>() <= 248);
+const _: () = assert!(size_of::<Visit>() <= 272);
 
 /// How often each leaf was come to: few are, most of them once.
 #[derive(Debug)]
@@ -331,6 +335,7 @@ impl State {
             start: Start::default(),
             status: Status::New,
             messages: Log::new(),
+            call_ids: HashSet::new(),
             agenda: VecDeque::new(),
             pending: BTreeMap::new(),
             pending_models: 0,
@@ -381,6 +386,7 @@ impl Visit {
             rounds: 0,
             calls: BTreeMap::new(),
             reply_calls: Vec::new(),
+            failed_calls: Vec::new(),
             last_text: None,
             cut: None,
             unmended: 0,

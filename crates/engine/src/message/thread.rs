@@ -183,6 +183,29 @@ impl Thread {
         Thread { last: self.up_to(place(end)), skipped: place(start), cut }
     }
 
+    /// The message at a place, in O(log n).
+    pub fn at(&self, at: usize) -> Option<MessageIx> {
+        let wanted = u32::try_from(at).ok().filter(|_| at < self.len())? + 1;
+        self.up_to(self.skipped + wanted).map(|link| link.message)
+    }
+    /// The thread with one message, or none, in place of each of these parts, which are in order: what is before the first of them
+    /// is shared, what is behind it is linked anew. Whoever edits sees to it that no call is parted from its result.
+    pub(crate) fn with(&self, parts: &[(usize, usize, Option<Entry>)]) -> Thread {
+        let Some(&(first, ..)) = parts.first() else { return self.clone() };
+        let slice = |start: usize, end: usize| {
+            let place = |at: usize| i64::try_from(at).ok();
+            self.slice(Slice(place(start), place(end)))
+        };
+        let mut edited = slice(0, first);
+        for (n, &(_, end, by)) in parts.iter().enumerate() {
+            by.into_iter().for_each(|entry| edited.push(entry));
+            let next = parts.get(n + 1).map_or(self.len(), |(start, ..)| *start);
+            edited.extend(&slice(end, next));
+        }
+        edited.cut = self.cut;
+        edited
+    }
+
     /// The link of the first `wanted` messages there are.
     fn up_to(&self, wanted: u32) -> Option<Arc<Link>> {
         let mut at = self.last.as_ref()?;

@@ -38,6 +38,7 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
             // A node that opens frames has its turn when all before it have retired.
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}
             Act::Open { .. }
+            | Act::Edit(_)
             | Act::Answer { .. }
             | Act::AwaitRetirement
             | Act::Decide
@@ -119,6 +120,11 @@ pub(super) fn world(graph: &Graph, node: &Node) -> Option<Effects> {
     }
     let offered = node.body.tools.iter().filter(|_| offers);
     fixed_tools(graph, node).chain(offered).map(|tool| graph.effects(node, tool)).max()
+}
+
+/// Whether a node takes messages away from its thread: what stands at a place there is then told by all writers.
+pub(super) fn edits(graph: &Graph, node: &Node) -> bool {
+    graph.leaves(node).any(|leaf| matches!(leaf.act, Act::Edit(_)))
 }
 
 /// How many messages a flow appends to its own thread at least, when it succeeds.

@@ -4,6 +4,7 @@
 
 mod asks;
 mod control;
+mod edits;
 mod in_place;
 mod joins;
 mod laws;

@@ -1,0 +1,163 @@
+//! Edits of a node's thread (E-09): what they take away is derived from the thread as it stands, and said by position.
+
+use super::state::{State, Visit};
+use crate::effect::Effects;
+use crate::event::{Event, Replaced, StandIn};
+use crate::fault::{Fault, FaultKind};
+use crate::graph::{Act, Edit};
+use crate::ids::NodeRef;
+use crate::message::{Entry, Kind, Message, Role, Slice, Thread};
+use std::sync::Arc;
+
+impl State {
+    /// The event of an edit.
+    pub(super) fn derive_edit(&self, node: NodeRef, visit: &Visit, edit: &Edit) -> Event {
+        if self.def(node).body.thread.is_none() {
+            let fault = Fault::new(FaultKind::InputError, "a node without a thread has none to edit");
+            return self.failed(node, fault);
+        }
+        let replaced = match edit {
+            Edit::Clear => vec![Replaced::gone(0, visit.thread.len())],
+            Edit::Trim { keep } => vec![Replaced::gone(0, self.whole_rounds(&visit.thread, *keep))],
+            Edit::Filter { roles } => self.filtered(&visit.thread, roles),
+            Edit::RollBack => self.rolled_back(node, &visit.thread),
+            Edit::Compact { keep, asked } => self.compacted(&visit.thread, *keep, *asked),
+            Edit::DropFailed => self.without_failed(visit),
+        };
+        let replaced = replaced.into_iter().filter(|one| one.start < one.end).collect();
+        Event::Edited { node: self.name(node), thread: self.own_thread(node), replaced }
+    }
+
+    /// Where the last `keep` messages begin, so that no result stands there without its call.
+    fn whole_rounds(&self, thread: &Thread, keep: u32) -> usize {
+        let mut start = thread.len().saturating_sub(keep as usize);
+        while start > 0 && self.at(thread, start).is_some_and(|message| message.role == Role::Tool) {
+            start -= 1;
+        }
+        start
+    }
+
+    fn at(&self, thread: &Thread, at: usize) -> Option<&Arc<Message>> {
+        thread.at(at).map(|ix| &self.messages[ix])
+    }
+
+    fn filtered(&self, thread: &Thread, roles: &[Role]) -> Vec<Replaced> {
+        let results = roles.contains(&Role::Tool);
+        let mut replaced: Vec<Replaced> = Vec::new();
+        for (at, ix) in thread.iter().enumerate() {
+            let message = &self.messages[ix];
+            let loses = !results && !message.tool_calls.is_empty();
+            let stays = match message.role {
+                Role::Tool => results && roles.contains(&Role::Assistant),
+                Role::Assistant if loses && message.content.is_empty() => false,
+                role => roles.contains(&role),
+            };
+            if stays && loses {
+                let calls = message.tool_calls.iter().map(|call| call.id.clone());
+                replaced.push(Replaced::by(at, at + 1, StandIn::Without(calls.collect())));
+            } else if !stays {
+                match replaced.last_mut().filter(|last| last.by.is_none() && last.end as usize == at) {
+                    Some(last) => last.end += 1,
+                    None => replaced.push(Replaced::gone(at, at + 1)),
+                }
+            }
+        }
+        replaced
+    }
+
+    fn rolled_back(&self, node: NodeRef, thread: &Thread) -> Vec<Replaced> {
+        let last = (0..thread.len())
+            .rev()
+            .find(|at| self.at(thread, *at).is_some_and(|message| message.role == Role::Assistant));
+        let Some(start) = last else { return Vec::new() };
+        let calls = self.at(thread, start).into_iter().flat_map(|message| &message.tool_calls);
+        let known = calls.filter(|call| self.tool(node, &call.name).is_some());
+        let writes =
+            known.map(|call| self.effects(node, &call.name)).any(|effects| effects == Effects::Write);
+        if writes { Vec::new() } else { vec![Replaced::gone(start, thread.len())] }
+    }
+
+    fn compacted(&self, thread: &Thread, keep: u32, asked: u32) -> Vec<Replaced> {
+        let before = thread.len().saturating_sub(asked as usize);
+        let (Some(reply), Some(first)) = (thread.len().checked_sub(1), before.checked_sub(keep as usize))
+        else {
+            return vec![Replaced::gone(before, thread.len())];
+        };
+        let older = thread.slice(Slice(None, i64::try_from(before).ok()));
+        let end = self.whole_rounds(&older, u32::try_from(before - first).unwrap_or(u32::MAX));
+        if end == 0 {
+            return vec![Replaced::gone(before, thread.len())];
+        }
+        let reply = u32::try_from(reply).unwrap_or(u32::MAX);
+        vec![Replaced::by(0, end, StandIn::Summary(reply)), Replaced::gone(before, thread.len())]
+    }
+
+    fn without_failed(&self, visit: &Visit) -> Vec<Replaced> {
+        let (thread, failed) = (&visit.thread, &visit.failed_calls);
+        let asked = |at: &usize| self.at(thread, *at).is_some_and(|message| !message.tool_calls.is_empty());
+        let Some(start) = (0..thread.len()).rev().find(asked).filter(|_| !failed.is_empty()) else {
+            return Vec::new();
+        };
+        let Some(message) = self.at(thread, start) else { return Vec::new() };
+        let lost = message.tool_calls.iter().map(|call| &call.id).filter(|id| failed.contains(id));
+        let lost: Vec<Arc<str>> = lost.cloned().collect();
+        let nothing = lost.len() == message.tool_calls.len() && message.content.is_empty();
+        let mut replaced = match (lost.is_empty(), nothing) {
+            (true, _) => return Vec::new(),
+            (_, true) => vec![Replaced::gone(start, start + 1)],
+            (_, false) => vec![Replaced::by(start, start + 1, StandIn::Without(lost.clone()))],
+        };
+        let results = (start + 1..thread.len()).filter(|at| {
+            let call = self.at(thread, *at).and_then(|message| message.tool_call_id.as_ref());
+            call.is_some_and(|call| lost.contains(call))
+        });
+        replaced.extend(results.map(|at| Replaced::gone(at, at + 1)));
+        replaced
+    }
+
+    /// The thread of a node is another one from here on.
+    pub(super) fn edited(&mut self, node: NodeRef, replaced: &[Replaced]) {
+        let Some(thread) = self.visit(node).map(|visit| visit.thread.clone()) else { return };
+        let mut parts: Vec<(usize, usize, Option<Entry>)> = Vec::with_capacity(replaced.len());
+        for one in replaced {
+            let by = one.by.as_ref().and_then(|by| {
+                let message = self.stand_in(&thread, one.start as usize, by)?;
+                Some(self.keep_message(message, Kind::Other))
+            });
+            parts.push((one.start as usize, one.end as usize, by));
+        }
+        let edited = thread.with(&parts);
+        let leaf = self.visit(node).and_then(|visit| visit.leaf);
+        let back = leaf.is_some_and(|leaf| self.leaf(node, leaf).act == Act::Edit(Edit::RollBack));
+        if let Some(visit) = self.visit_mut(node) {
+            visit.thread = edited;
+            visit.failed_calls = Vec::new();
+            // What was taken back is no result.
+            visit.last_text = visit.last_text.filter(|_| !back || parts.is_empty());
+        }
+        self.move_on(node);
+    }
+
+    fn stand_in(&self, thread: &Thread, at: usize, by: &StandIn) -> Option<Message> {
+        Some(match by {
+            StandIn::Summary(reply) => {
+                Message::text(Role::User, Arc::clone(&self.at(thread, *reply as usize)?.content))
+            }
+            StandIn::Without(calls) => {
+                let mut message = Message::clone(self.at(thread, at)?);
+                message.tool_calls.retain(|call| !calls.contains(&call.id));
+                message
+            }
+        })
+    }
+}
+
+impl Replaced {
+    fn gone(start: usize, end: usize) -> Self {
+        let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { start: place(start), end: place(end), by: None }
+    }
+    fn by(start: usize, end: usize, by: StandIn) -> Self {
+        Self { by: Some(by), ..Self::gone(start, end) }
+    }
+}
