@@ -148,10 +148,41 @@ pub fn misspelt<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (1..=2).contains(&distance).then_some(nearest)
 }
 
-/// The known name that somebody means who names what is not there: it is probably misspelt, or differs only in case,
-/// `_` and `-`.
+/// The same of names of any length, for advice only: who says what is wrong without it.
 pub fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let near = misspelt(name, known);
+    // A short name that is one letter away is meant rather than a long one that is two away.
+    near.filter(|near| strsim::osa_distance(name, near) == 1)
+        .or_else(|| slip(name, known))
+        .or(near)
+        .or_else(|| spelt_otherwise(name, known))
+}
+
+/// The known name that stands almost so: it is misspelt, or differs only in case, `_` and `-`.
+pub fn almost<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     misspelt(name, known).or_else(|| spelt_otherwise(name, known))
+}
+
+/// The only known name of up to three letters that becomes `name` by one slip: a letter doubled, or, of two letters or more,
+/// one too many, one too few, or two swapped. Another letter in its place makes another name.
+fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    const LONGEST: usize = 3;
+    let letters = |text: &str| text.chars().take(LONGEST + 2).collect::<Vec<char>>();
+    let sorted = |mut word: Vec<char>| {
+        word.sort_unstable();
+        word
+    };
+    let typed = letters(name);
+    let becomes = |candidate: &&&str| match letters(candidate) {
+        word if word.len() == 1 => typed == [word.clone(), word].concat(),
+        word if word.len() > LONGEST || typed.len() < 2 => false,
+        word => {
+            (word.len().abs_diff(typed.len()) == 1 || sorted(word) == sorted(typed.clone()))
+                && strsim::osa_distance(name, candidate) == 1
+        }
+    };
+    let mut found = known.iter().filter(becomes);
+    found.next().filter(|_| found.next().is_none()).copied()
 }
 
 /// The same of what somebody types: also the only known name that begins with it.

@@ -24,6 +24,8 @@ pub struct Head {
     pub inputs: Vec<Input>,
     /// Initial metadata (`D-01`); values, never templates (`D-11`).
     pub metadata: Map<String, Value>,
+    /// Where its names are written, in its order.
+    pub metadata_at: Vec<Span>,
     /// Limits on what a run may use (`P-24`, `E-20`).
     pub budget: Budget,
 }
@@ -43,6 +45,7 @@ impl Head {
         let description = fields.text("description", "P-23", diagnostics);
         let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics));
         let metadata = fields.given("metadata").and_then(|node| metadata(node, diagnostics));
+        let (metadata, metadata_at) = metadata.unwrap_or_default();
         let budget = fields.given("budget").map(|node| shapes::budget(node, source, diagnostics));
         Self {
             span: fields.span(),
@@ -50,7 +53,8 @@ impl Head {
             name,
             description,
             inputs: inputs.unwrap_or_default(),
-            metadata: metadata.unwrap_or_default(),
+            metadata,
+            metadata_at,
             budget: budget.unwrap_or_default(),
         }
     }
@@ -62,13 +66,15 @@ impl Head {
         inputs::layer(&self.inputs, &self.metadata, given, diagnostics)
     }
 
-    /// Names that somebody wrote for inputs, and that are one or two letters away from declared ones (`P-23`).
+    /// Names that somebody wrote for inputs, and that are one or two letters away from inputs or metadata of the document (`P-23`).
     pub fn misspelt_inputs<'n>(
         &self,
         written: impl Iterator<Item = &'n String>,
         diagnostics: &mut Diagnostics,
     ) {
-        inputs::misspelt_names(&self.inputs, &self.metadata, written, diagnostics);
+        let inputs = self.inputs.iter().map(|input| (&*input.name.value, input.name.span));
+        let metadata = self.metadata.keys().map(String::as_str).zip(self.metadata_at.iter().copied());
+        inputs::misspelt_names(&inputs.chain(metadata).collect::<Vec<_>>(), written, diagnostics);
     }
 
     /// The names of the first data layer of a run whose layer has at least `initial`.
@@ -80,9 +86,9 @@ impl Head {
     }
 }
 
-fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<Map<String, Value>> {
+fn metadata(node: &Node<'_>, diagnostics: &mut Diagnostics) -> Option<(Map<String, Value>, Vec<Span>)> {
     if let Some(members) = node.as_object() {
-        return Some(to_map(members));
+        return Some((to_map(members), members.iter().map(|member| member.key_span).collect()));
     }
     let help = "write the values in braces: {\"name\": value}";
     let error = TypeError { field: "metadata", expected: "an object", rule: "D-01", help };

@@ -34,6 +34,33 @@ fn e32_names_one_or_two_letters_away_are_misspelt() {
 }
 
 #[test]
+fn short_names_are_meant_where_one_slip_tells() {
+    for (name, known, expected) in [
+        ("rr", &["r", "value"][..], Some("r")),
+        ("R", &["r"], Some("r")),
+        ("ids", &["id", "count"], Some("id")),
+        ("di", &["id"], Some("id")),
+        ("sm", &["sum"], Some("sum")),
+        ("summ", &["sum", "number"], Some("sum")),
+        // Another letter makes another name, and so does one more of one.
+        ("x", &["y"], None),
+        ("ab", &["a"], None),
+        ("rrr", &["r"], None),
+        ("idx", &["id", "ide"], Some("id")),
+        ("min", &["max", "mean"], Some("mean")),
+        // Two are as near.
+        ("aab", &["ab", "aa"], None),
+        // The nearer one, however short.
+        ("idd", &["id", "iddqd"], Some("id")),
+        ("tool", &["tools", "too"], Some("tools")),
+        ("", &["r", "id"], None),
+    ] {
+        assert_eq!(meant(name, known), expected, "for {name}");
+    }
+    assert_eq!(meant(&"r".repeat(1_000_000), &["r"]), None);
+}
+
+#[test]
 fn e32_unknown_fields_are_warnings_unless_misspelt() {
     let text = r#"{"nmae": "x", "colour": 1, "sed": 2, "taskprompt_": 1, "MaxRounds": 3}"#;
     let source = Source::new("f", text);

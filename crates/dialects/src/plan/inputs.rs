@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::doc::{Input, InputType};
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, meant, type_error};
+use crate::fields::{Fields, Shape, TypeError, almost, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 
@@ -75,20 +75,19 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Values that are given under a name that is declared almost so: whoever wrote them meant that one (P-23).
+/// Values that are given under a name that stands almost so in the document: whoever wrote them meant that one (P-23).
 pub(crate) fn misspelt_names<'n>(
-    inputs: &[Input],
-    metadata: &Map<String, Value>,
+    known: &[(&str, Span)],
     given: impl Iterator<Item = &'n String>,
     diagnostics: &mut Diagnostics,
 ) {
-    let declared: Vec<&str> = inputs.iter().map(|input| input.name.value.as_ref()).collect();
-    for name in given.filter(|name| !declared.contains(&name.as_str()) && !metadata.contains_key(*name)) {
-        let near = meant(name, &declared);
-        let Some(input) = inputs.iter().find(|input| near == Some(&*input.name.value)) else { continue };
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    for name in given.filter(|name| !names.contains(&name.as_str())) {
+        let near = almost(name, &names);
+        let Some((near, at)) = known.iter().find(|(known, _)| near == Some(*known)) else { continue };
         let message = format!("there is no input {}", shown(name));
-        let finding = Finding::error("P-23", "unknown-input", input.name.span, message);
-        diagnostics.push(finding.help(format!("did you mean {}?", shown(&input.name.value))));
+        let finding = Finding::error("P-23", "unknown-input", *at, message);
+        diagnostics.push(finding.help(format!("did you mean {}?", shown(near))));
     }
 }
 
