@@ -6,6 +6,7 @@
 //! from the graph itself ([`crate::schedule`]), so that no document format can get it wrong.
 
 use crate::effect::{Effects, ModelSettings, ReplySchema, ToolDef};
+use crate::event::Budget;
 use crate::ids::{GraphIx, LeafIx, NodeIx, Table, TailIx, ThreadIx};
 use crate::message::Slice;
 use crate::template::{JsonTemplate, OnMissing, Template};
@@ -49,6 +50,9 @@ pub struct Graph {
     /// the tools of this one.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub graphs: Table<GraphIx, Arc<Graph>>,
+    /// Of an inner graph: caps on what each of its frames uses, with all below it (E-20). One that has used them up has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Arc<Budget>>,
 }
 
 /// A thread of the graph.
@@ -94,6 +98,9 @@ pub struct Node {
     /// In a flow: its result is that of the node before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passes: bool,
+    /// Caps on what it uses, with all below it, in all of its visits together (E-20): with them used up it has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Arc<Budget>>,
 }
 
 /// What a node's failure means (P-16).

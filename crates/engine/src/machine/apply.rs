@@ -4,7 +4,7 @@
 use super::outcomes::call_id;
 use super::size::LARGE_OUTPUT;
 use super::state::{
-    CallsPhase, Got, LeafPhase, NodePhase, Publication, Slot, SlotState, State, Status, Visit,
+    CallsPhase, Got, LeafPhase, NodePhase, PendingEffect, Publication, Slot, SlotState, State, Status, Visit,
 };
 use crate::effect::EffectId;
 use crate::event::{Body, End, Event, Start};
@@ -12,6 +12,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Graph, Guard, Leaf};
 use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ROOT};
 use crate::message::{Entry, Kind, Message, Role, Slice, ToolCall};
+use crate::place::FramePathRef;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl State {
                 self.at_running(node, |state, ix| state.entered(ix, *iteration, *due));
             }
             Event::Left { node, .. } => self.at_running(node, Self::leave_children),
-            Event::Unrouted { node, fault } if self.is_frame(node) => self.unseedable(node, fault),
+            Event::Unrouted { node, fault } if self.is_frame(node) => self.frame_stopped(node, fault),
             Event::Unrouted { node, fault } => self.at_node(node, |state, ix| state.unrouted(ix, fault)),
             Event::Set { node, name, value } => {
                 self.at_running(node, |state, ix| {
@@ -182,9 +183,10 @@ impl State {
         }
     }
 
-    /// The first message of a thread of an inner frame does not resolve.
-    fn unseedable(&mut self, frame: &str, fault: &Fault) {
-        let Some(ix) = self.seeding_frame(frame) else { return self.misfit(frame) };
+    /// An inner frame can't go on: the first message of a thread does not resolve, or its budget is used up (E-20).
+    fn frame_stopped(&mut self, frame: &str, fault: &Fault) {
+        let path = FramePathRef::parse(frame.trim_end_matches('/')).filter(|path| !path.is_root());
+        let Some(ix) = path.and_then(|path| self.frames.at(path)) else { return self.misfit(frame) };
         self.frames[ix].stopped = Some(Box::new(fault.clone()));
         self.frame_over(ix);
     }
@@ -196,8 +198,11 @@ impl State {
 
     /// Nothing is under way any more; late outcomes and answers change nothing (E-13).
     pub(super) fn forget_in_flight(&mut self) {
-        self.pending.clear();
-        self.pending_models = 0;
+        while let Some((_, PendingEffect { node, model, .. })) = self.pending.pop_first() {
+            if model {
+                self.count_flying(node, false);
+            }
+        }
         self.asks.clear();
         self.timers.clear();
         while let Some(node) = self.agenda.pop_front() {

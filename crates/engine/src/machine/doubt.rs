@@ -164,7 +164,7 @@ impl State {
         self.reuse.settle(self.spot(node), key);
         let Word::Done(output) = word else { return };
         let Some(version) = self.tool(node, &call.name).map(|tool| tool.version.clone()) else { return };
-        self.usage.tool_calls += 1;
+        self.charge_tool(node);
         let kept = RecordedOutcome {
             effect: EffectId(ask.clone()),
             key: tool_key(&call.name, &version, &call.arguments),
@@ -213,7 +213,7 @@ impl State {
         };
         let Some(at) = at else { return };
         // C-02: it did run.
-        self.usage.tool_calls += 1;
+        self.charge_tool(node);
         self.call_completed(node, at, &Outcome::Output(Arc::new((*output).clone())), None);
     }
 }

@@ -124,7 +124,7 @@ impl State {
         if fault.is_some() {
             self.count_unsent(node);
         }
-        self.stop_timer(node);
+        self.cut_children(node);
         let state = std::mem::replace(&mut self.frames[node].phase, NodePhase::Waiting(u32::MAX));
         let NodePhase::Running(visit) = state else {
             self.frames[node].phase = state;

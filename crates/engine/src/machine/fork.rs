@@ -154,6 +154,7 @@ impl State {
     /// What the fork chose for itself. It has used nothing yet.
     fn settle_into(&mut self, fork: &Fork) {
         self.usage = Usage::default();
+        self.resets += 1;
         self.unasked = Vec::new();
         self.start.sequential |= fork.sequential;
         self.start.budget = fork.budget.unwrap_or(self.start.budget);

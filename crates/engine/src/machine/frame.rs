@@ -3,6 +3,7 @@
 //! A run is a tree of frames. What is the run's own (messages, effects under way, usage) is in [`State`]; a frame has its graph,
 //! its threads, its nodes and what their placeholders see.
 
+use super::budgets::Meters;
 use super::dataflow::Dataflow;
 use super::done::Done;
 use super::flow::Flow;
@@ -42,6 +43,8 @@ pub(crate) struct Frame {
     pub(crate) seeded: usize,
     pub(crate) threads: Table<ThreadIx, ThreadState>,
     pub(crate) nodes: Nodes,
+    /// What was used in it, once something was, and in the root only of nodes with a budget (E-20).
+    pub(crate) meters: Option<Box<Meters>>,
 }
 
 /// What a frame is given, by name.
@@ -87,6 +90,7 @@ impl Frame {
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
             nodes,
+            meters: None,
             graph,
             schedule,
         }

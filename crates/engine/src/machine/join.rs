@@ -1,7 +1,7 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
 use super::children::{Children, Ended, INDEX, list};
-use super::frame::{Frame, Inputs};
+use super::frame::{Frame, Frames, Inputs};
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
@@ -56,6 +56,14 @@ impl ForkPhase {
             Path::Open(frame) => Some(*frame),
             _ => None,
         }
+    }
+    /// The frames of the paths, in order, of those that have begun.
+    pub(super) fn frames<'s>(&'s self, open: &'s Frames) -> impl Iterator<Item = Option<&'s Frame>> {
+        self.paths.iter().map(|path| match path {
+            Path::Waiting => None,
+            Path::Open(frame) => Some(&open[*frame]),
+            Path::Suspended(frame) | Path::Ended(Ended { frame, .. }) => Some(&**frame),
+        })
     }
     pub(super) fn open(&self) -> Vec<FrameIx> {
         let open = self.paths.iter().filter_map(|path| match path {

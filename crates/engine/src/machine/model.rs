@@ -24,8 +24,8 @@ impl State {
             Some(Got::Failed(failure, jitter)) => {
                 let again = self.model_again(failure, phase, *jitter);
                 // While it had failed, others may have used up what was left (E-20).
-                if let (Some(_), Some(fault)) = (again, self.over_budget()) {
-                    return self.failed(node, fault);
+                if let (Some(_), Some(over)) = (again, self.over_budget(node)) {
+                    return over;
                 }
                 match again {
                     Some(after_ms) => Event::Retried {
@@ -159,8 +159,9 @@ impl State {
             LeafPhase::Model(phase) => Some(&**phase),
             _ => None,
         };
-        if let Some(fault) = self.too_much(node, visit, infer, phase).or_else(|| self.over_budget()) {
-            return self.failed(node, fault);
+        let too_much = self.too_much(node, visit, infer, phase).map(|fault| self.failed(node, fault));
+        if let Some(stop) = too_much.or_else(|| self.over_budget(node)) {
+            return stop;
         }
         let first = attempt == 1 && visit.visits.are_first();
         let mut warnings =
@@ -172,32 +173,6 @@ impl State {
             warnings.append(&mut self.large_outputs(node, visit));
         }
         Event::Requested { effect, args: None, warnings }
-    }
-
-    /// Checked before each effect, from the provider's own figures (E-20).
-    pub(crate) fn over_budget(&self) -> Option<Fault> {
-        let budget = &self.start.budget;
-        let used = &self.usage;
-        let flying = self.pending_models;
-        let over = |what: &str, cap: String, now: String| {
-            let said = if cap == "1" { what.trim_end_matches('s') } else { what };
-            let message = format!(
-                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget); \
-                 raise it: resume with --budget {what}=…"
-            );
-            Some(Fault::new(FaultKind::BudgetExceeded, message))
-        };
-        let tokens = used.tokens.input.saturating_add(used.tokens.output);
-        match (budget.calls, budget.tokens, budget.cost) {
-            (Some(cap), _, _) if used.model_calls + flying >= cap => {
-                over("calls", cap.to_string(), (used.model_calls + flying).to_string())
-            }
-            (_, Some(cap), _) if tokens >= cap => over("tokens", cap.to_string(), tokens.to_string()),
-            (_, _, Some(cap)) if used.tokens.cost >= cap => {
-                over("cost", cap.to_string(), used.tokens.shown_cost().to_string())
-            }
-            _ => None,
-        }
     }
 
     /// A question was sent, or sent again because the last reply was empty or refused.

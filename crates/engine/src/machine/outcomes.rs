@@ -120,7 +120,9 @@ impl State {
             // C-02: tools that really ran.
             let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
             let own = self.is_internal(pending.node);
-            self.usage.tool_calls += u64::from(!own && !unsent);
+            if !own && !unsent {
+                self.charge_tool(pending.node);
+            }
             self.call_completed(pending.node, pending.slot, outcome, Some(jitter));
         }
         self.gate_calls(pending.node);
@@ -136,17 +138,16 @@ impl State {
     ) {
         // What was no use was paid for all the same (E-20).
         if let Some(tokens) = outcome.tokens() {
-            self.usage.model_calls += 1;
-            self.usage.tokens.add(tokens);
+            self.charge(node, tokens);
         }
         match outcome {
             Outcome::Reply(reply) => {
                 let said = reply.tokens.input > 0 || reply.tokens.output > 0;
-                self.note_uncounted(said, reply.unread);
+                self.note_uncounted(node, said, reply.unread);
                 self.record_model(node, effect, reply);
             }
             // One that says nothing of tokens may have taken none.
-            Outcome::Failed(failure) => self.note_uncounted(true, failure.unread),
+            Outcome::Failed(failure) => self.note_uncounted(node, true, failure.unread),
             Outcome::Output(_) => {}
         }
         self.give_model(node, outcome, jitter);
@@ -154,11 +155,11 @@ impl State {
 
     /// E-20: a reply without figures, or with one that is none, counts for less than it took against the cap on tokens, which
     /// is told once.
-    fn note_uncounted(&mut self, said: bool, unread: Unread) {
+    fn note_uncounted(&mut self, node: NodeRef, said: bool, unread: Unread) {
         const CODE: &str = "no-usage";
         let counted = said && unread.is_empty();
         let is_told = || self.warnings.iter().any(|warning| &*warning.code == CODE);
-        if counted || self.start.budget.tokens.is_none() || is_told() {
+        if counted || !self.caps_tokens(node) || is_told() {
             return;
         }
         let of = match (unread.input, unread.output) {
@@ -398,13 +399,17 @@ impl State {
     }
 
     pub(crate) fn keep_pending(&mut self, effect: EffectId, row: PendingEffect) {
-        self.pending_models += u64::from(row.model);
+        if row.model {
+            self.count_flying(row.node, true);
+        }
         self.pending.insert(effect, row);
     }
 
     pub(super) fn take_pending(&mut self, effect: &EffectId) -> Option<PendingEffect> {
         let pending = self.pending.remove(effect)?;
-        self.pending_models -= u64::from(pending.model);
+        if pending.model {
+            self.count_flying(pending.node, false);
+        }
         Some(pending)
     }
 

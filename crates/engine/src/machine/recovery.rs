@@ -127,6 +127,7 @@ impl State {
     pub(super) fn caught(&mut self, node: NodeRef, fault: &Fault) {
         let Some(Visit { leaf: Some(leaf), .. }) = self.visit(node) else { return };
         let leaf = *leaf;
+        self.cut_children(node);
         let act = &self.leaf(node, leaf).act;
         let (call, compiles) =
             (matches!(act, Act::Call(_) | Act::Retry), matches!(act, Act::Compile { .. } | Act::Splice));

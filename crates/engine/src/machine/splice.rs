@@ -138,6 +138,7 @@ impl State {
             tails: own.tails.clone(),
             control: own.control,
             graphs: own.graphs.clone(),
+            budget: own.budget.clone(),
         };
         let shared: Table<TailIx, TailIx> =
             compiled.tails.values().map(|tail| graph.share(Arc::clone(tail))).collect();

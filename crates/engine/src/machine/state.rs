@@ -45,6 +45,8 @@ pub struct State {
     /// Writes in doubt that are not to run again, by the ask (E-05).
     pub(crate) declined: BTreeMap<Arc<str>, super::doubt::Declined>,
     pub(crate) usage: Usage,
+    /// How often it began to count from nothing.
+    pub(crate) resets: u32,
     pub(crate) warnings: Vec<Warning>,
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
     pub(crate) unasked: Vec<Fault>,
@@ -343,6 +345,7 @@ impl State {
             timers: BTreeMap::new(),
             declined: BTreeMap::new(),
             usage: Usage::default(),
+            resets: 0,
             warnings: Vec::new(),
             unasked: Vec::new(),
             reuse: super::reuse_cache::ReuseCache::default(),

@@ -134,8 +134,8 @@ fn e09_a_failed_call_goes_with_its_result() {
         );
         let mut world = World::begin(&graph);
         world.complete("round/l1/1/1", calls(text, tools));
-        for n in 0..tools.len() {
-            let outcome = match tools[n] {
+        for (n, tool) in tools.iter().enumerate() {
+            let outcome = match *tool {
                 "note" => Outcome::Output(Arc::new(json!("did"))),
                 _ => Failure::permanent(FaultKind::ExecutionFailure, "broken").into(),
             };

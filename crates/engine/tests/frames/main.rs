@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod asks;
+mod budgets;
 mod control;
 mod edits;
 mod in_place;

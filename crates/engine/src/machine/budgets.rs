@@ -1,0 +1,187 @@
+//! What was used where, and caps on it (E-20): of the run, of a node with all below it, of a frame.
+
+use super::children::Children;
+use super::frame::Frame;
+use super::state::{LeafPhase, State, Usage};
+use crate::effect::Tokens;
+use crate::event::{Budget, Event};
+use crate::fault::{Fault, FaultKind};
+use crate::graph::Act;
+use crate::ids::{NodeIx, NodeRef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What was used at a place and below it, and how many models are asked there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Meter {
+    used: Usage,
+    flying: u64,
+}
+
+/// The meters of a frame, once something was used there.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    /// Which reset of the run's usage they count from.
+    resets: u32,
+    all: Meter,
+    /// Of nodes that have a budget.
+    nodes: BTreeMap<NodeIx, Meter>,
+}
+
+impl Usage {
+    pub(crate) fn add_reply(&mut self, tokens: &Tokens) {
+        self.model_calls += 1;
+        self.tokens.add(tokens);
+    }
+}
+
+impl Budget {
+    /// The first cap that is reached: what of, where it is, and what was used of it. Models that are asked count as calls
+    /// before they answer.
+    fn reached(&self, used: &Usage, flying: u64) -> Option<(&'static str, String, String)> {
+        let tokens = used.tokens.input.saturating_add(used.tokens.output);
+        let calls = used.model_calls + flying;
+        match (self.calls, self.tokens, self.cost) {
+            (Some(cap), _, _) if calls >= cap => Some(("calls", cap.to_string(), calls.to_string())),
+            (_, Some(cap), _) if tokens >= cap => Some(("tokens", cap.to_string(), tokens.to_string())),
+            (_, _, Some(cap)) if used.tokens.cost >= cap => {
+                Some(("cost", cap.to_string(), used.tokens.shown_cost().to_string()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is capped below the run itself.
+#[derive(Clone, Copy)]
+enum Capped {
+    Node(NodeRef),
+    /// The frame that the node is in.
+    Frame(NodeRef),
+}
+
+impl State {
+    /// A model has answered, or brought figures all the same.
+    pub(super) fn charge(&mut self, node: NodeRef, tokens: &Tokens) {
+        self.usage.add_reply(tokens);
+        self.meter(node, |meter| meter.used.add_reply(tokens));
+    }
+
+    /// A tool really ran.
+    pub(super) fn charge_tool(&mut self, node: NodeRef) {
+        self.usage.tool_calls += 1;
+        self.meter(node, |meter| meter.used.tool_calls += 1);
+    }
+
+    /// A model is being asked, or no more.
+    pub(super) fn count_flying(&mut self, node: NodeRef, more: bool) {
+        let change = |flying: u64| if more { flying + 1 } else { flying.saturating_sub(1) };
+        self.pending_models = change(self.pending_models);
+        self.meter(node, |meter| meter.flying = change(meter.flying));
+    }
+
+    /// Changes the meters of a node with a budget, of its frame, and of all that these are in. The run has its own.
+    fn meter(&mut self, node: NodeRef, change: impl Fn(&mut Meter)) {
+        let resets = self.resets;
+        let mut at = Some(node);
+        while let Some(node) = at {
+            let frame = &mut self.frames[node.frame];
+            let capped = frame.graph.nodes.get(node.node).is_some_and(|def| def.budget.is_some());
+            if capped || frame.opened_by.is_some() {
+                let meters = frame.meters.get_or_insert_default();
+                if meters.resets != resets {
+                    **meters = Meters { resets, ..Meters::default() };
+                }
+                change(&mut meters.all);
+                if capped {
+                    change(meters.nodes.entry(node.node).or_default());
+                }
+            }
+            at = frame.opened_by.map(|(around, _)| around);
+        }
+    }
+
+    /// The event that ends what has used up its budget and would ask a model now: the outermost of what `node` is in, the run
+    /// before all. Checked before each model call, from the provider's own figures.
+    pub(super) fn over_budget(&self, node: NodeRef) -> Option<Event> {
+        let flying = self.pending_models;
+        if let Some((what, cap, now)) = self.start.budget.reached(&self.usage, flying) {
+            let said = said(what, &cap);
+            let message = format!(
+                "the run's budget of {cap} {said} is used up ({now} used; `budget` of the document, or --budget); \
+                 raise it: resume with --budget {what}=…"
+            );
+            return Some(self.failed(node, Fault::new(FaultKind::BudgetExceeded, message)));
+        }
+        let reached = |(place, budget): (Capped, &Budget)| {
+            let meter = self.meter_of(place);
+            Some((place, budget.reached(&meter.used, meter.flying)?))
+        };
+        let (place, (what, cap, now)) = self.capped(node).filter_map(reached).last()?;
+        let called: Arc<str> = match place {
+            Capped::Node(node) => self.name(node),
+            Capped::Frame(node) => self.of(node).path.to_string().into(),
+        };
+        let said = said(what, &cap);
+        let message =
+            format!("`{called}` has used up its budget of {cap} {said} ({now} used there and below)");
+        let fault = Fault::new(FaultKind::BudgetExceeded, message);
+        Some(match place {
+            Capped::Node(node) => self.failed(node, fault),
+            Capped::Frame(_) => {
+                Event::Unrouted { node: format!("{called}/").into(), fault: Box::new(fault.at(&called)) }
+            }
+        })
+    }
+
+    /// Whether tokens are capped where a node is, or where the run is.
+    pub(super) fn caps_tokens(&self, node: NodeRef) -> bool {
+        let tokens = |budget: &Budget| budget.tokens.is_some();
+        tokens(&self.start.budget) || self.capped(node).any(|(_, budget)| tokens(budget))
+    }
+
+    /// The budgets that a node and its frame have, and all that these are in, from the inside out.
+    fn capped(&self, node: NodeRef) -> impl Iterator<Item = (Capped, &Budget)> {
+        let around = |node: &NodeRef| self.of(*node).opened_by.map(|(around, _)| around);
+        std::iter::successors(Some(node), around).flat_map(|node| {
+            let frame = self.of(node);
+            let own = frame.graph.nodes.get(node.node).and_then(|def| def.budget.as_deref());
+            let whole = frame.graph.budget.as_deref().filter(|_| frame.opened_by.is_some());
+            let own = own.map(|budget| (Capped::Node(node), budget));
+            own.into_iter().chain(whole.map(|budget| (Capped::Frame(node), budget)))
+        })
+    }
+
+    /// What the paths have used that a node opened, with all below them, as long as it waits for them, or has failed doing so.
+    pub fn path_usage(&self, node: &Arc<str>) -> Vec<(Arc<str>, Usage)> {
+        let Some(node) = self.node_named(node) else { return Vec::new() };
+        let failed = || self.done(node)?.more.as_ref()?.interrupted.as_deref();
+        let Some(visit) = self.visit(node).or_else(failed) else { return Vec::new() };
+        let (LeafPhase::Frames(children), Some(leaf)) = (&visit.phase, visit.leaf) else { return Vec::new() };
+        let (Children::Fork(phase), Act::Fork(paths)) = (&**children, &self.leaf(node, leaf).act) else {
+            return Vec::new();
+        };
+        let used = |frame: Option<&Frame>| {
+            let meters = frame?.meters.as_deref().filter(|meters| meters.resets == self.resets)?;
+            Some(meters.all.used)
+        };
+        let rows = phase.frames(&self.frames).enumerate();
+        rows.map(|(at, frame)| (paths.of.id(at), used(frame).unwrap_or_default())).collect()
+    }
+
+    fn meter_of(&self, place: Capped) -> Meter {
+        let (Capped::Node(node) | Capped::Frame(node)) = place;
+        let Some(meters) = self.of(node).meters.as_deref().filter(|meters| meters.resets == self.resets)
+        else {
+            return Meter::default();
+        };
+        match place {
+            Capped::Node(node) => meters.nodes.get(&node.node).copied().unwrap_or_default(),
+            Capped::Frame(_) => meters.all,
+        }
+    }
+}
+
+fn said<'w>(what: &'w str, cap: &str) -> &'w str {
+    if cap == "1" { what.trim_end_matches('s') } else { what }
+}
