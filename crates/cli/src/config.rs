@@ -235,6 +235,7 @@ impl Config {
     /// Exit 4 with all findings of a file that has errors.
     pub(crate) fn add(&mut self, file: &Path) -> Result<Added, Failure> {
         let name = shown_path(file);
+        crate::killed::refuse_of_tool(file)?;
         let limits = DocumentLimits::default();
         let source = match selvedge_dialects::document::read_file(file, &limits) {
             Ok(source) => Source::new(name, source.text()),

@@ -7,6 +7,7 @@
 //! - [`drive`]: one run driven to its end, with [`signals`], [`approvals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
+//! - [`killed`]: what tools have left whose Selvedge was killed.
 //! - [`output`], [`asks`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
@@ -21,6 +22,7 @@ mod drive;
 mod environment;
 mod failure;
 mod hints;
+mod killed;
 mod live;
 mod look;
 mod models;

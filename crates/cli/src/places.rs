@@ -116,6 +116,12 @@ pub(crate) fn trust_dir() -> Option<PathBuf> {
     user_folder("XDG_DATA_HOME", ".local/share").map(|data| data.join("selvedge/trust"))
 }
 
+/// Where calls of tools are noted while they run: with the user, as no tool can write there, and nobody else either.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_calls() -> Option<PathBuf> {
+    user_state().map(|data| data.join("open-calls"))
+}
+
 /// A folder of the user by its XDG variable, else below HOME.
 fn user_folder(variable: &str, below: &str) -> Option<PathBuf> {
     // The XDG specification says to ignore relative paths.

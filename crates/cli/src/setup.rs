@@ -186,6 +186,9 @@ pub(crate) fn settings(
         allow_env: config.allow_env.iter().map(|name| (name.clone(), variable(name))).collect(),
     };
     crate::trust::keep_out(&settings.permissions.allow_write);
+    if !settings.permissions.allow_write.is_empty() {
+        crate::killed::note_calls(ui);
+    }
     settings.limits = config.limits.tools();
     settings.python = crate::environment::path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     settings.shell_approval = config.shell_approval.unwrap_or(true);

@@ -169,6 +169,7 @@ impl CommandTool {
             confined: None,
             watch: place.context.watch,
             handed: Handed::default(),
+            tool: name.clone(),
         };
         let finished = run(launch).await.map_err(|e| unusable(e.to_string()))?;
         let [stdout, stderr] = finished.output_printed();

@@ -58,6 +58,27 @@ impl Made {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl crate::tools::process::Left {
+    /// What there is to say of what was set aside, if something was.
+    pub fn set_aside(&self) -> Option<String> {
+        let made = Made { aside: self.made.aside.clone(), left: Vec::new() };
+        (!made.is_empty()).then(|| one_line(&made_words(&self.whose(), &made)))
+    }
+
+    /// The same of what could not be.
+    pub fn still_there(&self) -> Option<String> {
+        let made = Made { aside: Vec::new(), left: self.made.left.clone() };
+        (!made.is_empty()).then(|| one_line(&made_words(&self.whose(), &made)))
+    }
+
+    fn whose(&self) -> String {
+        let which =
+            if self.tool.is_empty() { "a tool".to_owned() } else { format!("the tool `{}`", self.tool) };
+        format!("{which} of a selvedge that was killed")
+    }
+}
+
 fn made_words(whose: &str, made: &Made) -> String {
     let aside = listed(made.aside.iter().map(|path| path.display().to_string()));
     let left = listed(made.left.iter().map(|(path, why)| format!("{} ({why})", path.display())));

@@ -13,6 +13,8 @@ mod dropped;
 mod entered;
 mod finished;
 mod made;
+#[cfg(target_os = "linux")]
+mod open_calls;
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
@@ -35,6 +37,10 @@ pub use collect::Tail;
 pub use dropped::finish_dropped_calls;
 pub use finished::Finished;
 pub use made::Made;
+#[cfg(target_os = "linux")]
+pub(crate) use open_calls::Note;
+#[cfg(target_os = "linux")]
+pub use open_calls::{Left, no_more_calls, note_calls_in, settle_killed_calls};
 #[cfg(target_os = "linux")]
 pub(crate) use owner::{Owed, Until};
 use pipes::pipes;
@@ -146,6 +152,8 @@ pub struct Launch {
     pub watch: Option<Watch>,
     /// What it inherits besides its streams.
     pub(crate) handed: Handed,
+    /// The tool whose call it is; empty for a program of ours.
+    pub(crate) tool: String,
 }
 
 impl Launch {
@@ -166,6 +174,7 @@ impl Launch {
             confined: None,
             watch: None,
             handed: Handed::default(),
+            tool: String::new(),
         }
     }
 }
@@ -216,12 +225,15 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
         Some((ours, its)) => (Some(ours), Stdio::from(its)),
         None => (None, Stdio::piped()),
     };
-    let (mut child, victim, start) = spawn(&launch, told, stdin).await?;
-    let mut guard = Guard(Some(victim));
+    let start = start(&launch, told).await?;
     #[cfg(target_os = "linux")]
     let tools = launch.confined.as_ref().map(|confined| confined.isolation.nobodys()).unwrap_or_default();
     #[cfg(target_os = "linux")]
-    let owed = Owed::new(before, start.user, tools, || Some(Until::Gone(victim)));
+    let note = Note::of(&before, start.user, &tools, &launch.tool)?;
+    let (mut child, victim) = spawn(&launch, &start, stdin).await?;
+    let mut guard = Guard(Some(victim));
+    #[cfg(target_os = "linux")]
+    let owed = Owed::new(before, start.user, tools, note, || Some(Until::Gone(victim)));
     let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
     if launch.confined.is_none() {
         limit(victim.leader, &launch.policy);
@@ -267,8 +279,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch, told: Option<i32>, stdin: Stdio) -> io::Result<(Child, Victim, Start)> {
-    let start = start(launch, told).await?;
+async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, Victim)> {
     let mut command = Command::new(&start.program);
     command.args(&start.args);
     // A sandbox changes to it inside.
@@ -289,7 +300,7 @@ async fn spawn(launch: &Launch, told: Option<i32>, stdin: Stdio) -> io::Result<(
     }
     let child = started(command, start.handed.clone()).await?;
     let victim = Victim::of(&child, start.sandbox);
-    Ok((child, victim, start))
+    Ok((child, victim))
 }
 
 impl Start {

@@ -26,7 +26,9 @@ pub(crate) fn main() -> Exit {
             crate::hints::state_dir(cli.common.state_dir.as_deref());
             let ui = Ui::new(json, quiet, verbose);
             look::pager::choose(cli.common.no_pager);
-            (done(cli, &ui), ui)
+            let exit = done(cli, &ui);
+            crate::killed::end();
+            (exit, ui)
         }
         Err(error) => {
             let json = std::env::args_os().any(|arg| arg == "--json");
@@ -42,6 +44,15 @@ pub(crate) fn main() -> Exit {
 }
 
 fn done(cli: Cli, ui: &Ui) -> Exit {
+    // Not for those that read nothing of what may be there.
+    let reads = !matches!(
+        cli.command,
+        Command::Help(_) | Command::Schema(_) | Command::Completions(_) | Command::Complete(_)
+    );
+    if reads && let Err(failure) = crate::killed::settle(ui) {
+        failure.print(ui);
+        return failure.exit;
+    }
     let done = match cli.command {
         Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
         Command::Check(args) => check::check(&args, &cli.common, ui),

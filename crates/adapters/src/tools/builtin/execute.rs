@@ -117,6 +117,7 @@ async fn execute(
         }),
         watch: None,
         handed: Handed::default(),
+        tool: name.to_string(),
     })
     .await;
     let finished = finished.map_err(|e| not_started(&format!("`{name}`"), &e))?;

@@ -250,6 +250,12 @@ impl Isolation {
     }
 }
 
+/// Whether a file of this owner was made by a tool: the number is one that only tools of root's have.
+#[cfg(target_os = "linux")]
+pub fn is_tools_number(owner: u32) -> bool {
+    (probe::FIRST_USER..probe::FIRST_USER.saturating_add(USERS)).contains(&owner)
+}
+
 /// A program with its arguments.
 #[derive(Debug)]
 pub(crate) struct Start {

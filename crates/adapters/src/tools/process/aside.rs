@@ -11,6 +11,7 @@ use rustix::fs::{
     renameat_with, statat, statx, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,16 +24,23 @@ const MOST: usize = 100;
 const TICK: Duration = Duration::from_millis(20);
 
 /// What there was before a call in the places that it may write.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Before {
     /// These places, without links.
+    #[serde(with = "paths")]
     pub(super) roots: Vec<PathBuf>,
     /// What no call changes.
+    #[serde(with = "paths")]
     pub(super) kept: Vec<PathBuf>,
+    #[serde(with = "paths")]
     absent: Vec<PathBuf>,
     /// Links, with what they lead to: a mount keeps that as it is, and not the link.
+    #[serde(with = "pairs")]
     links: Vec<(PathBuf, PathBuf)>,
     since: Duration,
+    /// What was made later was not made by the call: for one whose end nobody saw.
+    #[serde(skip)]
+    pub(super) until: Option<Duration>,
     /// Whether it is also about what other programs run: not for commands, which are the user's own programs.
     unasked: bool,
 }
@@ -57,11 +65,11 @@ impl Before {
         let places = links.iter().map(|(place, _)| place.clone());
         let kept = policy.kept.iter().cloned().chain(hidden).chain(places).collect();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
-        Self { roots, kept, absent, links, since, unasked: policy.unasked }
+        Self { roots, kept, absent, links, since, until: None, unasked: policy.unasked }
     }
 
-    /// Sets aside what the call has made where its names are looked for first.
-    pub(super) fn set_aside(&self) -> Made {
+    /// Sets aside what the call, which ran as `user`, has made where its names are looked for first.
+    pub(super) fn set_aside(&self, user: Option<u32>) -> Made {
         let mut made = Made::default();
         let mut tell = |place: &PathBuf, done: Result<Option<bool>, Errno>| match done {
             Ok(Some(true)) => made.aside.push(place.clone()),
@@ -70,19 +78,24 @@ impl Before {
         };
         for place in &self.absent {
             let done = self.at(place, |folder, name| match there(folder, name)? {
-                true => set_aside(folder, name).map(|()| true),
-                false => Ok(false),
+                true if !self.is_later(folder, name, user) => set_aside(folder, name).map(|()| true),
+                _ => Ok(false),
             });
             tell(place, done);
         }
         for (place, target) in &self.links {
             let done = self.at(place, |folder, name| {
                 let now = readlinkat(folder, name, Vec::new());
-                if now.is_ok_and(|now| now.as_bytes() == target.as_os_str().as_encoded_bytes()) {
+                if now.is_ok_and(|now| now.as_bytes() == target.as_os_str().as_encoded_bytes())
+                    || self.is_later(folder, name, user)
+                {
                     return Ok(false);
                 }
-                if there(folder, name)? {
-                    set_aside(folder, name)?;
+                match there(folder, name)? {
+                    true => set_aside(folder, name)?,
+                    // Who took it away, nobody knows any more; nothing is read there.
+                    false if self.until.is_some() => return Ok(false),
+                    false => {}
                 }
                 // The user's link, as it was.
                 symlinkat(target, folder, name).map(|()| true)
@@ -125,9 +138,15 @@ impl Before {
 
     /// Whether an entry was made or changed since the call began: no program sets this time.
     pub(super) fn is_fresh(&self, meta: &Stat) -> bool {
-        let seconds = u64::try_from(meta.st_ctime).unwrap_or_default();
-        let changed = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(meta.st_ctime_nsec));
-        changed >= self.since
+        changed_at(meta) >= self.since
+    }
+
+    /// Whether an entry, not of the call's `user`, was made when the call was over.
+    fn is_later(&self, folder: impl AsFd, name: &Path, user: Option<u32>) -> bool {
+        let Some(until) = self.until else { return false };
+        let theirs =
+            statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|meta| user == Some(meta.st_uid));
+        !theirs && born(folder, name).is_some_and(|born| born > until)
     }
 
     /// Whether an entry may not be made, by its name.
@@ -148,16 +167,16 @@ impl Before {
             Err(Errno::NOENT) => return Ok(false),
             meta => meta?,
         };
+        let born = born(&folder, name);
+        // What the user changes later is no newer for it, where that can be told.
+        let until = self.until.filter(|_| born.is_some()).unwrap_or(Duration::MAX);
+        let within = |time: Duration| (self.since..=until).contains(&time);
         let made = user == Some(meta.st_uid)
-            || match FileType::from_raw_mode(meta.st_mode) {
+            || born.is_some_and(within)
+            || within(changed_at(&meta))
                 // One that was there changes its time with each run that is kept in it; one that has got its name since
                 // has changed the folder around it, too.
-                FileType::Directory => {
-                    changed && self.is_fresh(&meta)
-                        || born(&folder, name).is_some_and(|born| born >= self.since)
-                }
-                _ => self.is_fresh(&meta),
-            };
+                && (changed || FileType::from_raw_mode(meta.st_mode) != FileType::Directory);
         // A clone may be what the user has asked for. Where people and their programs are already, it is set aside.
         Ok(made && !(name == Path::new(".git") && runs_nothing(&folder, name)))
     }
@@ -170,7 +189,13 @@ fn there(folder: impl AsFd, name: &Path) -> Result<bool, Errno> {
     }
 }
 
-/// When a folder was made, where the file system says so.
+/// When an entry was last changed, or given another name.
+fn changed_at(meta: &Stat) -> Duration {
+    let seconds = u64::try_from(meta.st_ctime).unwrap_or_default();
+    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(meta.st_ctime_nsec))
+}
+
+/// When an entry was made, where the file system says so.
 fn born(folder: impl AsFd, name: &Path) -> Option<Duration> {
     let meta = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
     if meta.stx_mask & StatxFlags::BTIME.bits() == 0 {
@@ -204,4 +229,37 @@ pub(super) fn set_aside(folder: impl AsFd, name: &Path) -> Result<(), Errno> {
     }
     // A folder can't be removed so.
     unlinkat(folder, name, AtFlags::empty())
+}
+
+/// Paths need not be UTF-8.
+mod paths {
+    use super::*;
+    use serde::{Deserializer, Serializer};
+    use std::ffi::OsString;
+
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(|path| path.as_os_str()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        Ok(Vec::<OsString>::deserialize(from)?.into_iter().map(PathBuf::from).collect())
+    }
+}
+
+/// The same for pairs of them.
+mod pairs {
+    use super::*;
+    use serde::{Deserializer, Serializer};
+    use std::ffi::OsString;
+
+    pub(super) fn serialize<S: Serializer>(pairs: &[(PathBuf, PathBuf)], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(pairs.iter().map(|(one, other)| (one.as_os_str(), other.as_os_str())))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, D::Error> {
+        let pairs = Vec::<(OsString, OsString)>::deserialize(from)?;
+        Ok(pairs.into_iter().map(|(one, other)| (one.into(), other.into())).collect())
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::aside::{Before, set_aside};
 use super::entered::Entered;
+use super::open_calls::Note;
 use super::{Made, Victim, dropped};
 use crate::tools::exact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,6 +46,8 @@ struct Debt {
     user: Option<u32>,
     tools: Range<u32>,
     until: Until,
+    /// It is there until all is given back.
+    _note: Note,
 }
 
 impl Owed {
@@ -55,12 +58,13 @@ impl Owed {
         before: Before,
         user: Option<u32>,
         tools: Range<u32>,
+        note: Note,
         until: impl FnOnce() -> Option<Until>,
     ) -> Self {
         if before.roots.is_empty() {
             return Self(None);
         }
-        Self(until().map(|until| Debt { before, user, tools, until }))
+        Self(until().map(|until| Debt { before, user, tools, until, _note: note }))
     }
 
     /// Gives it back, now that the call is over, and says what was set aside, and what could not be.
@@ -117,20 +121,25 @@ fn wait(ends: &[OwnedFd]) {
 
 impl Debt {
     fn give_back(&self) -> Made {
-        // The places that are looked at first do not depend on how much else there is.
-        let made = self.before.set_aside();
-        let whose = Whose { user: self.user, tools: self.tools.clone(), living: OnceCell::new() };
-        let mut walk = Walk { whose, before: &self.before, files: MOST, fresh: MOST, others: MOST, made };
-        for path in &self.before.roots {
-            let (around, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
-            // Behind what has become a link, nothing is granted.
-            let Ok(around) = exact::hold(around) else { continue };
-            if let Err(why) = walk.below(around, Path::new(name), path, DEEPEST) {
-                walk.made.fail(path, why);
-            }
-        }
-        walk.made
+        look_through(&self.before, self.user, &self.tools)
     }
+}
+
+/// Gives back what `user` has come to own, and sets aside what is not a tool's to make.
+pub(super) fn look_through(before: &Before, user: Option<u32>, tools: &Range<u32>) -> Made {
+    // The places that are looked at first do not depend on how much else there is.
+    let made = before.set_aside(user);
+    let whose = Whose { user, tools: tools.clone(), living: OnceCell::new() };
+    let mut walk = Walk { whose, before, files: MOST, fresh: MOST, others: MOST, made };
+    for path in &before.roots {
+        let (around, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        // Behind what has become a link, nothing is granted.
+        let Ok(around) = exact::hold(around) else { continue };
+        if let Err(why) = walk.below(around, Path::new(name), path, DEEPEST) {
+            walk.made.fail(path, why);
+        }
+    }
+    walk.made
 }
 
 /// What is looked at after a call, and what was found.
@@ -165,7 +174,7 @@ impl Whose {
 }
 
 /// The numbers under which processes run.
-fn living() -> Option<BTreeSet<u32>> {
+pub(super) fn living() -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").ok()?.filter_map(Result::ok) {
         let name = entry.file_name();

@@ -66,12 +66,12 @@ impl Drop for Own {
     }
 }
 
-fn is_taken(error: &io::Error) -> bool {
+pub(super) fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
 }
 
 /// The lock of a folder, if nobody has it and the folder is still there.
-fn locked(path: &Path) -> io::Result<File> {
+pub(super) fn locked(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     folder.try_lock().map_err(|e| match e {

@@ -88,7 +88,9 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
     if let Some(call) = warm(&job).await {
         let (folder, variables) = surroundings(&job, &ask, call.scratch());
         // Otherwise the call has not begun, and starts an interpreter of its own.
-        if let Ok(finished) = call.run(&folder, &variables, job.version, talk(&job, input.clone())).await {
+        if let Ok(finished) =
+            call.run(&folder, &variables, job.version, job.name, talk(&job, input.clone())).await
+        {
             return outcome(&job, &ask, finished);
         }
     }
@@ -113,6 +115,7 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
         confined: Some(Confined { isolation: job.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch,
         handed: Handed::default(),
+        tool: job.name.to_owned(),
     })
     .await
     .map_err(|e| not_started(&job.python.display().to_string(), &e))?;

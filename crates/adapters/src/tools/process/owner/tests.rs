@@ -29,7 +29,13 @@ fn after(granted: &Path, call: impl FnOnce(&Path)) -> Made {
     let policy = Policy { write: Grant::of(granted).into_iter().collect(), ..Policy::default() };
     let before = Before::now(&policy);
     call(granted);
-    let debt = Debt { before, user: None, tools: 0..0, until: Until::Told(UnixStream::pair().unwrap().0) };
+    let debt = Debt {
+        before,
+        user: None,
+        tools: 0..0,
+        until: Until::Told(UnixStream::pair().unwrap().0),
+        _note: Note::none(),
+    };
     debt.give_back()
 }
 

@@ -3,7 +3,7 @@
 use super::server::Server;
 use crate::tools::isolation::Isolation;
 use crate::tools::process::{
-    Before, End, Environment, Finished, Owed, Pipes, Room, Scratch, Talk, Until, attend, talking,
+    Before, End, Environment, Finished, Note, Owed, Pipes, Room, Scratch, Talk, Until, attend, talking,
 };
 use serde_json::{Map, Value, json};
 use std::io;
@@ -52,6 +52,7 @@ impl Call {
         folder: &Path,
         environment: &Environment,
         version: &str,
+        tool: &str,
         talk: Talk,
     ) -> io::Result<Finished> {
         let _busy = self.server.busy();
@@ -77,7 +78,9 @@ impl Call {
         let descriptors = [its.as_fd(), stdout.as_fd(), stderr.as_fd(), told.as_fd()];
         let packet = format!("{version}{packet}");
         let told_here = || status.try_clone().ok().map(Until::Told);
-        let owed = Owed::new(Before::now(self.server.policy()), self.user, self.tools.clone(), told_here);
+        let before = Before::now(self.server.policy());
+        let note = Note::of(&before, self.user, &self.tools, tool)?;
+        let owed = Owed::new(before, self.user, self.tools.clone(), note, told_here);
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((its, stdout, stderr, told));
         status.set_nonblocking(true)?;

@@ -1,0 +1,107 @@
+//! What tools have made that were cut off by the end of a Selvedge that was killed (A-20).
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{end, note_calls, refuse_of_tool, settle};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use crate::failure::Failure;
+    use crate::places;
+    use crate::ui::{Ui, one_line, stderr};
+    use selvedge_adapters::tools::isolation::is_tools_number;
+    use selvedge_adapters::tools::process::{no_more_calls, note_calls_in, settle_killed_calls};
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    /// Sets aside what such tools have made, before a command reads anything, and says so.
+    ///
+    /// # Errors
+    /// Exit 4 where something of it can't be set aside.
+    pub(crate) fn settle(ui: &Ui) -> Result<(), Failure> {
+        let Some(folder) = places::open_calls() else { return Ok(()) };
+        let calls = settle_killed_calls(&folder).map_err(|why| {
+            let folder = folder.display();
+            let message =
+                format!("what tools of a killed selvedge have left can't be looked for in {folder}: {why}");
+            Failure::environment("A-20", "open-calls", &message)
+                .help(&format!("make {folder} a folder that you can read and write, or remove it"))
+        })?;
+        for said in calls.iter().filter_map(|call| call.set_aside()) {
+            stderr(&format!("{}: {}\n", ui.paint("1;33", "warning"), one_line(&said, usize::MAX)));
+        }
+        match calls.iter().find_map(|call| Some((call, call.still_there()?))) {
+            None => Ok(()),
+            Some((call, said)) => Err(Failure::environment("A-20", "left-by-tool", &said).help(&format!(
+                "look at these places yourself, rename or remove what you have not made, and start the command again; if it \
+                 says the same then, remove its note {}",
+                call.note.display()
+            ))),
+        }
+    }
+
+    /// Has the calls of this process noted, so that a later one can do this for it.
+    pub(crate) fn note_calls(ui: &Ui) {
+        let Some(folder) = places::open_calls() else { return };
+        if let Err(why) = note_calls_in(&folder) {
+            let warning = ui.paint("1;33", "warning");
+            let folder = folder.display();
+            ui.note(&format!(
+                "{warning}: calls of tools can't be noted in {folder} ({why}): should this process be killed, nobody looks \
+                 through what its tools have made (A-20); set XDG_DATA_HOME to a folder that can be written"
+            ));
+        }
+    }
+
+    /// Refuses a configuration that belongs to a tool: whoever ran it did not get to set it aside.
+    ///
+    /// # Errors
+    /// Exit 4 with the file.
+    pub(crate) fn refuse_of_tool(file: &Path) -> Result<(), Failure> {
+        let owner = file.metadata().map(|meta| meta.uid()).ok().filter(|owner| is_tools_number(*owner));
+        let Some(owner) = owner else { return Ok(()) };
+        let path = file.display();
+        let message = format!(
+            "{path} was made by a tool, whose user {owner} it belongs to: it is no configuration, as it could start programs \
+             outside of any sandbox (A-20)"
+        );
+        Err(Failure::environment("A-20", "config-of-tool", &message).help(&format!(
+            "look at it, then remove it; to keep it, make it your own: chown {} {path}",
+            rustix::process::geteuid().as_raw()
+        )))
+    }
+
+    /// Nothing is called any more.
+    pub(crate) fn end() {
+        no_more_calls();
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use crate::failure::Failure;
+    use crate::ui::Ui;
+
+    /// Nothing is looked through there (A-20).
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn settle(_ui: &Ui) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// No tool has a user of its own there.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn refuse_of_tool(_file: &std::path::Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Nothing is noted there.
+    pub(crate) fn note_calls(_ui: &Ui) {}
+
+    /// Nothing is to be ended there.
+    pub(crate) fn end() {}
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{end, note_calls, refuse_of_tool, settle};
