@@ -11,11 +11,12 @@
 mod tools_common;
 
 use selvedge_adapters::tools::{
-    Catalogue, CatalogueConfig, CommandTool, ErrorClass, Isolation, Layer, Network,
+    Catalogue, CatalogueConfig, CommandTool, Computations, ErrorClass, Isolation, Layer, Network,
 };
 use selvedge_engine::{Effects, FaultKind};
-use selvedge_runtime::ports::Tools;
+use selvedge_runtime::ports::{Operations, Tools};
 use serde_json::json;
+use std::sync::Arc;
 use tools_common::{World, call, context, fault, isolation, prepare_all, request, source};
 
 fn command(name: &str, command: &[&str]) -> CommandTool {
@@ -538,24 +539,23 @@ async fn futures_can_move_between_threads() {
     assert!(moves(tools.def_at_version("no such version")).await.is_none());
 }
 
-/// What the engine computes for itself holds up no other run, and a bug in it is that of the run that asked (E-17).
+/// What operations compute holds up no other run, and a bug in one is that of the run that asked (E-40, E-17).
 #[tokio::test]
-async fn the_engines_own_calls_run_beside_the_tasks() {
+async fn e40_operations_compute_beside_the_tasks() {
     let world = World::new();
-    let mut config = world.config();
     let here = std::thread::current().id();
-    config.internal = Some(std::sync::Arc::new(move |_, name, _| {
-        assert_ne!(name, "selvedge__breaks", "a bug");
-        Some(json!(std::thread::current().id() == here))
-    }));
-    let tools = Catalogue::load(config).await.unwrap();
+    let tools = Catalogue::load(world.config()).await.unwrap();
+    let computations = Computations::over(tools.clone())
+        .with(&"selvedge__where".into(), Arc::new(move |_, _| json!(std::thread::current().id() == here)))
+        .with(&"selvedge__breaks".into(), Arc::new(|_, _| panic!("a bug")));
     let asked = |name: &str| {
         let mut request = request(&tools, "read_file", json!({}));
-        request.tool =
-            std::sync::Arc::new(selvedge_engine::ToolDef { name: name.into(), ..(*request.tool).clone() });
-        tools.call(request, context())
+        request.tool = Arc::new(selvedge_engine::ToolDef { name: name.into(), ..(*request.tool).clone() });
+        computations.call(request, context())
     };
-    assert_eq!(asked("selvedge__plans").await.unwrap(), json!(false));
+    assert_eq!(*asked("selvedge__where").await.unwrap().output, json!(false));
     let broken = tokio::spawn(asked("selvedge__breaks")).await;
     assert!(broken.unwrap_err().is_panic());
+    let failure = asked("selvedge__other").await.unwrap_err();
+    assert_eq!((failure.fault.kind, failure.unsent), (FaultKind::UnknownTool, true));
 }

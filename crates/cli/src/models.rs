@@ -20,17 +20,19 @@ use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
 use crate::environment::variable;
 use crate::failure::{Exit, Failure};
-use crate::secrets::{clean_model, clean_tools};
+use crate::secrets::{clean_model, clean_operations, clean_tools};
+use crate::setup;
 use crate::trust::NOT_TRUSTED;
 use crate::ui::Ui;
 use advice::Advised;
 use selvedge_adapters::http::{Http, Secret, shown};
 use selvedge_adapters::models::router::{DEFAULT_ROLE, Router};
 use selvedge_adapters::models::{CallLimits, Endpoint, Provider, ProviderConfig, list_models};
+use selvedge_adapters::tools::Catalogue;
 use selvedge_dialects::fields::misspelt;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Graph, Warning};
-use selvedge_runtime::{Driver, Model, Tools};
+use selvedge_runtime::{Driver, Model};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,10 +69,12 @@ impl Models {
         }
     }
 
-    /// A driver over these models and tools; keys in use never come back from either (C-06).
-    pub(crate) fn driver(&self, tools: Arc<dyn Tools>, limits: selvedge_runtime::Limits) -> Driver {
+    /// A driver over these models and tools; keys in use never come back from any of its ports (C-06).
+    pub(crate) fn driver(&self, tools: &Catalogue, limits: selvedge_runtime::Limits) -> Driver {
         let model = clean_model(Arc::clone(&self.model), &self.secrets);
-        Driver::new(model, clean_tools(tools, &self.secrets), limits)
+        let operations = clean_operations(Arc::new(setup::operations(tools)), &self.secrets);
+        let tools = clean_tools(Arc::new(tools.clone()), &self.secrets);
+        Driver::new(model, tools, limits).with_operations(operations)
     }
 
     /// A warning for each node whose settings its model is not sent (P-26).

@@ -9,7 +9,7 @@ use crate::printed::message;
 use crate::recovery::{Ladder, What};
 use crate::ui::{Ui, one_line};
 use limited::Limited;
-use selvedge_engine::graph::INTERNAL;
+use selvedge_engine::graph::is_operation;
 use selvedge_engine::{
     Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens,
 };
@@ -333,11 +333,12 @@ impl Progress {
                 }
             }
             Outcome::Output(output) => {
-                known.calls += u32::from(!name.starts_with(INTERNAL));
+                known.calls += u32::from(!is_operation(&name));
                 one_line(&output.to_string(), SHOWN)
             }
+            Outcome::Operated(operated) => one_line(&operated.output.to_string(), SHOWN),
             Outcome::Failed(failure) => {
-                known.calls += u32::from(name != "model" && !name.starts_with(INTERNAL) && !failure.unsent);
+                known.calls += u32::from(name != "model" && !is_operation(&name) && !failure.unsent);
                 format!("{}: {}", failure.fault.kind.name(), message(&failure.fault, printed))
             }
         };
@@ -402,7 +403,7 @@ fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
     }
     match state.request(effect)? {
         Request::Model(_) => Some((node, "model".to_owned())),
-        Request::Tool(request) => {
+        Request::Tool(request) | Request::Operation(request) => {
             let args = one_line(&request.args.to_string(), SHOWN);
             Some((node, format!("{} {args}", request.tool.name)))
         }

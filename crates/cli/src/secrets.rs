@@ -13,8 +13,8 @@ use crate::places;
 use crate::ui::Ui;
 use selvedge_adapters::http::{Flow, PROXY_VARIABLES, Secret, Secrets, proxy_passwords, url_passwords};
 use selvedge_adapters::models::Provider;
-use selvedge_engine::{Failure, ModelReply, ModelRequest, ToolRequest};
-use selvedge_runtime::{CallContext, Delta, Model, Pending, Printing, Tools, Watch};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, Operated, ToolRequest};
+use selvedge_runtime::{CallContext, Delta, Model, Operations, Pending, Printing, Tools, Watch};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -141,6 +141,12 @@ pub(crate) fn clean_tools(tools: Arc<dyn Tools>, secrets: &[Secret]) -> Arc<dyn 
     if secrets.is_empty() { tools } else { Arc::new(Cleaned { secrets, port: tools }) }
 }
 
+/// The same operations, without the keys in their outputs.
+pub(crate) fn clean_operations(operations: Arc<dyn Operations>, secrets: &[Secret]) -> Arc<dyn Operations> {
+    let secrets = Secrets::new(secrets);
+    if secrets.is_empty() { operations } else { Arc::new(Cleaned { secrets, port: operations }) }
+}
+
 impl Model for Cleaned<dyn Model> {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
         let (context, heard) = listening(context, &self.secrets);
@@ -167,23 +173,57 @@ impl Model for Cleaned<dyn Model> {
 
 impl Tools for Cleaned<dyn Tools> {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
-        let (mut context, watched) = listening(context, &self.secrets);
-        let heard = Printing::default();
-        let printing = std::mem::replace(&mut context.printing, heard.clone());
+        let (context, hearing) = Hearing::of(context, &self.secrets);
         let (output, secrets) = (self.port.call(request, context), self.secrets.clone());
         Box::pin(async move {
             let output = output.await;
-            if let Some(watched) = watched {
-                watched.end();
-            }
-            if let Some(mut streams) = heard.take() {
-                streams.iter_mut().for_each(|stream| text(&mut stream.text, &secrets));
-                printing.put(streams);
-            }
+            hearing.end(&secrets);
             let mut output = output.map_err(|failure| failed(failure, &secrets))?;
             value(&mut output, &secrets);
             Ok(output)
         })
+    }
+}
+
+impl Operations for Cleaned<dyn Operations> {
+    fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Operated> {
+        let (context, hearing) = Hearing::of(context, &self.secrets);
+        let (operated, secrets) = (self.port.call(request, context), self.secrets.clone());
+        Box::pin(async move {
+            let operated = operated.await;
+            hearing.end(&secrets);
+            let mut operated = operated.map_err(|failure| failed(failure, &secrets))?;
+            value(Arc::make_mut(&mut operated.output), &secrets);
+            Ok(operated)
+        })
+    }
+}
+
+/// What a call says and prints until it ends.
+struct Hearing {
+    watched: Option<Arc<Heard>>,
+    printed: Printing,
+    printing: Printing,
+}
+
+impl Hearing {
+    /// The call's circumstances, by which it is heard first.
+    fn of(context: CallContext, secrets: &Secrets) -> (CallContext, Self) {
+        let (mut context, watched) = listening(context, secrets);
+        let printed = Printing::default();
+        let printing = std::mem::replace(&mut context.printing, printed.clone());
+        (context, Self { watched, printed, printing })
+    }
+
+    /// The call has ended.
+    fn end(self, secrets: &Secrets) {
+        if let Some(watched) = self.watched {
+            watched.end();
+        }
+        if let Some(mut streams) = self.printed.take() {
+            streams.iter_mut().for_each(|stream| text(&mut stream.text, secrets));
+            self.printing.put(streams);
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::ui::{Ui, one_line};
 use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::process::finish_dropped_calls;
 use selvedge_adapters::tools::{
-    Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, ErrorClass, ISOLATION_MISSING, Isolation,
-    Launcher, Offer, Permissions, ToolError,
+    Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, Computations, ErrorClass, ISOLATION_MISSING,
+    Isolation, Launcher, Offer, Permissions, ToolError,
 };
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
@@ -204,12 +204,16 @@ pub(crate) fn settings(
     settings.keys = crate::secrets::of_tools(config);
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
-    // Steps that a model writes while a task runs are compiled like those of a document (D-20).
-    settings.internal = Some(Arc::new(|catalogue, tool, args| {
-        let tools = Known { catalogue, pins: &Pins::new() };
-        (tool == &*steps::compiler().name).then(|| steps::compile_more(args, &tools))
-    }));
     Ok(settings)
+}
+
+/// The operations of a run over these tools (E-40).
+pub(crate) fn operations(catalogue: &Catalogue) -> Computations {
+    // Steps that a model writes while a task runs are compiled like those of a document (D-20).
+    let compile = |catalogue: &Catalogue, args: &Value| {
+        steps::compile_more(args, &Known { catalogue, pins: &Pins::new() })
+    };
+    Computations::over(catalogue.clone()).with(&steps::compiler().name, Arc::new(compile))
 }
 
 /// The word that makes this program the launcher of confined programs.

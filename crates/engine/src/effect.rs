@@ -126,7 +126,7 @@ pub struct ModelRequest {
     pub timeout_s: Option<f64>,
 }
 
-/// Everything a tool adapter needs to make one call.
+/// Everything an adapter needs to make one call of a tool, or of an operation.
 #[derive(Clone, Debug)]
 pub struct ToolRequest {
     /// The effect; also the idempotency key.
@@ -141,7 +141,15 @@ pub struct ToolRequest {
     pub timeout_s: Option<f64>,
 }
 
-/// A request of either kind.
+impl ToolRequest {
+    /// What all attempts at the same call have in common. What an operation changes outside the run carries it, with the run, so
+    /// that a repeat finds what was done (E-40).
+    pub fn key(&self) -> EffectId {
+        self.effect.place().map_or_else(|| self.effect.clone(), |place| place.first().id())
+    }
+}
+
+/// A request of any kind.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "built once per effect and moved at once")]
 pub enum Request {
@@ -149,6 +157,8 @@ pub enum Request {
     Model(ModelRequest),
     /// Run a tool.
     Tool(ToolRequest),
+    /// Run an operation of Selvedge's own: a tool whose name begins with [`crate::graph::INTERNAL`] (E-40).
+    Operation(ToolRequest),
 }
 
 /// What a model call used, in the provider's own figures (E-20).
@@ -324,6 +334,34 @@ impl Failure {
     }
 }
 
+/// The output of an operation, with what it used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operated {
+    /// Its JSON value.
+    pub output: Arc<Value>,
+    /// What models used for it, by their providers' figures; it counts as that of the run's own calls does (E-20).
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub tokens: Tokens,
+    /// Which figures of these were said and are none.
+    #[serde(default, skip_serializing_if = "Unread::is_empty")]
+    pub unread: Unread,
+}
+
+impl From<Value> for Operated {
+    fn from(output: Value) -> Self {
+        Self { output: Arc::new(output), ..Self::default() }
+    }
+}
+
+impl From<Operated> for Outcome {
+    fn from(operated: Operated) -> Self {
+        match is_nothing(&operated.tokens) && operated.unread.is_empty() {
+            true => Self::Output(operated.output),
+            false => Self::Operated(Arc::new(operated)),
+        }
+    }
+}
+
 /// What came back from an effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -332,6 +370,8 @@ pub enum Outcome {
     Reply(Arc<ModelReply>),
     /// A tool's output: its JSON value (E-25).
     Output(Arc<Value>),
+    /// The output of an operation that has used a model (E-40).
+    Operated(Arc<Operated>),
     /// Neither.
     Failed(Box<Failure>),
 }
@@ -346,10 +386,19 @@ impl From<Failure> for Outcome {
 }
 
 impl Outcome {
+    /// The output of a tool or an operation.
+    pub fn output(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Output(output) => Some(output),
+            Self::Operated(operated) => Some(&operated.output),
+            Self::Reply(_) | Self::Failed(_) => None,
+        }
+    }
     /// What a call of a model took by its provider's figures, also one that came to nothing (E-20).
     pub fn tokens(&self) -> Option<&Tokens> {
         match self {
             Self::Reply(reply) => Some(&reply.tokens),
+            Self::Operated(operated) => Some(&operated.tokens),
             Self::Failed(failure) if !is_nothing(&failure.tokens) => Some(&failure.tokens),
             Self::Failed(_) | Self::Output(_) => None,
         }

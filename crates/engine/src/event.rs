@@ -278,6 +278,13 @@ pub enum Event {
         /// What it is from here on.
         value: Box<Value>,
     },
+    /// A node bound tools in the scope of its flow (E-41).
+    Bound {
+        /// Which node.
+        node: Arc<str>,
+        /// What these names mean from here on; `None`: what they meant before they were bound.
+        tools: BTreeMap<Arc<str>, Option<Arc<ToolDef>>>,
+    },
     /// The run came to an end.
     Ended {
         /// How.

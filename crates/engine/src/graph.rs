@@ -132,6 +132,9 @@ pub struct Flow {
     /// The tools a model may call here, in the order they are offered (P-15).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Arc<str>>,
+    /// Whether models are offered what is bound in the scope, too, behind these and by name (E-41).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub offers_bound: bool,
     /// Calls allowed per tool (P-14); a tool that is absent has no limit of its own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub call_limits: BTreeMap<Arc<str>, u32>,
@@ -209,7 +212,7 @@ pub enum Act {
     Ask(AskKind, Template, #[serde(default, skip_serializing_if = "Option::is_none")] Option<Box<Expects>>),
     /// Asks a model for the next message of the flow's thread (E-23).
     Infer(Box<Infer>),
-    /// Runs one tool; with a thread, call and result are appended to it (P-13).
+    /// Runs one tool; with a thread, call and result are appended to it (P-13), unless it is an operation (E-40).
     Call(Call),
     /// Answers the tool calls of the last reply (P-11): runs what may run, in order where effects need it.
     Answer {
@@ -272,6 +275,9 @@ pub enum Act {
     Edit(Edit),
     /// Sets a variable of the flow that the node is in.
     Set(Arc<str>, JsonTemplate),
+    /// Binds tools in the scope of the flow that the node is in (E-41): an object of definitions by name ([`ToolDef`]). `null`
+    /// takes a binding back.
+    Bind(JsonTemplate),
 }
 
 impl Act {
@@ -289,8 +295,14 @@ impl Act {
     }
 }
 
-/// Names of tools that only the engine calls begin so; no model is told of them.
+/// Names of operations begin so (E-40): tools that are Selvedge's own, which only a graph calls. No model is told of them, and
+/// they leave no message.
 pub const INTERNAL: &str = "selvedge__";
+
+/// Whether a tool of that name is an operation.
+pub fn is_operation(tool: &str) -> bool {
+    tool.starts_with(INTERNAL)
+}
 
 /// A model call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -382,18 +394,27 @@ impl Graph {
     }
     /// The tools that models may be told of: all but the engine's own.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<ToolDef>> {
-        self.tools.values().filter(|tool| !tool.name.starts_with(INTERNAL))
+        self.tools.values().filter(|tool| !is_operation(&tool.name))
     }
     /// Whether it is one of them.
     pub fn is_offered(&self, tool: &str) -> bool {
-        self.tools.contains_key(tool) && !tool.starts_with(INTERNAL)
+        self.tools.contains_key(tool) && !is_operation(tool)
     }
     /// The effects that a call of `tool` has at `node` (E-22): what the node says of its own tool says nothing of
     /// those that stand in for it.
     pub fn effects(&self, node: &Node, tool: &str) -> Effects {
-        let own = node.recovery.is_none() || node.tool.as_deref() == Some(tool);
-        let says = node.effects.filter(|_| own);
-        says.or_else(|| self.tools.get(tool).and_then(|t| t.effects)).unwrap_or_default()
+        node.effects_of(tool, self.tools.get(tool).map(|def| &**def))
+    }
+}
+
+impl Node {
+    /// The effects that a call of a tool has here, whose definition is this one. An operation is asked again under the key of the
+    /// first attempt, and then does nothing anew (E-40).
+    pub(crate) fn effects_of(&self, tool: &str, def: Option<&ToolDef>) -> Effects {
+        let own = self.recovery.is_none() || self.tool.as_deref() == Some(tool);
+        let says = self.effects.filter(|_| own);
+        let effects = says.or_else(|| def.and_then(|def| def.effects)).unwrap_or_default();
+        if is_operation(tool) { effects.min(Effects::Idempotent) } else { effects }
     }
 }
 

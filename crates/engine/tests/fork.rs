@@ -61,7 +61,13 @@ mod support {
             };
             (Arc::from(name), Arc::new(def))
         };
-        let kinds = [("pure", Effects::Pure), ("read", Effects::Read), ("write", Effects::Write)];
+        let kinds = [
+            ("pure", Effects::Pure),
+            ("read", Effects::Read),
+            ("write", Effects::Write),
+            ("selvedge__look", Effects::Read),
+            ("selvedge__change", Effects::Idempotent),
+        ];
         Arc::new(Graph {
             name: None,
             threads: [ThreadDef { name: "main".into(), first: Some(Template::parse("task").unwrap()) }]
@@ -426,4 +432,26 @@ fn an_edited_text_is_no_template() {
     }
     assert!(graph.with_text(&Place::Thread("other".into()), "x").is_none());
     assert!(graph.with_text(&Place::Leaf("m".into(), "model".into()), "x").is_none());
+}
+
+/// E-40: what an operation looked up stands for a fork, too; what it changed is the source's, and a fork asks for its own.
+#[test]
+fn e40_a_fork_takes_nothing_that_an_operation_changed() {
+    let graph = graph(vec![
+        tool("a", "selvedge__look", json!({})),
+        tool("b", "selvedge__change", json!({})),
+        tool("c", "pure", json!({"x": "{{b.output.k}}"})),
+    ]);
+    let mut run = Run::new(&graph);
+    run.answer(|_| gives(json!({"k": 1})));
+    let mut fork = run.fork(1, Fork::default());
+    assert_eq!(fork.sent(1), ["b~2/call/1/1"]);
+    fork.answer(|_| gives(json!({"k": 2})));
+    assert_eq!((fork.output("a"), fork.output("b")), (json!({"k": 1}), json!({"k": 2})));
+    // A resume of the run itself takes it: it is its own.
+    let mut run = Run::new(&graph);
+    run.answer(|effect| if effect.starts_with('c') { fails() } else { gives(json!({"k": 1})) });
+    let before = run.events.len();
+    run.give(Input::Resume(Vec::new()));
+    assert_eq!(run.sent(before), ["c~2/call/1/1"]);
 }

@@ -96,7 +96,7 @@ mod support {
     pub(super) fn pending(state: &State, node: &str) -> EffectId {
         let found = state.pending().keys().find(|id| match state.request(id) {
             Some(Request::Model(request)) => &*request.node == node,
-            Some(Request::Tool(request)) => &*request.node == node,
+            Some(Request::Tool(request) | Request::Operation(request)) => &*request.node == node,
             None => false,
         });
         found.unwrap_or_else(|| panic!("{node} has no pending effect: {:?}", state.pending())).clone()

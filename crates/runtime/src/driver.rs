@@ -4,7 +4,7 @@ use crate::clock::{Clock, SystemClock, wait};
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
 use crate::journal::Journal;
 use crate::load::losses;
-use crate::ports::{Delta, Model, Tools};
+use crate::ports::{Delta, Model, Operations, Tools};
 use crate::stop::Stop;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -70,6 +70,8 @@ pub struct Driver {
     pub model: Arc<dyn Model>,
     /// The one way to call a tool.
     pub tools: Arc<dyn Tools>,
+    /// The one way to call an operation; without it each is a fault.
+    pub operations: Option<Arc<dyn Operations>>,
     /// Who looks on.
     pub watcher: Option<Arc<dyn Watcher>>,
     /// What it goes by when it waits, and dates events.
@@ -137,17 +139,24 @@ struct Drive<'a> {
 }
 
 impl Driver {
-    /// A driver over these ports.
+    /// A driver over these ports, without operations.
     pub fn new(model: Arc<dyn Model>, tools: Arc<dyn Tools>, limits: Limits) -> Self {
         Self {
             model,
             tools,
+            operations: None,
             watcher: None,
             clock: Arc::new(SystemClock),
             models: gate(limits.max_parallel),
             calls: gate(limits.concurrency),
             run_timeout_s: limits.run_timeout_s,
         }
+    }
+
+    /// The same driver, with operations.
+    #[must_use]
+    pub fn with_operations(self, operations: Arc<dyn Operations>) -> Self {
+        Self { operations: Some(operations), ..self }
     }
 
     /// Drives a run until it ends, waits or is interrupted. `inputs` come first; effects that are pending

@@ -54,5 +54,5 @@ pub use clock::{Clock, SystemClock};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use journal::{Journal, usage};
 pub use load::{Count, LoadError, Loaded, Reading, beginning, graph_of, load, past, recorded};
-pub use ports::{CallContext, Delta, Model, Pending, Printing, Stream, Tools, Watch};
+pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
 pub use stop::Stop;

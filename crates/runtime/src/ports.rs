@@ -1,6 +1,6 @@
-//! What the driver needs from the outside: models and tools, each behind one door.
+//! What the driver needs from the outside: models, tools and operations, each behind one door.
 
-use selvedge_engine::{Failure, ModelReply, ModelRequest, Printed, ToolRequest};
+use selvedge_engine::{Failure, ModelReply, ModelRequest, Operated, Printed, ToolRequest};
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
@@ -104,4 +104,14 @@ pub trait Model: Send + Sync {
 pub trait Tools: Send + Sync {
     /// Starts a call; the output is the tool's JSON value (E-25).
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value>;
+}
+
+/// The one way to call an operation of Selvedge's own (E-40). One implementation serves all operations of a run.
+///
+/// What an operation changes outside the run it keeps with the run ([`CallContext::run`]) and the key of the request
+/// ([`ToolRequest::key`]): asked again with both, by another attempt or after a crash, it changes nothing and answers the
+/// same.
+pub trait Operations: Send + Sync {
+    /// Starts an operation. Nothing is held for it that other calls wait for: it may wait for a run of its own.
+    fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Operated>;
 }

@@ -210,7 +210,7 @@ impl<'p> Sim<'p> {
             Some(Request::Model(request)) => {
                 (request.node.clone(), format!("{} model {}", request.node, self.model_content(&request)))
             }
-            Some(Request::Tool(request)) => {
+            Some(Request::Tool(request) | Request::Operation(request)) => {
                 let content = canon::tool_content(&request.tool.name, &request.args);
                 (request.node.clone(), format!("{} tool {content}", request.node))
             }

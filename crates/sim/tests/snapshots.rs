@@ -71,7 +71,7 @@ fn run() -> (String, String) {
         }
         let Some(effect) = state.pending().keys().next().cloned() else { break };
         let outcome = match state.request(&effect).unwrap() {
-            Request::Tool(_) => Outcome::Output(Arc::new(json!({"peak": 513.6}))),
+            Request::Tool(_) | Request::Operation(_) => Outcome::Output(Arc::new(json!({"peak": 513.6}))),
             Request::Model(request) => {
                 asked += 1;
                 let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();

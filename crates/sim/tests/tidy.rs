@@ -153,14 +153,14 @@ fn crates_use_only_what_they_may() {
     }
 }
 
-/// One way to call a model and one way to call a tool: the ports are implemented by adapters, and by the
+/// One way to call a model, a tool and an operation: the ports are implemented by adapters, and by the
 /// composition root and test doubles that wrap them.
 #[test]
 fn ports_are_implemented_in_adapters() {
     for krate in ["engine", "dialects", "store", "runtime"] {
         for (path, text) in sources(&root().join(format!("crates/{krate}/src"))) {
             for (line, code) in code(&text) {
-                for port in ["impl Model for", "impl Tools for"] {
+                for port in ["impl Model for", "impl Tools for", "impl Operations for"] {
                     assert!(!code.contains(port), "{}:{line}: {port}", path.display());
                 }
             }

@@ -8,7 +8,7 @@ mod remote;
 mod shelved;
 mod withheld;
 
-pub use config::{CatalogueConfig, Internal, cache_folders};
+pub use config::{CatalogueConfig, cache_folders};
 pub use confined::ISOLATION_MISSING;
 pub use offered::Offer;
 pub use withheld::Withheld;
@@ -26,7 +26,6 @@ use crate::tools::python::tool::Workshop;
 use crate::tools::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use gathered::{Gathered, defined};
-use selvedge_engine::graph::INTERNAL;
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools};
 use serde_json::Value;
@@ -81,7 +80,6 @@ struct Inner {
     /// Tools that a model can't choose, as was found out, with why.
     unfit: Mutex<BTreeMap<Arc<str>, ToolError>>,
     require_isolation: bool,
-    internal: Option<Internal>,
 }
 
 /// The tools of a run. Cloning shares it.
@@ -104,7 +102,7 @@ impl Catalogue {
         let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);
         let bench = Bench::new(reach, &config, http);
         let workshop = Workshop::new(&config, workspace, granted);
-        let (require_isolation, internal) = (config.require_isolation, config.internal.clone());
+        let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();
         gathered.python(&workshop, &config.tool_dirs, "--tools").await;
         gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
@@ -132,7 +130,6 @@ impl Catalogue {
             warnings,
             unfit: Mutex::default(),
             require_isolation,
-            internal,
         })))
     }
 
@@ -259,28 +256,7 @@ impl Catalogue {
 impl Tools for Catalogue {
     fn call(&self, request: ToolRequest, context: CallContext) -> Pending<Value> {
         let catalogue = self.clone();
-        Box::pin(async move {
-            if request.tool.name.starts_with(INTERNAL)
-                && let Some(output) = catalogue.internal(&request).await
-            {
-                return Ok(output);
-            }
-            catalogue.0.call(&request, context).await
-        })
-    }
-}
-
-impl Catalogue {
-    /// The output of a call of the engine's own. It computes, which no task that others share a thread with may do for long.
-    async fn internal(&self, request: &ToolRequest) -> Option<Value> {
-        let internal = self.0.internal.clone()?;
-        let (catalogue, name, args) = (self.clone(), Arc::clone(&request.tool.name), request.args.clone());
-        let computed = tokio::task::spawn_blocking(move || internal(&catalogue, &name, &args)).await;
-        computed.unwrap_or_else(|error| match error.try_into_panic() {
-            // It is a bug of the run that asked (E-17).
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => None,
-        })
+        Box::pin(async move { catalogue.0.call(&request, context).await })
     }
 }
 

@@ -17,6 +17,7 @@ mod json;
 pub mod library;
 pub mod limits;
 pub mod mcp;
+pub mod operations;
 pub mod permissions;
 pub mod process;
 pub mod python;
@@ -28,16 +29,17 @@ pub use command::CommandTool;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use isolation::{Isolation, Launcher, Layer};
 pub use limits::ToolLimits;
+pub use operations::{Computations, Compute};
 pub use permissions::{Network, Permissions};
 pub use variables::{Variables, unfit_variable};
 
-use selvedge_engine::graph::INTERNAL;
+use selvedge_engine::graph::{INTERNAL, is_operation};
 
 /// What is wrong with a name that begins as those of Selvedge's own tools do; `None` for any other name.
 pub fn reserved(name: &str) -> Option<String> {
     let message =
         || format!("the name `{name}` begins with `{INTERNAL}`, which is kept for Selvedge's own tools");
-    name.starts_with(INTERNAL).then(message)
+    is_operation(name).then(message)
 }
 
 /// Where lines about slow preparations go (fetching uv, building an environment): for people, on stderr.

@@ -125,8 +125,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let (state, graph, scripted, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
-        let driver = models
-            .driver(Arc::new(catalogue.clone()), config.limits.driver(chosen.max_parallel, chosen.timeout_s));
+        let driver = models.driver(&catalogue, config.limits.driver(chosen.max_parallel, chosen.timeout_s));
         let store = Arc::clone(&source.store);
         let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
         let exit = drive.go(driver, Vec::new(), &signals).await;

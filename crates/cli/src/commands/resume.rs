@@ -185,7 +185,7 @@ pub(crate) fn go_on(
         let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
-        let driver = models.driver(Arc::new(catalogue.clone()), limits);
+        let driver = models.driver(&catalogue, limits);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
         if models.scripted && !info.scripted {
             // Before it answers: a run that dies with its first reply was scripted, too (C-07).

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
         let Prepared { graph, catalogue, models, warnings, .. } = prepared;
-        let driver = models.driver(Arc::new(catalogue.clone()), limits);
+        let driver = models.driver(&catalogue, limits);
         let drive =
             Drive { ui: &ui, store, run: id, state, graph, scripted: models.scripted, warnings, lock };
         let exit = drive.go(driver, Vec::new(), &signals).await;

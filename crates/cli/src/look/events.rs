@@ -247,6 +247,13 @@ fn told(n: u64, event: &Event) -> (String, String) {
         }
         Event::Unrouted { node, fault } => (node.to_string(), fault_text(Some(fault))),
         Event::Edited { node, thread, replaced } => (node.to_string(), edit_text(thread, replaced)),
+        Event::Bound { node, tools } => {
+            let bound = tools.iter().map(|(name, tool)| match tool {
+                Some(tool) => format!("{name} is {}", tool.version),
+                None => format!("{name} is what it was"),
+            });
+            (node.to_string(), bound.collect::<Vec<_>>().join(", "))
+        }
         Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();
@@ -293,6 +300,7 @@ fn outcome_text(effect: &EffectId, outcome: &Outcome) -> String {
             format!("calls {}", calls.join(", "))
         }
         Outcome::Output(output) => output.to_string(),
+        Outcome::Operated(operated) => operated.output.to_string(),
         Outcome::Failed(failure) => fault_text(Some(&failure.fault)),
     };
     format!("{effect}: {text}")

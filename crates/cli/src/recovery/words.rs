@@ -5,7 +5,7 @@ use crate::hints::command;
 use crate::look::time;
 use crate::progress::seconds;
 use crate::ui::one_line;
-use selvedge_engine::graph::INTERNAL;
+use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl What {
             What::Fault { tool, fault } => {
                 let of = match tool.as_deref() {
                     None => "the model's answer: ".to_owned(),
-                    Some(tool) if tool.starts_with(INTERNAL) => "the new steps: ".to_owned(),
+                    Some(tool) if is_operation(tool) => "the new steps: ".to_owned(),
                     Some(tool) => format!("{tool}: "),
                 };
                 format!("{of}{}", self::fault(fault))
@@ -195,7 +195,7 @@ fn of_node(whats: &[&What]) -> String {
                 again = true;
                 parts.push(format!("tried again ({})", one_line(reason, SHORT)));
             }
-            What::Fault { tool: Some(tool), fault } if !failed && !tool.starts_with(INTERNAL) => {
+            What::Fault { tool: Some(tool), fault } if !failed && !is_operation(tool) => {
                 failed = true;
                 parts.push(format!("{tool} failed ({})", one_line(&self::fault(fault), SHORT)));
             }

@@ -234,6 +234,7 @@ impl NodeLowering<'_> {
             thread: Some(*self.threads.get(&self.node.thread.value)?),
             leaves,
             tools: self.node.tools.iter().map(|tool| tool.value.clone()).collect(),
+            offers_bound: false,
             call_limits,
             max_rounds: self.node.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
             tail: None,

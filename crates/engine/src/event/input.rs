@@ -327,6 +327,7 @@ impl Input {
             | Event::Left { .. }
             | Event::Unrouted { .. }
             | Event::Set { .. }
+            | Event::Bound { .. }
             | Event::Ended { .. } => return None,
         })
     }

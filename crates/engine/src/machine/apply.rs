@@ -107,6 +107,7 @@ impl State {
                     state.move_on(ix);
                 });
             }
+            Event::Bound { node, tools } => self.at_running(node, |state, ix| state.bind(ix, tools)),
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }
     }
@@ -288,7 +289,8 @@ impl State {
                         Some(limit) => visit.calls.get(tool).copied().unwrap_or(0) >= *limit,
                         None => false,
                     };
-                    let none_left = !flow.tools.is_empty() && flow.tools.iter().all(spent);
+                    let mut offered = self.offered(node).map(|tool| &tool.name).peekable();
+                    let none_left = offered.peek().is_some() && offered.all(spent);
                     visit.rounds >= flow.max_rounds || none_left
                 }
             },

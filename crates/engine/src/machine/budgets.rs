@@ -67,6 +67,12 @@ impl State {
         self.meter(node, |meter| meter.used.add_reply(tokens));
     }
 
+    /// An operation has used models (E-40).
+    pub(super) fn charge_operation(&mut self, node: NodeRef, tokens: &Tokens) {
+        self.usage.tokens.add(tokens);
+        self.meter(node, |meter| meter.used.tokens.add(tokens));
+    }
+
     /// A tool really ran.
     pub(super) fn charge_tool(&mut self, node: NodeRef) {
         self.usage.tool_calls += 1;

@@ -66,7 +66,6 @@ impl State {
 
     /// Why a call of a reply is not to run, by what the node allows (P-14, P-15, E-10).
     fn refusal(&self, node: NodeRef, call: &ToolCall) -> Option<Fault> {
-        let flow = &self.def(node).body;
         let visit = self.visit(node)?;
         let run = match &self.leaf(node, visit.leaf?).act {
             Act::Answer { run, .. } => *run,
@@ -76,8 +75,8 @@ impl State {
             let message = "the limits of this node's tool calls are used up; conclude without tools";
             return Some(Fault::new(FaultKind::LimitExceeded, message));
         }
-        if !flow.tools.contains(&call.name) || self.tool(node, &call.name).is_none() {
-            let names = flow.tools.join(", ");
+        if !self.offered(node).any(|tool| tool.name == call.name) {
+            let names = self.offered(node).map(|tool| &*tool.name).collect::<Vec<_>>().join(", ");
             let may = if names.is_empty() { "there are none".to_owned() } else { format!("use {names}") };
             let message = format!("`{}` is not one of this node's tools: {may}", call.name);
             return Some(Fault::new(FaultKind::UnknownTool, message));
@@ -188,6 +187,9 @@ impl State {
         let Some(tool) = self.tool(node, &slot.call.name) else {
             return self.failed(node, unknown_tool(&slot.call.name));
         };
+        if let Some(fault) = self.does_more(node, tool) {
+            return self.failed(node, fault);
+        }
         let reuse = self.reusable_call(node, tool, &slot.call.arguments, slot.effects);
         let ask = |prompt: String| Asked::approval(slot.effect.0.clone(), self.name(node), prompt);
         // Only who is asked gets to see the arguments: they may be megabytes.

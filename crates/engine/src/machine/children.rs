@@ -194,6 +194,7 @@ impl State {
             FrameStep { node: Cow::Borrowed(&*self.def(node).id), visit: self.frames[node].visit, instance };
         let path = self.of(node).path.with(&step);
         let ix = self.frames.open(graph, path, (node, at));
+        self.frames[ix].bindings = self.frames[node.frame].bindings.clone();
         if shares {
             let names: Vec<Arc<str>> =
                 self.frames[ix].graph.threads.values().map(|def| def.name.clone()).collect();
@@ -333,7 +334,7 @@ impl State {
         }
     }
 
-    /// The threads of a frame that has ended take the place of those around it (W-10).
+    /// The threads of a frame that has ended take the place of those around it (W-10), and its bindings of theirs (E-41).
     pub(super) fn adopt(&mut self, node: NodeRef, from: &Frame) {
         let around = self.of(node);
         let (own, flows) = (self.def(node).body.thread, around.flow.is_some());
@@ -342,6 +343,9 @@ impl State {
             Some((place, from.thread_at_end(ix)))
         });
         let threads: Vec<(ThreadIx, Thread)> = threads.collect();
+        if flows {
+            self.frames[node.frame].bindings.clone_from(&from.bindings);
+        }
         for (place, thread) in threads {
             if own == Some(place) {
                 if let Some(visit) = self.visit_mut(node) {

@@ -26,6 +26,7 @@ impl State {
         match (act, &visit.phase) {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
+            (Act::Set(..) | Act::Bind(_) | Act::Edit(_), _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -37,7 +38,7 @@ impl State {
             }
             (_, LeafPhase::Calls(phase)) => self.calls_actionable(node, phase),
             (_, LeafPhase::Frames(children)) => children.are_due(),
-            (Act::Fork(_) | Act::Loop(_) | Act::Sub(_) | Act::Set(..) | Act::Edit(_), _) => true,
+            (Act::Fork(_) | Act::Loop(_) | Act::Sub(_), _) => true,
             (Act::Call(_) | Act::Retry | Act::Compile { .. }, LeafPhase::Ask(phase)) => !phase.is_open(),
             (Act::Call(_) | Act::Retry | Act::Compile { .. } | Act::Answer { .. } | Act::Ask(..), _) => false,
         }
@@ -102,6 +103,7 @@ impl State {
             Act::Splice => Some(self.derive_splice(node, visit)),
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
             Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
+            Act::Bind(tools) => Some(self.derive_bind(node, tools)),
             Act::Set(name, value) => Some(match self.resolved(node, value) {
                 Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
                 Err(fault) => self.failed(node, fault),

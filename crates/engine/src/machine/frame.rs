@@ -3,6 +3,7 @@
 //! A run is a tree of frames. What is the run's own (messages, effects under way, usage) is in [`State`]; a frame has its graph,
 //! its threads, its nodes and what their placeholders see.
 
+use super::bindings::Bindings;
 use super::budgets::Meters;
 use super::dataflow::Dataflow;
 use super::done::Done;
@@ -31,6 +32,8 @@ pub(crate) struct Frame {
     pub(crate) opened_by: Option<(NodeRef, usize)>,
     /// How many frames it is in.
     pub(crate) depth: u32,
+    /// Which versions names of tools mean in it, other than what the graph says (E-41).
+    pub(crate) bindings: Option<Arc<Bindings>>,
     /// The first data layer of its own, which hides names of the frames around it.
     pub(crate) inputs: Inputs,
     /// Why it could not even begin.
@@ -83,6 +86,7 @@ impl Frame {
             path: FramePath::default(),
             opened_by: None,
             depth: 0,
+            bindings: None,
             inputs: Inputs::default(),
             stopped: None,
             flow: flows.then(Box::default),
@@ -322,11 +326,11 @@ impl State {
     }
     /// The tool of that name, as a node may call it.
     pub(crate) fn tool(&self, node: NodeRef, name: &str) -> Option<&Arc<ToolDef>> {
-        self.pins(node, name).tools.get(name)
+        self.bound(node, name).or_else(|| self.pins(node, name).tools.get(name))
     }
     /// The effects that a call of `tool` has at a node (E-22).
     pub(crate) fn effects(&self, node: NodeRef, tool: &str) -> Effects {
-        self.pins(node, tool).effects(self.def(node), tool)
+        self.def(node).effects_of(tool, self.tool(node, tool).map(|def| &**def))
     }
     /// The graph that says which version a tool's name means: the run's own, whose tools may change (P-21), or else that of the
     /// frame, to which a replan may have brought some.

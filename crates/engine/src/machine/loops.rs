@@ -1,5 +1,6 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
+use super::bindings::Bindings;
 use super::children::{Children, Ended, INDEX, holds, list};
 use super::frame::{Frame, Inputs};
 use super::state::State;
@@ -29,6 +30,8 @@ pub(crate) struct LoopPhase {
     late: bool,
     /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
     carried: BTreeMap<Arc<str>, Value>,
+    /// The bindings of the last iteration, for the next (E-41).
+    bindings: Option<Arc<Bindings>>,
 }
 
 impl LoopPhase {
@@ -160,6 +163,9 @@ impl State {
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.open = Some(open);
             carried = std::mem::take(&mut phase.carried);
+            if let Some(bindings) = phase.bindings.take() {
+                self.frames[open].bindings = Some(bindings);
+            }
         }
         for (name, value) in carried {
             self.set_variable(open, &name, value);
@@ -196,6 +202,7 @@ impl State {
         }
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.carried = carried;
+            phase.bindings.clone_from(&ended.frame.bindings);
             phase.open = None;
             phase.done += 1;
             phase.last = Some(ended);

@@ -8,6 +8,7 @@
 mod apply;
 mod asks;
 mod attempts;
+mod bindings;
 mod budgets;
 mod calls;
 mod children;

@@ -139,8 +139,7 @@ impl State {
 
     /// Whether the leaf asks a question of which only the answer counts: on a scratch thread, and without tools.
     pub(crate) fn only_answers(&self, node: NodeRef, infer: &Infer) -> bool {
-        let flow = &self.def(node).body;
-        flow.thread.is_none() && (!infer.offer_tools || flow.tools.is_empty())
+        self.def(node).body.thread.is_none() && (!infer.offer_tools || self.offered(node).next().is_none())
     }
 
     fn ask_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx, attempt: u32) -> Event {

@@ -119,10 +119,11 @@ impl State {
         } else {
             // C-02: tools that really ran.
             let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
-            let own = self.is_internal(pending.node);
+            let own = self.is_operation(pending.node, pending.slot);
             if !own && !unsent {
                 self.charge_tool(pending.node);
             }
+            self.note_operated(pending.node, outcome);
             self.call_completed(pending.node, pending.slot, outcome, Some(jitter));
         }
         self.gate_calls(pending.node);
@@ -148,9 +149,21 @@ impl State {
             }
             // One that says nothing of tokens may have taken none.
             Outcome::Failed(failure) => self.note_uncounted(node, true, failure.unread),
-            Outcome::Output(_) => {}
+            Outcome::Output(_) | Outcome::Operated(_) => {}
         }
         self.give_model(node, outcome, jitter);
+    }
+
+    /// What an operation used counts like what the run's own calls do (E-40, E-20).
+    fn note_operated(&mut self, node: NodeRef, outcome: &Outcome) {
+        if let Some(tokens) = outcome.tokens() {
+            self.charge_operation(node, tokens);
+        }
+        match outcome {
+            Outcome::Operated(operated) => self.note_uncounted(node, true, operated.unread),
+            Outcome::Failed(failure) => self.note_uncounted(node, true, failure.unread),
+            Outcome::Output(_) | Outcome::Reply(_) => {}
+        }
     }
 
     /// E-20: a reply without figures, or with one that is none, counts for less than it took against the cap on tokens, which
@@ -187,7 +200,7 @@ impl State {
         phase.got = match outcome {
             Outcome::Reply(reply) => Some(Got::Reply(Arc::clone(reply))),
             Outcome::Failed(failure) => Some(Got::Failed(failure.clone(), jitter)),
-            Outcome::Output(_) => None,
+            Outcome::Output(_) | Outcome::Operated(_) => None,
         };
     }
 
@@ -217,6 +230,7 @@ impl State {
         let effects = slot.effects;
         match outcome {
             Outcome::Output(output) => slot.state = SlotState::Done(Ok(Arc::clone(output))),
+            Outcome::Operated(operated) => slot.state = SlotState::Done(Ok(Arc::clone(&operated.output))),
             Outcome::Failed(failure) => match again {
                 Some(jitter) => {
                     slot.state = SlotState::Failed(failure.clone(), jitter);

@@ -69,7 +69,9 @@ fn with_text(outcome: &Outcome, text: &Arc<str>) -> Outcome {
             cut: None,
             ..ModelReply::clone(reply)
         })),
-        Outcome::Output(_) | Outcome::Failed(_) => Outcome::Output(Arc::new(Value::from(&**text))),
+        Outcome::Output(_) | Outcome::Operated(_) | Outcome::Failed(_) => {
+            Outcome::Output(Arc::new(Value::from(&**text)))
+        }
     }
 }
 

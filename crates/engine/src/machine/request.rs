@@ -2,7 +2,7 @@
 
 use super::state::{LeafPhase, ModelPhase, State, Visit};
 use crate::effect::{EffectId, ModelRequest, Request, ToolRequest};
-use crate::graph::Act;
+use crate::graph::{Act, is_operation};
 use crate::ids::NodeRef;
 use crate::message::{Message, Role, Thread};
 use crate::messages::Messages;
@@ -27,13 +27,17 @@ impl State {
                 let slot = phase.slots.get(pending.slot)?;
                 let def = self.def(pending.node);
                 let timeout_s = self.call_timeout(pending.node, visit);
-                Some(Request::Tool(ToolRequest {
+                let request = ToolRequest {
                     effect: effect.clone(),
                     node: def.id.clone(),
                     tool: Arc::clone(self.tool(pending.node, &slot.call.name)?),
                     args: slot.call.arguments.clone(),
                     timeout_s,
-                }))
+                };
+                Some(match is_operation(&slot.call.name) {
+                    true => Request::Operation(request),
+                    false => Request::Tool(request),
+                })
             }
             LeafPhase::Enter | LeafPhase::Ask(_) | LeafPhase::Frames(_) => None,
         }
@@ -70,8 +74,7 @@ impl State {
         } else {
             Messages::of(&self.messages, system, &visit.thread, again)
         };
-        let tools = def.body.tools.iter().filter(|_| infer.offer_tools);
-        let tools: Vec<_> = tools.filter_map(|name| self.tool(node, name).cloned()).collect();
+        let tools: Vec<_> = self.offered(node).filter(|_| infer.offer_tools).cloned().collect();
         let known = self.of(node).graph.offered().filter(|_| tools.is_empty());
         Some(ModelRequest {
             effect,

@@ -5,7 +5,7 @@ use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::Act;
+use crate::graph::{Act, is_operation};
 use crate::ids::{LeafIx, NodeIx, NodeRef};
 use crate::message::{Message, ToolCall};
 use serde_json::{Value, json};
@@ -266,6 +266,10 @@ impl State {
         };
         if found.beside && effects == Effects::Write && !self.may_see_change(node) {
             return Reuse::Take(found.effect.clone());
+        }
+        // What it changed outside is that of the run which asked for it (E-40).
+        if effects > Effects::Read && is_operation(&tool.name) && self.reuse.is_foreign(&found.effect) {
+            return Reuse::No;
         }
         if !found.is_success() {
             return match self.reuse.done_beside(spot) {

@@ -51,8 +51,7 @@ impl State {
         if limit == 0 {
             return None;
         }
-        let tools = self.def(node).body.tools.iter().filter(|_| infer.offer_tools);
-        let tools = tools.filter_map(|name| self.tool(node, name)).map(|tool| self.sizes.of(tool));
+        let tools = self.offered(node).filter(|_| infer.offer_tools).map(|tool| self.sizes.of(tool));
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
         let again = phase.and_then(|phase| phase.refused.as_deref());
         let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());

@@ -7,7 +7,7 @@ use super::state::{AskPhase, Asking, CallsPhase, LeafPhase, Slot, SlotState, Sta
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::graph::{Act, AskKind, Graph};
+use crate::graph::{Act, AskKind, Graph, is_operation};
 use crate::ids::{LeafIx, NodeRef};
 use crate::message::ToolCall;
 use crate::template::{JsonTemplate, OnMissing};
@@ -143,17 +143,18 @@ impl State {
         }
     }
 
-    /// Whether the live leaf calls a tool of the engine's own, which is none of the document's (C-02).
-    pub(super) fn is_internal(&self, node: NodeRef) -> bool {
-        let leaf = self.visit(node).and_then(|visit| visit.leaf);
-        leaf.is_some_and(|leaf| matches!(self.leaf(node, leaf).act, Act::Compile { .. }))
+    /// Whether a call is one of an operation, which is no tool of the document's (C-02).
+    pub(super) fn is_operation(&self, node: NodeRef, slot: usize) -> bool {
+        let slot = self.calls(node).and_then(|phase| phase.slots.get(slot));
+        slot.is_some_and(|slot| is_operation(&slot.call.name))
     }
 
-    /// Whether a fixed call leaves no message: there is no thread for it, or it is the engine's own.
+    /// Whether a fixed call leaves no message: there is no thread for it, or it is an operation.
     pub(crate) fn is_silent(&self, node: NodeRef, leaf: LeafIx) -> bool {
         let flow = &self.def(node).body;
         match &self.leaf(node, leaf).act {
-            Act::Call(_) | Act::Retry => flow.thread.is_none(),
+            Act::Call(call) => flow.thread.is_none() || is_operation(&call.tool),
+            Act::Retry => flow.thread.is_none(),
             act => act.is_fixed(),
         }
     }

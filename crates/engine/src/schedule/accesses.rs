@@ -1,7 +1,7 @@
 //! What a node reads and writes, as far as the graph tells.
 
 use crate::effect::Effects;
-use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node};
+use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node, is_operation};
 use crate::ids::LeafIx;
 use crate::template::Path;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
             Act::AppendFacts { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
-            Act::Set(_, value) => paths.extend(value.placeholders().map(|(_, p)| &p.path)),
+            Act::Set(_, value) | Act::Bind(value) => paths.extend(value.placeholders().map(|(_, p)| &p.path)),
             // A node that opens frames has its turn when all before it have retired.
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}
             Act::Open { .. }
@@ -94,6 +94,7 @@ pub fn supply(graph: &Graph, node: &Node) -> Supply {
             _ => {}
         }
     }
+    supply.unknown |= node.body.offers_bound;
     supply.names.extend(schema_names);
     supply.names.sort();
     supply.names.dedup();
@@ -115,7 +116,7 @@ pub(super) fn opens_frames(graph: &Graph, node: &Node) -> bool {
 pub(super) fn world(graph: &Graph, node: &Node) -> Option<Effects> {
     let offers = graph.leaves(node).any(|l| matches!(&l.act, Act::Infer(i) if i.offer_tools));
     // Nobody looks into frames here.
-    if opens_frames(graph, node) {
+    if opens_frames(graph, node) || (offers && node.body.offers_bound) {
         return Some(Effects::Write);
     }
     let offered = node.body.tools.iter().filter(|_| offers);
@@ -132,7 +133,7 @@ pub(super) fn least_appended(graph: &Graph, flow: &Flow) -> usize {
     let weight = |leaf: &Leaf| match leaf.act {
         Act::AppendText(_) | Act::Infer(_) | Act::AppendFacts { .. } => 1,
         Act::Ask(kind, ..) if kind != AskKind::Approve => 1,
-        Act::Call(_) if flow.thread.is_some() => 2,
+        Act::Call(ref call) if flow.thread.is_some() && !is_operation(&call.tool) => 2,
         _ => 0,
     };
     let mut best: BTreeMap<LeafIx, usize> = BTreeMap::new();

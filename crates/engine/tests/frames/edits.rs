@@ -84,10 +84,14 @@ fn after(edit_of: Value, tools: &[&str]) -> Vec<String> {
         again.run(false, |request| match request {
             Request::Model(request) if request.effect.to_string() == "round/l1/1/1" => calls("", tools),
             Request::Model(_) => reply("second"),
-            Request::Tool(request) if request.effect.to_string() == "round/l2.0/1/1" => {
+            Request::Tool(request) | Request::Operation(request)
+                if request.effect.to_string() == "round/l2.0/1/1" =>
+            {
                 Outcome::Output(Arc::new(json!(format!("{} did", tools[0]))))
             }
-            Request::Tool(_) => Failure::permanent(FaultKind::ExecutionFailure, "broken").into(),
+            Request::Tool(_) | Request::Operation(_) => {
+                Failure::permanent(FaultKind::ExecutionFailure, "broken").into()
+            }
         });
         assert_eq!(main_thread(&again), main_thread(&world), "cut at {cut}");
     }

@@ -132,8 +132,8 @@ fn e29_replies_stay_on_their_paths() {
         let Some(effect) = world.state.pending().keys().next_back().cloned() else { break };
         let outcome = match world.state.request(&effect).unwrap() {
             Request::Model(_) => reply(&format!("mine is {}", path_of(&effect.0))),
-            Request::Tool(_) if rounds % 7 == 0 => fails("no"),
-            Request::Tool(_) => Outcome::Output(Arc::new(json!(path_of(&effect.0)))),
+            Request::Tool(_) | Request::Operation(_) if rounds % 7 == 0 => fails("no"),
+            Request::Tool(_) | Request::Operation(_) => Outcome::Output(Arc::new(json!(path_of(&effect.0)))),
         };
         world.input(Input::Complete(effect, outcome, 0, None, None));
     }

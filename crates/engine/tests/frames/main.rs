@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod asks;
+mod bindings;
 mod budgets;
 mod control;
 mod edits;
 mod in_place;
 mod joins;
 mod laws;
+mod operations;
 mod timers;
 mod world;

@@ -159,7 +159,9 @@ pub(crate) fn fork(strategy: Value, main: Value, serial: bool) -> Arc<Graph> {
 pub(crate) fn echo(request: &Request) -> Outcome {
     match request {
         Request::Model(request) => reply(&format!("re: {}", request.messages.last().unwrap().content)),
-        Request::Tool(request) => Outcome::Output(Arc::new(json!({"got": request.args}))),
+        Request::Tool(request) | Request::Operation(request) => {
+            Outcome::Output(Arc::new(json!({"got": request.args})))
+        }
     }
 }
 

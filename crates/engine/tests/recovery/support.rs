@@ -123,7 +123,7 @@ impl Run {
                 attempt,
                 visit,
             },
-            Request::Tool(request) => Asked {
+            Request::Tool(request) | Request::Operation(request) => Asked {
                 node: request.node.to_string(),
                 what: request.tool.name.to_string(),
                 args: request.args,

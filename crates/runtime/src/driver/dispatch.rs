@@ -4,7 +4,7 @@ use super::Drive;
 use crate::clock::wait;
 use crate::flight::{Came, Flight};
 use crate::ports::{CallContext, Pending, Printing};
-use selvedge_engine::{EffectId, Outcome, Request, Took};
+use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request, Took};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -67,22 +67,32 @@ impl Drive<'_> {
         });
         let printing = Printing::default();
         let context = CallContext { run: Arc::clone(&self.run), watch, printing: printing.clone() };
-        let (gate, call): (_, Pending<Outcome>) = match request {
+        let (gate, call): (Option<_>, Pending<Outcome>) = match request {
             Request::Model(request) => {
                 let reply = self.driver.model.call(request, context);
                 let outcome = async move { reply.await.map(|reply| Outcome::Reply(Arc::new(reply))) };
-                (Arc::clone(&self.driver.models), Box::pin(outcome))
+                (Some(Arc::clone(&self.driver.models)), Box::pin(outcome))
             }
             Request::Tool(request) => {
                 let output = self.driver.tools.call(request, context);
                 let outcome = async move { output.await.map(|output| Outcome::Output(Arc::new(output))) };
-                (Arc::clone(&self.driver.calls), Box::pin(outcome))
+                (Some(Arc::clone(&self.driver.calls)), Box::pin(outcome))
+            }
+            Request::Operation(request) => {
+                let operated = match &self.driver.operations {
+                    Some(operations) => operations.call(request, context),
+                    None => Box::pin(std::future::ready(Err(no_operation(&request.tool.name)))),
+                };
+                (None, Box::pin(async move { operated.await.map(Outcome::from) }))
             }
         };
         let clock = Arc::clone(&self.driver.clock);
         async move {
             let asked = clock.running();
-            let permit = gate.acquire_owned().await;
+            let permit = match gate {
+                Some(gate) => Some(gate.acquire_owned().await),
+                None => None,
+            };
             let began = clock.running();
             begun.store(true, Ordering::Relaxed);
             if let Some((watcher, effect)) = started {
@@ -94,6 +104,10 @@ impl Drive<'_> {
             (outcome, printing.kept(), Some(Took { queued_ms, worked_ms }))
         }
     }
+}
+
+fn no_operation(name: &str) -> Failure {
+    Failure::permanent(FaultKind::UnknownTool, format!("there is no operation `{name}` here")).unsent()
 }
 
 /// Milliseconds between two readings of a clock.

@@ -4,9 +4,9 @@ use super::case::{Outcome, Tool};
 use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::steps;
 use selvedge_engine::{
-    Event, Failure, Fault, FaultKind, ModelReply, ModelRequest, Record, Request, State, ToolRequest,
+    Event, Failure, Fault, FaultKind, ModelReply, ModelRequest, Operated, Record, Request, State, ToolRequest,
 };
-use selvedge_runtime::{CallContext, Model, Pending, Tools};
+use selvedge_runtime::{CallContext, Model, Operations, Pending, Tools};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -120,11 +120,6 @@ impl CaseTools {
 
 impl Tools for CaseTools {
     fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Value> {
-        // The engine's own: nobody in the world sees it.
-        if request.tool.name == steps::compiler().name {
-            let nodes = steps::compile_more(&request.args, &Definitions(&self.tools));
-            return Box::pin(std::future::ready(Ok(nodes)));
-        }
         let outcome = self.decide(&request).cloned();
         let (pace, effect, limit) = (self.pace, request.effect.clone(), request.timeout_s);
         locked(&self.seen).push(request);
@@ -149,6 +144,16 @@ impl Tools for CaseTools {
                 }),
             }
         })
+    }
+}
+
+impl Operations for CaseTools {
+    /// Nobody in the world sees it.
+    fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Operated> {
+        let compiles = request.tool.name == steps::compiler().name;
+        let nodes = compiles.then(|| steps::compile_more(&request.args, &Definitions(&self.tools)));
+        let none = || Failure::permanent(FaultKind::UnknownTool, "a case has no such operation");
+        Box::pin(std::future::ready(nodes.map(Operated::from).ok_or_else(none)))
     }
 }
 

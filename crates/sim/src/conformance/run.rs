@@ -174,6 +174,7 @@ impl Session {
         let mut limits = Limits { run_timeout_s: self.options.timeout, ..Limits::default() };
         limits.max_parallel = self.options.max_parallel.unwrap_or(limits.max_parallel);
         let driver = Driver::new(Arc::clone(&self.model) as _, Arc::clone(&self.world) as _, limits);
+        let driver = driver.with_operations(Arc::clone(&self.world) as _);
         let mut journal = Journal::Memory(std::mem::take(&mut self.records));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

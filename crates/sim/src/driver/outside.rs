@@ -94,7 +94,7 @@ impl Sim<'_> {
                 let sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
                 valid_conversation(&sent).map_err(|error| format!("{effect}: {error}"))
             }
-            Request::Tool(_) => Ok(()),
+            Request::Tool(_) | Request::Operation(_) => Ok(()),
         }
     }
 
@@ -111,7 +111,7 @@ impl Sim<'_> {
                 let schema = request.schema.as_ref().map(|schema| &schema.schema);
                 self.world.model(asker, &self.model_content(request), &tools, schema)
             }
-            Request::Tool(request) => {
+            Request::Tool(request) | Request::Operation(request) => {
                 let asker = Asker { node: &request.node, attempt };
                 let (_, def) = self.plan.node(&request.node).ok_or("a request of no node")?;
                 let effects = self.plan.effects(def, &request.tool.name);

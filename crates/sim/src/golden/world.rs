@@ -4,9 +4,9 @@ use super::runs::Run;
 use crate::conformance::messages::short;
 use crate::driver::first_attempt;
 use selvedge_engine::{
-    EffectId, Event, Failure, Input, ModelReply, ModelRequest, Outcome, Request, State, ToolRequest,
+    EffectId, Event, Failure, Input, ModelReply, ModelRequest, Operated, Outcome, Request, State, ToolRequest,
 };
-use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Pending, Stop, Tools};
+use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +66,8 @@ impl World {
             .build()
             .map_err(|error| error.to_string())?;
         let ports = Arc::new(self.clone());
-        let driver = Driver::new(Arc::clone(&ports) as _, ports as _, Limits::default());
+        let driver = Driver::new(Arc::clone(&ports) as _, Arc::clone(&ports) as _, Limits::default());
+        let driver = driver.with_operations(ports);
         let driving = driver.drive("recorded", state, journal, inputs, &self.0.stop);
         let halt = runtime.block_on(driving).map_err(|error| error.to_string())?;
         let wrong = self.0.wrong.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ impl Model for World {
             match outcome.await {
                 Outcome::Reply(reply) => Ok(ModelReply::clone(&reply)),
                 Outcome::Failed(failure) => Err(*failure),
-                Outcome::Output(output) => Err(misfit(&output.to_string())),
+                Outcome::Output(_) | Outcome::Operated(_) => Err(misfit("an output")),
             }
         })
     }
@@ -123,6 +124,20 @@ impl Tools for World {
         Box::pin(async move {
             match outcome.await {
                 Outcome::Output(output) => Ok(Value::clone(&output)),
+                Outcome::Failed(failure) => Err(*failure),
+                Outcome::Reply(_) | Outcome::Operated(_) => Err(misfit("no output of a tool")),
+            }
+        })
+    }
+}
+
+impl Operations for World {
+    fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Operated> {
+        let outcome = self.clone().outcome(request.effect.clone(), content(&Request::Operation(request)));
+        Box::pin(async move {
+            match outcome.await {
+                Outcome::Output(output) => Ok(Operated { output, ..Operated::default() }),
+                Outcome::Operated(operated) => Ok(Operated::clone(&operated)),
                 Outcome::Failed(failure) => Err(*failure),
                 Outcome::Reply(reply) => Err(misfit(&reply.text)),
             }
@@ -137,7 +152,7 @@ fn content(request: &Request) -> String {
             let messages: Vec<Value> = asked.messages.iter().map(|message| short(message)).collect();
             json!([asked.node, asked.thread, asked.role, messages, asked.tools, asked.settings, asked.schema])
         }
-        Request::Tool(asked) => json!([asked.node, asked.tool, asked.args]),
+        Request::Tool(asked) | Request::Operation(asked) => json!([asked.node, asked.tool, asked.args]),
     }
     .to_string()
 }

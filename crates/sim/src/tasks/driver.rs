@@ -232,7 +232,7 @@ impl<'t> Sim<'t> {
         let place = effect.place().ok_or_else(|| format!("{effect} has no place"))?;
         let (step, attempt, first) = (place.place.node.to_string(), place.attempt, place.first().id());
         let request = match request {
-            Request::Tool(request) => request,
+            Request::Tool(request) | Request::Operation(request) => request,
             Request::Model(request) => {
                 let schema = request.schema.map(|schema| schema.name.to_string()).unwrap_or_default();
                 let asked = self.asked.get(&(request.node.to_string(), schema.clone()));

@@ -1,6 +1,6 @@
 //! What a catalogue is made with: where tools come from, and what they may do.
 
-use super::{Catalogue, Withheld};
+use super::Withheld;
 use crate::http::Secret;
 use crate::tools::Progress;
 use crate::tools::command::CommandTool;
@@ -9,7 +9,6 @@ use crate::tools::library::Shelf;
 use crate::tools::limits::ToolLimits;
 use crate::tools::mcp::{McpServer, Reached, Wanted};
 use crate::tools::permissions::{Grant, Permissions};
-use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -64,14 +63,7 @@ pub struct CatalogueConfig {
     pub keys: Vec<(String, Secret)>,
     /// Where lines about slow preparations go.
     pub progress: Progress,
-    /// Answers calls of tools that only the engine makes: their names begin with
-    /// [`selvedge_engine::graph::INTERNAL`], and they are not among those of the catalogue.
-    pub internal: Option<Internal>,
 }
-
-/// Computes the output of a call of the engine's own: a function of the tools there are, the tool's name and the
-/// arguments. `None` if there is no such tool.
-pub type Internal = Arc<dyn Fn(&Catalogue, &str, &Value) -> Option<Value> + Send + Sync>;
 
 impl CatalogueConfig {
     /// Only the built-ins, nothing allowed: a start for filling in the rest.
@@ -104,7 +96,6 @@ impl CatalogueConfig {
             kept: Vec::new(),
             keys: Vec::new(),
             progress: Arc::new(|_| {}),
-            internal: None,
         }
     }
 

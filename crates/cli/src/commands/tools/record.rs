@@ -133,7 +133,7 @@ fn sample(arguments: serde_json::Value, outcome: &Outcome) -> Option<Sample> {
             }
             (None, Some(SampleFault { kind, message: Some(failure.fault.message.clone()) }))
         }
-        Outcome::Reply(_) => return None,
+        Outcome::Reply(_) | Outcome::Operated(_) => return None,
     };
     Some(Sample { arguments, output, fault, note: None })
 }

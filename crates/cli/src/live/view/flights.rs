@@ -34,7 +34,7 @@ impl View {
         let tool = match pending.model {
             true => None,
             false => match state.request(effect)? {
-                Request::Tool(request) => Some(request.tool.name.clone()),
+                Request::Tool(request) | Request::Operation(request) => Some(request.tool.name.clone()),
                 Request::Model(_) => None,
             },
         };

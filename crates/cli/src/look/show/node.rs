@@ -174,6 +174,7 @@ impl Call {
         let came = match &self.outcome {
             Some(Outcome::Reply(reply)) => Some(("reply", json!(reply))),
             Some(Outcome::Output(output)) => Some(("output", Value::clone(output))),
+            Some(Outcome::Operated(operated)) => Some(("output", Value::clone(&operated.output))),
             Some(Outcome::Failed(failure)) => Some(("fault", json!(failure.fault))),
             None => None,
         };
@@ -213,11 +214,11 @@ impl Call {
                 return page.printed(INDENT, &parts(None, Some(&streams), PRINTED), "");
             }
             Some(Outcome::Output(output)) => {
-                let text = match &**output {
-                    Value::String(text) => text.clone(),
-                    other => format!("{other:#}"),
-                };
-                page.labelled("  output", "", INDENT, &text, VALUE);
+                page.labelled("  output", "", INDENT, &shown_output(output), VALUE);
+                None
+            }
+            Some(Outcome::Operated(operated)) => {
+                page.labelled("  output", "", INDENT, &shown_output(&operated.output), VALUE);
                 None
             }
             Some(Outcome::Failed(failure)) => {
@@ -241,5 +242,13 @@ impl Call {
             }
         };
         page.printed(INDENT, &parts(fault, self.printed.as_deref(), PRINTED), YELLOW);
+    }
+}
+
+/// Texts as they are, anything else as JSON that can be read.
+fn shown_output(output: &Value) -> String {
+    match output {
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
     }
 }
