@@ -36,6 +36,37 @@ pub(crate) fn guarded(real: &Path) -> Option<&Path> {
     real.ancestors().find(|place| is_name(place))
 }
 
+/// The folder that git would take for a repository, whatever it is called, with a file at `real` in it, and in which that file
+/// would say what git runs or make it one. None that was a repository already and that one of `granted` names.
+pub(crate) fn repository_with(real: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
+    const PARTS: [&str; 9] = [
+        "HEAD",
+        "commondir",
+        "objects",
+        "refs",
+        "config",
+        "config.worktree",
+        "hooks",
+        "modules",
+        "worktrees",
+    ];
+    let roots: Vec<&PathBuf> = granted.iter().filter(|root| real.starts_with(root)).collect();
+    let mut found =
+        real.ancestors().skip(1).take_while(|folder| roots.iter().any(|root| folder.starts_with(root)));
+    let found = found.find(|folder| {
+        let Some(part) = real.strip_prefix(folder).ok().and_then(|rest| rest.iter().next()) else {
+            return false;
+        };
+        let is_one = |new: &OsStr| {
+            let has = |name: &str| new == name || folder.join(name).symlink_metadata().is_ok();
+            has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+        };
+        let meant = || is_one(OsStr::new("")) && roots.iter().any(|root| root.starts_with(folder));
+        PARTS.iter().any(|name| part == *name) && is_one(part) && !meant()
+    });
+    found.map(Path::to_owned)
+}
+
 /// The nearest state folder that a path without links lies in, or is.
 pub(crate) fn state_of(real: &Path) -> Option<&Path> {
     real.ancestors().find(|place| place.file_name().is_some_and(|name| name == STATE))

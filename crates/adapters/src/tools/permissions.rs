@@ -2,7 +2,7 @@
 
 mod granted;
 
-use crate::tools::configuration::{Found, guarded, is_own, state_of};
+use crate::tools::configuration::{Found, guarded, is_own, repository_with, state_of};
 use crate::tools::exact;
 use crate::tools::variables::Variables;
 pub(crate) use granted::{Access, Granted};
@@ -255,6 +255,15 @@ impl Reach {
             return Err(Refusal::Outside(message));
         }
         let found = self.names.kept(&self.write, &[]);
+        let repository = repository_with(&real, &self.write);
+        if let Some(other) = repository.as_deref() {
+            let message = format!(
+                "`{path}` would be a part of a repository at {}, in which git runs what its settings name: tools do not write that, \
+                 whatever is allowed around it, unless the repository is there and granted by its own name",
+                other.display()
+            );
+            return Err(Refusal::Outside(message));
+        }
         if let Some(other) = guarded(&real).into_iter().chain(found.iter().map(PathBuf::as_path)).find(kept) {
             let message = format!(
                 "`{path}` is what other programs run unasked: tools do not write it, whatever is allowed around it, unless it is \

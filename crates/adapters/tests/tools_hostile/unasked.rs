@@ -6,6 +6,7 @@ use selvedge_adapters::tools::CommandTool;
 use selvedge_adapters::tools::Layer::{Landlock, Namespaces};
 use selvedge_engine::FaultKind::{Denied, ExecutionFailure};
 use serde_json::json;
+use std::process::Command;
 
 /// What a user has: repositories of several kinds, a work tree and what it leads to, settings that programs run.
 const THERE: [&str; 10] = [
@@ -123,6 +124,86 @@ async fn what_other_programs_would_run_is_set_aside() {
             std::fs::remove_dir_all(document.join(folder)).unwrap();
         }
     }
+}
+
+/// A-20: git takes a folder for a repository by what lies in it, whatever its name, and runs what its settings name. Shown with
+/// git itself; a bare clone stays, and so does a repository that was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_does_not_come_to_be_a_repository_by_what_lies_in_it() {
+    if !machine_has(&[Namespaces]).await {
+        return;
+    }
+    let (world, config) = writer();
+    let document = world.path("document");
+    let mark = world.path("other/ran");
+    let evil = {
+        let program = format!("touch {}; false", mark.display());
+        format!(
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"{program}\"\n"
+        )
+    };
+    let ran = |folder: &str| {
+        let folder = document.join(folder);
+        let _ = Command::new("git").args(["-c", "safe.directory=*", "status"]).current_dir(folder).output();
+        std::fs::remove_file(&mark).is_ok()
+    };
+    let has_git = Command::new("git").arg("--version").output().is_ok();
+
+    for (name, text) in
+        [("HEAD", "ref: refs/heads/main\n"), ("objects/x", ""), ("refs/x", ""), ("config", &evil)]
+    {
+        world.write(&format!("document/mine/{name}"), text);
+    }
+    assert!(!has_git || ran("mine"), "git runs it where nobody has looked");
+    let tools = ready(config.clone()).await;
+    let make = |folder: &str, config: &str| {
+        format!(
+            "import os\nos.makedirs('{folder}/objects', exist_ok=True); os.makedirs('{folder}/refs', exist_ok=True)\n\
+             open('{folder}/HEAD', 'w').write('ref: refs/heads/main\\n'); open('{folder}/config', 'w').write({config:?})\n"
+        )
+    };
+    let hook = "os.makedirs('a/hooks'); open('a/hooks/post-checkout', 'w').close()";
+    let shared = "os.makedirs('a'); open('a/HEAD', 'w').write('ref: refs/heads/main\\n'); open('a/commondir', 'w').write('../b')";
+    let aside = make("a/.git", &evil);
+    for (folder, code) in [
+        ("a", make("a", &evil)),
+        ("a/b/c", make("a/b/c", &evil)),
+        ("a", make("a", "[core]\n\tbare = true\n") + hook),
+        ("a", format!("import os\n{shared}")),
+        ("a/.git.set-aside", aside),
+    ] {
+        for (tool, field) in [("writes", "text"), ("python", "code")] {
+            let message = fault(call(&tools, tool, json!({field: code})).await, Denied, "").message;
+            assert!(message.contains("set-aside") && message.contains("HEAD"), "{message}");
+            assert!(!document.join(folder).join("HEAD").exists() && !ran(folder), "{tool}: {code}");
+            std::fs::remove_dir_all(document.join("a")).unwrap();
+        }
+    }
+    // What a call leaves that is none yet is none for the next one to complete.
+    let parts = make("a", &evil) + "os.remove('a/HEAD')";
+    call(&tools, "writes", json!({"text": parts})).await.unwrap();
+    let head = json!({"path": "a/HEAD", "content": "ref: refs/heads/main\n"});
+    let message = fault(call(&tools, "write_file", head).await, Denied, "").message;
+    assert!(message.contains("repository"), "{message}");
+    let head = "open('a/HEAD', 'w').write('ref: refs/heads/main\\n')";
+    fault(call(&tools, "writes", json!({"text": head})).await, Denied, "");
+    assert!(!document.join("a/HEAD").exists() && !ran("a"));
+    // A bare clone may be what the user has asked for, and nothing is written into it; it stays as long as it runs nothing.
+    let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n";
+    call(&tools, "writes", json!({"text": make("clone.git", plain)})).await.unwrap();
+    for name in ["config", "hooks/post-receive", "HEAD"] {
+        let into = json!({"path": format!("clone.git/{name}"), "content": "x"});
+        fault(call(&tools, "write_file", into).await, Denied, "");
+    }
+    call(&tools, "writes", json!({"text": "open('clone.git/refs/main', 'w').write('x')"})).await.unwrap();
+    assert!(document.join("clone.git/HEAD").exists());
+    let spring = "open('clone.git/config', 'a').write('\\tfsmonitor = evil\\n')";
+    fault(call(&tools, "writes", json!({"text": spring})).await, Denied, "");
+    assert!(!document.join("clone.git/HEAD").exists());
+    // The user's own, with what it runs, as long as that is left alone.
+    call(&tools, "writes", json!({"text": "open('mine/refs/main', 'w').write('x')"})).await.unwrap();
+    assert!(document.join("mine/HEAD").exists());
+    assert!(!has_git || ran("mine"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! What a call has made that Selvedge would read as its own configuration or state is set aside when the call is over.
 
 use super::entered::Entered;
-use super::repository::runs_nothing;
+use super::repository::{is_repository, runs_nothing, sprung};
 use super::{Made, Policy};
 use crate::tools::configuration::{is_name, is_own, places};
 use crate::tools::exact;
@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +32,9 @@ pub(crate) struct Before {
     /// What no call changes.
     #[serde(with = "paths")]
     pub(super) kept: Vec<PathBuf>,
+    /// Places granted by their own names, or as the repositories that they were.
+    #[serde(with = "paths")]
+    meant: Vec<PathBuf>,
     #[serde(with = "paths")]
     absent: Vec<PathBuf>,
     /// Links, with what they lead to: a mount keeps that as it is, and not the link.
@@ -65,7 +68,8 @@ impl Before {
         let places = links.iter().map(|(place, _)| place.clone());
         let kept = policy.kept.iter().cloned().chain(hidden).chain(places).collect();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
-        Self { roots, kept, absent, links, since, until: None, unasked: policy.unasked }
+        let meant = roots.iter().filter(|root| is_name(root) || is_repository(root)).cloned().collect();
+        Self { roots, kept, meant, absent, links, since, until: None, unasked: policy.unasked }
     }
 
     /// Sets aside what the call, which ran as `user`, has made where its names are looked for first.
@@ -154,9 +158,35 @@ impl Before {
         is_own(name.as_os_str()) || self.unasked && is_name(name)
     }
 
+    /// Whether an entry is to be set aside that the call has made under one of the names.
+    pub(super) fn is_made(
+        &self,
+        folder: impl AsFd,
+        name: &Path,
+        user: Option<u32>,
+        changed: bool,
+    ) -> Result<bool, Errno> {
+        // A clone may be what the user has asked for. Where people and their programs are already, it is set aside.
+        Ok(self.is_of_call(&folder, name, user, changed)?
+            && !(name == Path::new(".git") && runs_nothing(&folder, name)))
+    }
+
+    /// What of a folder is to be set aside so that git does not take it for a repository whose programs it runs: the call has
+    /// made it one, under whatever name.
+    pub(super) fn sprung(&self, folder: impl AsFd, at: &Path, user: Option<u32>) -> Option<&'static Path> {
+        if !self.unasked || self.meant.iter().any(|root| at.starts_with(root)) {
+            return None;
+        }
+        let made = |folder: BorrowedFd<'_>, name: &Path, changed| {
+            // What can't be told is taken for the worse.
+            self.is_of_call(folder, name, user, changed).unwrap_or(true)
+        };
+        sprung(folder, at, made)
+    }
+
     /// Whether an entry was made by the call, or was given its name: by its owner, or by when that was. `changed`: whether
     /// entries came into its folder since the call began, or went.
-    pub(super) fn is_made(
+    fn is_of_call(
         &self,
         folder: impl AsFd,
         name: &Path,
@@ -171,14 +201,12 @@ impl Before {
         // What the user changes later is no newer for it, where that can be told.
         let until = self.until.filter(|_| born.is_some()).unwrap_or(Duration::MAX);
         let within = |time: Duration| (self.since..=until).contains(&time);
-        let made = user == Some(meta.st_uid)
+        Ok(user == Some(meta.st_uid)
             || born.is_some_and(within)
             || within(changed_at(&meta))
                 // One that was there changes its time with each run that is kept in it; one that has got its name since
                 // has changed the folder around it, too.
-                && (changed || FileType::from_raw_mode(meta.st_mode) != FileType::Directory);
-        // A clone may be what the user has asked for. Where people and their programs are already, it is set aside.
-        Ok(made && !(name == Path::new(".git") && runs_nothing(&folder, name)))
+                && (changed || FileType::from_raw_mode(meta.st_mode) != FileType::Directory))
     }
 }
 

@@ -200,11 +200,15 @@ impl Walk<'_> {
             Err(Errno::NOENT) => return Ok(()),
             found => found?,
         };
-        self.give(&entry, &meta);
-        if FileType::from_raw_mode(meta.st_mode) == FileType::Directory {
-            self.inside(entry, &meta, at, depth);
-        }
+        self.entry(entry, &meta, at, depth);
         Ok(())
+    }
+
+    fn entry(&mut self, entry: OwnedFd, meta: &Stat, at: &Path, depth: usize) {
+        self.give(&entry, meta);
+        if FileType::from_raw_mode(meta.st_mode) == FileType::Directory {
+            self.inside(entry, meta, at, depth);
+        }
     }
 
     /// One entry.
@@ -217,17 +221,19 @@ impl Walk<'_> {
         }
     }
 
-    /// Sets an entry aside. One that keeps its name keeps its owner: by that it is known for what it is.
-    fn aside(&mut self, folder: &Entered, name: &Path, at: &Path) {
+    /// Sets an entry aside, and looks through it: under its new name it is a folder as any other. One that keeps its name keeps
+    /// its owner: by that it is known for what it is.
+    fn aside(&mut self, folder: &Entered, name: &Path, at: &Path, depth: usize) {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let entry = openat(folder, name, flags, Mode::empty());
         let done = set_aside(folder, name);
-        if let (Ok(()), Ok(entry)) = (&done, entry)
+        let is_aside = done.is_ok();
+        self.made.add(at, done);
+        if let (true, Ok(entry)) = (is_aside, entry)
             && let Ok(meta) = statat(&entry, "", AtFlags::EMPTY_PATH)
         {
-            self.give(&entry, &meta);
+            self.entry(entry, &meta, at, depth);
         }
-        self.made.add(at, done);
     }
 
     /// All that is in a folder. Nothing was made in one that the call has not changed, and nothing is given back there that
@@ -248,6 +254,9 @@ impl Walk<'_> {
         // What keeps us from a folder of somebody else's has kept the call from it too.
         let told = fresh && (geteuid().is_root() || geteuid().as_raw() == meta.st_uid);
         let folder = Entered::new(entry, meta, fresh);
+        if let Some(name) = self.before.sprung(&folder, at, self.whose.user) {
+            self.aside(&folder, name, &at.join(name), depth);
+        }
         let found = match self.entries(&folder) {
             Ok(found) => found,
             Err(why) => {
@@ -266,7 +275,7 @@ impl Walk<'_> {
             let is_made = ours.then(|| self.before.is_made(&folder, &name, self.whose.user, changed));
             let done = match is_made.transpose() {
                 Ok(Some(true)) => {
-                    self.aside(&folder, &name, &at);
+                    self.aside(&folder, &name, &at, depth);
                     Ok(())
                 }
                 Ok(_) => self.below(&folder, &name, &at, depth),

@@ -1,10 +1,12 @@
 //! A repository that a tool has made. A clone is what its user may have asked for, and git runs on its own what a
 //! repository's settings and hooks name: it stays if they name nothing.
 
-use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The most that is read of a repository's settings: fresh ones are a few hundred bytes.
@@ -34,12 +36,61 @@ const SETTINGS: [(&str, &[&str]); 7] = [
 /// Repositories in it, and what leads to others: not looked into.
 const FURTHER: [&str; 3] = ["modules", "worktrees", "commondir"];
 
+/// What git takes a folder for a repository by, whatever the folder is called: this one, and either the second or the others.
+const HEAD: &str = "HEAD";
+const SHARED: &str = "commondir";
+const STORES: [&str; 2] = ["objects", "refs"];
+/// Files of a repository that say what git runs, or where the rest of it lies.
+const SAYING: [&str; 3] = ["config", "config.worktree", SHARED];
+/// Programs that git runs.
+const HOOKS: &str = "hooks";
+
+/// The entry without which a folder is no repository, where it is one by what lies in it, git would run something in it, and it
+/// was the call that has made it so: `made` tells what of it the call has made, or, if the second is true, changed.
+pub(super) fn sprung(
+    folder: impl AsFd,
+    at: &Path,
+    made: impl Fn(BorrowedFd<'_>, &Path, bool) -> bool,
+) -> Option<&'static Path> {
+    let folder = folder.as_fd();
+    if !is_layout(folder) || runs_nothing(folder, Path::new(".")) {
+        return None;
+    }
+    // In a `.git`, people change it with each branch that they go to; one that a tool has made is set aside by its name.
+    let head = at.file_name().is_none_or(|name| name != ".git") && made(folder, Path::new(HEAD), true);
+    let hook = || {
+        let hooks = opened(folder, Path::new(HOOKS), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut entries = Dir::read_from(&hooks).ok()?;
+        entries.find(|entry| {
+            let name = entry.as_ref().map(|entry| entry.file_name().to_bytes());
+            name.is_ok_and(|name| {
+                name != b".." && made(hooks.as_fd(), Path::new(OsStr::from_bytes(name)), true)
+            })
+        })
+    };
+    let sprung = head
+        || SAYING.iter().any(|name| made(folder, Path::new(name), true))
+        || STORES.iter().chain(&FURTHER).chain(&[HOOKS]).any(|name| made(folder, Path::new(name), false))
+        || hook().is_some();
+    sprung.then_some(Path::new(HEAD))
+}
+
+/// Whether a place is a repository by what lies in it.
+pub(super) fn is_repository(place: &Path) -> bool {
+    opened(CWD, place, OFlags::PATH | OFlags::DIRECTORY).is_some_and(|folder| is_layout(folder.as_fd()))
+}
+
+fn is_layout(folder: BorrowedFd<'_>) -> bool {
+    let there = |name: &str| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    there(HEAD) && (there(SHARED) || STORES.iter().all(|name| there(name)))
+}
+
 /// Whether git runs nothing of its own accord in the repository `name`.
 pub(super) fn runs_nothing(folder: impl AsFd, name: &Path) -> bool {
     let folder_flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let Some(repository) = opened(folder, name, folder_flags) else { return false };
     let is_absent = |name: &str| {
-        let there = rustix::fs::statat(&repository, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        let there = statat(&repository, name, AtFlags::SYMLINK_NOFOLLOW);
         there.is_err_and(|error| error == rustix::io::Errno::NOENT)
     };
     FURTHER.iter().all(|name| is_absent(name))
@@ -92,7 +143,6 @@ fn only_known(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::CWD;
     use std::fs::{create_dir_all, remove_dir_all, write};
     use std::os::unix::fs::symlink;
 
