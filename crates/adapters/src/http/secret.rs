@@ -1,11 +1,13 @@
 //! A key or token, and how it is kept out of what a run shows and keeps (C-06).
 //!
 //! - [`forms`]: the ways in which keys are written: as they are, in hex and base64, with escapes, over lines.
+//! - [`hex`]: in hex with something between the bytes.
 //! - [`plain`]: a text without its escapes, breaks of lines and margins.
 //! - [`flow`]: the same in a text that comes in pieces.
 
 mod flow;
 mod forms;
+mod hex;
 mod plain;
 
 pub use flow::Flow;

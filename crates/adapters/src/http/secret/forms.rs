@@ -1,6 +1,7 @@
 //! The ways in which keys are written, and where they stand in a text.
 
 use super::REDACTED;
+use super::hex::{Hexed, hexed};
 use super::plain::Plain;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
@@ -20,6 +21,8 @@ pub(super) struct Forms {
     all: Vec<Vec<u8>>,
     /// Keys with characters that JSON or a URL may write otherwise.
     odd: Vec<Vec<u8>>,
+    /// Keys, each of which is looked for in hex, too, with something between its bytes.
+    keys: Vec<Vec<u8>>,
     /// Looks for all of them at once.
     finder: Option<AhoCorasick>,
 }
@@ -34,6 +37,7 @@ impl Forms {
                 forms.odd.push(key.to_vec());
             }
             forms.all.push(key.to_vec());
+            forms.keys.push(key.to_vec());
             // What texts are searched for it as well has no escapes and no lines; a key may have its own.
             forms.all.extend(Some(Plain::of(key).bytes).filter(|plain| plain.len() >= SHORTEST));
             forms.all.push(key.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
@@ -90,18 +94,34 @@ impl Forms {
                     at += length;
                 }
             }
-            spans.sort_by_key(|span| (span.start, span.end));
-            // Of two that overlap, all that belongs to either.
-            spans.dedup_by(|next, before| {
-                let overlaps = next.start < before.end;
-                if overlaps {
-                    before.end = before.end.max(next.end);
-                }
-                overlaps
-            });
         }
+        let hexed = self.hexed(bytes).filter_map(|(at, found)| match found {
+            Hexed::Whole(length, _) => Some(at..at + length),
+            _ => None,
+        });
+        spans.extend(hexed);
+        spans.sort_by_key(|span| (span.start, span.end));
+        // Of two that overlap, all that belongs to either.
+        spans.dedup_by(|next, before| {
+            let overlaps = next.start < before.end;
+            if overlaps {
+                before.end = before.end.max(next.end);
+            }
+            overlaps
+        });
         spans.retain(|span| text.is_char_boundary(span.start) && text.is_char_boundary(span.end));
         spans
+    }
+
+    /// Where a key is in hex, or may be.
+    fn hexed<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, Hexed)> + 't {
+        // Most texts have no two digits of hex anywhere that begin a key.
+        let at_digit = |at: &usize| text.get(*at).is_some_and(u8::is_ascii_hexdigit);
+        let each = move |at: usize| {
+            let rest = text.get(at..).unwrap_or_default();
+            self.keys.iter().map(move |key| (at, hexed(key, rest)))
+        };
+        (0..text.len()).filter(at_digit).flat_map(each).filter(|(_, found)| *found != Hexed::Other)
     }
 
     /// From where on the end of `text` could be the beginning of one of them.
@@ -122,6 +142,8 @@ impl Forms {
             self.odd.iter().any(|key| written(key, tail) == Written::Begins)
         };
         found.extend((0..bytes.len()).filter(odd));
+        let open = |found: Hexed| matches!(found, Hexed::Begins | Hexed::Whole(_, true));
+        found.extend(self.hexed(bytes).filter(|(_, found)| open(*found)).map(|(at, _)| at));
         found.extend((plain.unfinished < bytes.len()).then_some(plain.unfinished));
         found.sort_unstable();
         found

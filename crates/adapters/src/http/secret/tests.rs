@@ -91,6 +91,74 @@ fn encodings_do_not_hide_a_secret() {
     assert!(matches!(secret.redact(other), Cow::Borrowed(_)));
 }
 
+/// C-06: in hex with something between the bytes, as programs print it that show bytes; also piece by piece.
+#[test]
+fn separators_in_hex_do_not_hide_a_secret() {
+    let key = "sk-0123456789abcdef-XYZ";
+    let secret = Secret::new(key);
+    let each = |with: &str| key.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(with);
+    let grouped = |of: usize| {
+        key.as_bytes().chunks(of).map(|part| part.iter().map(|b| format!("{b:02x}")).collect::<String>())
+    };
+    let groups = |of: usize| grouped(of).collect::<Vec<_>>().join(" ");
+    let c = key.bytes().map(|byte| format!("{byte:#04x}")).collect::<Vec<_>>().join(", ");
+    let escaped = key.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+    let all = [
+        each(" "),
+        each(":"),
+        each("-"),
+        each(", "),
+        each(":").to_uppercase(),
+        groups(2),
+        groups(4),
+        each("  "),
+        each("\t"),
+    ];
+    for text in all.into_iter().chain([
+        each("\n"),
+        each(" ").replace("33 ", "33\n  "),
+        each(" ").replace("33 ", "33\\n"),
+    ]) {
+        assert_eq!(secret.redact(&format!("a {text} b")), "a [redacted] b", "{text}");
+    }
+    for text in [c, escaped] {
+        assert!(!secret.redact(&text).contains("3, 0x") && !secret.redact(&text).contains("33"), "{text}");
+    }
+    // Where the key begins is no matter, nor whether its characters stand beside it.
+    for before in 0..20 {
+        let bytes = ["a".repeat(before).as_bytes(), key.as_bytes(), b" and more"].concat();
+        let printable = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+        let hex = |part: &[u8], by: usize| {
+            let groups =
+                part.chunks(by).map(|group| group.iter().map(|b| format!("{b:02x}")).collect::<String>());
+            groups.collect::<Vec<_>>().join(" ")
+        };
+        let lines = |line: &dyn Fn(usize, &[u8]) -> String| {
+            bytes.chunks(16).enumerate().map(|(n, part)| line(n * 16, part)).collect::<String>()
+        };
+        let dumps = [
+            lines(&|at, part| format!("{at:08x}: {:<39}  {}\n", hex(part, 2), printable(part))),
+            lines(&|at, part| format!("{at:08x}  {:<48}  |{}|\n", hex(part, 1), printable(part))),
+            lines(&|at, part| format!("{at:07o} {}\n", hex(part, 1))),
+        ];
+        for dump in dumps {
+            let clean = secret.redact(&dump);
+            for (from, to) in [(0, 6), (9, 15), (17, 23)] {
+                let part = &key.as_bytes()[from..to];
+                for shown in [hex(part, 1), hex(part, 2), hex(&part[1..], 2), printable(part)] {
+                    assert!(!clean.contains(&shown), "{before} {shown}: {dump}{clean}");
+                }
+            }
+            let mut flow = Flow::new(&Secrets::new([&secret]));
+            let told: String = dump.chars().map(|c| flow.more(c.to_string())).collect();
+            assert_eq!(told + &flow.rest(), clean, "{dump}");
+        }
+    }
+    for other in ["73 6b 2d 30 31 32 33 34 35 36 37 38 39", "00000010: 7374 7475", "12:34:56:78:9a:bc"] {
+        assert!(matches!(secret.redact(other), Cow::Borrowed(_)), "{other}");
+    }
+}
+
 /// C-06: in hex over indented lines; what is behind a margin that is none is another word.
 #[test]
 fn margins_do_not_hide_a_secret() {
