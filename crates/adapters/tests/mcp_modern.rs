@@ -100,6 +100,7 @@ async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
         max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: Duration::from_secs(20),
         secrets: Vec::new(),
+        given: Vec::new(),
         unset: Vec::new(),
     };
     let (_, report) =

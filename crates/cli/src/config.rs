@@ -196,6 +196,11 @@ impl Config {
         told.collect()
     }
 
+    /// All MCP servers, also those that are not trusted: nobody starts them, and their keys are there.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &McpServer> {
+        self.mcp.values().chain(self.off.iter().flat_map(|off| &off.servers))
+    }
+
     /// Checks that the folders of tools are there (C-14).
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 mod handed;
 
 pub(crate) use handed::{
-    in_document, refuse_choices, refuse_document, refuse_inputs, refuse_text, refuse_tool,
+    in_command, in_document, refuse_choices, refuse_document, refuse_inputs, refuse_text, refuse_tool,
 };
 
 use crate::config::Config;
@@ -57,11 +57,10 @@ pub(crate) fn named_with(config: &Config, base_url: Option<&str>) -> Vec<Known> 
             .into_iter()
             .map(move |password| (format!("the password in ${name}"), password))
     });
-    // Also of servers that are not trusted: nobody starts them, and the keys are there.
-    let withheld = config.off.iter().flat_map(|off| &off.servers);
-    let servers = config.mcp.values().chain(withheld).flat_map(|server| {
+    let servers = config.servers().flat_map(|server| {
         let origin = format!("a key of the MCP server `{}`", server.name);
-        server.secrets.iter().map(move |secret| (origin.clone(), secret.expose().to_owned()))
+        let keys = server.secrets.iter().filter(|secret| !server.given.contains(secret));
+        keys.map(move |secret| (origin.clone(), secret.expose().to_owned()))
     });
     let addresses = config.models.iter().filter_map(|(name, model)| {
         Some((format!("the password in base_url of [models.{name}]"), model.base_url.clone()?))
@@ -89,9 +88,15 @@ pub(crate) fn in_address(address: &str) -> Vec<String> {
     found
 }
 
-/// The keys of [`named`], to be redacted.
+/// The keys of [`named`], to be redacted, and what servers are given besides.
 pub(crate) fn known(config: &Config) -> Vec<Secret> {
-    named(config).into_iter().map(|known| known.secret).collect()
+    let mut known: Vec<Secret> = named(config).into_iter().map(|known| known.secret).collect();
+    for given in config.servers().flat_map(|server| &server.given) {
+        if !known.contains(given) {
+            known.push(given.clone());
+        }
+    }
+    known
 }
 
 /// The code of a key in the file of a tool.

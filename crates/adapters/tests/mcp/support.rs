@@ -80,6 +80,7 @@ pub fn server(name: &str, program: &str, args: &[Hidden], dir: &Path) -> McpServ
         max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: Duration::from_secs(30),
         secrets: Vec::new(),
+        given: Vec::new(),
         unset: Vec::new(),
     }
 }

@@ -31,6 +31,20 @@ pub(crate) fn not_a_variable(text: &str) -> Option<&'static str> {
     unfit_variable(text).or_else(|| (!names_variable(text)).then_some(key))
 }
 
+/// Whether a variable's value is nothing to hide, whoever is handed it: each process has such a one, or it is a word, or the
+/// place of something that is there.
+pub(super) fn tells_nothing(name: &str, value: &str) -> bool {
+    const USUAL: [&str; 14] = [
+        "HOME", "PATH", "PWD", "SHELL", "TERM", "USER", "LOGNAME", "HOSTNAME", "LANG", "TMPDIR", "TZ",
+        "DISPLAY", "EDITOR", "PAGER",
+    ];
+    let place = std::path::Path::new(value);
+    USUAL.contains(&name)
+        || ["LC_", "XDG_"].iter().any(|start| name.starts_with(start))
+        || value.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'))
+        || place.is_absolute() && place.exists()
+}
+
 /// Whether a variable or a header of this name may hold a key: of servers that are not ours, so more names may.
 pub(super) fn may_be_secret(name: &str) -> bool {
     const PARTS: [&str; 11] = [

@@ -219,6 +219,7 @@ impl Reader<'_> {
             timeout_s: timeout.map(|time| time.as_secs_f64()).or(shared),
             max_timeout: longest.unwrap_or(McpServer::MAX_TIMEOUT),
             start_timeout: start.unwrap_or(McpServer::START_TIMEOUT),
+            given: words.given(),
             secrets: words.secrets,
             unset: words.unset,
             ..nowhere(&member.key, Reached::Off { place: String::new() })
@@ -322,7 +323,7 @@ impl Reader<'_> {
                     .push(Finding::error("C-06", "key-in-config", member.key_span, message).help(help));
                 continue;
             }
-            let value = words.expanded(text);
+            let value = words.value(text);
             if secret {
                 words.secret(&value);
             }
@@ -364,6 +365,7 @@ fn nowhere(name: &str, reached: Reached) -> McpServer {
         max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: McpServer::START_TIMEOUT,
         secrets: Vec::new(),
+        given: Vec::new(),
         unset: Vec::new(),
     }
 }

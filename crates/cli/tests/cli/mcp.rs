@@ -91,3 +91,28 @@ fn servers_end_with_a_process_that_is_killed() {
         }
     }
 }
+
+/// C-06: what a server is handed out of the environment is in no output and no journal, whatever its variable is called; what says
+/// nothing stays, and a person may write what is no key by its name.
+#[test]
+fn c06_what_servers_are_given_out_of_the_environment_is_redacted() {
+    let place = Place::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/tests/mcp_servers/server.py");
+    let env = json!({"TENANT": "${MY_TENANT}", "BOTH": "for ${MY_TENANT}", "STAGE": "${STAGE}", "LEVEL": "${LEVEL}", "HERE": "${HOME}", "MINE": "literal-4711-words"});
+    let server = json!({"command": "python3", "args": [script, "environment"], "env": env});
+    place.write("servers.json", &json!({"mcpServers": {"s": server}}).to_string());
+    place.plan("plan.json", json!([calls("n", "s__echo", json!({"text": "tenant-4711-alpha"}))]));
+    let mut command =
+        place.command(&["run", "plan.json", "--mcp", "servers.json", "--run-id", "r", "--json", "-v"]);
+    command.envs([("MY_TENANT", "tenant-4711-alpha"), ("STAGE", "production"), ("LEVEL", "1")]);
+    let done = finish(command.spawn().unwrap()).exits(0);
+    let output = done.json()["results"]["n"]["output"].to_string();
+    assert!(!done.stdout.contains("tenant-4711") && !done.stderr.contains("tenant-4711"), "{done:#?}");
+    for kept in ["production", "literal-4711-words", "home"] {
+        assert!(output.contains(kept), "{kept}: {output}");
+    }
+    assert!(output.contains("for [redacted]"), "{output}");
+    // Without the variable, nothing redacts what is shown: the journal does not have it from the server.
+    let shown = place.run(&["show", "r", "--node", "n"]).exits(0);
+    assert!(!shown.stdout.contains("for tenant"), "{shown:#?}");
+}

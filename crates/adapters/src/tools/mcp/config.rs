@@ -90,6 +90,8 @@ pub struct McpServer {
     pub start_timeout: Duration,
     /// Keys among all that: they are in no message (C-06).
     pub secrets: Vec<Secret>,
+    /// Those of them that nothing says to be keys but that they came out of the environment: what a person writes may have them.
+    pub given: Vec<Secret>,
     /// Variables that the configuration names and that are not set: the server can't be started.
     pub unset: Vec<String>,
 }

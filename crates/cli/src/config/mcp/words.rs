@@ -10,17 +10,38 @@ pub(super) struct Words {
     pub(super) form: Form,
     pub(super) unset: Vec<String>,
     pub(super) secrets: Vec<Secret>,
+    /// What came out of the environment into `env` and `headers`.
+    pub(super) handed_on: Vec<Secret>,
 }
 
 impl Default for Words {
     fn default() -> Self {
-        Self { form: Form::Toml, unset: Vec::new(), secrets: Vec::new() }
+        Self { form: Form::Toml, unset: Vec::new(), secrets: Vec::new(), handed_on: Vec::new() }
     }
 }
 
 impl Words {
     /// `${NAME}` and `${NAME:-DEFAULT}` as other programs that read such files have them. A `$` by itself is one.
     pub(super) fn expanded(&mut self, text: &str) -> String {
+        self.expand(text, false)
+    }
+
+    /// The same of a value of `env` or `headers`: what is handed on there out of the environment is nobody else's.
+    pub(super) fn value(&mut self, text: &str) -> String {
+        self.expand(text, true)
+    }
+
+    /// What is to be redacted although nothing else says that it is a key, among the secrets from here on.
+    pub(super) fn given(&mut self) -> Vec<Secret> {
+        let given: Vec<Secret> = std::mem::take(&mut self.handed_on)
+            .into_iter()
+            .filter(|given| !self.secrets.contains(given))
+            .collect();
+        self.secrets.extend(given.iter().cloned());
+        given
+    }
+
+    fn expand(&mut self, text: &str, handed_on: bool) -> String {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once("${") {
@@ -38,6 +59,8 @@ impl Words {
                 (Some(value), _) => {
                     if hidden::may_be_secret(name) {
                         self.secret(&value);
+                    } else if handed_on && !hidden::tells_nothing(name, &value) {
+                        self.handed_on.push(Secret::new(&value));
                     }
                     expanded.push_str(&value);
                 }
