@@ -99,6 +99,7 @@ struct Clients {
     local_tls: OnceLock<Result<Client, String>>,
     outside: OnceLock<Result<Client, String>>,
     public: OnceLock<Result<Client, String>>,
+    elsewhere: OnceLock<Result<Client, String>>,
     proxies: OnceLock<Proxies>,
 }
 
@@ -145,15 +146,32 @@ impl Http {
     /// # Errors
     /// An address that is not public, or what [`Http::client`] says.
     pub fn public_client(&self, url: &Url) -> Result<Client, Unreached> {
+        self.but(public::kind, &self.clients.public, url)
+    }
+
+    /// The client for a URL that is to lead anywhere but to this machine, in the same way.
+    ///
+    /// # Errors
+    /// An address of this machine, or what [`Http::client`] says.
+    pub fn client_elsewhere(&self, url: &Url) -> Result<Client, Unreached> {
+        self.but(public::here, &self.clients.elsewhere, url)
+    }
+
+    fn but(
+        &self,
+        refused: public::Refused,
+        client: &OnceLock<Result<Client, String>>,
+        url: &Url,
+    ) -> Result<Client, Unreached> {
         let proxies = self.proxies().hosts();
-        public::check(url, &proxies).map_err(Unreached::NotPublic)?;
+        public::check(url, &proxies, refused).map_err(Unreached::NotPublic)?;
         self.proxies().check(url).map_err(|wrong| Unreached::Unusable(wrong.to_string()))?;
-        let public = || {
-            let resolver = Arc::new(public::Public { proxies });
+        let made = || {
+            let resolver = Arc::new(public::Public { proxies, refused });
             let builder = Client::builder().connect_timeout(CONNECT).dns_resolver(resolver);
             tls_client(self.proxies().of_client(builder).map_err(|error| unbuilt(&error))?)
         };
-        self.clients.public.get_or_init(public).clone().map_err(Unreached::Unusable)
+        client.get_or_init(made).clone().map_err(Unreached::Unusable)
     }
 
     /// Looks, before anything is begun, at what the environment says about requests to `url`: the proxy that they go

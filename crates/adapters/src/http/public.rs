@@ -8,6 +8,9 @@ use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// What an address is that leads nowhere else.
+const HERE: &str = "an address of this machine";
+
 /// An address that is not public.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotPublic {
@@ -47,11 +50,11 @@ impl NotPublic {
 }
 
 /// Checks the host of a URL as far as it is an address, or a name of this machine or of one of `proxies`.
-pub(super) fn check(url: &Url, proxies: &[String]) -> Result<(), NotPublic> {
+pub(super) fn check(url: &Url, proxies: &[String], refused: Refused) -> Result<(), NotPublic> {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = bare.parse() {
-        return kind(ip).map_or(Ok(()), |kind| Err(NotPublic::new(bare, ip, kind)));
+        return refused(ip).map_or(Ok(()), |kind| Err(NotPublic::new(bare, ip, kind)));
     }
     let what = if super::is_loopback(url) {
         "a name of this machine"
@@ -69,8 +72,17 @@ pub(super) fn plain(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Resolves names to their public addresses.
+/// What is wrong with an address.
+pub(super) type Refused = fn(IpAddr) -> Option<&'static str>;
+
+/// An address that leads to this machine.
+pub(super) fn here(ip: IpAddr) -> Option<&'static str> {
+    kind(ip).filter(|kind| *kind == HERE)
+}
+
+/// Resolves names to those of their addresses that are not refused.
 pub(super) struct Public {
+    pub(super) refused: Refused,
     /// Names that are resolved to whatever they mean.
     pub(super) proxies: Vec<String>,
 }
@@ -78,7 +90,7 @@ pub(super) struct Public {
 impl Resolve for Public {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let any = self.proxies.contains(&plain(&host));
+        let (any, kind) = (self.proxies.contains(&plain(&host)), self.refused);
         Box::pin(async move {
             let mut all: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let refused = all.iter().find_map(|at| Some(NotPublic::new(&host, at.ip(), kind(at.ip())?)));
@@ -94,7 +106,7 @@ impl Resolve for Public {
 }
 
 /// What keeps an address from being public, by the registries of special addresses (RFC 6890 and what came after it).
-fn kind(ip: IpAddr) -> Option<&'static str> {
+pub(super) fn kind(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(ip) => kind_v4(ip),
         IpAddr::V6(ip) => kind_v6(ip),
@@ -103,7 +115,7 @@ fn kind(ip: IpAddr) -> Option<&'static str> {
 
 fn kind_v4(ip: Ipv4Addr) -> Option<&'static str> {
     Some(match ip.octets() {
-        [0 | 127, ..] => "an address of this machine",
+        [0 | 127, ..] => HERE,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "an address of a private network",
         [169, 254, ..] => "a link-local address, as of a cloud's metadata",
         [100, 64..=127, ..] => "an address of a carrier's own network",
@@ -124,7 +136,7 @@ fn kind_v6(ip: Ipv6Addr) -> Option<&'static str> {
         kind_v4(Ipv4Addr::new(a, b, c, d))
     };
     Some(match ip.segments() {
-        _ if ip.is_loopback() || ip.is_unspecified() => "an address of this machine",
+        _ if ip.is_loopback() || ip.is_unspecified() => HERE,
         // IPv4 in IPv6: mapped, translated (NAT64), and tunnelled (6to4).
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             return of_v4(high, low);
@@ -206,23 +218,38 @@ mod tests {
             "http://Proxy.Corp.:8080/",
             "http://169.254.169.254/latest/meta-data",
         ] {
-            assert!(check(&Url::parse(text).unwrap(), &proxies).is_err(), "{text}");
+            assert!(check(&Url::parse(text).unwrap(), &proxies, kind).is_err(), "{text}");
         }
-        assert_eq!(check(&Url::parse("http://example.com/").unwrap(), &proxies), Ok(()));
+        assert_eq!(check(&Url::parse("http://example.com/").unwrap(), &proxies, kind), Ok(()));
     }
 
     #[tokio::test]
     async fn names_are_resolved_to_public_addresses_only() {
-        let resolver = Public { proxies: vec!["localhost".into()] };
+        let resolver = Public { proxies: vec!["localhost".into()], refused: kind };
         assert!(resolver.resolve("localhost".parse().unwrap()).await.is_ok(), "a proxy's name");
-        let resolver = Public { proxies: Vec::new() };
-        let Err(error) = resolver.resolve("localhost".parse().unwrap()).await else {
-            panic!("it is resolved")
-        };
-        let found = NotPublic::find(&*error).unwrap().to_string();
-        assert!(
-            found.starts_with("localhost is ") && found.ends_with("an address of this machine"),
-            "{found}"
-        );
+        for refused in [kind, here] {
+            let resolver = Public { proxies: Vec::new(), refused };
+            let Err(error) = resolver.resolve("localhost".parse().unwrap()).await else {
+                panic!("it is resolved")
+            };
+            let found = NotPublic::find(&*error).unwrap().to_string();
+            assert!(found.starts_with("localhost is ") && found.ends_with(HERE), "{found}");
+        }
+    }
+
+    /// Where a site leads that a private network may have: anywhere but here.
+    #[test]
+    fn a_private_address_is_not_here() {
+        for text in ["http://10.0.0.1/", "http://[fd00::1]/", "http://169.254.169.254/"] {
+            assert_eq!(check(&Url::parse(text).unwrap(), &[], here), Ok(()), "{text}");
+        }
+        for text in [
+            "http://127.1/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://a.localhost/",
+        ] {
+            assert!(check(&Url::parse(text).unwrap(), &[], here).is_err(), "{text}");
+        }
     }
 }

@@ -21,23 +21,21 @@ pub(super) struct GetArgs {
 pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> {
     let mut url =
         Url::parse(&args.url).map_err(|e| input_error(format!("`{}` is no address: {e}", args.url)))?;
-    let started_outside = !is_loopback(&url);
+    let (started_outside, mut led) = (!is_loopback(&url), false);
     for _ in 0..=REDIRECTS {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(input_error(format!("`{}`: only http and https are fetched", shown(&url))));
         }
-        let response =
-            client(bench, &url)?.get(url.clone()).send().await.map_err(|e| unreachable(&url, e))?;
+        let sent = client(bench, &url, led)?.get(url.clone()).send().await;
+        let response = sent.map_err(|e| unreachable(&url, e, led && bench.network == Network::Local))?;
         match redirect(&url, &response) {
             None => return document(bench, &url, response).await,
             Some(next) => url = next,
         }
-        // A site must not be able to reach, through us, what listens on this machine only.
-        if started_outside && is_loopback(&url) {
-            return Err(denied(format!(
-                "a site redirected to this machine ({}), which is not followed",
-                shown(&url)
-            )));
+        // A site must not be able to reach, through us, what listens on this machine only, whatever name it has for that.
+        led = started_outside;
+        if led && is_loopback(&url) {
+            return Err(led_here(&url));
         }
     }
     Err(tool_failure(
@@ -46,16 +44,24 @@ pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> 
     ))
 }
 
-/// The client for an address that may be reached.
-fn client(bench: &Bench, url: &Url) -> Result<Client, Failure> {
+/// The client for an address that may be reached; `led` there by a site.
+fn client(bench: &Bench, url: &Url, led: bool) -> Result<Client, Failure> {
     let unusable = |e| tool_failure("tool_execution_error", e);
-    match bench.network {
-        Network::Local => bench.http.client(url).map_err(unusable),
-        _ => bench.http.public_client(url).map_err(|unreached| match unreached {
-            Unreached::NotPublic(what) => not_public(url, &what),
-            Unreached::Unusable(why) => unusable(why),
-        }),
-    }
+    let local = bench.network == Network::Local;
+    let client = match (local, led) {
+        (true, false) => return bench.http.client(url).map_err(unusable),
+        (true, true) => bench.http.client_elsewhere(url),
+        (false, _) => bench.http.public_client(url),
+    };
+    client.map_err(|unreached| match unreached {
+        Unreached::NotPublic(_) if local => led_here(url),
+        Unreached::NotPublic(what) => not_public(url, &what),
+        Unreached::Unusable(why) => unusable(why),
+    })
+}
+
+fn led_here(url: &Url) -> Failure {
+    denied(format!("a site redirected to this machine ({}), which is not followed", shown(url)))
 }
 
 fn not_public(url: &Url, what: &NotPublic) -> Failure {
@@ -75,9 +81,9 @@ fn redirect(url: &Url, response: &Response) -> Option<Url> {
 }
 
 /// No connection: in the words that model endpoints have for it (C-04).
-fn unreachable(url: &Url, error: reqwest::Error) -> Failure {
+fn unreachable(url: &Url, error: reqwest::Error, local: bool) -> Failure {
     if let Some(what) = NotPublic::find(&error) {
-        return not_public(url, what);
+        return if local { led_here(url) } else { not_public(url, what) };
     }
     let Trouble { words, help, lasting } = Trouble::of(&error.without_url(), url);
     let mut message = format!("{} can't be reached: {words}", shown(url));
