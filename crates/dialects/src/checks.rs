@@ -111,12 +111,8 @@ impl Kind {
         let tool = shown(&def.name);
         match schema::look(&def.input_schema, steps) {
             Ok(unchecked) => {
-                for Unchecked { place: part, pattern } in unchecked {
-                    let message = format!(
-                        "the pattern {} in the input schema of tool {tool}, at {}, is not checked: {BEYOND}",
-                        shown(&pattern),
-                        shown(&part)
-                    );
+                for part in unchecked {
+                    let message = unchecked_pattern(&def.name, &part);
                     let finding = Finding::warning("E-45", "unchecked-pattern", place, message);
                     diagnostics.push(finding.help("the tool has to check it; or say it without"));
                 }
@@ -135,6 +131,12 @@ impl Kind {
         let finding = Finding::warning("D-07", "hidden-name", place, message);
         finding.help(format!("write {{{{metadata.{id}}}}} for the metadata"))
     }
+}
+
+/// What is said of a pattern in a tool's schema that nothing is held against (E-45).
+pub fn unchecked_pattern(tool: &str, Unchecked { place, pattern }: &Unchecked) -> String {
+    let (tool, place, pattern) = (shown(tool), shown(place), shown(pattern));
+    format!("the pattern {pattern} in the input schema of tool {tool}, at {place}, is not checked: {BEYOND}")
 }
 
 /// D-07: a bare name that the first layer has, and that an earlier step may bring, too: then the step's counts.

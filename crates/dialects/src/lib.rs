@@ -54,6 +54,7 @@ pub mod schema;
 pub mod steps;
 mod types;
 
+pub use checks::unchecked_pattern;
 pub use compile::{Document, ToolSource, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
 pub use document::Source;

@@ -109,6 +109,16 @@ impl<'c> Check<'c> {
         secrets::guarded_by(&self.config, ui)
     }
 
+    /// Keys in the definitions of command tools, each of which a run that calls one of them would record (C-06).
+    fn keys_in_commands(&self, called: &[Arc<str>]) -> impl Iterator<Item = Diagnostic> {
+        let known = self.secrets();
+        self.config.commands.values().filter_map(move |tool| {
+            let found = secrets::in_command(&known, tool)?;
+            let is_called = called.iter().any(|name| **name == tool.name);
+            Some(if is_called { found } else { Diagnostic { severity: Severity::Warning, ..found } })
+        })
+    }
+
     /// What is found about one document, and its graph unless there are errors.
     pub(crate) async fn one(&self, file: &Path) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
         let (chosen, config) = (&self.chosen, &self.config);
@@ -158,6 +168,7 @@ impl<'c> Check<'c> {
             let mut found: Vec<Diagnostic> = unloaded.into_iter().map(tool_diagnostic).collect();
             found.extend(diagnostics.report(&source));
             let mut findings = with_broken(found, &names, &catalogue);
+            findings.extend(self.keys_in_commands(&names));
             let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
             findings.extend(unplaced.into_iter().map(as_warning));
             let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));

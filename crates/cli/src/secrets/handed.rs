@@ -3,6 +3,7 @@
 use super::{Known, is_word};
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
+use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::diagnostic::Excerpt;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source, Span};
 use serde_json::{Map, Value};
@@ -38,6 +39,20 @@ pub(crate) fn refuse_tool(known: &[Known], what: &str, name: &str, text: &str) -
     let Some(key) = known.iter().find(|key| key.is_in(text)) else { return Ok(()) };
     let message = format!("the {what} of the tool `{name}` holds {}, which must not be recorded", key.origin);
     Err(Failure::usage("C-06", super::IN_TOOL, &message).help(HELP))
+}
+
+/// What a configured command tool holds of keys, for who checks: a run that calls it is refused ([`refuse_tool`]).
+pub(crate) fn in_command(known: &[Known], tool: &CommandTool) -> Option<Diagnostic> {
+    let declaration = tool.declaration();
+    let text = String::from_utf8_lossy(&declaration);
+    let key = known.iter().find(|key| key.is_in(&text))?;
+    let name = &tool.name;
+    let message = format!(
+        "[tools.command.{name}]: the definition of the tool `{name}` holds {}, which must not be recorded",
+        key.origin
+    );
+    let found = Diagnostic::about_file("", "C-06", super::IN_TOOL, &message);
+    Some(Diagnostic { help: HELP.to_owned(), ..found })
 }
 
 /// Refuses `--input` values that hold a key, in a name, a text or a number, however they were written.

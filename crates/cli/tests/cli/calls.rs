@@ -151,3 +151,21 @@ fn a_wrong_call_is_told_in_full_and_briefly() {
         assert!(message.len() < 120 && help.contains("1 to 200"), "{error}");
     }
 }
+
+/// E-45: a call by hand is told what a run is told of the tool's schema.
+#[test]
+fn e45_a_pattern_that_nothing_is_held_against_is_told_by_tools_run_too() {
+    let place = Place::new();
+    let schema = r#"{ type = "object", properties = { a = { pattern = "^(?=x)y" } } }"#;
+    place.write(
+        "selvedge.toml",
+        &format!("[tools.command.odd]\ndescription = \"d\"\ncommand = [\"true\"]\ninput_schema = {schema}\n"),
+    );
+    let done = place.run(&["tools", "run", "odd", "--args", r#"{"a": "z"}"#]).exits(0);
+    assert!(
+        done.stderr.contains("/properties/a/pattern") && done.stderr.contains("is not checked"),
+        "{done:#?}"
+    );
+    let done = place.run(&["tools", "run", "odd", "--args", r#"{"a": "z"}"#, "--quiet"]).exits(0);
+    assert_eq!(done.stderr, "");
+}

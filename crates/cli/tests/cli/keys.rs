@@ -258,5 +258,14 @@ fn definitions_with_a_key_are_refused() {
         assert_eq!(error["code"], "secret-in-tool", "{error}");
         assert!(error["message"].as_str().unwrap().contains("the definition of the tool `hard`"), "{error}");
         assert!(!done.stderr.contains("4711") && !holds(&place.state(), KEY), "{done:#?}");
+        // Whoever checks is told before, also where another document is meant.
+        for (file, exit) in [("hard.json", 2), ("plan.json", 0)] {
+            let done = with_key(&place, &["check", file]).exits(exit);
+            assert!(
+                done.stderr.contains("[tools.command.hard]") && done.stderr.contains("$ANTHROPIC_API_KEY"),
+                "{done:#?}"
+            );
+            assert!(!done.stderr.contains("4711"), "{done:#?}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::ui::{Ui, harmless, one_line};
 use crate::{places, secrets};
 use selvedge_adapters::tools::mcp::Wanted;
 use selvedge_adapters::tools::{Catalogue, CatalogueErrors};
-use selvedge_dialects::{Diagnostics, Finding, Source, Span, json};
+use selvedge_dialects::{Diagnostics, Finding, Source, Span, json, unchecked_pattern};
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::schema::Schema;
 use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
@@ -85,7 +85,7 @@ async fn call(
     for warning in catalogue.isolation_warnings(&[name]).await {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));
     }
-    let args = arguments(source, &tool, chosen, config)?;
+    let args = arguments(source, &tool, chosen, config, ui)?;
     let known = secrets::known(config);
     let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &known);
     let timeout_s = chosen.timeout_s.map(|seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
@@ -111,7 +111,13 @@ async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failur
 }
 
 /// The arguments, if the tool's schema takes them (D-15).
-fn arguments(source: &Source, tool: &ToolDef, chosen: &Chosen, config: &Config) -> Result<Value, Failure> {
+fn arguments(
+    source: &Source,
+    tool: &ToolDef,
+    chosen: &Chosen,
+    config: &Config,
+    ui: &Ui,
+) -> Result<Value, Failure> {
     let limits = config.limits.document();
     let mut found = Diagnostics::new();
     let node = json::parse_exactly(source, &limits, &mut found);
@@ -125,6 +131,10 @@ fn arguments(source: &Source, tool: &ToolDef, chosen: &Chosen, config: &Config) 
             found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
         };
         let schema = Schema::new(&tool.input_schema, limits.schema_steps);
+        for part in schema.iter().flat_map(Schema::unchecked) {
+            let message = unchecked_pattern(&tool.name, part);
+            ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&message, 4000)));
+        }
         let violations = schema.map(|schema| schema.violations(&value, FINDINGS));
         match violations {
             _ if !value.is_object() => refused(node.span, "they are no JSON object"),
