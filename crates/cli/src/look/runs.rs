@@ -12,8 +12,11 @@ use selvedge_engine::{Event, Fault, FaultKind};
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
 
-/// Columns of a run's name, where reasons of failures stand behind it.
+/// Columns of a run's name, where reasons of failures stand behind it; where there is room, and where there is not.
 const NAME: usize = 24;
+const SHORT_NAME: usize = 14;
+/// Columns from which on there is room for whole times and names.
+const ROOMY: usize = 100;
 
 /// A run of the list.
 struct Row {
@@ -156,25 +159,31 @@ fn usage(stored: &str) -> Value {
 fn table(page: &Page, rows: &[Row]) -> Table {
     let mut table =
         Table::new(&["RUN", "STATUS", "STARTED (UTC)", "TOOK", "COST", "DIALECT", "NAME", "WHY"], 7);
-    // What names a run and says where it stands comes first.
-    (table.spare, table.whole) = (vec![5, 4, 3, 2], vec![0, 2, 3, 4]);
+    // What names a run and says where it stands comes first, then what it cost.
+    (table.spare, table.whole) = (vec![5, 3, 2, 4], vec![0, 2, 3, 4]);
     table.optional = vec![4, 7];
     let failed = rows.iter().any(|row| row.fault.is_some());
     if !failed {
         table.flexible = 6;
     }
-    for Row { info, driven, fault } in rows {
+    let tight = page.width < ROOMY;
+    let name = if tight { SHORT_NAME } else { NAME };
+    let times: Vec<String> = rows.iter().map(|row| time::plain(row.info.started_ms)).collect();
+    // Of runs of one year nobody misses it where there is no room.
+    let year = |time: &String| time.get(..5).map(str::to_owned);
+    let same = tight && times.iter().all(|time| year(time) == times.first().and_then(year));
+    let started = if same { 5..16 } else { 0..16 };
+    for (Row { info, driven, fault }, time) in rows.iter().zip(&times) {
         let (status, style) = status(info.status, *driven);
         let took = info.ended_ms.map(|ended| seconds(ended.saturating_sub(info.started_ms)));
-        let started = time::plain(info.started_ms);
         table.row([
             (info.id.clone(), BOLD),
             (status.to_owned(), style),
-            (started.get(..16).unwrap_or(&started).to_owned(), ""),
+            (time.get(started.clone()).unwrap_or(time).to_owned(), ""),
             (took.unwrap_or_default(), DIM),
             (cost(&info.usage), DIM),
             (info.dialect.clone(), DIM),
-            (if failed { page.short(&info.name, NAME) } else { info.name.clone() }, ""),
+            (if failed { page.short(&info.name, name) } else { info.name.clone() }, ""),
             (fault.as_ref().map(why).unwrap_or_default(), RED),
         ]);
     }

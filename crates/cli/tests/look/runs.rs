@@ -1,6 +1,6 @@
 //! `runs` (C-12, C-15), and what works on a folder that can only be read.
 
-use crate::support::Place;
+use crate::support::{Place, says};
 use crate::world::{completed, driven, end, failed, killed, place, waiting};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -86,6 +86,27 @@ fn the_list_says_why_and_what_it_cost() {
     let (kind, node) = (fault["kind"].as_str().unwrap(), fault["node"].as_str().unwrap());
     let row = table.lines().find(|line| line.starts_with("two")).unwrap();
     assert!(row.contains(&format!("{kind} at {node}")), "{table}");
+}
+
+/// At 80 columns the other columns give way to what a run cost.
+#[test]
+fn what_runs_cost_stands_in_a_narrow_list() {
+    let place = place();
+    failed(&place, "a-run-that-failed");
+    place.plan("paid.json", json!([says("a", "x")]));
+    place.write("paid.yaml", "- reply: {text: y, usage: {input_tokens: 1, cost: 0.0123}}\n");
+    place.run(&["run", "paid.json", "--script", "paid.yaml", "--run-id", "paid", "-q"]).exits(0);
+    for columns in [80, 100, 140] {
+        let table = place.run_wide(columns, &["runs"]).exits(0).stdout;
+        assert!(table.contains("COST") && table.contains("0.0123"), "{columns}: {table}");
+        assert!(table.contains("WHY") && table.contains("STARTED (UTC)"), "{columns}: {table}");
+        assert!(table.lines().all(|line| line.chars().count() <= columns), "{columns}: {table}");
+        // The year of runs of one year stands where there is room.
+        let row = table.lines().find(|line| line.starts_with("paid")).unwrap();
+        assert_eq!(row.contains(" 20"), columns >= 100, "{columns}: {table}");
+    }
+    let narrow = place.run_wide(50, &["runs"]).exits(0).stdout;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 }
 
 #[test]
