@@ -90,7 +90,7 @@ impl<'a> Approvals<'a> {
                         .and_then(|value| self.kept(rest, value))
                 }
                 ("s" | "show", _) => {
-                    ui.error_text(&asks::whole(state, ask));
+                    ui.error_lines(&asks::whole(state, ask));
                     continue;
                 }
                 _ => Err(format!("{:?} is none of them", one_line(word, 40))),

@@ -169,7 +169,7 @@ pub(crate) struct Exec {
     #[arg(long, value_name = "CAPS")]
     pub(crate) budget: Option<String>,
     /// Seconds the run may take; parts of a second count as a whole one
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
     /// The run's id, never used before
     #[arg(long, value_name = "ID")]
@@ -203,6 +203,11 @@ impl Exec {
 pub(crate) fn count<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
     let number = text.trim().parse().ok().filter(|number: &u64| *number > 0);
     number.and_then(|number| N::try_from(number).ok()).ok_or("it has to be a whole number from 1 on")
+}
+
+/// A number of seconds; which of them are taken is said where it is known what for.
+pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
+    text.trim().parse().map_err(|_| "it has to be a number of seconds")
 }
 
 const CHECK_HELP: &str = "\
@@ -270,6 +275,7 @@ Examples:
   selvedge answer @ yes                            # the only open ask of the latest run
   selvedge answer 1kq3 n2/approve no --no-continue
   selvedge answer 1kq3 n4/call/1/1 done --output '{\"id\": 7}'
+  selvedge answer 1kq3 n4/call/1/1 done --output \"$(cat came-back.json)\"
 
 The asks of a waiting run are in `selvedge show RUN`; ASK may be left out if only one is open. For an approval VALUE is \
 yes or no. For a call of which nobody knows whether it happened yes runs it again, no is a fault, and done says that \
@@ -286,7 +292,7 @@ pub(crate) struct AnswerArgs {
     /// The answer: yes or no, of a call in doubt also done
     #[arg(allow_hyphen_values = true)]
     pub(crate) value: Option<String>,
-    /// With done: what came back from the call, as JSON
+    /// With done: what came back from the call, as JSON: an object, or a text in quotes
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) output: Option<String>,
     /// Who answers, for the record

@@ -2,6 +2,7 @@
 
 use crate::hints::command;
 use crate::ui::one_line;
+use crate::ways::{Way, listed};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::{AskKind, Asking, State, done};
 use serde_json::Value;
@@ -95,22 +96,24 @@ fn exact(text: &str, typed: &impl Fn(&str) -> String) -> Result<Value, Unfit> {
     })
 }
 
-/// What can be done about a run that has failed as somebody said no to a write in doubt, line by line (E-05).
-pub(crate) fn ways(run: &str, ask: &str) -> String {
-    let ways = [
-        (
-            format!("{} --output JSON", command(&["answer", run, ask, "done"])),
-            "it happened, and JSON came back",
-        ),
-        (command(&["answer", run, ask, "yes"]), "run it after all"),
-        (format!("{} --document FILE", command(&["fork", run])), "another document from here on"),
-    ];
-    let width = ways.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
-    let lines = ways.iter().map(|(command, what)| format!("    {command:width$}  {what}"));
-    format!(
-        "a resume alone would come to the same question; what can be done:\n{}",
-        lines.collect::<Vec<_>>().join("\n")
-    )
+/// What stands before [`ways`].
+pub(crate) const SAME_QUESTION: &str = "a resume alone would come to the same question; what can be done:";
+
+/// What can be done about a run that has failed as somebody said no to a write in doubt (E-05).
+pub(crate) fn ways(run: &str, ask: &str) -> Vec<Way> {
+    let happened = format!("{} --output JSON", command(&["answer", run, ask, "done"]));
+    let other = format!("{} --document FILE", command(&["fork", run]));
+    vec![
+        Way { command: happened, when: "it happened, and JSON came back" },
+        Way { command: command(&["answer", run, ask, "yes"]), when: "run it after all" },
+        Way { command: other, when: "another document from here on" },
+    ]
+}
+
+/// The same as advice on stderr.
+pub(crate) fn advice(run: &str, ask: &str) -> String {
+    let columns = crate::ui::columns().unwrap_or(usize::MAX);
+    format!("{SAME_QUESTION}\n{}", listed(&ways(run, ask), 4, columns).join("\n"))
 }
 
 /// All of what an ask is about, line by line: a call with its whole arguments, or what the node is to do.

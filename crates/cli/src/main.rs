@@ -8,7 +8,7 @@
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
 //! - [`killed`]: what tools have left whose Selvedge was killed.
-//! - [`output`], [`asks`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
+//! - [`output`], [`asks`], [`ways`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
@@ -37,6 +37,7 @@ mod setup;
 mod signals;
 mod trust;
 mod ui;
+mod ways;
 
 use std::process::ExitCode;
 

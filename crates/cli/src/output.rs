@@ -5,6 +5,7 @@ use crate::failure::{Exit, is_refused_key};
 use crate::hints::command;
 use crate::printed;
 use crate::ui::{Ui, harmless, one_line};
+use crate::ways::{self, KEPT, Way, listed};
 use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, Warning};
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
@@ -277,10 +278,22 @@ impl Report<'_> {
             }
         }
         let help = match self.state.declined() {
-            Some((ask, _)) => asks::ways(run, ask),
-            None => format!("finished work is kept; once the cause is gone: {}", command(&["resume", run])),
+            Some((ask, _)) => asks::advice(run, ask),
+            None => self.ways(),
         };
         ui.notice(&format!("  {} {help}", ui.paint("1;36", "help:")));
+    }
+
+    /// How to go on with what has failed.
+    fn ways(&self) -> String {
+        let ways = ways::ways(self.store, self.run, self.state);
+        match ways.as_slice() {
+            [Way { command, when }] => format!("{KEPT}; {when}: {command}"),
+            _ => {
+                let listed = listed(&ways, 4, crate::ui::columns().unwrap_or(usize::MAX));
+                format!("{KEPT}; to go on:\n{}", listed.join("\n"))
+            }
+        }
     }
 
     fn tell_asks(&self, said: &str, ui: &Ui) {

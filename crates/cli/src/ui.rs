@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+mod fold;
+
 /// Why a result could not be written, a full disk for example.
 static RESULT_LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
@@ -101,14 +103,25 @@ impl Ui {
                 self.notice(&format!("{indent}  {}", self.paint("2", &format!("… {words}"))));
             }
             for line in lines {
-                self.notice(format!("{indent}  {}", harmless(&self.redacted(line))).trim_end());
+                let line = format!("{indent}  {}", harmless(&self.redacted(line)));
+                self.error_lines(&format!("{}\n", line.trim_end()));
             }
         }
     }
 
-    /// Text on stderr, as it is but for what steers a terminal.
+    /// Text on stderr, as it is but for what steers a terminal; on one, in lines that are broken at spaces.
     pub(crate) fn error_text(&self, text: &str) {
-        stderr(&tame(&self.redacted(text), self.colour));
+        let text = self.redacted(text);
+        let text = tame(&text, self.colour);
+        match columns() {
+            Some(columns) => stderr(&fold::folded(&text, columns)),
+            None => stderr(&text),
+        }
+    }
+
+    /// The same of lines that others wrote, and that stay what they are.
+    pub(crate) fn error_lines(&self, lines: &str) {
+        stderr(&tame(&self.redacted(lines), self.colour));
     }
 
     /// A line of JSON on stderr.

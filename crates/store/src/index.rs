@@ -26,6 +26,9 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Running, Self::Waiting, Self::Completed, Self::Failed, Self::Cancelled];
+
     /// The status's name in every JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,9 +52,8 @@ impl FromStr for RunStatus {
 
     /// Fails with a message that lists the names.
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Running, Self::Waiting, Self::Completed, Self::Failed, Self::Cancelled];
-        all.into_iter().find(|status| status.as_str() == text).ok_or_else(|| {
-            let names: Vec<&str> = all.iter().map(|status| status.as_str()).collect();
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|status| status.as_str()).collect();
             format!("\"{text}\" is no status; the statuses are {}", names.join(", "))
         })
     }

@@ -37,7 +37,7 @@ fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> 
     let state = load(&store, &run, None, None)?.state;
     let open = state.asks().keys().filter(|_| state.ended().is_none());
     let mut ways: Vec<String> = open.map(|id| asks::answers(&state, &run, id)).collect();
-    ways.extend(state.declined().map(|(ask, _)| asks::ways(&run, ask)));
+    ways.extend(state.declined().map(|(ask, _)| asks::advice(&run, ask)));
     if ways.is_empty() {
         return Ok(no_such_ask("", &run, &state));
     }
@@ -171,8 +171,20 @@ impl<'a> Said<'a> {
     fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
         let typed =
             |json: &str| format!("{} --output {}", command(&["answer", run, ask, "done"]), quoted(json));
-        asks::happened(state, tool, self.output, typed)
-            .map_err(|unfit| Failure::usage("C-13", "bad-output", &unfit.why).help(&unfit.help))
+        // Other options take a file so, and this one what it holds.
+        let file = self.output.and_then(|output| output.strip_prefix('@')).filter(|file| !file.is_empty());
+        asks::happened(state, tool, self.output, typed).map_err(|unfit| {
+            let failure = Failure::usage("C-13", "bad-output", &unfit.why);
+            match file {
+                None => failure.help(&unfit.help),
+                Some(file) => failure.help(&format!(
+                    "--output takes the JSON itself, {} for example; what a file holds: {} --output \"$(cat {})\"",
+                    quoted("{\"id\": 7}"),
+                    command(&["answer", run, ask, "done"]),
+                    quoted(file)
+                )),
+            }
+        })
     }
 
     fn no_output(&self) -> Failure {
@@ -185,7 +197,7 @@ impl<'a> Said<'a> {
 
     fn said_before(&self, run: &str, ask: &str) -> Failure {
         let message = format!("somebody has said no to the ask {ask}, and run {run} has failed of it");
-        Failure::usage("C-13", "bad-answer", &message).help(&asks::ways(run, ask))
+        Failure::usage("C-13", "bad-answer", &message).help(&asks::advice(run, ask))
     }
 }
 

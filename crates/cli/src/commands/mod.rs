@@ -6,6 +6,7 @@ pub(crate) mod check;
 mod fork;
 mod ids;
 mod naming;
+mod refused;
 mod resume;
 pub(crate) mod run;
 pub(crate) mod tools;
@@ -14,9 +15,8 @@ pub(crate) mod trust;
 use crate::args::{Cli, Command, Common};
 use crate::failure::{Exit, Failure};
 use crate::look;
-use crate::ui::{Ui, harmless};
+use crate::ui::Ui;
 use clap::Parser;
-use clap::error::ErrorKind;
 
 /// Reads the command line, does what it says, and returns the exit code.
 pub(crate) fn main() -> Exit {
@@ -34,7 +34,7 @@ pub(crate) fn main() -> Exit {
             let json = std::env::args_os().any(|arg| arg == "--json");
             // An argument that is repeated may hold a key (C-06).
             let ui = crate::secrets::guarded(&Ui::new(json, false, 0));
-            (refused(&worded(error), &ui), ui)
+            (refused::refused(&error, &ui), ui)
         }
     };
     let Some(error) = crate::ui::result_lost() else { return exit };
@@ -80,55 +80,4 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         failure.print(ui);
         failure.exit
     })
-}
-
-/// The error without what clap would say on its own: that a value may stand behind `--`, where no option takes one there;
-/// what only completion scripts ask for; and a command that has not even its first letter from the word that is no command.
-fn worded(error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue};
-    let mut error = error;
-    error.remove(ContextKind::Suggested);
-    if let Some(ContextValue::Strings(commands)) = error.remove(ContextKind::ValidSubcommand) {
-        let shown = commands.into_iter().filter(|command| !command.starts_with("__")).collect();
-        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
-    }
-    let word = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => word.chars().next(),
-        _ => None,
-    };
-    let near = |command: &String| command.chars().next() == word;
-    match error.remove(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(commands)) if commands.iter().any(near) => {
-            let commands = commands.into_iter().filter(near).collect();
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(commands));
-        }
-        Some(ContextValue::String(command)) if near(&command) => {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(command));
-        }
-        _ => {}
-    }
-    error
-}
-
-/// A command line that can't be read (C-12), or one that asks for help.
-fn refused(error: &clap::Error, ui: &Ui) -> Exit {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        ui.result(&error.to_string());
-        return Exit::Completed;
-    }
-    // An argument may hold anything, and is repeated here.
-    let text = harmless(&error.to_string());
-    ui.error_text(&text);
-    if ui.json {
-        let failure = Failure::usage("C-12", "usage", &first_paragraph(&text))
-            .help("selvedge --help lists commands and options");
-        failure.print_json(ui);
-    }
-    Exit::Usage
-}
-
-/// What was wrong, in one line: the error's first paragraph, which names what is missing line by line.
-fn first_paragraph(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    lines.join(" ").trim_start_matches("error: ").to_owned()
 }

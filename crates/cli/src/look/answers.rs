@@ -1,7 +1,26 @@
 //! What people said to the questions of a run, with who said it and why (E-21).
 
+use super::Found;
+use crate::failure::Failure;
+use selvedge_engine::Event;
+use selvedge_runtime::recorded;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+/// All that people said until an event, in the order in which they said it, with the id of the ask.
+pub(super) fn all(found: &Found, until: u64) -> Result<Vec<Answer>, Failure> {
+    let mut answers = Vec::new();
+    for entry in found.store.journal(found.run(), 1)?.until(until) {
+        let entry = entry?;
+        // Cheaper than reading each event.
+        if entry.json.contains("\"answered\"")
+            && let Ok(Event::Answered { ask, value }) = recorded(entry.json.as_bytes())
+        {
+            answers.push(Answer::new(&ask, &value));
+        }
+    }
+    Ok(answers)
+}
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -14,6 +33,11 @@ impl Answer {
     /// As it is recorded.
     pub(super) fn new(ask: &Arc<str>, value: &Value) -> Self {
         Self { ask: Arc::clone(ask), value: value.clone() }
+    }
+
+    /// The ask's id.
+    pub(super) fn ask(&self) -> &str {
+        &self.ask
     }
 
     /// The word or the text that was said, and what came back from a call that is done.

@@ -2,6 +2,7 @@
 
 use crate::args::count;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use selvedge_store::RunStatus;
 
 const RUNS_HELP: &str = "\
@@ -21,8 +22,8 @@ pub(crate) struct RunsArgs {
     /// Only runs that wait for a person
     #[arg(long, conflicts_with = "status")]
     pub(crate) waiting: bool,
-    /// Only runs of one status: running, waiting, completed, failed or cancelled
-    #[arg(long, value_name = "STATUS", value_parser = str::parse::<RunStatus>)]
+    /// Only runs of one status
+    #[arg(long, value_name = "STATUS", value_parser = statuses())]
     pub(crate) status: Option<RunStatus>,
     /// Only runs with TEXT in their names, in capitals or not
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -30,6 +31,12 @@ pub(crate) struct RunsArgs {
     /// The latest N of them
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     pub(crate) limit: Option<u32>,
+}
+
+/// The words for where a run stands.
+fn statuses() -> impl TypedValueParser<Value = RunStatus> {
+    let names = RunStatus::ALL.map(RunStatus::as_str);
+    PossibleValuesParser::new(names).try_map(|word| word.parse::<RunStatus>())
 }
 
 const SHOW_HELP: &str = "\

@@ -8,7 +8,7 @@ mod summary;
 mod threads;
 
 use super::args::ShowArgs;
-use super::{Found, events, guarded};
+use super::{Found, answers, events, guarded};
 use crate::args::Common;
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
@@ -81,7 +81,7 @@ fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), F
     };
     match ui.json {
         true => report.print(ui),
-        false => summary::print(found, &report, moment, ui),
+        false => summary::print(found, &report, &answers::all(found, moment.at)?, moment, ui),
     }
     Ok(())
 }

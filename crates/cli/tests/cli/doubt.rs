@@ -61,6 +61,45 @@ fn done_is_what_came_back_and_nothing_runs_again() {
     place.run(&["replay", "r"]).exits(0);
 }
 
+/// Who said no, who took it back later, and why, stand wherever the run is looked at.
+#[test]
+fn who_answered_and_why_is_shown() {
+    for word in ["done", "yes"] {
+        let (place, ask) = in_doubt();
+        place
+            .run(&["answer", "r", &ask, "no", "--by", "Ann", "--why", "it may have been sent", "-q"])
+            .exits(1);
+        let shown = |args: &[&str]| place.run(args).exits(0).stdout;
+        let first = "no, by Ann: it may have been sent";
+        assert!(shown(&["show", "r"]).contains(first) && shown(&["explain", "r"]).contains(first));
+        let (output, said) = match word {
+            "done" => (&["--output", r#"{"id": 7}"#][..], r#"done, with {"id":7}, by Bob: the log has it"#),
+            _ => (&[][..], "yes, by Bob: the log has it"),
+        };
+        let answer = ["answer", "r", &ask, word, "--by", "Bob", "--why", "the log has it", "-q"];
+        // Run once more, the tool gives no `id`.
+        place.run(&[&answer[..], output].concat()).exits(if word == "done" { 0 } else { 1 });
+        for looked in [
+            &["show", "r"][..],
+            &["show", "r", "--node", "a"],
+            &["explain", "r"],
+            &["explain", "r", "--node", "a"],
+        ] {
+            let page = shown(looked);
+            let (no, then) = (page.find(first), page.find(said));
+            assert!(no.is_some() && no < then, "{looked:?}: {page}");
+        }
+        let explained = place.run(&["explain", "r", "--node", "a", "--json"]).exits(0).json();
+        let answers = &explained["nodes"][0]["answers"];
+        assert_eq!((&answers[0]["by"], &answers[1]["by"]), (&json!("Ann"), &json!("Bob")), "{explained}");
+        // As of then, only what had been said.
+        let no =
+            1 + place.run(&["export", "r"]).stdout.lines().position(|line| line.contains("Ann")).unwrap();
+        let past = shown(&["show", "r", "--at", &no.to_string()]);
+        assert!(past.contains(first) && !past.contains("Bob"), "{past}");
+    }
+}
+
 /// What can't be is refused, and the ask stays open.
 #[test]
 fn an_output_that_does_not_fit_leaves_the_ask_open() {
@@ -76,6 +115,11 @@ fn an_output_that_does_not_fit_leaves_the_ask_open() {
     wrong(r#"{"id": 18446744073709551616}"#, &["character 8", "64 bits", "quotes"]);
     wrong(r#"{"id": 1e400}"#, &["out of range", "1.8e308"]);
     wrong("sent", &["\"sent\" is not a JSON value", r#"done --output '"sent"'"#]);
+    refused(
+        said(&["done", "--output", "@came back.json"]),
+        "bad-output",
+        &["takes the JSON itself, '{\"id\": 7}' for example", "done --output \"$(cat 'came back.json')\""],
+    );
     refused(said(&["yes", "--output", "{}"]), "bad-output", &["done"]);
     refused(said(&["perhaps"]), "bad-answer", &["yes, no or done"]);
     assert_eq!((events(&place), began(&place)), (before, 1));

@@ -56,3 +56,5 @@ mod trust;
 mod values;
 #[cfg(test)]
 mod variables;
+#[cfg(test)]
+mod ways;

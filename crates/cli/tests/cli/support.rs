@@ -87,11 +87,6 @@ impl Place {
         finish(self.command(args).spawn().unwrap())
     }
 
-    /// The same with pages of so many columns.
-    pub(crate) fn run_wide(&self, columns: usize, args: &[&str]) -> Done {
-        finish(self.command(args).env("COLUMNS", columns.to_string()).spawn().unwrap())
-    }
-
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         self.command(args).spawn().unwrap()
     }

@@ -27,11 +27,12 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn new(columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // Whoever is started does not hold the other end: it would outlive a test that fails.
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let slave = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&slave, size).unwrap();
@@ -266,7 +267,7 @@ fn approvals() -> Place {
 pub(crate) fn asked(place: &Place, args: &[&str]) -> (Child, Arc<Mutex<String>>, File) {
     let mut command = place.command(args);
     command.env("NO_COLOR", "1");
-    let (child, master) = Terminal::new(100, 30).ask(&mut command);
+    let (child, master) = Terminal::new(200, 30).ask(&mut command);
     let (seen, _) = watch(master.try_clone().unwrap());
     (child, seen, master)
 }

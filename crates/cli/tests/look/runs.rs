@@ -1,6 +1,6 @@
 //! `runs` (C-12, C-15), and what works on a folder that can only be read.
 
-use crate::support::{Place, says};
+use crate::support::{Place, finish, says};
 use crate::world::{completed, driven, end, failed, killed, place, waiting};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -96,8 +96,11 @@ fn what_runs_cost_stands_in_a_narrow_list() {
     place.plan("paid.json", json!([says("a", "x")]));
     place.write("paid.yaml", "- reply: {text: y, usage: {input_tokens: 1, cost: 0.0123}}\n");
     place.run(&["run", "paid.json", "--script", "paid.yaml", "--run-id", "paid", "-q"]).exits(0);
+    let table = |columns: usize| {
+        finish(place.command(&["runs"]).env("COLUMNS", columns.to_string()).spawn().unwrap()).exits(0).stdout
+    };
     for columns in [80, 100, 140] {
-        let table = place.run_wide(columns, &["runs"]).exits(0).stdout;
+        let table = table(columns);
         assert!(table.contains("COST") && table.contains("0.0123"), "{columns}: {table}");
         assert!(table.contains("WHY") && table.contains("STARTED (UTC)"), "{columns}: {table}");
         assert!(table.lines().all(|line| line.chars().count() <= columns), "{columns}: {table}");
@@ -105,7 +108,7 @@ fn what_runs_cost_stands_in_a_narrow_list() {
         let row = table.lines().find(|line| line.starts_with("paid")).unwrap();
         assert_eq!(row.contains(" 20"), columns >= 100, "{columns}: {table}");
     }
-    let narrow = place.run_wide(50, &["runs"]).exits(0).stdout;
+    let narrow = table(50);
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 }
 

@@ -1,6 +1,6 @@
 //! What `selvedge tools` takes.
 
-use crate::args::{Exec, Grants, Sources};
+use crate::args::{Exec, Grants, Sources, number};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) require_isolation: bool,
     /// Seconds the call may take, instead of the tool's own limit
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
     /// Where else tools come from.
     #[command(flatten)]

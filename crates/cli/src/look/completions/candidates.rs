@@ -87,7 +87,7 @@ fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Ca
             crate::look::schema::names().map(|name| Candidate::new(name, "")).collect()
         }
         "dialect" => names(&Dialect::ALL.map(Dialect::name)),
-        "status" => names(&["running", "waiting", "completed", "failed", "cancelled"]),
+        "status" => names(&RunStatus::ALL.map(RunStatus::as_str)),
         "topic" => topics(),
         _ => {
             let possible = argument.get_possible_values();

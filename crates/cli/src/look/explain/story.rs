@@ -68,6 +68,11 @@ impl Told {
     fn fresh(graph: &Graph, node: NodeIx) -> Self {
         Self { calls: fixed_calls(graph, node), ..Self::default() }
     }
+
+    /// It begins anew. What people said stays told: a no may have been taken back since.
+    fn begin(&mut self, fresh: Self) {
+        *self = Self { answers: std::mem::take(&mut self.answers), ..fresh };
+    }
 }
 
 /// All nodes, in list order.
@@ -153,7 +158,7 @@ impl Reader {
             Event::NodeStarted { node, .. } => {
                 let fresh = self.known.position(node).map(|ix| Told::fresh(state.graph(), ix));
                 if let (Some(told), Some(fresh)) = (self.told(node), fresh) {
-                    *told = Told { started: Some(moment), ..fresh };
+                    told.begin(Told { started: Some(moment), ..fresh });
                 }
             }
             Event::NodeFinished { node, fault, .. } => {
@@ -246,7 +251,7 @@ impl Reader {
             self.story.nodes.iter_mut().zip(state.node_views()).zip(graph.nodes.indices())
         {
             if view.started == 0 {
-                *told = Told::fresh(graph, node);
+                told.begin(Told::fresh(graph, node));
             }
         }
     }
@@ -258,7 +263,7 @@ impl Reader {
         let nodes = self.story.nodes.iter_mut().zip(graph.nodes.indices());
         for ((told, node), view) in nodes.zip(state.node_views()) {
             if view.started == 0 && view.ended.is_none() {
-                *told = Told::fresh(graph, node);
+                told.begin(Told::fresh(graph, node));
             }
         }
     }

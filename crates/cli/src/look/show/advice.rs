@@ -1,12 +1,13 @@
 //! What a person can do about a fault (C-04).
 
+use crate::ways::said_no;
 use selvedge_engine::{Fault, FaultKind};
 
 /// What to do before a run is resumed, or instead.
 pub(super) fn advice(fault: &Fault) -> &'static str {
     match fault.kind {
         FaultKind::InputError => {
-            "correct the values that the tool was given; a changed document is a new run"
+            "correct the values that the tool was given: in the document, or in what an earlier tool gave"
         }
         FaultKind::ExecutionFailure => "see what the tool said, and correct the tool or what it needs",
         FaultKind::Timeout => {
@@ -24,16 +25,14 @@ pub(super) fn advice(fault: &Fault) -> &'static str {
         }
         FaultKind::LimitExceeded => "raise the limit that is named in [limits], if that much is meant",
         FaultKind::ToolBuildFailure => "correct the tool's code or its dependencies",
-        FaultKind::UnresolvedPlaceholder => "correct the placeholder in the document and run it anew",
+        FaultKind::UnresolvedPlaceholder => "correct the placeholder in the document",
         FaultKind::UnknownTool => "name the folder that has the tool (--tools DIR)",
         FaultKind::JoinUnmet => "see below which paths failed, and why",
         FaultKind::UnknownOutcome => "find out whether the call had happened before it is made again",
         FaultKind::Cancelled => "run the document anew if it is wanted after all",
-        FaultKind::BudgetExceeded => "go on with larger caps: resume with --budget",
+        FaultKind::BudgetExceeded => "allow the run more, if that much is meant",
         // Nothing else forbade it.
-        FaultKind::Denied if fault.message.starts_with("a person said no") => {
-            "answer yes the next time it asks, if it is wanted after all"
-        }
+        FaultKind::Denied if said_no(fault) => "answer yes the next time it asks, if it is wanted after all",
         FaultKind::Denied => "allow it (--allow-write, --allow-network), or answer yes the next time",
         FaultKind::DefinitionChanged => "look at what changed; a resume takes the tool as it is now",
     }

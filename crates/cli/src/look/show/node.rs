@@ -119,7 +119,7 @@ impl Visit {
         match event {
             Event::NodeStarted { node, .. } if *node == *id => {
                 before.extend(self.calls.drain(..).map(|call| (Arc::clone(&call.effect), call)));
-                (self.answers, self.fault) = (Vec::new(), None);
+                self.fault = None;
             }
             Event::Lost { effect } if own(&effect) => {
                 let call = self.calls.iter_mut().rev().find(|call| call.effect == effect.0);

@@ -1,8 +1,9 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, threads};
-use crate::asks::{answers, prompt, ways};
+use crate::asks::{self, SAME_QUESTION, answers, prompt};
 use crate::hints::command;
+use crate::look::answers::Answer;
 use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
 use crate::look::{Found, runs, time};
@@ -11,9 +12,11 @@ use crate::output::Report;
 use crate::printed;
 use crate::progress::seconds;
 use crate::ui::Ui;
+use crate::ways::{self, KEPT, listed};
 use selvedge_engine::{Event, RunStatus, State, StepResult, View};
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 /// Where values stand behind their names.
 const INDENT: usize = 12;
@@ -22,14 +25,16 @@ const RESULTS: usize = 50;
 const OUTPUT: usize = 20;
 const FAULT: usize = 12;
 const WARNINGS: usize = 20;
+const ANSWERS: usize = 20;
 
 /// Prints a run for people.
-pub(super) fn print(found: &Found, report: &Report<'_>, moment: Moment, ui: &Ui) {
+pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Answer], moment: Moment, ui: &Ui) {
     let view = report.state.view();
     let mut page = Page::new();
     head(&mut page, found, report, &view, moment);
     fault(&mut page, found, report, &view);
-    asks(&mut page, report, view.status);
+    open_asks(&mut page, report, view.status);
+    answered(&mut page, said);
     threads::summary(&mut page, &view, report.run);
     results(&mut page, report.state, &view);
     output(&mut page, &view.output);
@@ -104,17 +109,17 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
     if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
-        if let Some((ask, _)) = report.state.declined() {
-            ways(run, ask).lines().for_each(|line| page.line(&format!("{}{line}", " ".repeat(INDENT))));
-            return;
-        }
-        page.labelled("", "", INDENT, "finished work is kept; to go on from there:", 3);
-        page.line(&format!("{}{}", " ".repeat(INDENT), command(&["resume", run])));
+        let (said, ways) = match report.state.declined() {
+            Some((ask, _)) => (SAME_QUESTION.to_owned(), asks::ways(run, ask)),
+            None => (format!("{KEPT}; to go on:"), ways::ways(report.store, run, report.state)),
+        };
+        page.labelled("", "", INDENT, &said, 3);
+        listed(&ways, INDENT, page.width).iter().for_each(|line| page.line(line));
     }
 }
 
 /// Open asks, each with the command that answers it (E-21).
-fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
+fn open_asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
     let state = report.state;
     if state.ended().is_some() || state.asks().is_empty() {
         return;
@@ -130,6 +135,22 @@ fn asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
         page.labelled("", "", 2, &prompt(state, ask), FAULT);
         // In one line, so that it can be copied.
         page.line(&format!("    {}", answers(state, report.run, id)));
+    }
+}
+
+/// What people said, with who said it and why (E-21); a word that was taken back stands before the one that did.
+fn answered(page: &mut Page, said: &[Answer]) {
+    for (at, answer) in said.iter().take(ANSWERS).enumerate() {
+        if at == 0 {
+            page.gap();
+            page.line(&page.paint(MAGENTA, "answers"));
+        }
+        let label = format!("  {}  ", clean(answer.ask()));
+        page.labelled(&label, DIM, label.width().max(INDENT), &answer.told(), FAULT);
+    }
+    if said.len() > ANSWERS {
+        let text = format!("… {} more: show --events has all", said.len() - ANSWERS);
+        page.line(&page.paint(DIM, &text));
     }
 }
 
