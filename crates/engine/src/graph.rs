@@ -265,9 +265,10 @@ pub enum Act {
     },
     /// Puts the compiled nodes in the place of this node and all later ones (D-20).
     Splice,
-    /// Opens a frame for each path of a fork, and joins them.
+    /// Opens a frame for each path of a fork, and joins them. It is the last leaf of its flow: what its paths left on other threads
+    /// than the node's own stays there.
     Fork(Box<Paths>),
-    /// Opens one frame after the other.
+    /// Opens one frame after the other. It is the last leaf of its flow, too.
     Loop(Box<Loop>),
     /// Opens one frame.
     Sub(Box<Sub>),

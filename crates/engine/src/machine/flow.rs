@@ -183,10 +183,18 @@ impl State {
             self.note_seeding(ix);
         }
         let Some(flow) = &mut self.frames[ix].flow else { return self.restart_dataflow(ix) };
+        // A fork of a run that has completed has nothing to do.
+        if matches!(flow.ended, Some(Ok(()))) {
+            return;
+        }
         flow.ended = None;
         let (between, at) = (flow.between, flow.at.unwrap_or(NodeIx(0)));
         let node = NodeRef { frame: ix, node: between.unwrap_or(at) };
         if between.is_some() {
+            return self.wake(node);
+        }
+        // What has done all it had to is to finish, and not to do it again.
+        if self.visit(node).is_some_and(|visit| visit.leaf.is_none()) {
             return self.wake(node);
         }
         if self.resumes_inside(node) {

@@ -2,6 +2,7 @@
 //! subgraphs, dataflow in flow in dataflow. `FRAMES_TREES` says how many.
 
 use super::world::*;
+use selvedge_engine::Fork;
 use std::collections::BTreeMap;
 
 /// Numbers that look random, from a seed (SplitMix64).
@@ -242,11 +243,43 @@ impl World {
 }
 
 fn trees() -> u64 {
-    std::env::var("FRAMES_TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
+    std::env::var("FRAMES_TREES").ok().and_then(|count| count.parse().ok()).unwrap_or(10_000)
+}
+
+/// A process that dies at some event, and the next one somewhere further on; and a fork there. What is known then is the journal so
+/// far, and the run comes to the same end.
+fn crashes(
+    world: &World,
+    graph: &Arc<Graph>,
+    rng: &mut Rng,
+    failures: u64,
+    cuts: usize,
+    expected: &(Vec<String>, Value),
+) {
+    let step = (world.journal.len() / cuts).max(1);
+    let first = usize::try_from(rng.below(step as u64)).unwrap();
+    for cut in (1 + first..world.journal.len()).step_by(step) {
+        let mut again = World::again(graph, &world.journal[..cut]);
+        again.answer(rng, failures);
+        assert_eq!(again.end(), *expected, "cut at {cut}");
+        let left = (again.journal.len() - cut) as u64;
+        let second = cut + usize::try_from(rng.below(left + 1)).unwrap();
+        let mut third = World::again(graph, &again.journal[..second]);
+        third.answer(rng, failures);
+        assert_eq!(third.end(), *expected, "cut at {cut}, and at {second} of what followed");
+        let mut fork = World::read(graph, &world.journal[..cut], 0);
+        fork.input(Input::Fork(Box::new(Fork {
+            source: "source".into(),
+            events: cut as u64,
+            ..Fork::default()
+        })));
+        fork.answer(rng, failures);
+        assert_eq!(fork.end(), *expected, "forked at {cut}");
+    }
 }
 
 /// Every tree comes to what the reference comes to, in every order of completion, with failures and resumes, and from
-/// every prefix of its journal.
+/// any prefix of its journal.
 #[test]
 fn trees_of_frames_are_what_the_reference_says() {
     for seed in 0..trees() {
@@ -263,17 +296,10 @@ fn trees_of_frames_are_what_the_reference_says() {
             let mut world = World::begin_with(&graph, Value::Object(initial.clone()), 0);
             world.answer(&mut rng, failures);
             assert_eq!(world.end(), expected, "seed {seed}: {ops:#?}");
-            replays(&world, &graph);
-            // Each event of a few, some of a tenth.
-            let step = match seed % 100 {
-                0 => 1,
-                n if n % 10 == 0 => 1 + world.journal.len() / 8,
-                _ => continue,
-            };
-            for cut in (1..world.journal.len()).step_by(step) {
-                let mut again = World::again(&graph, &world.journal[..cut]);
-                again.answer(&mut rng, failures);
-                assert_eq!(again.end(), expected, "seed {seed}, cut at {cut}: {ops:#?}");
+            if seed % 10 == 0 {
+                replays(&world, &graph);
+                let cuts = if seed % 1_000 == 0 { usize::MAX } else { 4 };
+                crashes(&world, &graph, &mut rng, failures, cuts, &expected);
             }
         }
     }

@@ -64,10 +64,15 @@ impl World {
     }
     /// The same of a run that began at that time.
     pub(crate) fn again_at(graph: &Arc<Graph>, journal: &[Event], now: i64) -> Self {
+        let mut world = Self::read(graph, journal, now);
+        world.settle();
+        world
+    }
+    /// The same, before anything follows from it.
+    pub(crate) fn read(graph: &Arc<Graph>, journal: &[Event], now: i64) -> Self {
         let mut world = Self::new(graph);
         world.state.tick(now);
         journal.iter().for_each(|event| world.keep(event.clone()));
-        world.settle();
         world
     }
     pub(crate) fn input(&mut self, input: Input) {
