@@ -281,9 +281,7 @@ impl State {
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Exhausted => match act {
                 Act::AwaitRetirement => self.no_more_reflection(node, visit),
-                Act::Compile { tries, .. } => {
-                    caught && visit.recovery.as_ref().is_some_and(|recovery| recovery.refused >= *tries)
-                }
+                Act::Compile { tries, .. } => caught && visit.refused_steps() >= *tries,
                 _ => {
                     let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
                         Some(limit) => visit.calls.get(tool).copied().unwrap_or(0) >= *limit,
@@ -424,7 +422,7 @@ impl State {
         let scratch = self.def(node).body.thread.is_none();
         if let Some(visit) = self.visit_mut(node) {
             if scratch {
-                visit.recovery_mut().reply = Some(ix);
+                visit.note_scratch_reply(ix);
             } else if !reply.text.is_empty() {
                 visit.last_text = Some(ix);
             }

@@ -50,8 +50,7 @@ impl State {
 
     /// The event that ends a flow that has nothing left to do.
     pub(crate) fn finished(&self, node: NodeRef, visit: &Visit) -> Event {
-        let recovery_fault = visit.recovery.as_ref().and_then(|recovery| recovery.recovery_fault.as_ref());
-        if let Some(fault) = visit.fault.as_deref().or(recovery_fault) {
+        if let Some(fault) = visit.fault.as_deref().or(visit.recovery_fault()) {
             return self.failed(node, fault.clone());
         }
         let id = &self.name(node);
@@ -136,8 +135,7 @@ impl State {
         let def = self.def(node);
         let (failed, on_error) = (fault.is_some(), def.on_error);
         let fatal = failed && on_error == OnError::Fail;
-        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
-        let tool = attempt.map(|attempt| attempt.tool.clone());
+        let tool = visit.tried_tool().cloned();
         let own = visit.thread.clone();
         let published = visit.published.as_ref().and_then(|p| p.to);
         let (value, sync) = match result {

@@ -85,7 +85,7 @@ impl State {
             // The graph is not at hand: the event does not fit.
             (Some(_), None) => {}
         }
-        self.reuse.doubtful |= fork.damaged;
+        self.reuse.doubt(fork.damaged);
     }
 
     fn forked_here(&mut self, fork: &Fork, past: &Recording) {

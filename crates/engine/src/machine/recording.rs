@@ -94,7 +94,7 @@ impl State {
             let visits = past.visits.entry(id).or_insert(0);
             *visits = self.frames[node].visit.max(*visits);
         }
-        past.doubtful |= self.reuse.doubtful;
+        past.doubtful |= self.reuse.is_doubtful();
         self.reuse.age(|_| false);
         let (unmatched, unmatched_unknown) = self.reuse.take_unmatched();
         let (entries, unknown) = std::mem::take(&mut self.reuse).into_parts();
@@ -122,7 +122,7 @@ impl State {
         first: NodeIx,
     ) {
         let mut rest = Recording { renamed: past.renamed.clone(), ..Recording::default() };
-        self.reuse.doubtful |= past.doubtful;
+        self.reuse.doubt(past.doubtful);
         // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
         let taken: BTreeSet<NodeIx> = places.values().copied().collect();
         let place = |id: &Arc<str>| {

@@ -255,7 +255,7 @@ impl State {
                 let why = "would do anew what the step has done with success before";
                 return Reuse::AskFirst(why, Some(own.clone()));
             }
-            return match self.reuse.doubtful {
+            return match self.reuse.is_doubtful() {
                 true => Reuse::AskFirst(
                     "may have run behind the damage in the journal of the run that this is a fork of, and running it \
                      twice may do harm",

@@ -116,7 +116,7 @@ pub(crate) struct ReuseCache {
     unmatched: BTreeMap<Arc<str>, Vec<(RecordedOutcome, bool)>>,
     unmatched_unknown: BTreeSet<(Arc<str>, Key)>,
     /// The journal of the run that this one was forked from is damaged: any write may have been made that is not in it (E-44).
-    pub(crate) doubtful: bool,
+    doubtful: bool,
     /// Nodes whose calls that are not `pure` ran afresh since the run began anew; of a dataflow the first one, in list order.
     re_executed: BTreeSet<Spot>,
     /// Nodes that changed the world since, by a call that repeats nothing: what may depend on them is not as it was.
@@ -124,6 +124,14 @@ pub(crate) struct ReuseCache {
 }
 
 impl ReuseCache {
+    /// Whether any write may have been made that nothing tells of.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+    /// It is so from here on, if it was not.
+    pub(crate) fn doubt(&mut self, doubtful: bool) {
+        self.doubtful |= doubtful;
+    }
     pub(crate) fn is_empty(&self) -> bool {
         let placed = self.entries.is_empty() && self.unknown.is_empty() && self.elsewhere.is_empty();
         placed && self.unmatched.is_empty() && self.unmatched_unknown.is_empty() && !self.doubtful

@@ -64,9 +64,8 @@ impl State {
         };
         let mut args = context.clone();
         args.insert("steps".into(), steps);
-        let recovery = visit.recovery.as_deref();
         let strategy = reply.remove("strategy").filter(Value::is_string);
-        let strategy = strategy.or_else(|| recovery.and_then(|m| m.strategy.as_deref()).map(Value::from));
+        let strategy = strategy.or_else(|| visit.strategy().map(Value::from));
         args.extend(strategy.map(|strategy| ("strategy".to_owned(), strategy)));
         let frame = self.of(node);
         let earlier = frame.graph.nodes.iter().take_while(|(ix, _)| *ix < node.node).map(|(ix, def)| {
@@ -90,8 +89,7 @@ impl State {
 
     /// The event of a `Splice` leaf.
     pub(crate) fn derive_splice(&self, node: NodeRef, visit: &Visit) -> Event {
-        let compiled = visit.recovery.as_deref().and_then(|recovery| recovery.compiled.as_ref());
-        let spliced = match compiled {
+        let spliced = match visit.compiled() {
             _ if self.of(node).retired() != node.node.0 => Err("nodes before it have not retired".into()),
             Some((effect, output)) => self.with_nodes(node, output).map(|(graph, _)| (effect.clone(), graph)),
             None => Err("nothing was compiled".into()),
@@ -171,7 +169,7 @@ impl State {
     /// The nodes before `node` stay as they are; the compiled ones come behind them. What the dropped ones recorded
     /// may be taken by those that recur (E-29).
     pub(super) fn spliced(&mut self, node: NodeRef, effect: &EffectId) {
-        let compiled = self.visit(node).and_then(|visit| visit.recovery.as_deref()?.compiled.as_ref());
+        let compiled = self.visit(node).and_then(Visit::compiled);
         let fits =
             |(known, _): &&(EffectId, Arc<Value>)| known == effect && self.of(node).retired() == node.node.0;
         let Some((_, output)) = compiled.filter(fits) else { return };

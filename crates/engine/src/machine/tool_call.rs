@@ -114,9 +114,8 @@ impl State {
             Act::Call(call) => call.timeout_s,
             Act::Answer { timeout_s, .. } => *timeout_s,
             Act::Retry => {
-                let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
                 let own = || self.own_call(node).and_then(|call| call.timeout_s);
-                attempt.and_then(|attempt| attempt.timeout_s).or_else(own)
+                visit.tried_timeout().or_else(own)
             }
             _ => None,
         }
@@ -191,9 +190,7 @@ impl State {
         }
         let Some(visit) = self.visit_mut(node) else { return };
         if compiles {
-            let recovery = visit.recovery_mut();
-            recovery.recovery_fault = None;
-            recovery.compiled = Some((effect, output));
+            visit.note_compiled(effect, output);
         } else {
             visit.outputs.push((tool, output));
             visit.call_succeeded();

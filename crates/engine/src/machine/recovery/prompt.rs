@@ -1,11 +1,11 @@
 //! What a model is told when it has to decide or to plan (D-17, D-20, D-21): facts of the run as one JSON object, in
 //! a stable order and of bounded size.
 
-use super::state::{State, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event};
 use crate::graph::{Alternative, Fact};
 use crate::ids::NodeRef;
+use crate::machine::state::{State, Visit};
 use crate::message::Role;
 use crate::template::{JsonTemplate, Template};
 use serde_json::{Map, Value, json};

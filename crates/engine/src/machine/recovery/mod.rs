@@ -1,7 +1,11 @@
 //! Recovery from a fault: what is done about it, by whom, and within which limits (D-16 … D-19, D-22).
 //!
 //! A fault of a leaf that has a `Fault` edge is caught; from there on the flow itself is the recovery, and everything
-//! it does is in the journal. Here is what such a flow remembers; [`super::decide`] is what its `Decide` leaf decides.
+//! it does is in the journal. Here is what such a flow remembers, which nobody else changes; [`decide`] is what its `Decide` leaf decides,
+//! [`prompt`] what a model is told.
+
+mod decide;
+mod prompt;
 
 use super::state::{State, Visit};
 use crate::effect::{EffectId, Outcome};
@@ -17,47 +21,47 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct RecoveryState {
     /// What the recovery itself ran into since the node's last turn: the model, the compiler.
-    pub(crate) recovery_fault: Option<Fault>,
+    recovery_fault: Option<Fault>,
     /// Whether trying again may mend the last fault of a call (D-17).
-    pub(crate) transient: bool,
+    transient: bool,
     /// The call that failed last: its tool, and its arguments as far as they were resolved.
-    pub(crate) failed: Option<(Arc<str>, Value)>,
+    failed: Option<(Arc<str>, Value)>,
     /// The call to try, as it was decided last.
-    pub(crate) attempt: Option<Attempt>,
+    attempt: Option<Attempt>,
     /// The last decision, and whether steps came along.
-    pub(crate) decision: Option<(Action, bool)>,
+    decision: Option<(Action, bool)>,
     /// What a replan is meant to do.
-    pub(crate) strategy: Option<Arc<str>>,
+    strategy: Option<Arc<str>>,
     /// The model's last reply on the scratch thread.
-    pub(crate) reply: Option<MessageIx>,
+    reply: Option<MessageIx>,
     /// Decisions of a model to call again.
-    pub(crate) retries: u32,
+    retries: u32,
     /// Decisions of a model to change the definition.
-    pub(crate) repairs: u32,
+    repairs: u32,
     /// Rounds of reflection that began.
-    pub(crate) reflections: u32,
+    reflections: u32,
     /// Alternatives that the ladder has used.
-    pub(crate) rungs: usize,
+    rungs: usize,
     /// What the compiler said against the last steps.
-    pub(crate) diagnostics: Option<Value>,
+    diagnostics: Option<Value>,
     /// Lists of steps that were refused since it was decided to ask for some (D-20, D-21).
-    pub(crate) refused: u32,
+    refused: u32,
     /// The compiled nodes, by the effect that compiled them.
-    pub(crate) compiled: Option<(EffectId, Arc<Value>)>,
+    compiled: Option<(EffectId, Arc<Value>)>,
 }
 
 /// A call that was decided on.
 #[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) tool: Arc<str>,
+struct Attempt {
+    tool: Arc<str>,
     /// `None`: those of the node's own call.
-    pub(crate) args: Option<Result<JsonTemplate, Fault>>,
-    pub(crate) timeout_s: Option<f64>,
+    args: Option<Result<JsonTemplate, Fault>>,
+    timeout_s: Option<f64>,
 }
 
 impl Visit {
     /// What the flow remembers of its recovery, from here on.
-    pub(crate) fn recovery_mut(&mut self) -> &mut RecoveryState {
+    fn recovery_mut(&mut self) -> &mut RecoveryState {
         self.recovery.get_or_insert_default()
     }
 
@@ -67,6 +71,52 @@ impl Visit {
         if let Some(recovery) = &mut self.recovery {
             recovery.recovery_fault = None;
         }
+    }
+
+    /// What the recovery itself ran into since the node's last turn.
+    pub(crate) fn recovery_fault(&self) -> Option<&Fault> {
+        self.recovery.as_ref()?.recovery_fault.as_ref()
+    }
+
+    /// The tool of the call that was decided on last.
+    pub(crate) fn tried_tool(&self) -> Option<&Arc<str>> {
+        Some(&self.attempt()?.tool)
+    }
+
+    /// Seconds that this call may take, if it was said with it.
+    pub(crate) fn tried_timeout(&self) -> Option<f64> {
+        self.attempt()?.timeout_s
+    }
+
+    fn attempt(&self) -> Option<&Attempt> {
+        self.recovery.as_ref()?.attempt.as_ref()
+    }
+
+    /// The model's last reply on the scratch thread is this.
+    pub(crate) fn note_scratch_reply(&mut self, reply: MessageIx) {
+        self.recovery_mut().reply = Some(reply);
+    }
+
+    /// The nodes that steps were compiled to, by the effect that did.
+    pub(crate) fn compiled(&self) -> Option<&(EffectId, Arc<Value>)> {
+        self.recovery.as_ref()?.compiled.as_ref()
+    }
+
+    /// Steps were compiled.
+    pub(crate) fn note_compiled(&mut self, effect: EffectId, nodes: Arc<Value>) {
+        let recovery = self.recovery_mut();
+        recovery.recovery_fault = None;
+        recovery.compiled = Some((effect, nodes));
+    }
+
+    /// What a replan is meant to do.
+    pub(crate) fn strategy(&self) -> Option<&str> {
+        self.recovery.as_ref()?.strategy.as_deref()
+    }
+
+    /// Lists of steps that were refused since it was decided to ask for some.
+    pub(crate) fn refused_steps(&self) -> u32 {
+        self.recovery.as_ref().map_or(0, |recovery| recovery.refused)
     }
 
     /// Whether an edge holds that asks for the last decision.
@@ -97,8 +147,7 @@ impl State {
 
     /// The tool of the call that is decided on, or else of the node's own.
     pub(crate) fn tool_to_try(&self, node: NodeRef, visit: &Visit) -> Option<Arc<str>> {
-        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
-        attempt.map(|attempt| &attempt.tool).or_else(|| self.own_call(node).map(|call| &call.tool)).cloned()
+        visit.tried_tool().or_else(|| self.own_call(node).map(|call| &call.tool)).cloned()
     }
 
     /// Its arguments, as they are written.
@@ -107,8 +156,7 @@ impl State {
         node: NodeRef,
         visit: &'a Visit,
     ) -> Option<Result<&'a JsonTemplate, &'a Fault>> {
-        let attempt = visit.recovery.as_ref().and_then(|recovery| recovery.attempt.as_ref());
-        match attempt.and_then(|attempt| attempt.args.as_ref()) {
+        match visit.attempt().and_then(|attempt| attempt.args.as_ref()) {
             Some(args) => Some(args.as_ref()),
             None => self.own_call(node).map(|call| Ok(&call.args)),
         }

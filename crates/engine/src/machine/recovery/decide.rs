@@ -1,11 +1,11 @@
 //! What is done about a fault: what the model said, within the limits, or else the ladder (D-17 … D-19).
 
-use super::recovery::RecoveryState;
-use super::state::{State, Visit};
+use super::RecoveryState;
 use crate::event::{Chooser, Event, Recovered};
 use crate::fault::FaultKind;
 use crate::graph::{Action, Alternative, Recovery};
 use crate::ids::NodeRef;
+use crate::machine::state::{State, Visit};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
