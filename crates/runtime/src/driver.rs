@@ -316,14 +316,21 @@ impl Drive<'_> {
         Ok(None)
     }
 
-    /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13).
+    /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13), or their frame
+    /// was cut off (E-38).
     fn drop_unwanted(&mut self) {
         let pending = self.state.pending();
-        if self.known.len() > pending.len() + self.inbox.len() {
-            let flying = std::mem::take(&mut self.flying).into_iter();
-            self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
-            self.forget_dropped();
+        let late = self.inbox.iter().filter(|(effect, ..)| !pending.contains_key(effect)).count();
+        if self.known.len() > pending.len() + late {
+            self.drop_cut_off();
         }
+    }
+
+    fn drop_cut_off(&mut self) {
+        let pending = self.state.pending();
+        let flying = std::mem::take(&mut self.flying).into_iter();
+        self.flying = flying.filter(|flight| pending.contains_key(&flight.effect)).collect();
+        self.forget_dropped();
     }
 
     /// Calls that wait for their turn are dropped: an interrupted run asks for nothing more (C-05). A resume sends them.
@@ -359,6 +366,8 @@ impl Drive<'_> {
                 () = self.answered() => self.inputs(),
             };
             self.turn(inputs, false).await?;
+            // What was not sent is pending, too, and hides in the numbers what is cut off.
+            self.drop_cut_off();
         }
         Ok(Halt::Interrupted)
     }

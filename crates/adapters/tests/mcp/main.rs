@@ -8,11 +8,14 @@
     reason = "tests"
 )]
 
+mod cut_off;
 mod hostile;
 mod http;
 mod loopback;
 mod names;
 mod overhead;
+#[path = "../race/mod.rs"]
+mod race;
 mod real;
 mod sessions;
 mod support;

@@ -59,6 +59,7 @@ struct Shared {
     connections: AtomicUsize,
     flooded: AtomicUsize,
     gone: Notify,
+    hung_up: AtomicUsize,
 }
 
 pub struct Server {
@@ -94,6 +95,10 @@ impl Server {
     }
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+    /// How many clients went away during [`Step::Hang`].
+    pub fn hung_up(&self) -> usize {
+        self.shared.hung_up.load(Ordering::SeqCst)
     }
     pub fn flooded(&self) -> usize {
         self.shared.flooded.load(Ordering::SeqCst)
@@ -133,6 +138,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, answers: Vec<Vec<Step
                 Step::Hang => {
                     let mut byte = [0_u8; 1];
                     let _ = stream.read(&mut byte).await;
+                    shared.hung_up.fetch_add(1, Ordering::SeqCst);
                     shared.gone.notify_one();
                     return;
                 }
