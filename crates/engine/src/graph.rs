@@ -20,10 +20,12 @@ mod control;
 mod edits;
 mod leaves;
 mod recovery;
+mod rounds;
 pub use control::{Control, Join, Loop, Paths, PathsOf, Strategy, Sub, Times, Way, When};
 pub use edits::Edit;
 pub use leaves::Tail;
 pub use recovery::{Action, Alternative, Fact, Recovery};
+pub use rounds::{AtLimit, Between, Draft, OnEmpty, Rounds};
 
 /// A compiled document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -191,6 +193,8 @@ pub enum Guard {
     Act(Action),
     /// The last decision is a replan and brought the steps along.
     Steps,
+    /// The rounds of tool calls so far are none, or so many, or twice as many, and so on.
+    Every(u16),
 }
 
 /// What a leaf does.
@@ -324,6 +328,12 @@ pub struct Infer {
     /// held against the schema here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
+    /// Nobody makes the calls of its reply: they are left out of it, and of a reply without words nothing is left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_words: bool,
+    /// What becomes of an empty reply.
+    #[serde(default, skip_serializing_if = "OnEmpty::asks_again")]
+    pub on_empty: OnEmpty,
     /// Sampling settings.
     #[serde(default)]
     pub settings: ModelSettings,

@@ -20,7 +20,8 @@ mod prove;
 pub use accesses::{Supply, reads, supply};
 use accesses::{edits, least_appended, opens_frames, world};
 pub(crate) use accesses::{paths, schema_properties};
-pub use prove::Race;
+pub(crate) use prove::no_variables;
+pub use prove::{Race, Unsound};
 
 /// Nodes that may write one place, in list order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use selvedge_engine::Graph;
-use selvedge_engine::schedule::{Schedule, Until};
+use selvedge_engine::schedule::{Schedule, Unsound, Until};
 use serde_json::json;
 
 /// `b` runs on a thread that `a` appends to, `c` opens one from it, `d` reads results and names.
@@ -48,7 +48,9 @@ fn no_wait_can_be_spared() {
         for until in waits.iter().map(|wait| wait.until) {
             let mut schedule = whole.clone();
             schedule.waits[node].retain(|wait| wait.until != until);
-            let race = schedule.prove(&graph).expect_err(&format!("{until:?} of {node:?} is not needed"));
+            let Err(Unsound::Race(race)) = schedule.prove(&graph) else {
+                panic!("{until:?} of {node:?} is not needed")
+            };
             assert_eq!(race.second, graph.nodes[node].id);
             spared += 1;
         }
@@ -68,5 +70,26 @@ fn an_empty_slice_waits_for_nobody() {
         let schedule = Schedule::derive(&graph, false);
         assert_eq!(schedule.waits.values().nth(2).unwrap().len(), waits, "{slice}");
         assert_eq!(schedule.prove(&graph), Ok(()));
+    }
+}
+
+/// E-34: a dataflow has no variables, on whatever level it is.
+#[test]
+fn nobody_sets_variables_in_a_dataflow() {
+    let sets =
+        json!({"id": "s", "name": "s", "body": {"leaves": [{"name": "do", "act": {"set": ["x", 1]}}]}});
+    let of = |control: &str| json!({"threads": [], "control": control, "nodes": [sets], "tools": {}});
+    let opens =
+        json!({"id": "o", "name": "o", "body": {"leaves": [{"name": "do", "act": {"sub": {"graph": 0}}}]}});
+    for (root, inner, sound) in
+        [("dataflow", "flow", false), ("flow", "dataflow", false), ("flow", "flow", true)]
+    {
+        let mut graph = of(root);
+        graph["nodes"].as_array_mut().unwrap().push(opens.clone());
+        graph["graphs"] = json!([of(inner)]);
+        let graph: Graph = serde_json::from_value(graph).unwrap();
+        let proved = Schedule::derive(&graph, false).prove(&graph);
+        assert_eq!(proved.is_ok(), sound, "{root}, {inner}: {proved:?}");
+        assert!(proved.is_ok() || matches!(proved, Err(Unsound::Variable { .. })));
     }
 }

@@ -38,10 +38,13 @@ pub struct Raced {
     pub left: (usize, usize, Vec<EffectId>),
 }
 
+/// When the join had been left, and how many questions, timers and which effects there were then.
+type Decided = (Instant, usize, usize, Vec<EffectId>);
+
 /// Looks on, and answers the nodes that are not in question.
 struct Referee {
     race: Race,
-    decided: Mutex<Option<(Instant, usize, usize, Vec<EffectId>)>>,
+    decided: Mutex<Option<Decided>>,
     took: Mutex<Option<Duration>>,
 }
 

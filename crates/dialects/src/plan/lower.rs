@@ -4,7 +4,8 @@ use super::doc::{NodeKind, OnError, PlanDoc, PlanNode, ToolEffects};
 use crate::compile::ToolSource;
 use crate::head::each_once;
 use selvedge_engine::graph::{
-    Act, Call, Edge, Flow, Guard, Infer, Leaf, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef,
+    Act, AtLimit, Call, Draft, Edge, Flow, Guard, Infer, Leaf, Node as GraphNode, OnError as GraphOnError,
+    Retry, Rounds, ThreadDef,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
 use selvedge_engine::{
@@ -72,8 +73,7 @@ struct NodeLowering<'p> {
     opens: bool,
 }
 
-/// A leaf by name, with edges by name; `OUT` is what follows the body.
-type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
+/// What follows the body.
 const OUT: &str = "";
 
 impl NodeLowering<'_> {
@@ -101,8 +101,7 @@ impl NodeLowering<'_> {
             ));
         }
         if let Some(prompt) = &node.task_prompt {
-            drafts.push(("prompt", Act::AppendText(Template::parse(&prompt.value).ok()?), self.to_model()));
-            self.model_part(&mut drafts);
+            self.model_part(Template::parse(&prompt.value).ok()?, &mut drafts);
         }
         if node.data_out {
             drafts.push(("publish", self.publish()?, Vec::new()));
@@ -131,41 +130,28 @@ impl NodeLowering<'_> {
         })
     }
 
-    /// Where the prompt, and in a loop the results of a round, lead.
-    fn to_model(&self) -> Vec<(Guard, &'static str)> {
-        match self.node.enable_tool_loop {
-            true => vec![(Guard::Exhausted, "conclude"), (Guard::Always, "model")],
-            false => vec![(Guard::Always, "model")],
-        }
-    }
-
-    /// The model, the answers to its calls, and in a loop the conclusion (P-10, P-11, P-14; the loop of E-30).
-    fn model_part(&self, drafts: &mut Vec<Draft>) {
-        let (retry, timeout_s) = (self.retry(), self.timeout());
-        let offers = !self.node.tools.is_empty();
-        let answer = |run: bool| Act::Answer { run, retry, timeout_s };
-        let calls = |to: &'static str| vec![(Guard::Calls, to), (Guard::Always, OUT)];
-        drafts.push(("model", Act::Infer(Box::new(self.infer(offers))), calls("tools")));
-        let after_tools = match self.node.enable_tool_loop {
-            true => self.to_model(),
-            false => vec![(Guard::Always, OUT)],
-        };
-        drafts.push(("tools", answer(true), after_tools));
+    /// The prompt, the model and the answers to its calls: once, or in a loop (P-10, P-11, P-14, E-30).
+    fn model_part(&self, prompt: Template, drafts: &mut Vec<Draft>) {
+        let (retry, timeout_s, model) = (self.retry(), self.timeout(), self.infer());
         if self.node.enable_tool_loop {
-            drafts.push(("conclude", Act::Infer(Box::new(self.infer(false))), calls("refuse")));
-            drafts.push(("refuse", answer(false), vec![(Guard::Always, OUT)]));
+            let rounds = Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between: None };
+            drafts.push(("prompt", Act::AppendText(prompt), rounds.entry()));
+            drafts.extend(rounds.leaves(OUT));
+            return;
         }
+        let calls = vec![(Guard::Calls, "tools"), (Guard::Always, OUT)];
+        drafts.push(("prompt", Act::AppendText(prompt), vec![(Guard::Always, "model")]));
+        drafts.push(("model", Act::Infer(Box::new(model)), calls));
+        drafts.push(("tools", Act::Answer { run: true, retry, timeout_s }, vec![(Guard::Always, OUT)]));
     }
 
-    fn infer(&self, offer_tools: bool) -> Infer {
+    fn infer(&self) -> Infer {
         let node = self.node;
         let settings = &node.settings;
         let schema = node.output_schema.as_ref();
         Infer {
-            judged: false,
             model: node.model.as_ref().map(|model| model.value.clone()),
-            offer_tools,
-            system: None,
+            offer_tools: !node.tools.is_empty(),
             schema: schema.map(|schema| ReplySchema {
                 name: node.id.value.clone(),
                 schema: Value::clone(&schema.value),
@@ -179,6 +165,7 @@ impl NodeLowering<'_> {
                 extra: settings.extra.iter().map(|(k, v)| ((*k).to_owned(), v.value.clone())).collect(),
             },
             timeout_s: self.timeout(),
+            ..Infer::default()
         }
     }
 

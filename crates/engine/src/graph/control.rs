@@ -129,6 +129,8 @@ pub enum Times {
     Count(JsonTemplate),
     /// As long as this is `true`, asked before each iteration.
     While(JsonTemplate),
+    /// Once, in the middle of what else the node does: what it comes to is not the node's result.
+    Aside,
 }
 
 /// Opens one frame with threads, results and metadata of its own.

@@ -50,10 +50,7 @@ impl State {
             }
             Event::Resumed { tools } => self.resumed(tools),
             Event::Forked(fork) => self.forked(fork),
-            Event::Poisoned { message } => {
-                let message = format!("internal error, only this run is affected: {message}");
-                self.end(End::Failed, Some(Box::new(Fault::new(FaultKind::ExecutionFailure, message))));
-            }
+            Event::Poisoned { message } => self.poison(message),
             Event::NodeStarted { node, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
                 self.at_node(node, |state, ix| state.node_started(ix, node));
@@ -140,9 +137,11 @@ impl State {
 
     /// An event that does not fit the state is a bug, or a journal that is none of this run's: it poisons the run (E-17).
     pub(super) fn misfit(&mut self, about: &str) {
-        let message = format!(
-            "internal error, only this run is affected: an event about `{about}` does not fit the run's state"
-        );
+        self.poison(format!("an event about `{about}` does not fit the run's state"));
+    }
+
+    pub(super) fn poison(&mut self, why: impl std::fmt::Display) {
+        let message = format!("internal error, only this run is affected: {why}");
         self.end(End::Failed, Some(Box::new(Fault::new(FaultKind::ExecutionFailure, message))));
     }
 
@@ -279,6 +278,7 @@ impl State {
             Guard::Calls => !visit.reply_calls.is_empty(),
             Guard::Fault => caught,
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
+            Guard::Every(rounds) => visit.rounds.checked_rem(rounds.into()) == Some(0),
             Guard::Exhausted => match act {
                 Act::AwaitRetirement => self.no_more_reflection(node, visit),
                 Act::Compile { tries, .. } => caught && visit.refused_steps() >= *tries,
@@ -302,7 +302,7 @@ impl State {
         self.enter(node, next);
     }
 
-    fn enter(&mut self, node: NodeRef, leaf: Option<LeafIx>) {
+    pub(super) fn enter(&mut self, node: NodeRef, leaf: Option<LeafIx>) {
         let Some(visit) = self.visit_mut(node) else { return };
         visit.leaf = leaf;
         visit.phase = LeafPhase::Enter;
@@ -427,7 +427,7 @@ impl State {
                 visit.last_text = Some(ix);
             }
             visit.reply_calls = calls;
-            visit.failed_calls = Vec::new();
+            visit.forget_failed_calls();
             visit.unmended = visit.unmended.saturating_add(reply.unmended);
             if reply.cut.is_some() {
                 visit.cut = Some(reply);
@@ -488,7 +488,7 @@ impl State {
                 visit.leaf = None;
                 return;
             }
-            Err(_) => visit.failed_calls.push(id),
+            Err(_) => visit.rare.get_or_insert_default().failed_calls.push(id),
         }
         if last {
             self.move_on(node);

@@ -7,7 +7,7 @@ use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit
 use crate::effect::{EffectId, Effects};
 use crate::event::{Event, JoinOutcome};
 use crate::fault::{Fault, FaultKind, Warning};
-use crate::graph::{Act, Sub};
+use crate::graph::{Act, Sub, Times};
 use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
@@ -312,8 +312,8 @@ impl State {
             }
             Some(Children::Fork(phase)) => self.joined(node, phase),
             Some(Children::Loop(phase)) => {
-                let value = phase.output();
-                if let Some(value) = value {
+                let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if matches!(times.times, Times::Aside));
+                if let Some(value) = phase.output().filter(|_| !aside) {
                     self.give_value(node, value);
                 }
             }

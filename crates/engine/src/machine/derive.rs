@@ -9,6 +9,7 @@ use crate::graph::Act;
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::Role;
 use crate::place::{EffectPlace, Place};
+use crate::schedule::no_variables;
 use crate::template::{OnMissing, Template};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -104,6 +105,9 @@ impl State {
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
             Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
             Act::Bind(tools) => Some(self.derive_bind(node, tools)),
+            Act::Set(name, _) if self.of(node).flow.is_none() => {
+                Some(self.failed(node, Fault::new(FaultKind::InputError, no_variables(&def.id, name))))
+            }
             Act::Set(name, value) => Some(match self.resolved(node, value) {
                 Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
                 Err(fault) => self.failed(node, fault),

@@ -28,6 +28,14 @@ impl State {
         Event::Edited { node: self.name(node), thread: self.own_thread(node), replaced }
     }
 
+    /// The event that takes back the last round of a visit, as the model says nothing more.
+    pub(super) fn roll_back_round(&self, node: NodeRef, visit: &Visit) -> Event {
+        // What stands there before the first round is not the visit's own.
+        let own = visit.rounds > 0;
+        let replaced = if own { self.rolled_back(node, &visit.thread) } else { Vec::new() };
+        Event::Edited { node: self.name(node), thread: self.own_thread(node), replaced }
+    }
+
     /// Where the last `keep` messages begin, so that no result stands there without its call.
     fn whole_rounds(&self, thread: &Thread, keep: u32) -> usize {
         let mut start = thread.len().saturating_sub(keep as usize);
@@ -93,7 +101,7 @@ impl State {
     }
 
     fn without_failed(&self, visit: &Visit) -> Vec<Replaced> {
-        let (thread, failed) = (&visit.thread, &visit.failed_calls);
+        let (thread, failed) = (&visit.thread, visit.failed_calls());
         let asked = |at: &usize| self.at(thread, *at).is_some_and(|message| !message.tool_calls.is_empty());
         let Some(start) = (0..thread.len()).rev().find(asked).filter(|_| !failed.is_empty()) else {
             return Vec::new();
@@ -128,12 +136,23 @@ impl State {
         }
         let edited = thread.with(&parts);
         let leaf = self.visit(node).and_then(|visit| visit.leaf);
-        let back = leaf.is_some_and(|leaf| self.leaf(node, leaf).act == Act::Edit(Edit::RollBack));
+        let act = leaf.map(|leaf| &self.leaf(node, leaf).act);
+        let asked = matches!(act, Some(Act::Infer(_)));
+        let back = asked || matches!(act, Some(Act::Edit(Edit::RollBack)));
+        let round = parts.first().and_then(|(start, ..)| self.at(&thread, *start));
+        let round = round.is_some_and(|message| !message.tool_calls.is_empty());
         if let Some(visit) = self.visit_mut(node) {
             visit.thread = edited;
-            visit.failed_calls = Vec::new();
+            visit.forget_failed_calls();
             // What was taken back is no result.
             visit.last_text = visit.last_text.filter(|_| !back || parts.is_empty());
+            if asked {
+                visit.rare.get_or_insert_default().rolled_back += 1;
+                visit.rounds = visit.rounds.saturating_sub(u32::from(round));
+                visit.exhausted = false;
+                // The model is asked again.
+                return self.enter(node, leaf);
+            }
         }
         self.move_on(node);
     }

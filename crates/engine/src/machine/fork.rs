@@ -82,8 +82,9 @@ impl State {
         match (&fork.graph, &fork.compiled) {
             (None, _) => self.forked_here(fork, past),
             (Some(hash), Some(graph)) => self.forked_anew(fork, past, hash, graph),
-            // The graph is not at hand: the event does not fit.
-            (Some(_), None) => {}
+            (Some(hash), None) => {
+                return self.poison(format!("the graph of a fork, `{hash}`, is not at hand"));
+            }
         }
         self.reuse.doubt(fork.damaged);
     }

@@ -3,7 +3,7 @@
 use super::bindings::Bindings;
 use super::children::{Children, Ended, INDEX, holds, list};
 use super::frame::{Frame, Inputs};
-use super::state::State;
+use super::state::{State, Visit};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Loop, Times};
@@ -20,6 +20,8 @@ pub(crate) struct LoopPhase {
     items: Vec<Value>,
     /// How often it goes round, if that is known.
     total: Option<u32>,
+    /// The number of the first iteration: those of other loops of the visit come before it.
+    first: u32,
     /// Iterations that have ended.
     done: u32,
     open: Option<FrameIx>,
@@ -42,7 +44,7 @@ impl LoopPhase {
         self.late = true;
     }
     pub(super) fn is_at(&self, iteration: u32) -> bool {
-        self.done == iteration
+        self.first + self.done == iteration
     }
     pub(super) fn open(&self) -> Option<FrameIx> {
         self.open
@@ -82,7 +84,9 @@ impl State {
         let more = self.goes_round(node, times, phase, done);
         match more.and_then(|more| Ok(more.then_some(due(phase.is_none())?))) {
             Ok(Some(due)) => {
-                Event::Entered { node: self.name(node), paths: None, iteration: Some(done), due }
+                let before = || self.visit(node).map_or(0, Visit::iterations);
+                let iteration = Some(phase.map_or_else(before, |phase| phase.first + done));
+                Event::Entered { node: self.name(node), paths: None, iteration, due }
             }
             Ok(None) => Event::Left { node: self.name(node), joined: None },
             Err(fault) => self.failed(node, fault),
@@ -124,6 +128,7 @@ impl State {
         };
         match &times.times {
             Times::While(_) => Ok((0, Vec::new())),
+            Times::Aside => Ok((1, Vec::new())),
             Times::Over(items, _) => {
                 let items = list(self.resolved(node, items)?, &format!("what the loop `{id}` goes over"))?;
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
@@ -146,16 +151,24 @@ impl State {
 
     /// An iteration begins.
     pub(super) fn open_iteration(&mut self, node: NodeRef, times: &Loop, iteration: u32) {
-        if iteration == 0 {
+        if self.children_mut(node).is_none() {
             let asks = matches!(times.times, Times::While(_));
             let (total, items) = self.rounds(node, times).unwrap_or_default();
-            let phase = LoopPhase { items, total: (!asks).then_some(total), ..LoopPhase::default() };
+            let total = (!asks).then_some(total);
+            let phase = LoopPhase { items, total, first: iteration, ..LoopPhase::default() };
             self.set_children(node, Children::Loop(phase));
         }
-        let mut inputs = vec![(Arc::clone(&INDEX), Value::from(iteration))];
-        if let (Times::Over(_, name), Some(Children::Loop(phase))) = (&times.times, self.children_mut(node)) {
-            let item = phase.items.get_mut(iteration as usize).map(Value::take).unwrap_or_default();
-            inputs.push((name.clone(), item));
+        if let Some(visit) = self.visit_mut(node) {
+            visit.rare.get_or_insert_default().iterations = iteration + 1;
+        }
+        let mut inputs = Vec::new();
+        if let Some(Children::Loop(phase)) = self.children_mut(node) {
+            let at = iteration - phase.first;
+            inputs.push((Arc::clone(&INDEX), Value::from(at)));
+            if let Times::Over(_, name) = &times.times {
+                let item = phase.items.get_mut(at as usize).map(Value::take).unwrap_or_default();
+                inputs.push((name.clone(), item));
+            }
         }
         let open =
             self.open_frame(node, times.graph, 0, Instance::Iteration(iteration), Inputs::new(inputs), true);

@@ -4,7 +4,7 @@ use super::state::{Got, LeafPhase, ModelPhase, State, Visit};
 use crate::effect::{EffectId, ModelReply, Wait};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};
-use crate::graph::Infer;
+use crate::graph::{Act, Infer, OnEmpty};
 use crate::ids::{LeafIx, NodeRef};
 use crate::schema::Refusal;
 use std::sync::Arc;
@@ -49,15 +49,19 @@ impl State {
         phase: &ModelPhase,
         reply: &ModelReply,
     ) -> Event {
-        if is_empty(reply) {
-            if phase.empties < EMPTY_AGAIN {
-                return self.ask_model(node, visit, leaf, phase.attempt + 1);
-            }
-            let message = format!(
-                "the model answered {} times with neither text nor calls{}",
-                phase.empties + 1,
-                also(reply)
-            );
+        if infer.says_nothing(reply) {
+            let before = match infer.on_empty {
+                OnEmpty::AskAgain if phase.empties < EMPTY_AGAIN => {
+                    return self.ask_model(node, visit, leaf, phase.attempt + 1);
+                }
+                OnEmpty::RollBack(times) if visit.rolled_back() < times => {
+                    return self.roll_back_round(node, visit);
+                }
+                OnEmpty::AskAgain => phase.empties,
+                OnEmpty::RollBack(_) => visit.rolled_back(),
+            };
+            let message =
+                format!("the model answered {} times with neither text nor calls{}", before + 1, also(reply));
             return self.failed(node, Fault::new(FaultKind::EmptyResponse, message));
         }
         if let Some(limit) = self.start.limits.calls_per_reply
@@ -137,9 +141,10 @@ impl State {
         }
     }
 
-    /// Whether the leaf asks a question of which only the answer counts: on a scratch thread, and without tools.
+    /// Whether the leaf asks a question of which only the answer counts: it says so, or is on a scratch thread and without tools.
     pub(crate) fn only_answers(&self, node: NodeRef, infer: &Infer) -> bool {
-        self.def(node).body.thread.is_none() && (!infer.offer_tools || self.offered(node).next().is_none())
+        let scratch = self.def(node).body.thread.is_none();
+        infer.only_words || scratch && (!infer.offer_tools || self.offered(node).next().is_none())
     }
 
     fn ask_model(&self, node: NodeRef, visit: &Visit, leaf: LeafIx, attempt: u32) -> Event {
@@ -151,7 +156,7 @@ impl State {
         {
             return Event::Reused { effect, from, args: None };
         }
-        let crate::graph::Act::Infer(infer) = &self.leaf(node, leaf).act else {
+        let Act::Infer(infer) = &self.leaf(node, leaf).act else {
             return self.failed(node, Fault::new(FaultKind::InputError, "there is nobody to ask"));
         };
         let phase = match &visit.phase {
@@ -192,9 +197,10 @@ impl State {
             phase.empties = before.empties;
             phase.refused = before.refused;
             if let Some(Got::Reply(reply)) = before.got {
-                if is_empty(&reply) {
+                let Act::Infer(infer) = &graph.leaf(node.node, leaf).act else { return };
+                if infer.says_nothing(&reply) {
                     phase.empties += 1;
-                } else if let crate::graph::Act::Infer(infer) = &graph.leaf(node.node, leaf).act {
+                } else {
                     let error = self.schema_refusal(node, leaf, infer, &reply);
                     let error = error.map(Refusal::into_text).unwrap_or_default();
                     phase.refused = Some(Box::new((reply, error)));
@@ -248,7 +254,9 @@ fn also(reply: &ModelReply) -> String {
     reply.cut_words().map(|words| format!("; {words}")).unwrap_or_default()
 }
 
-/// No text and no calls (E-27).
-pub(crate) fn is_empty(reply: &ModelReply) -> bool {
-    reply.calls.is_empty() && reply.text.trim().is_empty()
+impl Infer {
+    /// Whether a reply has no text, and no calls that anybody would make (E-27).
+    pub(crate) fn says_nothing(&self, reply: &ModelReply) -> bool {
+        reply.text.trim().is_empty() && (self.only_words || reply.calls.is_empty())
+    }
 }

@@ -58,11 +58,11 @@ impl State {
     /// Keeps a reply that the node accepts, as the answer to its question; also one that came after others that
     /// its schema refused (E-33), or that were empty (E-27).
     pub(crate) fn record_model(&mut self, node: NodeRef, effect: &EffectId, reply: &Arc<ModelReply>) {
-        if super::model::is_empty(reply) {
-            return;
-        }
         let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
         let Act::Infer(infer) = &self.leaf(node, leaf).act else { return };
+        if infer.says_nothing(reply) {
+            return;
+        }
         // A refused reply is none: asked again, the model gets both tries.
         if self.unfit(node, leaf, infer, reply).is_some() {
             return;

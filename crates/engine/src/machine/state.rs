@@ -158,8 +158,6 @@ pub(crate) struct Visit {
     pub(crate) calls: BTreeMap<Arc<str>, u32>,
     /// The calls of the last reply, with the ids they have on the thread.
     pub(crate) reply_calls: Vec<ToolCall>,
-    /// Those of them that came to a fault.
-    pub(crate) failed_calls: Vec<Arc<str>>,
     pub(crate) last_text: Option<MessageIx>,
     /// The last reply that was not whole (E-27).
     pub(crate) cut: Option<Arc<ModelReply>>,
@@ -181,6 +179,18 @@ pub(crate) struct Visit {
     pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
     /// What the frames that it opened came to, or what a person said, if it did.
     pub(crate) value: Option<Box<Value>>,
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// What few visits have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// Those calls of the last reply that came to a fault.
+    pub(crate) failed_calls: Vec<Arc<str>>,
+    /// Iterations of its loops, so that no frame has the path of another.
+    pub(crate) iterations: u32,
+    /// Rounds that were taken back, as the model said nothing.
+    pub(crate) rolled_back: u32,
 }
 
 /// A path that waits has one, and there may be thousands of those.
@@ -371,6 +381,21 @@ impl NodeState {
 }
 
 impl Visit {
+    pub(crate) fn rolled_back(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.rolled_back)
+    }
+    /// Iterations of its loops so far.
+    pub(crate) fn iterations(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.iterations)
+    }
+    pub(crate) fn failed_calls(&self) -> &[Arc<str>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.failed_calls)
+    }
+    pub(crate) fn forget_failed_calls(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.failed_calls = Vec::new();
+        }
+    }
     /// Keeps what a request came to (E-29). Most nodes make one: a list that grows by itself begins with room for
     /// four.
     pub(crate) fn keep(&mut self, recorded: super::reuse::Recorded) {
@@ -389,7 +414,6 @@ impl Visit {
             rounds: 0,
             calls: BTreeMap::new(),
             reply_calls: Vec::new(),
-            failed_calls: Vec::new(),
             last_text: None,
             cut: None,
             unmended: 0,
@@ -403,6 +427,7 @@ impl Visit {
             approved: false,
             recovery: None,
             value: None,
+            rare: None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! or a name. The proof goes through the accesses once, place by place.
 
 use super::{Schedule, Until, reads, supply, unknown_order};
-use crate::graph::{Act, Graph, Node};
+use crate::graph::{Act, Control, Graph, Node};
 use crate::ids::{NodeIx, OrderIx};
 use crate::template::{Root, classify};
 use std::collections::{HashMap, HashSet};
@@ -23,6 +23,27 @@ pub struct Race {
     pub place: String,
 }
 
+/// Why a graph can't be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unsound {
+    /// Two accesses that nothing orders.
+    #[error(transparent)]
+    Race(#[from] Race),
+    /// A node of a dataflow sets a variable.
+    #[error("{}", no_variables(.node, .name))]
+    Variable {
+        /// The node.
+        node: Arc<str>,
+        /// The variable.
+        name: Arc<str>,
+    },
+}
+
+/// What is wrong with a node of a dataflow that sets a variable.
+pub(crate) fn no_variables(node: &str, name: &str) -> String {
+    format!("`{node}` sets the variable `{name}`: a dataflow has none, as nobody could tell who sees it")
+}
+
 struct Proof<'a> {
     schedule: &'a Schedule,
     graph: &'a Graph,
@@ -36,11 +57,18 @@ struct Proof<'a> {
 }
 
 impl Schedule {
-    /// Proves that conflicting accesses are ordered, in time linear in the accesses.
+    /// Proves that conflicting accesses are ordered, in time linear in the accesses; of inner graphs, too. Nothing has to be ordered
+    /// in a flow, which has one live node.
     ///
     /// # Errors
-    /// The first pair of nodes that is not.
-    pub fn prove(&self, graph: &Graph) -> Result<(), Race> {
+    /// The first pair of nodes that is not, or a node of a dataflow that sets a variable.
+    pub fn prove(&self, graph: &Graph) -> Result<(), Unsound> {
+        for inner in graph.graphs.values() {
+            Self::derive(inner, false).prove(inner)?;
+        }
+        if graph.control == Control::Flow {
+            return Ok(());
+        }
         let mut proof = Proof {
             schedule: self,
             graph,
@@ -50,6 +78,9 @@ impl Schedule {
             retired: 0,
         };
         for (ix, node) in graph.nodes.iter() {
+            if let Some(name) = sets(graph, node) {
+                return Err(Unsound::Variable { node: node.id.clone(), name: name.clone() });
+            }
             proof.turn_to(ix);
             proof.after(ix, node)?;
             proof.threads(ix, node)?;
@@ -58,6 +89,14 @@ impl Schedule {
         }
         Ok(())
     }
+}
+
+/// A variable that a node sets.
+fn sets<'g>(graph: &'g Graph, node: &'g Node) -> Option<&'g Arc<str>> {
+    graph.leaves(node).find_map(|leaf| match &leaf.act {
+        Act::Set(name, _) => Some(name),
+        _ => None,
+    })
 }
 
 impl Proof<'_> {

@@ -266,3 +266,17 @@ fn e17_an_event_that_does_not_fit_poisons_the_run() {
         assert_eq!(world.state.step(), None, "{event:?}");
     }
 }
+
+/// A graph that nobody has checked: the node fails, and says why.
+#[test]
+fn a_dataflow_has_no_variables() {
+    let graph = json!({"threads": [{"name": "main", "first": "task"}], "tools": {}, "graphs": [flow(json!([]))],
+                       "nodes": [node("set", json!({"set": ["x", 1]}), json!([]))]});
+    let graph: Arc<Graph> = Arc::new(serde_json::from_value(graph).unwrap());
+    let world = World::begin(&graph);
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    let fault = world.state.view().fault.unwrap();
+    assert_eq!(fault.kind, FaultKind::InputError);
+    assert!(fault.message.contains("`set` sets the variable `x`: a dataflow has none"), "{}", fault.message);
+    replays(&world, &graph);
+}

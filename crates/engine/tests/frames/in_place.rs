@@ -199,3 +199,16 @@ fn frames_that_were_open_as_the_run_ended_go_on() {
         }
     }
 }
+
+/// E-17: a fork whose graph nobody has is a bug, which says so.
+#[test]
+fn a_fork_without_its_graph_is_poisoned() {
+    let graph = graph(json!([ask("a", "one", json!([]))]), json!([]));
+    let mut world = World::begin(&graph);
+    let fork = selvedge_engine::Fork { graph: Some("abc".into()), ..selvedge_engine::Fork::default() };
+    world.input(Input::Fork(Box::new(fork)));
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    let fault = world.state.view().fault.unwrap();
+    assert!(fault.message.contains("the graph of a fork, `abc`, is not at hand"), "{}", fault.message);
+    assert!(world.pending().is_empty());
+}

@@ -11,5 +11,6 @@ mod in_place;
 mod joins;
 mod laws;
 mod operations;
+mod rounds;
 mod timers;
 mod world;

@@ -1,0 +1,117 @@
+//! The loop of a model and the tools that it calls (E-30): one part of a flow, with parameters.
+
+use super::{Act, Edit, Guard, Infer, Loop, Retry, Times};
+use crate::ids::GraphIx;
+use crate::template::Template;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of an empty reply: one without text and calls (E-27).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnEmpty {
+    /// The same is asked twice more.
+    #[default]
+    AskAgain,
+    /// The last round goes, and the model is asked what it was asked before that: so often at most in a visit of the node.
+    /// A round goes only if the visit made it and none of its tools may have changed the world.
+    RollBack(u32),
+}
+
+impl OnEmpty {
+    pub(super) fn asks_again(&self) -> bool {
+        *self == Self::AskAgain
+    }
+}
+
+/// The loop: [`Rounds::leaves`].
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    /// Asks the model, which is offered the flow's tools. What becomes of an empty reply is part of it.
+    pub model: Infer,
+    /// How often a transient fault of a tool is tried again.
+    pub retry: Retry,
+    /// Seconds a call may take.
+    pub timeout_s: Option<f64>,
+    /// What happens when the flow's rounds, or the calls of all of its tools, are used up.
+    pub at_limit: AtLimit,
+    /// What happens between rounds, if something does.
+    pub between: Option<Between>,
+}
+
+/// What happens at the limit.
+#[derive(Clone, Debug)]
+pub enum AtLimit {
+    /// The model is asked once more, without tools (P-14).
+    Conclude,
+    /// A model sums up, which is the node's result, and all that is left of the thread.
+    HandOver {
+        /// What it is told.
+        ask: Template,
+        /// The model.
+        model: Box<Infer>,
+    },
+}
+
+/// What happens between rounds: a graph works on the node's thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Between {
+    /// After so many rounds each time, and after the last reply if there was a round since.
+    pub every: u16,
+    /// The graph.
+    pub graph: GraphIx,
+}
+
+/// A leaf by name, and where its edges lead, by name.
+pub type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
+
+const MODEL: &str = "model";
+const TOOLS: &str = "tools";
+
+impl Rounds {
+    /// The edges of whatever stands before the loop.
+    pub fn entry(&self) -> Vec<(Guard, &'static str)> {
+        let limit = match self.at_limit {
+            AtLimit::Conclude => "conclude",
+            AtLimit::HandOver { .. } => "hand_over",
+        };
+        vec![(Guard::Exhausted, limit), (Guard::Always, MODEL)]
+    }
+
+    /// The leaves, the model's first. When the loop ends it goes on at `out`.
+    pub fn leaves(self, out: &'static str) -> Vec<Draft> {
+        let entry = self.entry();
+        let Self { model, retry, timeout_s, at_limit, between } = self;
+        let every = between.map(|between| Guard::Every(between.every));
+        let end: Vec<_> = match every {
+            Some(every) => vec![(every, out), (Guard::Always, "between_last")],
+            None => vec![(Guard::Always, out)],
+        };
+        let after = |first: Guard, to| [(first, to)].into_iter().chain(end.clone()).collect::<Vec<_>>();
+        let round = every.map(|every| (every, "between")).into_iter().chain(entry.clone());
+        let mut leaves = vec![
+            (MODEL, Act::Infer(Box::new(model.clone())), after(Guard::Calls, TOOLS)),
+            (TOOLS, Act::Answer { run: true, retry, timeout_s }, round.collect()),
+        ];
+        match at_limit {
+            AtLimit::Conclude => {
+                let conclude = Infer { offer_tools: false, ..model };
+                leaves.push(("conclude", Act::Infer(Box::new(conclude)), after(Guard::Calls, "refuse")));
+                leaves.push(("refuse", Act::Answer { run: false, retry, timeout_s }, end));
+            }
+            AtLimit::HandOver { ask, model } => {
+                let summary = Infer { offer_tools: false, only_words: true, ..*model };
+                let edit = Act::Edit(Edit::Compact { keep: 0, asked: 2 });
+                leaves.push(("hand_over", Act::AppendText(ask), vec![(Guard::Always, "summary")]));
+                leaves.push(("summary", Act::Infer(Box::new(summary)), vec![(Guard::Always, "handed_over")]));
+                leaves.push(("handed_over", edit, end));
+            }
+        }
+        if let Some(Between { graph, .. }) = between {
+            let aside =
+                || Act::Loop(Box::new(Loop { graph, times: Times::Aside, limit: 1, timeout_s: None }));
+            leaves.push(("between", aside(), entry));
+            leaves.push(("between_last", aside(), vec![(Guard::Always, out)]));
+        }
+        leaves
+    }
+}

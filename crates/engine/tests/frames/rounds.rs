@@ -1,0 +1,220 @@
+//! E-30: the loop of a model and its tools, with each of its parameters.
+
+use super::world::*;
+use selvedge_engine::graph::{AtLimit, Between, Edge, Infer, Leaf, OnEmpty, Retry, Rounds};
+use selvedge_engine::template::Template;
+use selvedge_engine::{GraphIx, LeafIx};
+
+/// A node `work` on `main` that says `go`, then goes round; and one after it.
+fn looping(rounds: Rounds, max_rounds: u32, graphs: Value) -> Arc<Graph> {
+    let mut drafts = vec![(
+        "say",
+        selvedge_engine::graph::Act::AppendText(Template::parse("go").unwrap()),
+        rounds.entry(),
+    )];
+    drafts.extend(rounds.leaves("out"));
+    let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
+    let place = |name: &str| {
+        names.iter().position(|known| *known == name).map(|at| LeafIx(u32::try_from(at).unwrap()))
+    };
+    let leaves: Vec<Leaf> = drafts
+        .iter()
+        .map(|(name, act, edges)| Leaf {
+            name: (*name).into(),
+            act: act.clone(),
+            next: edges.iter().map(|(when, name)| Edge { when: *when, to: place(name) }).collect(),
+        })
+        .collect();
+    let work = json!({"id": "work", "name": "work", "ways": to(2), "body": {
+        "thread": 0, "tools": ["note", "write"], "max_rounds": max_rounds, "leaves": leaves}});
+    graph(json!([ask("before", "hello", to(1)), work, ask("after", "{{work}}", json!([]))]), graphs)
+}
+
+fn rounds() -> Rounds {
+    Rounds {
+        model: Infer { offer_tools: true, ..Infer::default() },
+        retry: Retry::default(),
+        timeout_s: None,
+        at_limit: AtLimit::Conclude,
+        between: None,
+    }
+}
+
+fn calls(tool: &str, text: &str, id: usize) -> Outcome {
+    let call =
+        selvedge_engine::ToolCall { id: format!("c{id}").into(), name: tool.into(), arguments: json!({}) };
+    Outcome::Reply(Arc::new(ModelReply { text: text.into(), calls: vec![call], ..ModelReply::default() }))
+}
+
+/// Answers what is asked, in the order in which it is, by these; tools say `did`. What each request was, and its last message.
+fn tell(world: &mut World, replies: Vec<Outcome>) -> Vec<String> {
+    let mut asked = Vec::new();
+    for outcome in replies {
+        while let Some(tool) = world.pending().iter().find(|effect| effect.contains("tools")).cloned() {
+            world.complete(&tool, Outcome::Output(Arc::new(json!("did"))));
+        }
+        let effect = world.pending().remove(0);
+        let id = selvedge_engine::EffectId(effect.as_str().into());
+        let Some(Request::Model(request)) = world.state.request(&id) else { panic!("{effect}") };
+        asked.push(format!("{effect}: {}", request.messages.last().unwrap().content));
+        world.complete(&effect, outcome);
+    }
+    asked
+}
+
+#[test]
+fn a10_an_empty_reply_takes_the_last_round_back() {
+    let model = Infer { offer_tools: true, on_empty: OnEmpty::RollBack(3), ..Infer::default() };
+    let graph = looping(Rounds { model, ..rounds() }, 9, json!([]));
+    let mut world = World::begin(&graph);
+    let asked = tell(
+        &mut world,
+        vec![
+            reply("hi"),
+            calls("note", "", 1),
+            calls("note", "look", 2),
+            reply(" "),
+            // Asked again what it was asked before the second round.
+            calls("note", "", 3),
+            reply(""),
+            reply(""),
+            reply("at last"),
+            reply("end"),
+        ],
+    );
+    assert_eq!(
+        asked,
+        [
+            "before/model/1/1: hello",
+            "work/model/1/1: go",
+            "work/model/2/1: did",
+            "work/model/3/1: did",
+            "work/model/4/1: did",
+            "work/model/5/1: did",
+            "work/model/6/1: did",
+            // What stood there before the first round stays.
+            "work/model/7/1: go",
+            "after/model/1/1: at last",
+        ]
+    );
+    assert_eq!(world.texts(), ["hello", "hi", "go", "at last", "at last", "end"]);
+    assert_eq!(world.state.status(), RunStatus::Completed);
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn a10_rounds_are_taken_back_so_often_and_no_more() {
+    let model = Infer { offer_tools: true, on_empty: OnEmpty::RollBack(2), ..Infer::default() };
+    let graph = looping(Rounds { model, ..rounds() }, 9, json!([]));
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi"), reply(""), reply(""), reply("")]);
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    let fault = world.state.view().fault.unwrap();
+    assert_eq!(fault.kind, FaultKind::EmptyResponse);
+    assert!(fault.message.contains("answered 3 times"), "{}", fault.message);
+    assert_eq!(world.texts(), ["hello", "hi", "go"], "with nothing to take back only the empty reply goes");
+    // What may have changed the world stays.
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi"), calls("write", "", 1), reply(""), reply("so")]);
+    assert_eq!(world.texts()[..5], ["hello", "hi", "go", "", "did"]);
+    assert_eq!(world.texts()[5..], ["so", "so"]);
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn a10_a_round_that_was_taken_back_is_none() {
+    let model = Infer { offer_tools: true, on_empty: OnEmpty::RollBack(9), ..Infer::default() };
+    let graph = looping(Rounds { model, ..rounds() }, 2, json!([]));
+    let mut world = World::begin(&graph);
+    let replies =
+        vec![reply("hi"), calls("note", "", 1), reply(""), calls("note", "", 2), calls("note", "", 3)];
+    let asked = tell(&mut world, replies);
+    assert_eq!(
+        asked[1..],
+        ["work/model/1/1: go", "work/model/2/1: did", "work/model/3/1: go", "work/model/4/1: did"]
+    );
+    let tools = world.pending().remove(0);
+    world.complete(&tools, Outcome::Output(Arc::new(json!("did"))));
+    assert_eq!(world.pending(), ["work/conclude/1/1"], "two rounds are left of three");
+}
+
+#[test]
+fn a05_at_the_limit_a_summary_is_handed_over() {
+    let ask = Template::parse("sum up").unwrap();
+    let at_limit = AtLimit::HandOver {
+        ask,
+        model: Box::new(Infer { model: Some("summarize".into()), ..Infer::default() }),
+    };
+    let graph = looping(Rounds { at_limit, ..rounds() }, 2, json!([]));
+    let mut world = World::begin(&graph);
+    let asked = tell(
+        &mut world,
+        vec![
+            reply("hi"),
+            calls("note", "", 1),
+            calls("note", "", 2),
+            // It has no tools, and calls nothing: that it says nothing else is an empty reply.
+            calls("note", "", 3),
+            calls("note", "nothing was found", 4),
+            reply("end"),
+        ],
+    );
+    assert_eq!(
+        asked[3..],
+        ["work/summary/1/1: sum up", "work/summary/1/2: sum up", "after/model/1/1: nothing was found"]
+    );
+    assert_eq!(world.texts(), ["nothing was found", "nothing was found", "end"], "the next begins with it");
+    goes_on(&world, &graph, 0);
+}
+
+#[test]
+fn a09_between_rounds_a_graph_works_on_the_thread() {
+    let tidy = json!({"id": "tidy", "name": "tidy", "body": {"thread": 0, "leaves": [
+        {"name": "say", "act": {"say": "sum up"}, "next": [{"when": "always", "to": 1}]},
+        {"name": "model", "act": {"infer": {"only_words": true}}, "next": [{"when": "always", "to": 2}]},
+        {"name": "edit", "act": {"edit": {"compact": {"keep": 0, "asked": 2}}}}]}});
+    let between = Some(Between { every: 2, graph: GraphIx(0) });
+    let graph = looping(Rounds { between, ..rounds() }, 9, json!([flow(json!([tidy]))]));
+    let mut world = World::begin(&graph);
+    let asked = tell(
+        &mut world,
+        vec![
+            reply("hi"),
+            calls("note", "", 1),
+            calls("note", "", 2),
+            reply("two notes"),
+            calls("note", "", 3),
+            reply("done"),
+            reply("all is noted"),
+            reply("end"),
+        ],
+    );
+    assert_eq!(
+        asked[3..],
+        [
+            "work~1#0/tidy/model/1/1: sum up",
+            "work/model/3/1: two notes",
+            "work/model/4/1: did",
+            // Once at the end, as there was a round since.
+            "work~1#1/tidy/model/1/1: sum up",
+            "after/model/1/1: done",
+        ]
+    );
+    assert_eq!(world.texts(), ["all is noted", "done", "end"], "what it comes to is not the node's result");
+    goes_on(&world, &graph, 0);
+    // Nothing is left to do at the end if there was no round since.
+    let mut world = World::begin(&graph);
+    let replies =
+        vec![reply("hi"), calls("note", "", 1), calls("note", "", 2), reply("two notes"), reply("done")];
+    tell(&mut world, replies);
+    assert_eq!(world.pending(), ["after/model/1/1"]);
+    // It fails inside, and goes on there.
+    let mut world = World::begin(&graph);
+    tell(&mut world, vec![reply("hi"), calls("note", "", 1), calls("note", "", 2), fails("no")]);
+    assert_eq!(world.state.status(), RunStatus::Failed);
+    world.resume();
+    assert_eq!(world.pending(), ["work~1#0/tidy~2/model/1/1"]);
+    tell(&mut world, vec![reply("two notes"), reply("done"), reply("end")]);
+    assert_eq!(world.texts(), ["two notes", "done", "done", "end"]);
+    replays(&world, &graph);
+}
