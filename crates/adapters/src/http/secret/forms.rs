@@ -23,6 +23,8 @@ pub(super) struct Forms {
     odd: Vec<Vec<u8>>,
     /// Keys, each of which is looked for in hex, too, with something between its bytes.
     keys: Vec<Vec<u8>>,
+    /// Whether one of them begins with a byte.
+    begins: Vec<bool>,
     /// Looks for all of them at once.
     finder: Option<AhoCorasick>,
 }
@@ -45,6 +47,8 @@ impl Forms {
             forms.all.extend(base64(key));
             forms.all.extend(spelled(key));
         }
+        let begins = |byte| forms.keys.iter().any(|key| key.first() == Some(&byte));
+        forms.begins = (0..=u8::MAX).map(begins).collect();
         forms.all.sort();
         forms.all.dedup();
         // It fails for patterns of gigabytes only.
@@ -115,13 +119,19 @@ impl Forms {
 
     /// Where a key is in hex, or may be.
     fn hexed<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, Hexed)> + 't {
-        // Most texts have no two digits of hex anywhere that begin a key.
-        let at_digit = |at: &usize| text.get(*at).is_some_and(u8::is_ascii_hexdigit);
+        // Few places of a text have the two digits with which a key begins.
+        let digit = move |at: usize| text.get(at).map(|byte| char::from(*byte).to_digit(16));
+        let may_begin = move |at: &usize| match (digit(*at).flatten(), digit(*at + 1)) {
+            (Some(high), Some(Some(low))) => self.begins.get((high << 4 | low) as usize) == Some(&true),
+            // The text ends behind it.
+            (Some(_), None) => true,
+            _ => false,
+        };
         let each = move |at: usize| {
             let rest = text.get(at..).unwrap_or_default();
             self.keys.iter().map(move |key| (at, hexed(key, rest)))
         };
-        (0..text.len()).filter(at_digit).flat_map(each).filter(|(_, found)| *found != Hexed::Other)
+        (0..text.len()).filter(may_begin).flat_map(each).filter(|(_, found)| *found != Hexed::Other)
     }
 
     /// From where on the end of `text` could be the beginning of one of them.
