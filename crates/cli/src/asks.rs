@@ -110,6 +110,13 @@ pub(crate) fn ways(run: &str, ask: &str) -> Vec<Way> {
     ]
 }
 
+/// The same in a line.
+pub(crate) fn ways_in_line(run: &str, ask: &str) -> String {
+    let ways: Vec<String> =
+        ways(run, ask).iter().map(|way| format!("`{}` ({})", way.command, way.when)).collect();
+    format!("{SAME_QUESTION} {}", ways.join(", "))
+}
+
 /// The same as advice on stderr.
 pub(crate) fn advice(run: &str, ask: &str) -> String {
     let columns = crate::ui::columns().unwrap_or(usize::MAX);

@@ -205,6 +205,7 @@ impl Drive<'_> {
             warnings: &self.warnings,
             graph: &self.graph,
             driven: true,
+            warned: true,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Report<'a> {
     pub(crate) graph: &'a Graph,
     /// False for a run that goes on by itself while no live process drives it (C-12).
     pub(crate) driven: bool,
+    /// Whether what the run warns of was told as it came.
+    pub(crate) warned: bool,
 }
 
 impl Report<'_> {
@@ -194,7 +196,9 @@ impl Report<'_> {
             ui.result(&format!("{}\n", self.json()));
             return;
         }
-        self.tell_warnings(ui);
+        if !self.warned {
+            self.tell_warnings(ui);
+        }
         match self.state.status() {
             RunStatus::Completed => {
                 // A model's or a tool's text, byte for byte, unless a terminal would obey it.

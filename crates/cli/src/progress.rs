@@ -6,7 +6,7 @@ use crate::look::events::node_of;
 use crate::look::page::wrap;
 use crate::nodes::Nodes;
 use crate::printed::message;
-use crate::recovery::{Ladder, What};
+use crate::recovery::{Ladder, What, again};
 use crate::ui::{Ui, one_line};
 use limited::Limited;
 use selvedge_engine::graph::is_operation;
@@ -20,11 +20,13 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tells::Told;
 use waits::Waits;
+use warned::Warned;
 
 mod data;
 pub(crate) mod limited;
 mod tells;
 mod waits;
+mod warned;
 
 /// Characters of a value that a line shows.
 const SHOWN: usize = 160;
@@ -61,6 +63,7 @@ struct Seen {
     told: HashMap<EffectId, Told>,
     limited: Limited,
     waits: Option<Waits>,
+    warned: Warned,
 }
 
 #[derive(Default)]
@@ -91,6 +94,7 @@ impl Progress {
         let progress = Self { ui: ui.clone(), live, told, seen: Mutex::default(), ladder: Arc::default() };
         let mut seen = Seen { begun: Some(begun), source: source.map(Into::into), ..Seen::default() };
         seen.known.follow(state);
+        seen.warned.news(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
             let title = seen.title(&node);
@@ -127,9 +131,10 @@ impl Progress {
     /// to read to its end; a pipe gets all of it.
     fn line_to(&self, seen: &Seen, at: i64, mark: (&str, &str), text: &str, end: &str) {
         let since = format!("{:>8}", seconds(at.saturating_sub(seen.begun.unwrap_or(at))));
-        let urgent =
-            ["fail ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip "]
-                .contains(&mark.1);
+        let urgent = [
+            "fail ", "warn ", "retry", "deny ", "ask  ", "param", "sync ", "fault", "mend ", "plan ", "skip ",
+        ]
+        .contains(&mark.1);
         let mut text = one_line(text, LONGEST);
         if let Some(columns) = self.ui.columns() {
             let before = since.len() + mark.1.len() + 3;
@@ -154,6 +159,7 @@ impl Watcher for Progress {
             self.event(&mut seen, state, record, at);
             self.rung(&seen, n, record, at);
         }
+        self.warn(&mut seen, state, records.last().map(|record| self.at(record)).unwrap_or_default());
         // With -v: what the nodes that could be next wait for (P-20).
         let waits = seen.waits.as_mut().map(|waits| waits.news(state, records)).unwrap_or_default();
         let at = records.last().map(|record| self.at(record)).unwrap_or_default();
@@ -241,7 +247,7 @@ impl Progress {
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                     // Also without -v: a wait of many seconds must not look like a hang.
                     let because = seen.limited.because(effect, reason);
-                    let text = format!("{node}: {name} again in {wait}: {because}");
+                    let text = format!("{node}: {}", again(&name, &wait, &because));
                     self.line(seen, at, ("33", "retry"), &text);
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }
@@ -270,6 +276,19 @@ impl Progress {
                 self.line(seen, at, ("2", "say  "), &format!("{node}: {}", one_line(text, SHOWN)));
             }
             _ => {}
+        }
+    }
+
+    /// What the run itself warns of, when it does: of a long run nobody waits for the end to see it.
+    fn warn(&self, seen: &mut Seen, state: &State, at: i64) {
+        for warning in seen.warned.news(state) {
+            let node = warning.node.as_deref().map(|node| format!("{}: ", seen.title(node)));
+            self.line(
+                seen,
+                at,
+                ("1;33", "warn "),
+                &format!("{}{}", node.unwrap_or_default(), warning.message),
+            );
         }
     }
 

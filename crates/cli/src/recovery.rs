@@ -3,7 +3,7 @@
 
 mod words;
 
-pub(crate) use words::{chosen, digest, done};
+pub(crate) use words::{again, chosen, digest, done};
 
 use crate::nodes::Nodes;
 use selvedge_engine::graph::{Act, Leaf};

@@ -37,7 +37,7 @@ fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> 
     let state = load(&store, &run, None, None)?.state;
     let open = state.asks().keys().filter(|_| state.ended().is_none());
     let mut ways: Vec<String> = open.map(|id| asks::answers(&state, &run, id)).collect();
-    ways.extend(state.declined().map(|(ask, _)| asks::advice(&run, ask)));
+    ways.extend(state.declined().map(|(ask, _)| asks::ways_in_line(&run, ask)));
     if ways.is_empty() {
         return Ok(no_such_ask("", &run, &state));
     }
@@ -197,7 +197,7 @@ impl<'a> Said<'a> {
 
     fn said_before(&self, run: &str, ask: &str) -> Failure {
         let message = format!("somebody has said no to the ask {ask}, and run {run} has failed of it");
-        Failure::usage("C-13", "bad-answer", &message).help(&asks::advice(run, ask))
+        Failure::usage("C-13", "bad-answer", &message).help(&asks::ways_in_line(run, ask))
     }
 }
 

@@ -81,7 +81,8 @@ impl Held {
         let warnings = Chosen::stored(&self.info.options).warnings;
         let (run, scripted) = (&self.run, self.info.scripted);
         let store = &self.store;
-        let report = Report { store, run, state, scripted, warnings: &warnings, graph: &graph, driven };
+        let report =
+            Report { store, run, state, scripted, warnings: &warnings, graph: &graph, driven, warned: false };
         report.print(ui);
         Ok(if self.poisoned()? { Exit::Internal } else { report.exit() })
     }

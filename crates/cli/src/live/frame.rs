@@ -3,6 +3,8 @@
 use super::text::{calm, cut, elapsed, last_lines, pad, short, width};
 use super::track::{Lane, Phase};
 use super::view::{Active, Flying, View};
+use crate::look::explain::Fate;
+use crate::recovery::again;
 use selvedge_engine::{NodeIx, Tokens};
 use std::borrow::Cow;
 
@@ -100,9 +102,15 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
         }
     };
     let queued = view.queued();
-    count(7, CYAN, (view.active.len() - queued) as u64, "running", "running");
+    count(7, CYAN, (view.active.len() - queued) as u64, Fate::Running.words(), Fate::Running.words());
     // What has had no turn when a run winds down has none any more.
-    count(6, PLAIN, if view.stopping.is_some() { 0 } else { queued as u64 }, "queued", "queued");
+    count(
+        6,
+        PLAIN,
+        if view.stopping.is_some() { 0 } else { queued as u64 },
+        Fate::Queued.words(),
+        Fate::Queued.words(),
+    );
     count(6, MAGENTA, view.asked() as u64, "asking", "asking");
     count(6, RED, tally.failed as u64, "failed", "failed");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
@@ -163,7 +171,8 @@ fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
     let shown = if all <= room { all } else { room.saturating_sub(1) };
     let (running, queued) = view.busy();
     let (idle, over) = (view.idle.iter().copied().collect(), view.over.iter().copied().collect());
-    let ranked = [(running, "running"), (queued, "queued"), (idle, "waiting"), (over, "done")];
+    let (runs, queues) = (Fate::Running.words(), Fate::Queued.words());
+    let ranked = [(running, runs), (queued, queues), (idle, "waiting"), (over, "done")];
     let mut chosen: Vec<usize> = ranked.iter().flat_map(|(lanes, _)| lanes).copied().take(shown).collect();
     chosen.sort_unstable();
     let rows: Vec<Row> = chosen.into_iter().filter_map(|lane| row(view, now, lane, columns)).collect();
@@ -235,8 +244,8 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
 /// How a lane ended whose nodes have all ended: a step by itself, a thread in any way.
 fn over(view: &View, lane: &Lane) -> (&'static str, String) {
     match lane.nodes.first().filter(|_| !lane.threaded).map(|node| view.track.phase(*node)) {
-        Some(Phase::Failed) => (RED, "failed".to_owned()),
-        Some(Phase::Skipped) => (YELLOW, "skipped".to_owned()),
+        Some(Phase::Failed) => (RED, Fate::Failed.words().to_owned()),
+        Some(Phase::Skipped) => (YELLOW, Fate::Skipped.words().to_owned()),
         _ if lane.nodes.iter().all(|node| view.reused.contains(node)) => {
             (DIM, format!("reused from {}", view.source.as_deref().map_or("an earlier visit".into(), calm)))
         }
@@ -268,7 +277,7 @@ fn strip(view: &View, lane: &Lane, node: Option<NodeIx>, most: usize) -> (Vec<(&
 fn activity(view: &View, active: &Active, now: i64) -> Line {
     let mut line = Line::default().with(PLAIN, elapsed(now - active.started));
     let doing = match (active.asking.first(), active.flying.as_slice()) {
-        (Some((_, prompt)), _) => Some((MAGENTA, format!("asks a person: {}", calm(prompt)))),
+        (Some((_, prompt)), _) => Some((MAGENTA, format!("{}: {}", Fate::Asks.words(), calm(prompt)))),
         (None, []) if active.held.is_empty() => None,
         (None, []) if view.stopping.is_some() => None,
         (None, []) => Some((YELLOW, calm(&active.held))),
@@ -301,9 +310,9 @@ fn in_flight(flying: &[Flying], note: &str, now: i64) -> (&'static str, String) 
         Some((at, reason)) if *at > now => {
             // Up, so that it never says 0 while it waits.
             let left = (at - now).saturating_add(999).div_euclid(1000);
-            (YELLOW, format!("{name} again in {left} s: {}", calm(reason)))
+            (YELLOW, calm(&again(&name, &format!("{left} s"), reason)))
         }
-        _ => (YELLOW, format!("{name} waits its turn")),
+        _ => (YELLOW, format!("{name} {}", Fate::Queued.words())),
     };
     if flying.len() > 1 {
         text.push_str(&format!(" and {} more", flying.len() - 1));

@@ -8,7 +8,8 @@ mod seen;
 mod story;
 mod times;
 
-pub(super) use fate::{Fate, fates};
+pub(crate) use fate::Fate;
+pub(super) use fate::fates;
 
 use super::answers::Answer;
 use super::out::Out;

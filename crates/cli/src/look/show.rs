@@ -78,6 +78,7 @@ fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), F
         graph: &graph,
         // Whoever drives it drives its present, not its past.
         driven: found.driven || args.at.is_some_and(|at| at < of),
+        warned: false,
     };
     match ui.json {
         true => report.print(ui),

@@ -33,7 +33,7 @@ impl What {
         match self {
             What::Retry { reason, after_ms } => {
                 let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
-                format!("again in {wait}: {reason}")
+                again("", &wait, reason)
             }
             What::Fault { tool, fault } => {
                 let of = match tool.as_deref() {
@@ -63,6 +63,11 @@ impl What {
             What::Ended { fault: Some(fault) } => self::fault(fault),
         }
     }
+}
+
+/// A call that failed and is tried again after a while: `model again in 2 s: rate limit`.
+pub(crate) fn again(what: &str, wait: &str, reason: &str) -> String {
+    format!("{what} again in {wait}: {reason}").trim_start().to_owned()
 }
 
 /// What is done, in words.

@@ -32,21 +32,29 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// P-10: a reply that was cut is told to people too, not only in C-02's object.
+/// P-10: a reply that was cut is told to people too, not only in C-02's object, and once.
 #[test]
-fn what_a_run_warns_of_is_told_at_its_end() {
+fn what_a_run_warns_of_is_told_when_it_happens() {
     let place = Place::new();
     place.plan("plan.json", json!([says("a", "Go")]));
     for (stop, said) in [("length", "limit of tokens"), ("content_filter", "content_filter")] {
         place.write("s.yaml", &format!("- reply: {{text: done, stop: {stop}}}\n"));
         let done = place.run(&["run", "plan.json", "--script", "s.yaml"]).exits(0);
-        let told: Vec<&str> =
-            done.stderr.lines().filter(|line| line.starts_with("warning: node a: ")).collect();
+        let told: Vec<&str> = done.stderr.lines().filter(|line| line.contains("  warn  a: ")).collect();
         assert!(told.len() == 1 && told[0].contains(said), "{}", done.stderr);
-        assert!(
-            !place.run(&["run", "plan.json", "--script", "s.yaml", "--quiet"]).stderr.contains("warning")
-        );
+        assert!(!done.stderr.contains("warning: "), "{}", done.stderr);
+        let quiet = place.run(&["run", "plan.json", "--script", "s.yaml", "--quiet"]).stderr;
+        assert!(!quiet.contains("warn"), "{quiet}");
     }
+    // Before what comes after it, and not when the run is over.
+    place.plan("two.json", json!([says("a", "Go"), says("b", "On")]));
+    place.write("s.yaml", "- when: {node: a}\n  reply: {text: done, stop: length}\n- reply: {text: done}\n");
+    let told = place.run(&["run", "two.json", "--script", "s.yaml", "--run-id", "r"]).exits(0).stderr;
+    assert!(told.find("  warn  a: ").unwrap() < told.find("  done  b").unwrap(), "{told}");
+    assert_eq!(told.matches("warn").count(), 1, "{told}");
+    // Who follows it, or looks at it later, is told, too.
+    let followed = place.run(&["show", "r", "--follow"]).exits(0).stderr;
+    assert_eq!(followed.matches("  warn  a: ").count(), 1, "{followed}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn one_node_has_a_page_of_its_own() {
     let place = place();
     completed(&place, "one");
     let page = place.run(&["explain", "one", "--node", "b"]).exits(0).stdout;
-    for part in ["node b", "continues thread main; reads sum", "messages of a", "took"] {
+    for part in ["node b", "continues thread main; reads sum", "SAW MESSAGES OF\na", "took"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let one = place.run(&["explain", "one", "--node", "b", "--json"]).exits(0).json();

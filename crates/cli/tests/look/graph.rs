@@ -94,6 +94,8 @@ fn a_run_is_drawn_with_what_became_of_its_nodes() {
         "classDef failed fill:#ffc9c9,stroke:#c92a2a,color:#000",
         "class n1 failed",
         "class n0 ran",
+        // Also for who sees no colours.
+        "n0[[\"a<br/>tool add<br/>ran\"]]",
     ] {
         assert!(mermaid.contains(part), "{part}: {mermaid}");
     }

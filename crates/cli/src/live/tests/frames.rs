@@ -65,7 +65,7 @@ fn what_a_node_waits_for_is_said() {
     // A call that is not yet let through, one that is tried again, and the seconds until then.
     let mut two = Made::new(&[("a", "a", "a"), ("b", "b", "b")]);
     two.began(&["a"]);
-    assert!(two.shown(80, 24).contains("model waits its turn"), "{}", two.shown(80, 24));
+    assert!(two.shown(80, 24).contains("model queued"), "{}", two.shown(80, 24));
     two.fails("a", true, "status 429\u{1b}[2J: slow down");
     two.later(1_001);
     let shown = two.shown(120, 24);
@@ -103,7 +103,7 @@ fn calls_that_wait_for_their_turn_are_told_apart() {
     let shown = made.shown(100, 24);
     assert!(shown.contains("0/60 nodes  20 running  40 queued"), "{shown}");
     assert!(
-        shown.contains("n30 Node 30") && !shown.contains("waits its turn"),
+        shown.contains("n30 Node 30") && !shown.contains("model queued"),
         "what runs comes first: {shown}"
     );
     assert!(shown.contains("… and 42 more threads: 2 running, 40 queued"), "{shown}");
@@ -115,7 +115,7 @@ fn calls_that_wait_for_their_turn_are_told_apart() {
         made.replies(id);
     }
     let shown = made.shown(100, 24);
-    assert!(shown.contains("stopping\n") && !shown.contains("waits its turn"), "{shown}");
+    assert!(shown.contains("stopping\n") && !shown.contains("model queued"), "{shown}");
 }
 
 #[test]
@@ -213,8 +213,7 @@ fn a_call_that_has_to_come_after_others_says_so() {
     let mut made = Made::of(graph);
     let shown = made.shown(80, 24);
     assert!(
-        shown.contains("save waits its turn")
-            && shown.contains("holds save back until a is done (writes only"),
+        shown.contains("save queued") && shown.contains("holds save back until a is done (writes only"),
         "{shown}"
     );
     made.began(&["a"]);

@@ -1,6 +1,7 @@
 //! Where the nodes of a run stand, in a word each.
 
 use super::story::{self, Story};
+use crate::commands::run::now_ms;
 use crate::failure::Failure;
 use crate::look::Found;
 use selvedge_engine::{Graph, Ix, NodeIx};
@@ -20,8 +21,12 @@ pub(crate) enum Fate {
     Running,
     /// It had begun, and nobody drives the run any more.
     Stopped,
+    /// A call of it that failed is tried again after a while.
+    Again,
     /// A person is asked for it.
     Asks,
+    /// Its calls have not had their turn under the limits on parallel calls; only who drives the run knows it.
+    Queued,
     /// It has not started.
     Waits,
     /// It does not run, because of a node that failed.
@@ -30,13 +35,15 @@ pub(crate) enum Fate {
 
 impl Fate {
     /// All, in the order of a legend.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Ran,
         Self::Reused,
         Self::Failed,
         Self::Running,
         Self::Stopped,
+        Self::Again,
         Self::Asks,
+        Self::Queued,
         Self::Waits,
         Self::Skipped,
     ];
@@ -49,17 +56,20 @@ impl Fate {
             Self::Failed => "failed",
             Self::Running => "running",
             Self::Stopped => "stopped",
+            Self::Again => "again",
             Self::Asks => "asks",
+            Self::Queued => "queued",
             Self::Waits => "waits",
             Self::Skipped => "skipped",
         }
     }
 
-    /// The same for people.
+    /// The same for people: the words of the live view, of `--follow`, `graph` and `explain`.
     pub(crate) fn words(self) -> &'static str {
         match self {
+            Self::Again => "tries again",
             Self::Asks => "asks a person",
-            Self::Waits => "waits, not started",
+            Self::Waits => "not started",
             other => other.name(),
         }
     }
@@ -85,24 +95,36 @@ pub(crate) fn fates(found: &Found) -> Result<Fates, Failure> {
     };
     let graph = Arc::clone(state.graph());
     let driven = state.ended().is_none() && crate::look::is_driven(&found.store, found.run());
-    let nodes = graph.nodes.indices().map(|node| fate(&story, node, asked.contains(&node), driven));
+    let waiting = |node: NodeIx| {
+        let mut waits = state.pending().values().filter(|pending| state.outermost(pending.node) == node);
+        let now = now_ms();
+        waits.next().is_some_and(|first| {
+            first.wait.left_ms(now) > 0 && waits.all(|pending| pending.wait.left_ms(now) > 0)
+        })
+    };
+    let nodes = graph.nodes.indices().map(|node| {
+        let again = driven && !state.pending().is_empty() && waiting(node);
+        fate(&story, node, asked.contains(&node), driven, again)
+    });
     Ok(Fates { nodes: nodes.collect(), graph: Arc::clone(&graph) })
 }
 
-fn fate(story: &Story, node: NodeIx, asked: bool, driven: bool) -> (Fate, String) {
-    let Some(told) = story.nodes.get(node.get()) else { return (Fate::Waits, String::new()) };
+fn fate(story: &Story, node: NodeIx, asked: bool, driven: bool, again: bool) -> (Fate, String) {
+    let plain = |fate: Fate| (fate, fate.words().to_owned());
+    let Some(told) = story.nodes.get(node.get()) else { return plain(Fate::Waits) };
     let reused = story.reused(node).filter(story::Reused::whole);
     match (told.started, told.ended, reused) {
-        (_, Some(_), _) if told.failed => (Fate::Failed, "failed".to_owned()),
+        (_, Some(_), _) if told.failed => plain(Fate::Failed),
         (_, Some(_), Some(reused)) => (Fate::Reused, reused.told()),
-        (_, Some(_), None) => (Fate::Ran, String::new()),
+        (_, Some(_), None) => plain(Fate::Ran),
         _ if told.skipped.is_some() => {
             let because = told.skipped.as_deref().unwrap_or_default();
             (Fate::Skipped, format!("skipped: may depend on {because}"))
         }
-        _ if asked => (Fate::Asks, "asks a person".to_owned()),
-        (Some(_), ..) if driven => (Fate::Running, "running".to_owned()),
-        (Some(_), ..) => (Fate::Stopped, "stopped".to_owned()),
-        (None, ..) => (Fate::Waits, String::new()),
+        _ if asked => plain(Fate::Asks),
+        (Some(_), ..) if again => plain(Fate::Again),
+        (Some(_), ..) if driven => plain(Fate::Running),
+        (Some(_), ..) => plain(Fate::Stopped),
+        (None, ..) => plain(Fate::Waits),
     }
 }

@@ -4,7 +4,7 @@ use super::bars::{self, Scale};
 use super::critical::{self, Step};
 use super::story::Moment;
 use super::times::{Doing, Sums};
-use super::{Explained, Schedule};
+use super::{Explained, Fate, Schedule};
 use crate::commands::run::now_ms;
 use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
@@ -141,11 +141,13 @@ fn table(
 fn took(explained: &Explained, node: NodeIx, sums: &Sums) -> (String, &'static str) {
     let Some(told) = explained.story.nodes.get(node.get()) else { return Default::default() };
     match (told.started, told.ended, told.failed) {
-        (None, ..) if told.skipped.is_some() => ("skipped".to_owned(), YELLOW),
-        (None, ..) => ("not started".to_owned(), DIM),
+        (None, ..) if told.skipped.is_some() => (Fate::Skipped.words().to_owned(), YELLOW),
+        (None, ..) => (Fate::Waits.words().to_owned(), DIM),
         (Some(_), None, _) => (goes_on(explained, told.now, sums), YELLOW),
         (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
-        _ if explained.story.reused(node).is_some_and(|reused| reused.whole()) => ("reused".to_owned(), CYAN),
+        _ if explained.story.reused(node).is_some_and(|reused| reused.whole()) => {
+            (Fate::Reused.words().to_owned(), CYAN)
+        }
         _ => (seconds(sums.worked()), ""),
     }
 }
@@ -153,10 +155,11 @@ fn took(explained: &Explained, node: NodeIx, sums: &Sums) -> (String, &'static s
 /// What becomes of a node that has started and not ended.
 fn goes_on(explained: &Explained, now: Option<Doing>, sums: &Sums) -> String {
     match now {
-        Some(Doing::Person) => "asks a person".to_owned(),
-        _ if explained.driven => format!("running {}", seconds(sums.worked())),
+        Some(Doing::Person) => Fate::Asks.words().to_owned(),
+        Some(Doing::Again) if explained.driven => Fate::Again.words().to_owned(),
+        _ if explained.driven => format!("{} {}", Fate::Running.words(), seconds(sums.worked())),
         None if explained.status == RunStatus::Waiting => "waits".to_owned(),
-        _ => "stopped".to_owned(),
+        _ => Fate::Stopped.words().to_owned(),
     }
 }
 
@@ -226,8 +229,7 @@ fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
         return;
     }
     page.gap();
-    let planned = rungs.iter().all(|rung| matches!(rung.what, What::Planned { .. }));
-    page.line(&page.paint(DIM, if planned { "PLANNED" } else { "RECOVERY" }));
+    page.line(&page.paint(DIM, heading(rungs.iter())));
     let shown = rungs.iter().take(ROWS);
     let most = if page.width == usize::MAX { usize::MAX } else { NODE };
     let cell = |rung: &Rung| {
@@ -244,6 +246,11 @@ fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
     if rungs.len() > ROWS {
         page.line(&page.paint(DIM, &format!("… {} more: --json has all", rungs.len() - ROWS)));
     }
+}
+
+/// What stands above rungs of the ladder.
+fn heading<'r>(mut rungs: impl Iterator<Item = &'r Rung>) -> &'static str {
+    if rungs.all(|rung| matches!(rung.what, What::Planned { .. })) { "PLANNED" } else { "RECOVERY" }
 }
 
 fn style(what: &What) -> &'static str {
@@ -345,7 +352,8 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
     };
     if explained.graph.nodes.get(node).is_some_and(|node| node.body.thread.is_some()) {
         page.gap();
-        page.labelled("messages of", DIM, INDENT, &text, LINES);
+        page.line(&page.paint(DIM, "SAW MESSAGES OF"));
+        page.labelled("", "", 0, &text, LINES);
     }
     each(&mut page, explained, node, found.info.started_ms);
     page.print(ui);
@@ -377,6 +385,7 @@ fn each(page: &mut Page, explained: &Explained, node: NodeIx, began: i64) {
     for (at, rung) in explained.rungs(node).take(ROWS).enumerate() {
         if at == 0 {
             page.gap();
+            page.line(&page.paint(DIM, heading(explained.rungs(node))));
         }
         let label =
             format!("{:<8} {}", rung.what.word(), seconds(explained.story.line(rung).saturating_sub(began)));

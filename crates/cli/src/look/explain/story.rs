@@ -281,9 +281,15 @@ impl Reader {
         let Some((_, last)) = self.story.from_to.filter(|_| state.ended().is_none()) else { return };
         for effect in state.pending().keys() {
             let spans = self.open.ended(effect, last, None);
+            let lasts = |span: &Span| span.from.line < span.to.line;
+            let now = match spans.as_slice() {
+                [again, out] if lasts(again) && !lasts(out) => Doing::Again,
+                _ => Doing::Flying,
+            };
             if let Some(told) = self.told(&node_of(&effect.0)) {
                 told.spans.extend(spans);
-                told.now = Some(Doing::Flying);
+                // Where something is out, that counts.
+                told.now = Some(told.now.map_or(now, |known| known.min(now)));
             }
         }
         for ask in state.asks().keys() {

@@ -53,8 +53,9 @@ pub(super) fn colours(fate: Fate) -> (&'static str, &'static str) {
         Fate::Failed => ("#ffc9c9", "#c92a2a"),
         Fate::Running => ("#c5f6fa", "#0b7285"),
         Fate::Stopped => ("#ffe8cc", "#d9480f"),
+        Fate::Again => ("#ffec99", "#f08c00"),
         Fate::Asks => ("#eebefa", "#862e9c"),
-        Fate::Waits => ("#f1f3f5", "#868e96"),
+        Fate::Queued | Fate::Waits => ("#f1f3f5", "#868e96"),
         Fate::Skipped => ("#fff3bf", "#e67700"),
     }
 }

@@ -75,6 +75,7 @@ async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
         graph: &graph,
         store: &found.store,
         driven,
+        warned: true,
     };
     Ok(report.conclude(ui))
 }
