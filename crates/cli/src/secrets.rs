@@ -171,6 +171,10 @@ impl Model for Cleaned<dyn Model> {
         })
     }
 
+    fn counts(&self) -> bool {
+        self.port.counts()
+    }
+
     fn recorded(&self, request: &ModelRequest, run: &str) {
         self.port.recorded(request, run);
     }

@@ -292,8 +292,9 @@ impl Drive<'_> {
     /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
     async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
         let at = self.driver.clock.now_ms();
-        let recalled = |request: ModelRequest| self.driver.model.recorded(&request, &self.run);
-        let (records, unfinished) = advance(self.state, inputs, at, go_on, recalled);
+        let model = &self.driver.model;
+        let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));
+        let (records, unfinished) = advance(self.state, inputs, at, go_on, recall);
         self.unfinished = unfinished;
         if records.is_empty() {
             return Ok(None);
@@ -380,7 +381,7 @@ fn advance(
     inputs: Vec<Input>,
     now: i64,
     go_on: bool,
-    recalled: impl Fn(ModelRequest),
+    recall: Option<impl Fn(ModelRequest)>,
 ) -> (Vec<Record>, bool) {
     let mut records = Vec::new();
     let begun = state.checking_steps();
@@ -403,8 +404,10 @@ fn advance(
         }
         let Some(event) = state.step() else { break };
         // A fork's model has not been asked what its source was; it counts all the same (C-07).
-        if let Some(request) = state.recalled(&event) {
-            recalled(request);
+        if let Some(recall) = &recall
+            && let Some(request) = state.recalled(&event)
+        {
+            recall(request);
         }
         // What changes nothing would be derived for ever (E-17).
         let same = records.last().is_some_and(|last: &Record| last.event == event);

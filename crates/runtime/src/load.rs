@@ -254,6 +254,7 @@ pub struct Count<'m> {
 impl<'m> Count<'m> {
     /// Counts for `model`, if there is one; `forked` is the number of the event with which a fork begins.
     pub fn new(run: &str, model: Option<&'m dyn Model>, forked: Option<u64>) -> Self {
+        let model = model.filter(|model| model.counts());
         Self { run: run.to_owned(), model, forked, held: Vec::new(), unsent: BTreeSet::new() }
     }
 

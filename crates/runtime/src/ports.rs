@@ -94,6 +94,11 @@ pub trait Model: Send + Sync {
     /// A failure says by [`Failure::transient`] whether E-14's attempts go on; the adapter itself never retries.
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply>;
 
+    /// Whether it wants to be told of requests by [`Self::recorded`]: else none is built for it.
+    fn counts(&self) -> bool {
+        false
+    }
+
     /// A request that this run made in an earlier process and that came to an end (C-07's `nth` counts them).
     fn recorded(&self, request: &ModelRequest, run: &str) {
         let _ = (request, run);

@@ -52,6 +52,10 @@ impl Model for Counting {
         let text = format!("heard {}", request.node);
         Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
     }
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn recorded(&self, request: &ModelRequest, _: &str) {
         self.told.lock().unwrap().push(request.node.to_string());
     }

@@ -99,6 +99,10 @@ impl Model for Router {
         }
     }
 
+    fn counts(&self) -> bool {
+        self.models.values().any(|entry| entry.model.counts())
+    }
+
     fn recorded(&self, request: &ModelRequest, run: &str) {
         if let Some(entry) = self.resolve(&request.role) {
             entry.model.recorded(request, run);

@@ -177,6 +177,10 @@ impl Model for Scripted {
         })
     }
 
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn recorded(&self, request: &ModelRequest, run: &str) {
         self.decide(request, run);
     }

@@ -182,8 +182,12 @@ pub(crate) fn go_on(
             models::tell_unpriced(&unpriced, &ui);
             chosen.warnings.extend(unpriced);
         }
-        // Folded once more, so that a model that counts requests knows those that were answered (C-07).
-        let Loaded { info, state } = load(&held.store, &held.run, None, Some(models.model.as_ref()))?;
+        // A model that counts requests has to know those that were answered (C-07): it is there only now, so for it the journal
+        // is folded once more.
+        let Loaded { info, state } = match models.model.counts() {
+            true => load(&held.store, &held.run, None, Some(models.model.as_ref()))?,
+            false => Loaded { info: held.store.run(&held.run)?, state },
+        };
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let driver = models.driver(&catalogue, limits);

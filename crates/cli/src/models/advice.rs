@@ -30,6 +30,10 @@ impl Model for Advised {
         })
     }
 
+    fn counts(&self) -> bool {
+        self.model.counts()
+    }
+
     fn recorded(&self, request: &ModelRequest, run: &str) {
         self.model.recorded(request, run);
     }

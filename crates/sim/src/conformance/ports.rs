@@ -72,6 +72,10 @@ impl Model for CaseModel {
         })
     }
 
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn recorded(&self, request: &ModelRequest, run: &str) {
         self.script.recorded(request, run);
     }
