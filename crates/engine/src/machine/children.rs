@@ -311,13 +311,19 @@ impl State {
                 self.give_value(node, value);
             }
             Some(Children::Fork(phase)) => self.joined(node, phase),
-            Some(Children::Loop(phase)) => {
+            _ => {
                 let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if matches!(times.times, Times::Aside));
-                if let Some(value) = phase.output().filter(|_| !aside) {
+                let last = match children.as_deref() {
+                    Some(Children::Loop(phase)) => phase.output(),
+                    _ => None,
+                };
+                if !aside && matches!(self.live_act(node), Some(Act::Loop(_))) {
+                    // One that did not go round has the result of the node before it.
+                    let before = || self.of(node).flow.is_some().then(|| self.of(node).output());
+                    let value = last.or_else(before).unwrap_or_default();
                     self.give_value(node, value);
                 }
             }
-            _ => {}
         }
         self.move_on(node);
     }

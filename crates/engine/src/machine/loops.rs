@@ -181,7 +181,10 @@ impl State {
             }
         }
         for (name, value) in carried {
-            self.set_variable(open, &name, value);
+            // What the iteration is given hides what earlier ones have set, as it does in a flow.
+            if !self.frames[open].inputs.has(&name) {
+                self.set_variable(open, &name, value);
+            }
         }
         self.begin_frame(open);
     }

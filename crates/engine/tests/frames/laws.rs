@@ -27,8 +27,16 @@ enum Op {
     /// Says a text, with the value of a variable if it names one, and takes the model's answer.
     Ask(String, Option<&'static str>),
     Set(&'static str, u64),
+    /// Calls a tool of these effects with the value of a variable; what it gives is the result.
+    Call(&'static str, &'static str),
+    /// Calls a tool that always fails, and goes on all the same.
+    Try,
     Fork(Vec<Vec<Op>>, Option<usize>),
+    /// A path for each number below that, which is a variable of it.
+    Each(u32, &'static str, Vec<Op>),
     Loop(u32, Vec<Op>),
+    /// Over the numbers below that.
+    Over(u32, &'static str, Vec<Op>),
     /// With a graph of its own; in it, list order if that is a dataflow.
     Sub(Vec<Op>, bool),
 }
@@ -43,15 +51,20 @@ fn ops(rng: &mut Rng, depth: u32, flows: bool) -> Vec<Op> {
 
 fn op(rng: &mut Rng, depth: u32, flows: bool) -> Op {
     let name = NAMES[usize::try_from(rng.below(3)).unwrap()];
-    match if depth == 0 { rng.below(2) } else { rng.below(6) } {
+    let small = |rng: &mut Rng| u32::try_from(rng.below(4)).unwrap();
+    match if depth == 0 { rng.below(4) } else { rng.below(10) } {
         1 if flows => Op::Set(name, rng.below(100)),
-        2 => {
+        2 if flows => Op::Call(["note", "look", "write"][usize::try_from(rng.below(3)).unwrap()], name),
+        3 if flows => Op::Try,
+        4 => Op::Each(small(rng), name, ops(rng, depth - 1, true)),
+        5 => Op::Over(small(rng), name, ops(rng, depth - 1, true)),
+        6 => {
             let paths: Vec<Vec<Op>> = (0..1 + rng.below(3)).map(|_| ops(rng, depth - 1, true)).collect();
             let main = (rng.below(3) > 0).then(|| usize::try_from(rng.below(paths.len() as u64)).unwrap());
             Op::Fork(paths, main)
         }
-        3 => Op::Loop(1 + u32::try_from(rng.below(3)).unwrap(), ops(rng, depth - 1, true)),
-        4 | 5 => {
+        7 => Op::Loop(1 + u32::try_from(rng.below(3)).unwrap(), ops(rng, depth - 1, true)),
+        8 | 9 => {
             let flows = rng.below(2) == 0;
             Op::Sub(ops(rng, depth - 1, flows), flows)
         }
@@ -59,11 +72,18 @@ fn op(rng: &mut Rng, depth: u32, flows: bool) -> Op {
     }
 }
 
+/// What a frame is given, and what is set in it.
+#[derive(Clone, Default)]
+struct Names {
+    given: Option<(&'static str, u64)>,
+    set: BTreeMap<&'static str, u64>,
+}
+
 /// The reference: a conversation, variables from the outside in, and what was made last.
 #[derive(Clone, Default)]
 struct Seen {
     thread: Vec<String>,
-    scopes: Vec<BTreeMap<&'static str, u64>>,
+    scopes: Vec<Names>,
     /// Whether the frame is a flow: a dataflow has no variables.
     flows: bool,
     result: Value,
@@ -79,7 +99,9 @@ fn answer(thread: &[String]) -> String {
 
 impl Seen {
     fn value(&self, name: &str) -> u64 {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied().unwrap_or(0)
+        let given = |names: &Names| names.given.filter(|(known, _)| *known == name).map(|(_, value)| value);
+        let own = |names: &Names| names.set.get(name).copied().or_else(|| given(names));
+        self.scopes.iter().rev().find_map(own).unwrap_or(0)
     }
     fn run(&mut self, ops: &[Op]) {
         for op in ops {
@@ -96,45 +118,64 @@ impl Seen {
                 self.result = Value::from(said);
             }
             Op::Set(name, value) => {
-                self.scopes.last_mut().unwrap().insert(name, *value);
+                self.scopes.last_mut().unwrap().set.insert(name, *value);
+            }
+            Op::Call(_, name) => self.result = json!({"got": {"x": self.value(name)}}),
+            Op::Try => {}
+            Op::Each(count, name, path) => {
+                let ends =
+                    (0..*count).map(|at| (at.to_string(), self.path(Some((name, at.into())), path).result));
+                self.result = Value::Object(ends.collect());
             }
             Op::Fork(paths, main) => {
-                let ends: Vec<Seen> = paths
-                    .iter()
-                    .map(|path| {
-                        let mut own = Seen { result: Value::Null, flows: true, ..self.clone() };
-                        own.scopes.push(BTreeMap::new());
-                        own.run(path);
-                        own
-                    })
-                    .collect();
+                let ends: Vec<Seen> = paths.iter().map(|path| self.path(None, path)).collect();
                 let results = ends.iter().enumerate().map(|(at, end)| (format!("p{at}"), end.result.clone()));
                 self.result = Value::Object(results.collect());
                 if let Some(main) = main {
                     self.thread = ends[*main].thread.clone();
                 }
             }
-            Op::Loop(count, body) => {
-                let flows = std::mem::replace(&mut self.flows, true);
-                if !flows {
-                    self.scopes.push(BTreeMap::new());
-                }
-                for _ in 0..*count {
-                    self.result = Value::Null;
-                    self.run(body);
-                }
-                if !flows {
-                    self.scopes.pop();
-                }
-                self.flows = flows;
-            }
+            Op::Loop(count, body) => self.go_round(*count, None, body),
+            Op::Over(count, name, body) => self.go_round(*count, Some(name), body),
             Op::Sub(body, flows) => {
                 let mut own = Seen { scopes: self.scopes.clone(), flows: *flows, ..Seen::default() };
-                own.scopes.push(BTreeMap::new());
+                own.scopes.push(Names::default());
                 own.run(body);
                 self.result = own.result;
             }
         }
+    }
+}
+
+impl Seen {
+    /// A path of a fork, at its end.
+    fn path(&self, given: Option<(&'static str, u64)>, path: &[Op]) -> Seen {
+        let mut own = Seen { result: Value::Null, flows: true, ..self.clone() };
+        own.scopes.push(Names { given, set: BTreeMap::new() });
+        own.run(path);
+        own
+    }
+    /// What an iteration sets is that of the frame around it, or, where that has no variables, of the iterations.
+    fn go_round(&mut self, count: u32, name: Option<&'static str>, body: &[Op]) {
+        let flows = std::mem::replace(&mut self.flows, true);
+        if !flows {
+            self.scopes.push(Names::default());
+        }
+        // One that does not go round has the result of the node before it, where one can be told.
+        if !flows {
+            self.result = Value::Null;
+        }
+        for at in 0..count {
+            self.result = Value::Null;
+            self.scopes.push(Names { given: name.map(|name| (name, at.into())), set: BTreeMap::new() });
+            self.run(body);
+            let own = self.scopes.pop().unwrap();
+            self.scopes.last_mut().unwrap().set.extend(own.set);
+        }
+        if !flows {
+            self.scopes.pop();
+        }
+        self.flows = flows;
     }
 }
 
@@ -160,6 +201,26 @@ fn graph(ops: &[Op], flows: bool, graphs: &mut Vec<Value>) -> Value {
                         {"name": "model", "act": {"infer": {}}}]}});
                 }
                 Op::Set(name, value) => (json!({"set": [name, value]}), true),
+                Op::Call(tool, name) => {
+                    (json!({"call": {"tool": tool, "args": {"x": format!("{{{{{name}}}}}")}}}), false)
+                }
+                Op::Try => {
+                    let ways = if at < last {
+                        json!([{"when": "done", "to": at + 1}, {"when": "fault", "to": at + 1}])
+                    } else {
+                        json!([])
+                    };
+                    return json!({"id": id, "name": id, "ways": ways, "on_error": "continue",
+                        "body": {"leaves": [{"name": "do", "act": {"call": {"tool": "break", "args": {}}}}]}});
+                }
+                Op::Each(count, name, path) => {
+                    let each = json!({"over": (0..*count).collect::<Vec<_>>(), "item": name, "graph": inner(path, true)});
+                    (json!({"fork": {"of": {"each": each}, "join": {"strategy": "all_completed"}}}), false)
+                }
+                Op::Over(count, name, body) => {
+                    let over = json!([(0..*count).collect::<Vec<_>>(), name]);
+                    (json!({"loop": {"graph": inner(body, true), "times": {"over": over}, "limit": 9}}), false)
+                }
                 Op::Fork(paths, main) => {
                     let rows = paths.iter().enumerate();
                     let listed: Vec<Value> =
@@ -192,6 +253,9 @@ fn whole(ops: &[Op], flows: bool) -> Arc<Graph> {
     let mut graphs = Vec::new();
     let mut root = graph(ops, flows, &mut graphs);
     root["graphs"] = json!(graphs);
+    let tool = |effects: &str, name: &str| json!({"name": name, "description": "", "input_schema": {}, "effects": effects, "version": "1", "source": "test"});
+    root["tools"] = json!({"note": tool("pure", "note"), "look": tool("read", "look"), "write": tool("write", "write"),
+                           "break": tool("read", "break")});
     Arc::new(serde_json::from_value(root).unwrap())
 }
 
@@ -207,7 +271,13 @@ impl World {
                     assert!(self.journal.len() > before, "{:?}", self.state.view().fault);
                     continue;
                 }
-                _ => {}
+                // What nobody knows of is to run again.
+                RunStatus::Waiting => {
+                    let asks: Vec<Arc<str>> = self.state.asks().keys().cloned().collect();
+                    self.inputs(asks.into_iter().map(|ask| Input::Answer(ask, json!("yes"))));
+                    continue;
+                }
+                RunStatus::Running | RunStatus::Cancelled => {}
             }
             if failures > 0 && rng.below(20) == 0 {
                 self.input(Input::Expire(1));
@@ -232,7 +302,14 @@ impl World {
     }
     /// What the reference would say to that thread.
     fn reply(&self, effect: &selvedge_engine::EffectId) -> Outcome {
-        let Some(Request::Model(request)) = self.state.request(effect) else { panic!("a model is asked") };
+        let request = match self.state.request(effect) {
+            Some(Request::Model(request)) => request,
+            Some(Request::Tool(request)) if &*request.tool.name == "break" => {
+                return Failure::permanent(FaultKind::ExecutionFailure, "broken").into();
+            }
+            Some(Request::Tool(request)) => return Outcome::Output(Arc::new(json!({"got": request.args}))),
+            _ => panic!("somebody is asked"),
+        };
         let thread: Vec<String> =
             request.messages.iter().map(|message| message.content.to_string()).collect();
         reply(&answer(&thread))
@@ -289,7 +366,7 @@ fn trees_of_frames_are_what_the_reference_says() {
         // The variables that all texts can name.
         let graph = whole(&ops, flows);
         let initial: Map<String, Value> = NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
-        let mut expected = Seen { scopes: vec![BTreeMap::new()], flows, ..Seen::default() };
+        let mut expected = Seen { scopes: vec![Names::default()], flows, ..Seen::default() };
         expected.run(&ops);
         let expected = (expected.thread, expected.result);
         for failures in [0, 0, 6] {
