@@ -11,7 +11,7 @@ use crate::ui::{Ui, one_line};
 use limited::Limited;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{
-    Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens,
+    Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens, Warning,
 };
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
@@ -94,7 +94,7 @@ impl Progress {
         let progress = Self { ui: ui.clone(), live, told, seen: Mutex::default(), ladder: Arc::default() };
         let mut seen = Seen { begun: Some(begun), source: source.map(Into::into), ..Seen::default() };
         seen.known.follow(state);
-        seen.warned.news(state);
+        seen.warned.skip(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
             let title = seen.title(&node);
@@ -157,9 +157,12 @@ impl Watcher for Progress {
         for (n, record) in (before + 1..).zip(records) {
             let at = self.at(record);
             self.event(&mut seen, state, record, at);
+            let own = seen.warned.of(&record.event);
+            self.warn(&seen, &own, at);
             self.rung(&seen, n, record, at);
         }
-        self.warn(&mut seen, state, records.last().map(|record| self.at(record)).unwrap_or_default());
+        let news = seen.warned.news(state);
+        self.warn(&seen, &news, records.last().map(|record| self.at(record)).unwrap_or_default());
         // With -v: what the nodes that could be next wait for (P-20).
         let waits = seen.waits.as_mut().map(|waits| waits.news(state, records)).unwrap_or_default();
         let at = records.last().map(|record| self.at(record)).unwrap_or_default();
@@ -280,8 +283,8 @@ impl Progress {
     }
 
     /// What the run itself warns of, when it does: of a long run nobody waits for the end to see it.
-    fn warn(&self, seen: &mut Seen, state: &State, at: i64) {
-        for warning in seen.warned.news(state) {
+    fn warn(&self, seen: &Seen, warnings: &[Warning], at: i64) {
+        for warning in warnings {
             let node = warning.node.as_deref().map(|node| format!("{}: ", seen.title(node)));
             self.line(
                 seen,

@@ -50,7 +50,7 @@ fn what_a_run_warns_of_is_told_when_it_happens() {
     place.plan("two.json", json!([says("a", "Go"), says("b", "On")]));
     place.write("s.yaml", "- when: {node: a}\n  reply: {text: done, stop: length}\n- reply: {text: done}\n");
     let told = place.run(&["run", "two.json", "--script", "s.yaml", "--run-id", "r"]).exits(0).stderr;
-    assert!(told.find("  warn  a: ").unwrap() < told.find("  done  b").unwrap(), "{told}");
+    assert!(told.find("  warn  a: ").unwrap() < told.find("  start b").unwrap(), "{told}");
     assert_eq!(told.matches("warn").count(), 1, "{told}");
     // Who follows it, or looks at it later, is told, too.
     let followed = place.run(&["show", "r", "--follow"]).exits(0).stderr;
