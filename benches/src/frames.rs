@@ -2,7 +2,9 @@
 
 use crate::Result;
 use crate::measure::{emit, setting};
-use selvedge_engine::{Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Request, State};
+use selvedge_engine::{
+    Event, Failure, FaultKind, Graph, Input, Limits, ModelReply, Outcome, Request, Start, State,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +17,8 @@ struct Run {
 impl Run {
     fn begin(graph: &Arc<Graph>) -> Self {
         let mut run = Self { state: State::new(Arc::clone(graph)), journal: Vec::new() };
-        run.input(Input::Start(Box::default()));
+        let limits = Limits { loop_iterations: u64::MAX, ..Limits::default() };
+        run.input(Input::Start(Box::new(Start { limits, ..Start::default() })));
         run
     }
     fn input(&mut self, input: Input) {

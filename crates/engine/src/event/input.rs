@@ -181,8 +181,11 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "is_none")]
     pub model_request_bytes: u64,
     /// Paths of one fork over a list.
-    #[serde(default = "usual_fanout", skip_serializing_if = "is_usual_fanout")]
+    #[serde(default = "usual_count", skip_serializing_if = "is_usual_count")]
     pub fanout: u64,
+    /// Iterations of one loop, whatever it allows itself.
+    #[serde(default = "usual_count", skip_serializing_if = "is_usual_count")]
+    pub loop_iterations: u64,
     /// Timers at a time (E-37).
     #[serde(default = "usual_timers", skip_serializing_if = "are_usual_timers")]
     pub timers: u64,
@@ -208,20 +211,22 @@ impl Default for Limits {
             calls_per_reply: Some(1_000),
             schema_steps: Some(crate::schema::STEPS),
             model_request_bytes: 4 << 20,
-            fanout: usual_fanout(),
+            fanout: usual_count(),
+            loop_iterations: usual_count(),
             timers: usual_timers(),
             subgraph_depth: usual_depth(),
         }
     }
 }
 
-fn usual_fanout() -> u64 {
+/// Of paths of a fork, and of iterations of a loop.
+fn usual_count() -> u64 {
     10_000
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_usual_fanout(fanout: &u64) -> bool {
-    *fanout == usual_fanout()
+fn is_usual_count(count: &u64) -> bool {
+    *count == usual_count()
 }
 
 fn usual_timers() -> u64 {
@@ -270,6 +275,7 @@ impl Limits {
     pub fn raised(self, to: Limits) -> Limits {
         Limits {
             fanout: self.fanout.max(to.fanout),
+            loop_iterations: self.loop_iterations.max(to.loop_iterations),
             timers: self.timers.max(to.timers),
             subgraph_depth: self.subgraph_depth.max(to.subgraph_depth),
             message_bytes: self.message_bytes.max(to.message_bytes),

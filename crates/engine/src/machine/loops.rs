@@ -108,22 +108,36 @@ impl State {
             }
             _ => return Ok(self.rounds(node, times)?.0 > 0),
         };
-        if more && done >= times.limit {
+        if more && done >= self.most_rounds(times) {
             let message = format!(
-                "the loop `{}` has gone round {done} times, which is its limit, and its condition still holds",
-                self.def(node).id
+                "the loop `{}` has gone round {done} times, which is {}, and its condition still holds",
+                self.def(node).id,
+                self.limit_of(times)
             );
             return Err(Fault::new(FaultKind::LimitExceeded, message));
         }
         Ok(more)
     }
 
+    /// How often a loop may go round (E-12): what it allows itself, and no more than all loops of the run.
+    fn most_rounds(&self, times: &Loop) -> u32 {
+        let run = u32::try_from(self.start.limits.loop_iterations).unwrap_or(u32::MAX);
+        times.limit.min(run)
+    }
+
+    fn limit_of(&self, times: &Loop) -> &'static str {
+        match u64::from(times.limit) <= self.start.limits.loop_iterations {
+            true => "its limit",
+            false => "the limit of all loops (`loop_iterations` in [limits])",
+        }
+    }
+
     /// How often a loop goes round that does not ask each time, and over what.
     fn rounds(&self, node: NodeRef, times: &Loop) -> Result<(u32, Vec<Value>), Fault> {
         let id = &self.def(node).id;
         let too_many = |count: String| {
-            let message =
-                format!("the loop `{id}` is to go round {count} times, over its limit of {}", times.limit);
+            let (limit, most) = (self.limit_of(times), self.most_rounds(times));
+            let message = format!("the loop `{id}` is to go round {count} times, over {limit} of {most}");
             Fault::new(FaultKind::LimitExceeded, message)
         };
         match &times.times {
@@ -132,7 +146,11 @@ impl State {
             Times::Over(items, _) => {
                 let items = list(self.resolved(node, items)?, &format!("what the loop `{id}` goes over"))?;
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
-                if count > times.limit { Err(too_many(count.to_string())) } else { Ok((count, items)) }
+                if count > self.most_rounds(times) {
+                    Err(too_many(count.to_string()))
+                } else {
+                    Ok((count, items))
+                }
             }
             Times::Count(count) => {
                 let count = self.resolved(node, count)?;
@@ -141,7 +159,7 @@ impl State {
                         format!("the count of the loop `{id}` is {count}, not a whole number from 0 on");
                     return Err(Fault::new(FaultKind::InputError, message));
                 };
-                match u32::try_from(count).ok().filter(|count| *count <= times.limit) {
+                match u32::try_from(count).ok().filter(|count| *count <= self.most_rounds(times)) {
                     Some(count) => Ok((count, Vec::new())),
                     None => Err(too_many(count.to_string())),
                 }

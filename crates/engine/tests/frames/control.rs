@@ -145,6 +145,32 @@ fn a_loop_ends_at_its_limit() {
     replays(&world, &graph);
 }
 
+/// E-12: whatever a loop allows itself, it goes round no more often than all loops may.
+#[test]
+fn e12_all_loops_have_a_limit() {
+    for (times, why) in [
+        (
+            json!({"while": true}),
+            "the loop `again` has gone round 2 times, which is the limit of all loops (`loop_iterations` in [limits]), and its condition still holds",
+        ),
+        (
+            json!({"count": 3}),
+            "the loop `again` is to go round 3 times, over the limit of all loops (`loop_iterations` in [limits]) of 2",
+        ),
+    ] {
+        let times = json!({"graph": 0, "times": times, "limit": 9});
+        let graph = graph(
+            json!([node("again", json!({"loop": times}), json!([]))]),
+            json!([flow(json!([node("call", json!({"call": {"tool": "note", "args": {}}}), json!([]))]))]),
+        );
+        let limits = selvedge_engine::Limits { loop_iterations: 2, ..selvedge_engine::Limits::default() };
+        let start = Start { limits, ..Start::default() };
+        let mut world = World::again(&graph, &[Event::Started(Box::new(start))]);
+        world.run(false, echo);
+        assert_eq!(world.state.view().fault.unwrap().message, why);
+    }
+}
+
 #[test]
 fn a_subgraph_has_threads_and_names_of_its_own() {
     let sub = json!({"graph": 0, "inputs": [["topic", "{{before}}!"]], "outputs": [["kept", "{{inner}}"]]});
