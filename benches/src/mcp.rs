@@ -81,6 +81,7 @@ fn server(place: &Path) -> Result<McpServer> {
         max_timeout: McpServer::MAX_TIMEOUT,
         start_timeout: McpServer::START_TIMEOUT,
         secrets: Vec::new(),
+        given: Vec::new(),
         unset: Vec::new(),
     })
 }
