@@ -239,12 +239,13 @@ impl State {
         let flow = &self.def(node).body;
         let entry = flow.leaves.indices().next();
         let thread = flow.thread.map(|thread| frame.thread_at(thread, node.node));
-        let now = self.now;
+        let (now, prior) = (self.now, self.prior_visits(node));
         let state = &mut self.frames[node];
-        state.visit += 1;
+        state.visit = state.visit.max(prior) + 1;
         state.started_at = now;
         state.phase =
             NodePhase::Running(Box::new(Visit::new(name.clone(), entry, thread.unwrap_or_default())));
+        self.keep_visit(node);
     }
 
     fn opened(&mut self, node: NodeRef, thread: &Arc<str>, from: &Arc<str>, start: u32, end: u32) {

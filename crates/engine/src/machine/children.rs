@@ -1,6 +1,6 @@
 //! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
 
-use super::frame::{Frame, Inputs};
+use super::frame::{Frame, Frames, Inputs};
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
 use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit};
@@ -50,7 +50,39 @@ pub(crate) struct Ended {
     pub(crate) fault: Option<Box<Fault>>,
 }
 
+/// How it stands with one of the frames of a leaf, when it goes on.
+pub(super) enum Stands<'s> {
+    /// It has ended for good.
+    Ended,
+    /// It is under way, or was cut off, or failed and goes on.
+    Here(&'s Frame),
+    /// It has not begun.
+    ToCome,
+}
+
+impl<'s> Stands<'s> {
+    pub(super) fn of(ended: &'s Ended) -> Self {
+        if ended.fault.is_none() { Self::Ended } else { Self::Here(&ended.frame) }
+    }
+}
+
 impl Children {
+    /// How it stands with the frame of an instance.
+    pub(super) fn stands<'s>(&'s self, instance: &Instance<'_>, act: &Act, frames: &'s Frames) -> Stands<'s> {
+        match (self, instance, act) {
+            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
+                paths.of.position(id).map_or(Stands::ToCome, |at| phase.stands(at, frames))
+            }
+            (Self::Loop(phase), Instance::Iteration(at), _) => phase.stands(*at, frames),
+            (Self::Sub(phase), Instance::Sub, _) => match (phase.open, &phase.suspended, &phase.ended) {
+                (Some(open), ..) => Stands::Here(&frames[open]),
+                (_, Some(frame), _) => Stands::Here(frame),
+                (.., Some(ended)) => Stands::of(ended),
+                _ => Stands::ToCome,
+            },
+            _ => Stands::ToCome,
+        }
+    }
     /// Whether there is something to derive.
     pub(super) fn are_due(&self) -> bool {
         match self {
@@ -385,6 +417,7 @@ impl State {
         }
         let mut asks = false;
         for node in running {
+            self.keep_unknown(node);
             let Some(visit) = self.visit(node) else { continue };
             let (effects, children, cancelled) = (visit.effects(), visit.open_children(), visit.writes());
             asks |= visit.asks();

@@ -161,7 +161,7 @@ impl State {
     pub(super) fn answered_anew(&mut self, ask: &Arc<str>, word: &Word<'_>) {
         let Some((node, key)) = self.still_declined(ask) else { return self.misfit(ask) };
         let Some(Declined { call, turn, .. }) = self.declined.remove(ask) else { return };
-        self.reuse.settle(self.spot(node), key);
+        self.settle_write(node, key);
         let Word::Done(output) = word else { return };
         let Some(version) = self.tool(node, &call.name).map(|tool| tool.version.clone()) else { return };
         self.charge_tool(node);
@@ -201,7 +201,7 @@ impl State {
         let at = match asking.slot {
             Some(at) if self.calls(node).and_then(|phase| phase.slots.get(at)).is_some_and(lost) => Some(at),
             _ => {
-                self.reuse.settle(self.spot(node), key_of(call));
+                self.settle_write(node, key_of(call));
                 if let Some(visit) = self.visit_mut(node).filter(|_| asking.slot.is_none()) {
                     visit.phase = LeafPhase::Enter;
                 }

@@ -30,6 +30,12 @@ pub(crate) struct Flow {
 }
 
 impl Frame {
+    /// Whether a node has only to be finished.
+    pub(crate) fn is_through(&self, node: NodeIx) -> bool {
+        let row = self.nodes.get(node);
+        matches!(row.map(|row| &row.phase), Some(NodePhase::Running(visit)) if visit.leaf.is_none())
+    }
+
     /// What the frame comes to, if all goes well.
     pub(crate) fn output(&self) -> Value {
         let last = match &self.flow {
@@ -91,7 +97,6 @@ impl State {
         let graph = Arc::clone(&self.of(node).graph);
         let def = &graph.nodes[node.node];
         if fault.is_none()
-            && self.recorder.is_none()
             && let NodePhase::Done(done) = &mut self.frames[node].phase
         {
             done.records = Box::default();
@@ -194,7 +199,7 @@ impl State {
             return self.wake(node);
         }
         // What has done all it had to is to finish, and not to do it again.
-        if self.visit(node).is_some_and(|visit| visit.leaf.is_none()) {
+        if self.of(node).is_through(node.node) {
             return self.wake(node);
         }
         if self.resumes_inside(node) {
@@ -233,7 +238,9 @@ impl State {
     fn recollect(&mut self, node: NodeRef) {
         self.note_unknown(node);
         for kept in self.collect(node) {
-            if kept.is_success() && !kept.second || kept.unknown().is_some() {
+            // In a fork it is there already, as its source had it.
+            let new = !self.reuse.knows(&kept.effect);
+            if new && (kept.is_success() && !kept.second || kept.unknown().is_some()) {
                 let spot = self.spot_for(node);
                 self.reuse.add(spot, kept, false);
             }

@@ -91,7 +91,7 @@ impl State {
 
     fn forked_here(&mut self, fork: &Fork, past: &Recording) {
         if self.frames.root().flow.is_some() {
-            return self.forked_in_flow(fork);
+            return self.forked_in_flow(fork, past);
         }
         let first = NodeRef::root(self.frames.root().first_anew());
         // Replans of the shared prefix are the fork's, too: asked the same, it comes to the same (E-19).
@@ -105,6 +105,7 @@ impl State {
         let by_id: BTreeMap<Arc<str>, NodeIx> =
             frame.graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
         self.inherit(past, &fork.texts, &by_id, first.node);
+        self.inherit_frames(past, &fork.texts, None);
         self.settle_into(fork);
         self.forget_warnings(self.begins_anew(first));
         if fork.sequential {
@@ -119,11 +120,16 @@ impl State {
         }
     }
 
-    /// Every live frame of a fork is where it stood (E-36); what was under way begins anew.
-    fn forked_in_flow(&mut self, fork: &Fork) {
+    /// Every live frame of a fork is where it stood (E-36); what was under way begins anew, and takes what the source had recorded.
+    fn forked_in_flow(&mut self, fork: &Fork, past: &Recording) {
         self.reuse = super::reuse_cache::ReuseCache::default();
+        self.reuse.doubt(past.doubtful);
         self.declined.clear();
         self.forget_in_flight();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.renamed.clone_from(&past.renamed);
+        }
+        self.inherit_frames(past, &fork.texts, None);
         self.settle_into(fork);
         if fork.sequential {
             self.frames.reschedule(true);
@@ -142,7 +148,9 @@ impl State {
         if let Some(initial) = &fork.initial {
             self.start.initial.clone_from(initial);
         }
-        self.inherit(past, &fork.texts, &places(&past.graph, graph), NodeIx(0));
+        let places = places(&past.graph, graph);
+        self.inherit(past, &fork.texts, &places, NodeIx(0));
+        self.inherit_frames(past, &fork.texts, Some(&places));
         self.settle_into(fork);
         if self.start.sequential {
             self.frames.reschedule(true);

@@ -214,6 +214,15 @@ impl Frames {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Frame> {
         self.rows.iter().flatten().map(|frame| &**frame)
     }
+    /// The same with their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (FrameIx, &Frame)> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter_map(|(at, frame)| Some((FrameIx::new(at), frame.as_deref()?)))
+    }
+    /// A graph that nodes open frames of.
+    pub(crate) fn inner(&self, graph: GraphIx) -> Option<(&Graph, &Schedule)> {
+        self.graphs.get(graph).map(|(graph, schedule)| (&**graph, &**schedule))
+    }
     pub(crate) fn root(&self) -> &Frame {
         &self[ROOT]
     }

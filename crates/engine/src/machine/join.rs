@@ -1,6 +1,6 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::{Children, Ended, INDEX, list};
+use super::children::{Children, Ended, INDEX, Stands, list};
 use super::frame::{Frame, Frames, Inputs};
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
@@ -55,6 +55,15 @@ impl ForkPhase {
         match self.paths.get(at)? {
             Path::Open(frame) => Some(*frame),
             _ => None,
+        }
+    }
+    /// How it stands with a path.
+    pub(super) fn stands<'s>(&'s self, at: usize, frames: &'s Frames) -> Stands<'s> {
+        match self.paths.get(at) {
+            Some(Path::Open(frame)) => Stands::Here(&frames[*frame]),
+            Some(Path::Suspended(frame)) => Stands::Here(frame),
+            Some(Path::Ended(ended)) => Stands::of(ended),
+            Some(Path::Waiting) | None => Stands::ToCome,
         }
     }
     /// The frames of the paths, in order, of those that have begun.
@@ -133,7 +142,7 @@ impl PathsOf {
             Self::Each { .. } => id.parse().ok(),
         }
     }
-    fn graph(&self, at: usize) -> Option<GraphIx> {
+    pub(super) fn graph(&self, at: usize) -> Option<GraphIx> {
         match self {
             Self::Listed(paths) => paths.get(at).map(|(_, graph)| *graph),
             Self::Each { graph, .. } => Some(*graph),

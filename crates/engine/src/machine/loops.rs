@@ -1,8 +1,8 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
 use super::bindings::Bindings;
-use super::children::{Children, Ended, INDEX, holds, list};
-use super::frame::{Frame, Inputs};
+use super::children::{Children, Ended, INDEX, Stands, holds, list};
+use super::frame::{Frame, Frames, Inputs};
 use super::state::{State, Visit};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -45,6 +45,18 @@ impl LoopPhase {
     }
     pub(super) fn is_at(&self, iteration: u32) -> bool {
         self.first + self.done == iteration
+    }
+    /// How it stands with an iteration.
+    pub(super) fn stands<'s>(&'s self, iteration: u32, frames: &'s Frames) -> Stands<'s> {
+        let next = self.first + self.done;
+        let failed = self.last.as_ref().filter(|_| iteration + 1 == next);
+        match (self.open, &self.suspended, failed) {
+            (Some(open), ..) if iteration == next => Stands::Here(&frames[open]),
+            (_, Some(frame), _) if iteration == next => Stands::Here(frame),
+            (.., Some(last)) => Stands::of(last),
+            _ if iteration < next => Stands::Ended,
+            _ => Stands::ToCome,
+        }
     }
     pub(super) fn open(&self) -> Option<FrameIx> {
         self.open

@@ -28,6 +28,7 @@ mod model;
 mod nodes;
 mod outcomes;
 mod recording;
+mod recording_frames;
 mod recovery;
 mod request;
 mod retry;

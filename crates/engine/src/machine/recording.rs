@@ -1,5 +1,6 @@
 //! What a run recorded, for forks of it (E-19, E-29).
 
+use super::recording_frames::Inner;
 use super::reuse_cache::{Key, RecordedOutcome, Spot};
 use super::state::State;
 use crate::effect::{EffectId, ModelReply, Outcome};
@@ -17,6 +18,8 @@ pub struct Recording {
     pub(crate) graph: Arc<Graph>,
     pub(crate) kept: Vec<(Arc<str>, RecordedOutcome)>,
     pub(crate) unknown: BTreeSet<(Arc<str>, Key)>,
+    /// What nodes of flows and of inner frames recorded.
+    pub(crate) inner: Inner,
     /// How often each node was started, so that no effect id comes twice.
     pub(crate) visits: BTreeMap<Arc<str>, u32>,
     /// Effects whose outcome was reused, and under which id.
@@ -40,15 +43,24 @@ impl Recording {
     /// The outcomes with edited texts in their places, as the fork sees them. What the source asked of the same
     /// node again, in later visits, is what the edit takes the place of.
     pub(crate) fn edited(&self, texts: &BTreeMap<EffectId, Arc<str>>) -> Vec<(Arc<str>, RecordedOutcome)> {
+        self.edited_of(&self.kept, texts)
+    }
+
+    /// The same of these.
+    pub(crate) fn edited_of<Of: PartialEq + Clone>(
+        &self,
+        kept: &[(Of, RecordedOutcome)],
+        texts: &BTreeMap<EffectId, Arc<str>>,
+    ) -> Vec<(Of, RecordedOutcome)> {
         let texts: BTreeMap<&EffectId, &Arc<str>> =
             texts.iter().map(|(effect, text)| (self.current(effect), text)).collect();
-        let edits: Vec<&(Arc<str>, RecordedOutcome)> =
-            self.kept.iter().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
-        let later = |node: &Arc<str>, kept: &RecordedOutcome| {
+        let edits: Vec<&(Of, RecordedOutcome)> =
+            kept.iter().filter(|(_, kept)| texts.contains_key(&kept.effect)).collect();
+        let later = |node: &Of, kept: &RecordedOutcome| {
             // Turns of later visits come first.
             edits.iter().any(|(of, edit)| of == node && edit.key == kept.key && kept.turn.0 < edit.turn.0)
         };
-        let rest = self.kept.iter().filter(|(node, kept)| !later(node, kept)).cloned();
+        let rest = kept.iter().filter(|(node, kept)| !later(node, kept)).cloned();
         rest.map(|(node, mut kept)| {
             // What stands beside a failure of the source is judged like anything else in a fork.
             kept.beside = false;
@@ -85,9 +97,12 @@ impl State {
     /// What the run has recorded so far. Only a state that began with [`State::recording`] knows of nodes that
     /// have retired.
     pub fn past(mut self) -> Recording {
+        self.keep_all_unknown();
         let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
         past.graph = Arc::clone(self.graph());
-        for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root) {
+        // Of all others it was kept as it came.
+        let stays = self.frames.root().flow.is_none();
+        for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root).filter(|_| stays) {
             self.note_unknown(node);
             let id = self.def(node).id.clone();
             past.kept.extend(self.collect(node).into_iter().map(|kept| (id.clone(), kept)));
@@ -99,8 +114,11 @@ impl State {
         let (unmatched, unmatched_unknown) = self.reuse.take_unmatched();
         let (entries, unknown) = std::mem::take(&mut self.reuse).into_parts();
         let id = |node: Spot| self.frames.root().graph.nodes[node.node].id.clone();
+        let here = |node: Spot| stays && node.frame == 0;
+        let entries = entries.filter(|entry| here(entry.node));
         past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
-        past.unknown.extend(unknown.into_iter().map(|(node, write)| (id(node), write)));
+        let unknown = unknown.into_iter().filter(|(node, _)| here(*node));
+        past.unknown.extend(unknown.map(|(node, write)| (id(node), write)));
         past.kept.extend(unmatched);
         past.unknown.extend(unmatched_unknown);
         let prior_visits =
@@ -172,7 +190,7 @@ impl State {
         let frame = self.frames.root_mut();
         for node in frame.nodes_from(NodeIx(0)) {
             let seen = past.visits.get(&frame.graph.nodes[node].id).copied().unwrap_or(0);
-            let row = &mut frame.nodes[node];
+            let Some(row) = frame.nodes.get_mut(node) else { break };
             row.visit = row.visit.max(seen);
             row.tries = 0;
         }

@@ -1,12 +1,12 @@
 //! Which recorded outcome stands for a new request (E-29).
 
 use super::reuse_cache::{Entry, Key, RecordedOutcome, Spot};
-use super::state::{LeafPhase, NodePhase, Slot, SlotState, State, Visit};
+use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, is_operation};
-use crate::ids::{LeafIx, NodeIx, NodeRef};
+use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
 use crate::message::{Message, ToolCall};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One outcome, with what is needed to tell what was asked for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     effect: EffectId,
     /// Its place among the requests of its node.
@@ -26,7 +26,7 @@ pub(crate) struct Recorded {
     second: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Content {
     /// The request, built when it is needed: at most once, when a run begins anew. With the model that answered.
     Model(LeafIx, crate::message::Thread, Option<Arc<str>>),
@@ -77,6 +77,7 @@ impl State {
             visit.requests += 1;
             let order = visit.requests;
             visit.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
+            self.keep_at_once(node);
         }
     }
 
@@ -90,7 +91,10 @@ impl State {
         let Some((at, leaf)) = leaf else { return };
         let judged = matches!(&self.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
         if let Some(visit) = self.visit_mut(node).filter(|_| judged) {
-            visit.records.remove(at);
+            let forgotten = visit.records.remove(at);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.inner.kept.remove(&forgotten.effect);
+            }
         }
     }
 
@@ -108,6 +112,7 @@ impl State {
         let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
         if let Some(visit) = self.visit_mut(node) {
             visit.keep(recorded);
+            self.keep_at_once(node);
         }
     }
 
@@ -132,7 +137,7 @@ impl State {
         if effects == Effects::Write {
             self.reuse.done_anew(spot);
         }
-        self.reuse.settle(spot, call);
+        self.settle_write(node, call);
         self.reuse.spend(spot, key, (effects == Effects::Write).then_some(call));
     }
 
@@ -194,6 +199,7 @@ impl State {
         let Entry { kept, foreign, .. } = self.reuse.take(from)?;
         if let Some(recorder) = &mut self.recorder {
             recorder.renamed.insert(from.clone(), by.clone());
+            recorder.inner.kept.remove(from);
         }
         // Tries of a visit that was ahead of its turn count with the one that takes the result (D-25); a fork's own
         // begin with it.
@@ -341,6 +347,10 @@ impl State {
     }
 
     fn keep_aside(&mut self, node: NodeRef, kept: Vec<RecordedOutcome>) {
+        // Of other frames it is kept already.
+        if node.frame != ROOT {
+            return;
+        }
         let id = self.def(node).id.clone();
         if let Some(recorder) = &mut self.recorder {
             recorder.kept.extend(kept.into_iter().map(|kept| (id.clone(), kept)));
@@ -354,47 +364,31 @@ impl State {
             NodePhase::Done(done) => std::mem::take(&mut done.records).into_vec(),
             NodePhase::Waiting(_) => return Vec::new(),
         };
-        let visit = Reverse(self.frames[node].visit);
-        let kept = records.into_iter().filter_map(
-            |Recorded { effect, order, content, outcome, attempt, second }| {
-                let (key, write, tool) = match &content {
-                    Content::Model(leaf, thread, model) => {
-                        (self.model_key(node, *leaf, thread, model.as_ref())?, None, None)
-                    }
-                    Content::Tool(called) => {
-                        let (call, version) = &**called;
-                        let effects = self.effects(node, &call.name);
-                        let write =
-                            (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
-                        let tool = Some(call.name.clone());
-                        (tool_key(&call.name, version, &call.arguments), write, tool)
-                    }
-                };
-                Some(RecordedOutcome {
-                    effect,
-                    key,
-                    write,
-                    turn: (visit, order),
-                    outcome,
-                    attempt,
-                    outdated: false,
-                    beside: false,
-                    tool,
-                    second,
-                })
-            },
-        );
-        kept.collect()
+        records.into_iter().filter_map(|recorded| self.recorded(node, recorded)).collect()
+    }
+
+    /// With the digest of what was asked.
+    pub(crate) fn recorded(&self, node: NodeRef, recorded: Recorded) -> Option<RecordedOutcome> {
+        let Recorded { effect, order, content, outcome, attempt, second } = recorded;
+        let (key, write, tool) = match &content {
+            Content::Model(leaf, thread, model) => {
+                (self.model_key(node, *leaf, thread, model.as_ref())?, None, None)
+            }
+            Content::Tool(called) => {
+                let (call, version) = &**called;
+                let effects = self.effects(node, &call.name);
+                let write = (effects == Effects::Write).then(|| any_version(&call.name, &call.arguments));
+                (tool_key(&call.name, version, &call.arguments), write, Some(call.name.clone()))
+            }
+        };
+        let turn = (Reverse(self.frames[node].visit), order);
+        let (outdated, beside) = (false, false);
+        Some(RecordedOutcome { effect, key, write, turn, outcome, attempt, outdated, beside, tool, second })
     }
 
     /// Writes of a node that were in flight, or lost before, when the run ended.
     pub(crate) fn note_unknown(&mut self, node: NodeRef) {
-        let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
-        let open = |slot: &&Slot| {
-            slot.effects == Effects::Write && matches!(slot.state, SlotState::Running | SlotState::Lost(_))
-        };
-        let keys = slots.iter().filter(open).map(|slot| any_version(&slot.call.name, &slot.call.arguments));
-        for key in keys.collect::<Vec<Key>>() {
+        for key in self.writes_in_flight(node) {
             let spot = self.spot_for(node);
             self.reuse.add_unknown(spot, key);
         }

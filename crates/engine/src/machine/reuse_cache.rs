@@ -110,6 +110,8 @@ pub(crate) struct ReuseCache {
     writes: BTreeMap<Key, BTreeSet<(Spot, EffectId)>>,
     /// Writes that were in flight when the run ended: nobody knows whether they happened (E-05).
     unknown: BTreeSet<(Spot, Key)>,
+    /// Effects in frames of which the run that this one was forked from knows what came of them, under whatever id.
+    answered: BTreeSet<EffectId>,
     /// Writes of nodes that the fork's document no longer has.
     elsewhere: BTreeSet<Key>,
     /// What nodes recorded that are not there, or not there yet: a splice may bring them (D-20).
@@ -146,6 +148,16 @@ impl ReuseCache {
     pub(crate) fn find(&self, node: Spot, key: Key) -> Option<&RecordedOutcome> {
         let (_, effect) = self.by_key.get(&(node, key))?.first()?;
         self.entries.get(effect).map(|entry| &entry.kept)
+    }
+
+    /// The run that this one was forked from knows what came of these.
+    pub(crate) fn note_answered(&mut self, effects: impl IntoIterator<Item = EffectId>) {
+        self.answered.extend(effects);
+    }
+
+    /// Whether that run knows what came of it.
+    pub(crate) fn knows(&self, effect: &EffectId) -> bool {
+        self.answered.contains(effect)
     }
 
     pub(crate) fn is_foreign(&self, effect: &EffectId) -> bool {

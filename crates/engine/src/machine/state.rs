@@ -54,6 +54,8 @@ pub struct State {
     pub(crate) reuse: super::reuse_cache::ReuseCache,
     /// What stands for the frames that it has something of.
     pub(crate) keys: super::reuse_cache::Keys,
+    /// How often nodes of frames were started in the run that this one was forked from.
+    pub(crate) prior_visits: BTreeMap<super::reuse_cache::Spot, u32>,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
     pub(crate) recorder: Option<Box<super::recording::Recording>>,
 }
@@ -360,6 +362,7 @@ impl State {
             unasked: Vec::new(),
             reuse: super::reuse_cache::ReuseCache::default(),
             keys: super::reuse_cache::Keys::default(),
+            prior_visits: BTreeMap::new(),
             recorder: None,
         }
     }

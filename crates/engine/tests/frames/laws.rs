@@ -1,6 +1,7 @@
 //! Random trees of frames against a reference that runs them one after the other (E-07, E-34, E-36): forks in loops in
 //! subgraphs, dataflow in flow in dataflow. `FRAMES_TREES` says how many.
 
+use super::forks::{fork_of, ids_are_new};
 use super::world::*;
 use selvedge_engine::Fork;
 use std::collections::BTreeMap;
@@ -356,7 +357,7 @@ fn crashes(
 }
 
 /// Every tree comes to what the reference comes to, in every order of completion, with failures and resumes, and from
-/// any prefix of its journal.
+/// any prefix of its journal; and a fork of it asks nobody what was answered.
 #[test]
 fn trees_of_frames_are_what_the_reference_says() {
     for seed in 0..trees() {
@@ -373,6 +374,15 @@ fn trees_of_frames_are_what_the_reference_says() {
             let mut world = World::begin_with(&graph, Value::Object(initial.clone()), 0);
             world.answer(&mut rng, failures);
             assert_eq!(world.end(), expected, "seed {seed}: {ops:#?}");
+            if seed % 50 == 5 {
+                for at in (1..world.journal.len()).step_by(1 + world.journal.len() / 4) {
+                    let mut fork = World::forked(&graph, &world.journal, at, fork_of(&graph, &world.journal));
+                    fork.answer(&mut rng, 0);
+                    assert_eq!(fork.end(), expected, "seed {seed}, fork at {at}: {ops:#?}");
+                    assert!(failures > 0 || fork.models_asked() == 0, "seed {seed}, fork at {at}: {ops:#?}");
+                    ids_are_new(&fork, &world.journal, at);
+                }
+            }
             if seed % 10 == 0 {
                 replays(&world, &graph);
                 let cuts = if seed % 1_000 == 0 { usize::MAX } else { 4 };
