@@ -386,14 +386,6 @@ impl From<Failure> for Outcome {
 }
 
 impl Outcome {
-    /// The output of a tool or an operation.
-    pub fn output(&self) -> Option<&Arc<Value>> {
-        match self {
-            Self::Output(output) => Some(output),
-            Self::Operated(operated) => Some(&operated.output),
-            Self::Reply(_) | Self::Failed(_) => None,
-        }
-    }
     /// What a call of a model took by its provider's figures, also one that came to nothing (E-20).
     pub fn tokens(&self) -> Option<&Tokens> {
         match self {
