@@ -30,10 +30,10 @@ pub(crate) struct Flow {
 }
 
 impl Frame {
-    /// Whether a node has only to be finished.
+    /// Whether a node has done all that it had to, and has only to be finished.
     pub(crate) fn is_through(&self, node: NodeIx) -> bool {
         let row = self.nodes.get(node);
-        matches!(row.map(|row| &row.phase), Some(NodePhase::Running(visit)) if visit.leaf.is_none())
+        matches!(row.map(|row| &row.phase), Some(NodePhase::Running(visit)) if visit.has_succeeded())
     }
 
     /// What the frame comes to, if all goes well.

@@ -407,6 +407,10 @@ impl Visit {
         }
         self.records.push(recorded);
     }
+    /// Whether nothing is left to do, and all went well.
+    pub(crate) fn has_succeeded(&self) -> bool {
+        self.leaf.is_none() && self.fault.is_none() && self.recovery_fault().is_none()
+    }
     pub(crate) fn new(name: Arc<str>, entry: Option<LeafIx>, thread: Thread) -> Self {
         Self {
             name,

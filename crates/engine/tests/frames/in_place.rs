@@ -1,5 +1,6 @@
 //! A run that failed goes on where it stood (E-36).
 
+use super::forks::fork_of;
 use super::world::*;
 
 #[test]
@@ -144,6 +145,27 @@ fn e29_replies_stay_on_their_paths() {
     }
     assert_eq!(world.state.usage().model_calls, 64, "what was answered is not asked again");
     replays(&world, &graph);
+    // Forked anywhere, a thousand times, each path takes its own again. A write whose fault the fork has not seen may ask first.
+    let past = fork_of(&graph, &world.journal);
+    for nth in 0..1_000 {
+        let at = 1 + nth * 7_919 % (world.journal.len() - 1);
+        let mut fork = World::forked(&graph, &world.journal, at, past.clone());
+        while fork.state.status() == RunStatus::Waiting {
+            let asks: Vec<Arc<str>> = fork.state.asks().keys().cloned().collect();
+            fork.inputs(asks.into_iter().map(|ask| Input::Answer(ask, json!("yes"))));
+        }
+        fork.run(nth % 2 == 0, |request| match request {
+            Request::Model(request) => panic!("{} is asked again", request.effect),
+            Request::Tool(request) | Request::Operation(request) => {
+                Outcome::Output(Arc::new(json!(path_of(&request.effect.0))))
+            }
+        });
+        assert_eq!(
+            (fork.state.status(), &fork.state.view().output),
+            (RunStatus::Completed, &results),
+            "at {at}"
+        );
+    }
 }
 
 /// Several answers come at once: what another path has to do is not lost as it is cut off.
