@@ -1,8 +1,7 @@
 //! Writes in doubt: nobody knows whether they happened, and a person says (E-05, E-21, E-29).
 
 use super::asks::given;
-use super::reuse::{any_version, tool_key};
-use super::reuse_cache::{Key, RecordedOutcome, Turn};
+use super::reuse::{Key, RecordedOutcome, Turn, any_version, tool_key};
 use super::state::{AskPhase, Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
 use crate::effect::{EffectId, Outcome};
 use crate::event::End;
@@ -165,18 +164,9 @@ impl State {
         let Word::Done(output) = word else { return };
         let Some(version) = self.tool(node, &call.name).map(|tool| tool.version.clone()) else { return };
         self.charge_tool(node);
-        let kept = RecordedOutcome {
-            effect: EffectId(ask.clone()),
-            key: tool_key(&call.name, &version, &call.arguments),
-            write: Some(key),
-            turn,
-            outcome: Outcome::Output(Arc::new((*output).clone())),
-            attempt: 1,
-            outdated: false,
-            beside: false,
-            tool: Some(call.name),
-            second: false,
-        };
+        let keys = (tool_key(&call.name, &version, &call.arguments), key);
+        let outcome = Outcome::Output(Arc::new((*output).clone()));
+        let kept = RecordedOutcome::written(EffectId(ask.clone()), keys, turn, outcome, call.name);
         self.reuse.add(self.spot(node), kept, false);
     }
 

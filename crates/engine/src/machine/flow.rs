@@ -239,8 +239,8 @@ impl State {
         self.note_unknown(node);
         for kept in self.collect(node) {
             // In a fork it is there already, as its source had it.
-            let new = !self.reuse.knows(&kept.effect);
-            if new && (kept.is_success() && !kept.second || kept.unknown().is_some()) {
+            let new = !self.reuse.knows(kept.effect());
+            if new && kept.concerns_next_visit() {
                 let spot = self.spot_for(node);
                 self.reuse.add(spot, kept, false);
             }

@@ -2,7 +2,7 @@
 
 use super::dataflow::{Dataflow, OrderState};
 use super::frame::Frame;
-use super::recording::{Recording, places};
+use super::reuse::{Recording, ReuseCache, places};
 use super::state::{LeafPhase, NodeState, State, Status, Usage, Visit};
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
@@ -98,7 +98,7 @@ impl State {
         if let Some(dataflow) = &mut self.frames.root_mut().dataflow {
             dataflow.unresolved.in_a_row = 0;
         }
-        self.reuse = super::reuse_cache::ReuseCache::default();
+        self.reuse = ReuseCache::default();
         self.declined.clear();
         let frame = self.frames.root_mut();
         frame.nodes.values_mut().for_each(NodeState::forget_records);
@@ -122,7 +122,7 @@ impl State {
 
     /// Every live frame of a fork is where it stood (E-36); what was under way begins anew, and takes what the source had recorded.
     fn forked_in_flow(&mut self, fork: &Fork, past: &Recording) {
-        self.reuse = super::reuse_cache::ReuseCache::default();
+        self.reuse = ReuseCache::default();
         self.reuse.doubt(past.doubtful);
         self.declined.clear();
         self.forget_in_flight();

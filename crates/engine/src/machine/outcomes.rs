@@ -375,20 +375,21 @@ impl State {
     pub(super) fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>) {
         let Some((node, leaf)) = self.live_leaf(effect) else { return self.misfit(&effect.0) };
         let Some((kept, tries)) = self.take_recorded(node, from, effect) else { return };
-        match &kept.outcome {
+        let (outcome, tool) = kept.into_parts();
+        match &outcome {
             Outcome::Reply(reply) => {
                 self.model_requested(node, leaf, effect.clone());
                 self.take_pending(effect);
                 self.count_try(node, leaf, tries);
                 self.record_model(node, effect, reply);
-                self.give_model(node, &kept.outcome, 0);
+                self.give_model(node, &outcome, 0);
             }
             outcome => {
                 if let Some((at, _)) = self.begin_slot(node, leaf, effect, args) {
                     if let Some(slot) = self.calls_mut(node).and_then(|phase| phase.slots.get_mut(at)) {
                         slot.attempt = tries;
                         // A person's no may have left what another tool of the step came to.
-                        slot.call.name = kept.tool.unwrap_or_else(|| slot.call.name.clone());
+                        slot.call.name = tool.unwrap_or_else(|| slot.call.name.clone());
                     }
                     self.count_try(node, leaf, tries);
                     self.call_completed(node, at, outcome, None);

@@ -51,13 +51,13 @@ pub struct State {
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
     pub(crate) unasked: Vec<Fault>,
     /// Recorded successes that new requests may take (E-29).
-    pub(crate) reuse: super::reuse_cache::ReuseCache,
+    pub(crate) reuse: super::reuse::ReuseCache,
     /// What stands for the frames that it has something of.
-    pub(crate) keys: super::reuse_cache::Keys,
+    pub(crate) keys: super::reuse::Keys,
     /// How often nodes of frames were started in the run that this one was forked from.
-    pub(crate) prior_visits: BTreeMap<super::reuse_cache::Spot, u32>,
+    pub(crate) prior_visits: BTreeMap<super::reuse::Spot, u32>,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
-    pub(crate) recorder: Option<Box<super::recording::Recording>>,
+    pub(crate) recorder: Option<Box<super::reuse::Recording>>,
 }
 
 /// Where a run stands.
@@ -360,8 +360,8 @@ impl State {
             resets: 0,
             warnings: Vec::new(),
             unasked: Vec::new(),
-            reuse: super::reuse_cache::ReuseCache::default(),
-            keys: super::reuse_cache::Keys::default(),
+            reuse: super::reuse::ReuseCache::default(),
+            keys: super::reuse::Keys::default(),
             prior_visits: BTreeMap::new(),
             recorder: None,
         }

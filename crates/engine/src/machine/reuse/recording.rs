@@ -1,11 +1,11 @@
 //! What a run recorded, for forks of it (E-19, E-29).
 
-use super::recording_frames::Inner;
-use super::reuse_cache::{Key, RecordedOutcome, Spot};
-use super::state::State;
+use super::cache::{Key, RecordedOutcome, Spot};
+use super::frames::Inner;
 use crate::effect::{EffectId, ModelReply, Outcome};
 use crate::graph::{Act, Graph, Node, Tail, hex};
 use crate::ids::{NodeIx, NodeRef, Table, TailIx};
+use crate::machine::state::State;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

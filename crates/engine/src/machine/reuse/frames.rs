@@ -1,14 +1,14 @@
 //! What was recorded in frames, for forks of the run (E-29, E-36): frames end and are gone, so it is kept as it comes.
 
-use super::children::Stands;
-use super::frame::{Frame, Frames};
+use super::any_version;
+use super::cache::{Key, RecordedOutcome, Spot};
 use super::recording::Recording;
-use super::reuse::any_version;
-use super::reuse_cache::{Key, RecordedOutcome, Spot};
-use super::state::{LeafPhase, NodePhase, Slot, SlotState, State};
 use crate::effect::{EffectId, Effects};
 use crate::graph::{Act, Graph};
 use crate::ids::{FrameIx, GraphIx, NodeIx, NodeRef, ROOT};
+use crate::machine::children::Stands;
+use crate::machine::frame::{Frame, Frames};
+use crate::machine::state::{LeafPhase, NodePhase, Slot, SlotState, State};
 use crate::place::{FramePath, FramePathRef, Instance};
 use crate::schedule::Schedule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ impl State {
     }
 
     /// A node has recorded what a request came to.
-    pub(super) fn keep_at_once(&mut self, node: NodeRef) {
+    pub(in crate::machine) fn keep_at_once(&mut self, node: NodeRef) {
         if !self.keeps_at_once(node) {
             return;
         }
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// A node is started.
-    pub(super) fn keep_visit(&mut self, node: NodeRef) {
+    pub(in crate::machine) fn keep_visit(&mut self, node: NodeRef) {
         if self.keeps_at_once(node) {
             let (site, visit) = (self.site(node), self.frames[node].visit);
             if let Some(recorder) = &mut self.recorder {
@@ -66,7 +66,7 @@ impl State {
     }
 
     /// Nobody knows what becomes of the writes of a node that are in flight.
-    pub(super) fn keep_unknown(&mut self, node: NodeRef) {
+    pub(in crate::machine) fn keep_unknown(&mut self, node: NodeRef) {
         if self.keeps_at_once(node) {
             let (site, keys) = (self.site(node), self.writes_in_flight(node));
             if let Some(recorder) = &mut self.recorder {
@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Calls of a node that may write, and of which nobody knows yet whether they did: nor does the run that this is a fork of.
-    pub(super) fn writes_in_flight(&self, node: NodeRef) -> Vec<Key> {
+    pub(in crate::machine) fn writes_in_flight(&self, node: NodeRef) -> Vec<Key> {
         let slots = self.calls(node).map_or(&[][..], |phase| &phase.slots);
         let open = |slot: &&Slot| {
             let in_flight = matches!(slot.state, SlotState::Running | SlotState::Lost(_));
@@ -86,7 +86,7 @@ impl State {
     }
 
     /// A person has said that a call may run, or what became of it.
-    pub(super) fn settle_write(&mut self, node: NodeRef, call: Key) {
+    pub(in crate::machine) fn settle_write(&mut self, node: NodeRef, call: Key) {
         self.reuse.settle(self.spot(node), call);
         if self.keeps_at_once(node) {
             let site = self.site(node);
@@ -97,7 +97,7 @@ impl State {
     }
 
     /// What is in flight in frames is unknown to a fork.
-    pub(super) fn keep_all_unknown(&mut self) {
+    pub(in crate::machine) fn keep_all_unknown(&mut self) {
         let running = |(ix, frame): (FrameIx, &Frame)| {
             let nodes = frame.nodes.iter().filter(|(_, row)| matches!(row.phase, NodePhase::Running(_)));
             nodes.map(move |(node, _)| NodeRef { frame: ix, node }).collect::<Vec<_>>()
@@ -112,7 +112,7 @@ impl State {
 impl State {
     /// What the source recorded in frames stands for equal requests at the same places, but for what is final here. `places`: in a
     /// fork with another graph, which node stands for one of the source's own graph.
-    pub(super) fn inherit_frames(
+    pub(in crate::machine) fn inherit_frames(
         &mut self,
         past: &Recording,
         texts: &BTreeMap<EffectId, Arc<str>>,
@@ -212,7 +212,7 @@ impl State {
     }
 
     /// How often a node was started in the run that this one was forked from.
-    pub(super) fn prior_visits(&self, node: NodeRef) -> u32 {
+    pub(in crate::machine) fn prior_visits(&self, node: NodeRef) -> u32 {
         match self.prior_visits.is_empty() {
             true => 0,
             false => self.prior_visits.get(&self.spot(node)).copied().unwrap_or(0),

@@ -1,6 +1,14 @@
 //! Which recorded outcome stands for a new request (E-29).
 
-use super::reuse_cache::{Entry, Key, RecordedOutcome, Spot};
+mod cache;
+mod frames;
+mod recording;
+
+use cache::Entry;
+pub(crate) use cache::{Key, Keys, RecordedOutcome, ReuseCache, Spot, Turn};
+pub use recording::Recording;
+pub(crate) use recording::places;
+
 use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;

@@ -58,27 +58,60 @@ pub(crate) type Turn = (Reverse<u32>, u32);
 /// One outcome, with what was asked for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedOutcome {
-    pub(crate) effect: EffectId,
-    pub(crate) key: Key,
+    pub(super) effect: EffectId,
+    pub(super) key: Key,
     /// Of a write: the call whatever the tool's version.
-    pub(crate) write: Option<Key>,
-    pub(crate) turn: Turn,
-    pub(crate) outcome: Outcome,
+    pub(super) write: Option<Key>,
+    pub(super) turn: Turn,
+    pub(super) outcome: Outcome,
     /// How many attempts it took (D-25).
-    pub(crate) attempt: u32,
+    pub(super) attempt: u32,
     /// A call that is not `pure` and stands before this one ran afresh since.
-    pub(crate) outdated: bool,
+    pub(super) outdated: bool,
     /// A write of a node that finished with success behind a failed one: it did not depend on that, and is done
     /// (D-16). So it is with such a node's writes that failed.
-    pub(crate) beside: bool,
+    pub(super) beside: bool,
     /// The tool that was called.
-    pub(crate) tool: Option<Arc<str>>,
+    pub(super) tool: Option<Arc<str>>,
     /// A reply that came after others that its schema refused: it answers the question in a fork, where all is as
     /// it was. A node that failed is asked anew, with both its tries (E-33).
-    pub(crate) second: bool,
+    pub(super) second: bool,
 }
 
 impl RecordedOutcome {
+    /// A write of which a person said what came back; `keys`: of the call, and of it whatever its tool's version.
+    pub(crate) fn written(
+        effect: EffectId,
+        (key, write): (Key, Key),
+        turn: Turn,
+        outcome: Outcome,
+        tool: Arc<str>,
+    ) -> Self {
+        let (write, tool) = (Some(write), Some(tool));
+        Self {
+            effect,
+            key,
+            write,
+            turn,
+            outcome,
+            attempt: 1,
+            outdated: false,
+            beside: false,
+            tool,
+            second: false,
+        }
+    }
+    pub(crate) fn effect(&self) -> &EffectId {
+        &self.effect
+    }
+    /// What it came to, and the tool that was called, if it was one.
+    pub(crate) fn into_parts(self) -> (Outcome, Option<Arc<str>>) {
+        (self.outcome, self.tool)
+    }
+    /// Whether a new visit in its place may take it, or has to ask about it first.
+    pub(crate) fn concerns_next_visit(&self) -> bool {
+        self.is_success() && !self.second || self.unknown().is_some()
+    }
     /// Whether it ended as it should.
     pub(crate) fn is_success(&self) -> bool {
         !matches!(self.outcome, Outcome::Failed(_))
@@ -94,10 +127,10 @@ impl RecordedOutcome {
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) node: Spot,
-    pub(crate) kept: RecordedOutcome,
+    pub(super) node: Spot,
+    pub(super) kept: RecordedOutcome,
     /// Recorded by the run that this one was forked from.
-    pub(crate) foreign: bool,
+    pub(super) foreign: bool,
 }
 
 /// Successes of an earlier part of the run, or of the run that it was forked from, by what was asked.
