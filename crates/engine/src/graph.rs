@@ -7,6 +7,7 @@
 
 use crate::effect::{Effects, ModelSettings, ReplySchema, ToolDef};
 use crate::event::Budget;
+use crate::expression::Expression;
 use crate::ids::{GraphIx, LeafIx, NodeIx, Table, TailIx, ThreadIx};
 use crate::message::Slice;
 use crate::template::{JsonTemplate, OnMissing, Template};
@@ -280,6 +281,8 @@ pub enum Act {
     Edit(Edit),
     /// Sets a variable of the flow that the node is in.
     Set(Arc<str>, JsonTemplate),
+    /// Sets a variable to what an expression comes to (E-46).
+    Compute(Arc<str>, Expression),
     /// Binds tools in the scope of the flow that the node is in (E-41): an object of definitions by name ([`ToolDef`]). `null`
     /// takes a binding back.
     Bind(JsonTemplate),

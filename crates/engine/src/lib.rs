@@ -47,6 +47,7 @@
 
 pub mod effect;
 pub mod event;
+pub mod expression;
 pub mod fault;
 pub mod graph;
 mod hidden;

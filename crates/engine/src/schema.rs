@@ -5,7 +5,7 @@
 
 mod checks;
 mod metered;
-mod pattern;
+pub(crate) mod pattern;
 mod rewrite;
 mod survey;
 mod unique;

@@ -8,6 +8,7 @@
 use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::recognise::{Choice, Dialect};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
+use selvedge_engine::expression::{BYTES, EvaluationError, Expression};
 use selvedge_engine::graph::Node;
 use selvedge_engine::place::{AskPlace, CallPlace, EffectPlace, FramePath, FramePathRef, Place};
 use selvedge_engine::schema::{self, Schema, Unusable};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("document", document_text),
     ("steps", steps_text),
     ("template", template),
@@ -29,6 +30,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("journal", journal),
     ("schema", schema),
     ("place", place),
+    ("expression", expression),
 ];
 
 struct NoTools;
@@ -163,6 +165,26 @@ pub fn template(data: &[u8]) {
             }
         }
         Err(error) => assert!(error.offset <= text.len()),
+    }
+}
+
+/// An expression: read, evaluated twice with the same result, and written as it was read.
+pub fn expression(data: &[u8]) {
+    const COST: u64 = 20_000;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let parsed = match Expression::parse(text) {
+        Ok(parsed) => parsed,
+        Err(error) => return assert!(text.is_char_boundary(error.at) && !error.message.is_empty()),
+    };
+    assert!(text.len() <= BYTES && parsed.source() == text);
+    let layers = Anything(json!({"a": [1, {"b": 2.5}], "t": "text", "n": 3, "f": true}));
+    let found = parsed.evaluate(&layers, COST);
+    assert_eq!(found, parsed.evaluate(&layers, COST));
+    if let Err(EvaluationError::Wrong { at, .. }) = found {
+        assert!(at < text.len());
+    }
+    for path in parsed.paths() {
+        assert!(text.contains(&*path.root) || text.contains('\\'), "{path}");
     }
 }
 

@@ -192,6 +192,9 @@ pub struct Limits {
     /// Frames inside each other.
     #[serde(default = "usual_depth", skip_serializing_if = "is_usual_depth")]
     pub subgraph_depth: u32,
+    /// What one evaluation of an expression may cost: steps, elements, and bytes of text (E-46).
+    #[serde(default = "usual_cost", skip_serializing_if = "is_usual_cost")]
+    pub expression_cost: u64,
 }
 
 /// What a journal that does not say it means, whatever is the default today.
@@ -215,6 +218,7 @@ impl Default for Limits {
             loop_iterations: usual_count(),
             timers: usual_timers(),
             subgraph_depth: usual_depth(),
+            expression_cost: usual_cost(),
         }
     }
 }
@@ -245,6 +249,15 @@ fn usual_depth() -> u32 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_usual_depth(depth: &u32) -> bool {
     *depth == usual_depth()
+}
+
+fn usual_cost() -> u64 {
+    crate::expression::COST
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_usual_cost(cost: &u64) -> bool {
+    *cost == usual_cost()
 }
 
 fn usual_wait() -> u64 {
@@ -278,6 +291,7 @@ impl Limits {
             loop_iterations: self.loop_iterations.max(to.loop_iterations),
             timers: self.timers.max(to.timers),
             subgraph_depth: self.subgraph_depth.max(to.subgraph_depth),
+            expression_cost: self.expression_cost.max(to.expression_cost),
             message_bytes: self.message_bytes.max(to.message_bytes),
             events: self.events.max(to.events),
             model_attempts: self.model_attempts.max(to.model_attempts),

@@ -1,5 +1,6 @@
 //! How nodes of a flow follow each other, and the leaves that open frames: fork, loop and sub (E-34).
 
+use crate::expression::Condition;
 use crate::ids::{GraphIx, NodeIx};
 use crate::template::JsonTemplate;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ pub enum When {
     /// After a fault, which is handled by that.
     Fault,
     /// After a success, if this is `true`; anything that is no boolean is the fault `input_error`.
-    Holds(JsonTemplate),
+    Holds(Condition),
 }
 
 /// Opens a frame for each of its paths, from a snapshot of the threads, and joins them again.
@@ -128,7 +129,7 @@ pub enum Times {
     /// So often.
     Count(JsonTemplate),
     /// As long as this is `true`, asked before each iteration.
-    While(JsonTemplate),
+    While(Condition),
     /// Once, in the middle of what else the node does: what it comes to is not the node's result.
     Aside,
 }

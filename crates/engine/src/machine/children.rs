@@ -12,7 +12,7 @@ use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::Thread;
 use crate::place::{FrameStep, Instance};
 use crate::template::{JsonTemplate, kind};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -497,13 +497,4 @@ pub(super) fn list(value: Value, what: &str) -> Result<Vec<Value>, Fault> {
         Value::Array(items) => Ok(items),
         other => Err(Fault::new(FaultKind::InputError, format!("{what} is {}, not a list", kind(&other)))),
     }
-}
-
-/// Whether a condition holds that a template came to.
-pub(super) fn holds(value: Value, what: &str) -> Result<bool, Fault> {
-    let Value::Bool(holds) = value else {
-        let message = format!("{what} is {}, not true or false", kind(&value));
-        return Err(Fault::new(FaultKind::InputError, message).because(json!({ "value": value })));
-    };
-    Ok(holds)
 }

@@ -11,6 +11,7 @@ use crate::message::Role;
 use crate::place::{EffectPlace, Place};
 use crate::schedule::no_variables;
 use crate::template::{OnMissing, Template};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ impl State {
         match (act, &visit.phase) {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
-            (Act::Set(..) | Act::Bind(_) | Act::Edit(_), _) => true,
+            (Act::Set(..) | Act::Compute(..) | Act::Bind(_) | Act::Edit(_), _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -105,13 +106,21 @@ impl State {
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => self.derive_children(node, visit, leaf),
             Act::Edit(edit) => Some(self.derive_edit(node, visit, edit)),
             Act::Bind(tools) => Some(self.derive_bind(node, tools)),
-            Act::Set(name, _) if self.of(node).flow.is_none() => {
+            Act::Set(name, _) | Act::Compute(name, _) if self.of(node).flow.is_none() => {
                 Some(self.failed(node, Fault::new(FaultKind::InputError, no_variables(&def.id, name))))
             }
-            Act::Set(name, value) => Some(match self.resolved(node, value) {
-                Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
-                Err(fault) => self.failed(node, fault),
-            }),
+            Act::Set(name, value) => Some(self.set(node, name, self.resolved(node, value))),
+            Act::Compute(name, value) => {
+                let what = format!("the value of the variable `{name}`");
+                Some(self.set(node, name, self.computed(node, value, &what)))
+            }
+        }
+    }
+
+    fn set(&self, node: NodeRef, name: &Arc<str>, value: Result<Value, Fault>) -> Event {
+        match value {
+            Ok(value) => Event::Set { node: self.name(node), name: name.clone(), value: Box::new(value) },
+            Err(fault) => self.failed(node, fault),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Flow frames: one node is live at a time, and the ways of a node say which one comes next (E-34).
 
-use super::children::{Children, holds};
+use super::children::Children;
 use super::frame::Frame;
 use super::state::{NodePhase, State, Visit};
 use crate::event::Event;
@@ -147,7 +147,7 @@ impl State {
                 When::Holds(condition) => {
                     let to = &self.of(node).graph.nodes[way.to].id;
                     let what = format!("the condition of the way from `{}` to `{to}`", def.id);
-                    if holds(self.resolved(node, condition)?, &what)? {
+                    if self.holds(node, condition, &what)? {
                         return Ok(way.to);
                     }
                 }

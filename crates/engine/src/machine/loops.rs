@@ -1,7 +1,7 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
 use super::bindings::Bindings;
-use super::children::{Children, Ended, INDEX, Stands, holds, list};
+use super::children::{Children, Ended, INDEX, Stands, list};
 use super::frame::{Frame, Frames, Inputs};
 use super::state::{State, Visit};
 use crate::event::Event;
@@ -116,7 +116,7 @@ impl State {
             (_, Some(total)) => return Ok(done < total),
             (Times::While(condition), None) => {
                 let what = format!("the condition of the loop `{}`", self.def(node).id);
-                holds(self.resolved(node, condition)?, &what)?
+                self.holds(node, condition, &what)?
             }
             _ => return Ok(self.rounds(node, times)?.0 > 0),
         };

@@ -12,6 +12,7 @@ mod bindings;
 mod budgets;
 mod calls;
 mod children;
+mod conditions;
 mod dataflow;
 mod dependents;
 mod derive;

@@ -94,7 +94,7 @@ impl Schedule {
 /// A variable that a node sets.
 fn sets<'g>(graph: &'g Graph, node: &'g Node) -> Option<&'g Arc<str>> {
     graph.leaves(node).find_map(|leaf| match &leaf.act {
-        Act::Set(name, _) => Some(name),
+        Act::Set(name, _) | Act::Compute(name, _) => Some(name),
         _ => None,
     })
 }

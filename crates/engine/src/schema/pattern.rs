@@ -15,11 +15,11 @@ pub(super) enum Pattern {
 
 /// How large a pattern is when it is written out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size {
+pub(crate) struct Size {
     /// Places that a match can be at: what one byte of text costs at worst.
-    pub(super) places: u64,
+    pub(crate) places: u64,
     /// What compiling it costs.
-    pub(super) parts: u64,
+    pub(crate) parts: u64,
 }
 
 impl Size {
@@ -47,7 +47,7 @@ pub(super) fn read(pattern: &str) -> Pattern {
 }
 
 /// The parser limits how deep patterns are nested.
-fn size(hir: &Hir) -> Size {
+pub(crate) fn size(hir: &Hir) -> Size {
     let flat = |places: u64, parts: usize| Size { places, parts: parts as u64 };
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => flat(1, 1),

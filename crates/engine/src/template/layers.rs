@@ -62,7 +62,7 @@ pub fn lookup<'a>(path: &Path, layers: &'a dyn Layers) -> Result<&'a Value, Miss
 }
 
 /// The value a root stands for, and the path still to go from there.
-pub(super) fn start<'a, 'p>(root: &Root<'p>, layers: &'a dyn Layers) -> Result<(&'a Value, &'p [Seg]), Miss> {
+pub(crate) fn start<'a, 'p>(root: &Root<'p>, layers: &'a dyn Layers) -> Result<(&'a Value, &'p [Seg]), Miss> {
     let (found, rest) = match *root {
         Root::StepOutput { step, .. } if !layers.is_step(step) => return Err(Miss::UnknownStep),
         Root::StepOutput { step, rest } => match layers.step(step) {

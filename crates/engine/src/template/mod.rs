@@ -49,6 +49,7 @@ mod unresolved;
 mod tests;
 
 pub use json::{JsonTemplate, JsonTemplateError, ResolveError};
+pub(crate) use layers::start;
 pub use layers::{Layers, Miss, StepView, lookup};
 pub use parse::{TemplateError, half_closed};
 pub use path::{Path, RESERVED_ROOTS, Root, Seg, classify, is_name};

@@ -68,7 +68,7 @@ pub enum Why {
 
 impl Unresolved {
     /// Tells what `miss` was about. Reads all names of the scope: for failures only.
-    pub(super) fn explain(placeholder: &Placeholder, miss: Miss, layers: &dyn Layers) -> Self {
+    pub(crate) fn explain(placeholder: &Placeholder, miss: Miss, layers: &dyn Layers) -> Self {
         let root = classify(&placeholder.path, |id| layers.is_step(id));
         let (name, rest) = match root {
             Root::StepOutput { step: name, rest }

@@ -7,6 +7,7 @@ mod bindings;
 mod budgets;
 mod control;
 mod edits;
+mod expressions;
 mod forks;
 mod in_place;
 mod joins;
