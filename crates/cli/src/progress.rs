@@ -3,6 +3,7 @@
 use crate::asks;
 use crate::live::text::{cut, width};
 use crate::look::events::node_of;
+use crate::look::explain::Fate;
 use crate::look::page::wrap;
 use crate::nodes::Nodes;
 use crate::printed::message;
@@ -270,8 +271,8 @@ impl Progress {
                 let prompt = self.ui.redacted(open.as_ref().unwrap_or(prompt)).into_owned();
                 // Who sits here is asked, with all of it.
                 let text = match self.ui.may_ask {
-                    true => format!("{} waits for a person", seen.title(node)),
-                    false => format!("{} waits for a person: {prompt}", seen.title(node)),
+                    true => format!("{} {}", seen.title(node), Fate::Asks.words()),
+                    false => format!("{} {}: {prompt}", seen.title(node), Fate::Asks.words()),
                 };
                 self.line(seen, at, ("35", "ask  "), &text);
             }

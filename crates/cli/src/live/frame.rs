@@ -96,22 +96,24 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
         (9, PLAIN, elapsed(now - view.begun)),
         (8, PLAIN, format!("{}/{} nodes", tally.done, tally.of)),
     ];
+    let mut stands = |rank: u8, style: &'static str, fate: Fate| {
+        let number = view.standing(fate, now);
+        if number > 0 {
+            parts.push((rank, style, fate.counted(number)));
+        }
+    };
+    stands(7, CYAN, Fate::Running);
+    // What has had no turn when a run winds down has none any more.
+    if view.stopping.is_none() {
+        stands(6, YELLOW, Fate::Again);
+        stands(6, PLAIN, Fate::Queued);
+    }
+    stands(6, MAGENTA, Fate::Asks);
     let mut count = |rank: u8, style: &'static str, number: u64, one: &str, many: &str| {
         if number > 0 {
             parts.push((rank, style, format!("{number} {}", if number == 1 { one } else { many })));
         }
     };
-    let queued = view.queued();
-    count(7, CYAN, (view.active.len() - queued) as u64, Fate::Running.words(), Fate::Running.words());
-    // What has had no turn when a run winds down has none any more.
-    count(
-        6,
-        PLAIN,
-        if view.stopping.is_some() { 0 } else { queued as u64 },
-        Fate::Queued.words(),
-        Fate::Queued.words(),
-    );
-    count(6, MAGENTA, view.asked() as u64, "asking", "asking");
     count(6, RED, tally.failed as u64, "failed", "failed");
     count(2, PLAIN, used.model_calls + used.tool_calls, "call", "calls");
     count(1, YELLOW, view.retries, "retry", "retries");
@@ -164,15 +166,16 @@ fn text(view: &View, columns: usize, rows: usize, redact: Redact<'_>) -> Vec<Lin
     std::iter::once(title).chain(text).collect()
 }
 
-/// As many lanes as there is room for: those where something happens, then those that wait, then the others; in
-/// the order of the document.
+/// As many lanes as there is room for: those that ask, then those where something happens, then those that wait, then
+/// the others; in the order of the document.
 fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
     let all = view.track.lanes().len();
     let shown = if all <= room { all } else { room.saturating_sub(1) };
-    let (running, queued) = view.busy();
-    let (idle, over) = (view.idle.iter().copied().collect(), view.over.iter().copied().collect());
-    let (runs, queues) = (Fate::Running.words(), Fate::Queued.words());
-    let ranked = [(running, runs), (queued, queues), (idle, "waiting"), (over, "done")];
+    // A person who is asked sees it, however much runs.
+    let busy = [Fate::Asks, Fate::Running, Fate::Again, Fate::Queued];
+    let mut ranked: Vec<(Vec<usize>, Fate)> = busy.map(|fate| (view.busy(fate, now), fate)).into();
+    ranked.push((view.idle.iter().copied().collect(), Fate::Waits));
+    ranked.push((view.over.iter().copied().collect(), Fate::Ran));
     let mut chosen: Vec<usize> = ranked.iter().flat_map(|(lanes, _)| lanes).copied().take(shown).collect();
     chosen.sort_unstable();
     let rows: Vec<Row> = chosen.into_iter().filter_map(|lane| row(view, now, lane, columns)).collect();
@@ -183,16 +186,17 @@ fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
     lines
 }
 
-/// "… and 87 more threads: 3 running, 80 waiting, 4 done".
-fn more(view: &View, ranked: &[(Vec<usize>, &str)], shown: usize) -> String {
+/// "… and 87 more threads: 3 running, 80 not started, 4 done".
+fn more(view: &View, ranked: &[(Vec<usize>, Fate)], shown: usize) -> String {
     let (mut left, mut all) = (shown, 0);
     let mut parts = Vec::new();
-    for (lanes, word) in ranked {
+    for (lanes, fate) in ranked {
         let hidden = lanes.len().saturating_sub(left);
         left = left.saturating_sub(lanes.len());
         all += hidden;
         if hidden > 0 {
-            parts.push(format!("{hidden} {word}"));
+            // Nodes of a lane that is over need not have ended well.
+            parts.push(if *fate == Fate::Ran { format!("{hidden} done") } else { fate.counted(hidden) });
         }
     }
     let threaded = view.track.lanes().iter().any(|lane| lane.threaded);

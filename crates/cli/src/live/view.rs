@@ -10,6 +10,7 @@ use super::Now;
 use super::track::{Phase, Track};
 use crate::asks;
 use crate::look::events::node_of;
+use crate::look::explain::Fate;
 use crate::nodes::Tally;
 use crate::progress::limited::Limited;
 use crate::recovery::done;
@@ -407,31 +408,28 @@ impl View {
         flying.filter(|call| call.began).count()
     }
 
-    /// How many of the nodes that run only wait for their calls' turn.
-    pub(super) fn queued(&self) -> usize {
-        self.active.values().filter(|active| active.is_queued()).count()
+    /// How many of the nodes that have started stand there, in the words of the other views.
+    pub(super) fn standing(&self, fate: Fate, now: i64) -> usize {
+        self.active.values().filter(|active| active.fate(now) == fate).count()
     }
 
-    /// The busy lanes: those where something happens, and those whose node only waits for its calls' turn.
-    pub(super) fn busy(&self) -> (Vec<usize>, Vec<usize>) {
-        let queued = |lane: &usize| {
-            let active = self.runs(*lane).and_then(|node| self.active.get(&node));
-            active.is_some_and(Active::is_queued)
-        };
-        self.busy.iter().partition(|lane| !queued(lane))
-    }
-
-    /// How many people are asked.
-    pub(super) fn asked(&self) -> usize {
-        self.asks.len()
+    /// The busy lanes whose node stands there.
+    pub(super) fn busy(&self, fate: Fate, now: i64) -> Vec<usize> {
+        let active = |lane: usize| self.runs(lane).and_then(|node| self.active.get(&node));
+        let stands = |lane: &usize| active(*lane).is_some_and(|active| active.fate(now) == fate);
+        self.busy.iter().copied().filter(stands).collect()
     }
 }
 
 impl Active {
-    /// Whether the node does nothing but wait for its calls' turn: nobody is asked anything for it yet.
-    fn is_queued(&self) -> bool {
-        self.asking.is_empty()
-            && !self.flying.is_empty()
-            && self.flying.iter().all(|call| !call.began && call.again.is_none())
+    /// Where the node stands: it runs unless a person is asked, or none of its calls has its turn.
+    fn fate(&self, now: i64) -> Fate {
+        let later = |call: &Flying| call.again.as_ref().is_some_and(|(at, _)| *at > now);
+        match self.flying.as_slice() {
+            _ if !self.asking.is_empty() => Fate::Asks,
+            flying if flying.is_empty() || flying.iter().any(|call| call.began) => Fate::Running,
+            flying if flying.iter().all(later) => Fate::Again,
+            _ => Fate::Queued,
+        }
     }
 }

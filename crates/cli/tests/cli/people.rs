@@ -104,7 +104,8 @@ fn two_approvals() -> Place {
 #[test]
 fn of_several_open_asks_one_is_named() {
     let place = two_approvals();
-    place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(3);
+    let told = place.run(&["run", "plan.json", "--script", "s.yaml", "--run-id", "r"]).exits(3).stderr;
+    assert!(told.contains("ask   a asks a person: ") && told.contains("ask   b asks a person: "), "{told}");
     let error = place.run(&["answer", "@", "yes", "--json"]).exits(2).error();
     assert_eq!(error["code"], "which-ask");
     let help = error["help"].as_str().unwrap();

@@ -326,16 +326,15 @@ fn a_narrow_page_has_whole_figures() {
     };
     let wide = page("120", &[]);
     assert!(wide.contains('█') && figures(&wide).len() == 3, "{wide}");
+    // A busy machine makes nodes wait, and the figures of that go before bars where there is little room.
+    let waits = wide.contains("WAITED  ");
     for columns in ["40", "50"] {
         let narrow = page(columns, &["--critical"]);
         let widest =
             narrow.lines().filter(|line| !line.contains("selvedge ")).map(|line| line.chars().count());
         assert!(widest.max().unwrap() <= columns.parse().unwrap(), "{columns}: {narrow}");
-        assert_eq!(
-            (narrow.contains('█'), &figures(&narrow)[..3]),
-            (columns == "50", &figures(&wide)[..]),
-            "{narrow}"
-        );
+        assert_eq!(&figures(&narrow)[..3], &figures(&wide)[..], "{narrow}");
+        assert!(waits || narrow.contains('█') == (columns == "50"), "{narrow}");
     }
     let error = place.run(&["explain", "one", "--slowest", "0", "--json"]).exits(2).error();
     assert!(error["message"].as_str().unwrap().contains("a whole number from 1 on"), "{error}");

@@ -111,6 +111,23 @@ fn a_run_is_drawn_with_what_became_of_its_nodes() {
     assert!(place.run(&["graph", "none.json"]).exits(2).stderr.contains("no such file"));
 }
 
+/// C-13: what waits to try again is not said to run, wherever it is shown.
+#[test]
+fn a_node_that_tries_again_says_so() {
+    let place = place();
+    let limited = "429, message: slow down, retry_after_s: 50";
+    let child = crate::world::held(&place, "again", &format!("error: {{status: {limited}}}"));
+    crate::world::until(&place, "again", "retried");
+    let graph = place.run(&["graph", "again", "--json"]).exits(0).json();
+    assert_eq!(graph["nodes"], json!({"a": "ran", "b": "again"}));
+    assert!(graph["graph"].as_str().unwrap().contains("k_again[\"tries again#58; 1\"]"), "{graph}");
+    let page = place.run(&["explain", "again"]).exits(0).stdout;
+    let row = page.lines().find(|line| line.starts_with("b ")).unwrap();
+    assert!(row.contains("tries again") && !row.contains("running"), "{page}");
+    crate::world::end(child);
+    assert_eq!(place.run(&["graph", "again", "--json"]).exits(0).json()["nodes"]["b"], "stopped");
+}
+
 /// What a fork ran nothing of says which run it comes from, wherever it is shown.
 #[test]
 fn reused_nodes_of_a_fork_say_where_they_come_from() {

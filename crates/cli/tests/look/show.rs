@@ -212,3 +212,19 @@ fn a_run_is_followed_until_it_ends() {
     assert!(place.run(&["show", "k", "--follow"]).exits(130).stderr.contains("resume k"));
     place.run(&["show", "r", "--follow", "--events"]).exits(2);
 }
+
+/// A value that is too long for a line says that it goes on.
+#[test]
+fn a_value_that_is_cut_says_so() {
+    let place = place();
+    place.plan("plan.json", json!([says("a", "{{long}} {{short}}")]));
+    place.write("s.yaml", &format!("- reply: {{text: \"{}\"}}\n", "y".repeat(600)));
+    let long = format!("long={}", "x".repeat(600));
+    let run = ["run", "plan.json", "--script", "s.yaml", "--input", &long, "--input", "short=z", "-q"];
+    place.run(&run).exits(0);
+    let metadata = page(&place, &["--metadata"]);
+    let row = |name: &str| metadata.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("long ").ends_with("xx…") && row("short ").ends_with("\"z\""), "{metadata}");
+    let results = page(&place, &[]);
+    assert!(results.lines().any(|line| line.starts_with("a ") && line.ends_with("yy…")), "{results}");
+}

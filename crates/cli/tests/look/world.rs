@@ -70,16 +70,30 @@ pub(crate) fn waiting(place: &Place, id: &str) -> Value {
 
 /// A run whose second node takes a minute; its first has answered.
 pub(crate) fn driven(place: &Place, id: &str) -> Child {
+    held(place, id, "text: slow, delay_ms: 60000")
+}
+
+/// The same with another reply to `b`.
+pub(crate) fn held(place: &Place, id: &str, reply: &str) -> Child {
     place.plan("slow.json", json!([says("a", "Quick"), says("b", "Slow")]));
-    place.write(
-        "slow.yaml",
-        "- when: {node: a}\n  reply: {text: quick, usage: {input_tokens: 4, output_tokens: 2}}\n\
-         - when: {node: b}\n  reply: {text: slow, delay_ms: 60000}\n",
-    );
+    let quick = "- when: {node: a}\n  reply: {text: quick, usage: {input_tokens: 4, output_tokens: 2}}";
+    place.write("slow.yaml", &format!("{quick}\n- when: {{node: b}}\n  reply: {{{reply}}}\n"));
     let child = place.start(&["run", "slow.json", "--script", "slow.yaml", "--run-id", id, "-q"]);
     wait_for(&place.state().join("selvedge.db"));
     first_answer(place, id);
     child
+}
+
+/// Waits until a run has an event of a kind.
+pub(crate) fn until(place: &Place, id: &str, kind: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let shown = place.run(&["show", id, "--events", "--json"]).exits(0).json();
+        if shown["events"].as_array().unwrap().iter().any(|event| event["kind"] == kind) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{shown:#?}");
+    }
 }
 
 /// Waits until node `a` has its result.

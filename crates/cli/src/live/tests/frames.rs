@@ -118,6 +118,30 @@ fn calls_that_wait_for_their_turn_are_told_apart() {
     assert!(shown.contains("stopping\n") && !shown.contains("model queued"), "{shown}");
 }
 
+/// C-03: a node counts where `graph` puts it; what has no room is told in the same words.
+#[test]
+fn what_waits_is_not_said_to_run() {
+    let nodes = many(60, 30);
+    let mut made = Made::new(&named(&nodes));
+    made.began(&["n0", "n1", "n2"]);
+    made.fails("n1", true, "slow down");
+    let shown = made.shown(120, 24);
+    assert!(shown.contains("0/60 nodes  2 running  1 tries again  27 queued"), "{shown}");
+    assert!(shown.contains("1 tries again") && shown.contains("n1 Node 1 "), "{shown}");
+    made.fails("n2", true, "slow down");
+    assert!(made.shown(120, 24).contains("1 running  2 try again"), "{}", made.shown(120, 24));
+    // Its time has come, and others have their turn.
+    made.later(3_001);
+    assert!(made.shown(120, 24).contains("1 running  29 queued"), "{}", made.shown(120, 24));
+    // Threads with nothing that has started.
+    let chain: Vec<_> = (0..40).map(|n| (format!("n{n}"), format!("t{n}"))).collect();
+    let chain: Vec<_> =
+        chain.iter().map(|(id, thread)| (id.as_str(), id.as_str(), thread.as_str())).collect();
+    let mut made = Made::with(&chain, |id| json!(if id == "n0" { "Go" } else { "Use {{n0.output}}" }));
+    made.began(&["n0"]);
+    assert!(made.shown(80, 24).contains("more threads: 22 not started"), "{}", made.shown(80, 24));
+}
+
 #[test]
 fn names_of_any_script_and_length_stay_in_their_columns() {
     let long = "a name ".repeat(200);

@@ -73,6 +73,16 @@ impl Fate {
             other => other.name(),
         }
     }
+
+    /// So many nodes, `2 try again`.
+    pub(crate) fn counted(self, nodes: usize) -> String {
+        let words = match self {
+            Self::Again if nodes != 1 => "try again",
+            Self::Asks if nodes != 1 => "ask a person",
+            other => other.words(),
+        };
+        format!("{nodes} {words}")
+    }
 }
 
 /// Where each node of a run stands, in list order, and what is to be said of it beyond that.

@@ -1,5 +1,6 @@
 //! `show --metadata`: both layers merged, each value with its origin (D-04).
 
+use crate::live::text::cut;
 use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::ui::Ui;
 use selvedge_engine::{State, View};
@@ -45,7 +46,7 @@ pub(super) fn print(state: &State, ui: &Ui) {
         let hides = origin != INITIAL && state.initial().contains_key(*name);
         let origin = format!("{origin}{}", if hides { ", over initial" } else { "" });
         // Before it is cut: half a key would be shown as it is (C-06).
-        let value: String = ui.redacted(&value).chars().take(SHOWN).collect();
+        let value = cut(&ui.redacted(&value), SHOWN);
         table.row([((*name).clone(), BOLD), (origin, style), (value, "")]);
     }
     let mut page = Page::new();

@@ -3,6 +3,7 @@
 use super::{Moment, advice::advice, threads};
 use crate::asks::{self, SAME_QUESTION, answers, prompt};
 use crate::hints::command;
+use crate::live::text::cut;
 use crate::look::answers::Answer;
 use crate::look::events::of_fork;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
@@ -200,7 +201,7 @@ fn short_value(value: &Value) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     };
-    text.chars().take(400).collect()
+    cut(&text, 400)
 }
 
 fn output(page: &mut Page, output: &Value) {
