@@ -12,6 +12,7 @@ mod linux {
     use selvedge_adapters::tools::process::{no_more_calls, note_calls_in, settle_killed_calls};
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
+    use std::sync::Once;
 
     /// Sets aside what such tools have made, before a command reads anything, and says so.
     ///
@@ -39,17 +40,28 @@ mod linux {
         }
     }
 
-    /// Has the calls of this process noted, so that a later one can do this for it.
+    /// Has the calls of this process noted, so that a later one can do this for it. Where they can't be, a warning says so once.
     pub(crate) fn note_calls(ui: &Ui) {
-        let Some(folder) = places::open_calls() else { return };
-        if let Err(why) = note_calls_in(&folder) {
-            let warning = ui.paint("1;33", "warning");
-            let folder = folder.display();
+        static SAID: Once = Once::new();
+        let (why, instead) = match places::open_calls() {
+            Some(folder) => match note_calls_in(&folder) {
+                Ok(()) => return,
+                Err(why) => (
+                    format!("calls of tools can't be noted in {} ({why})", folder.display()),
+                    "XDG_DATA_HOME to a folder that can be written",
+                ),
+            },
+            None => (
+                "calls of tools are noted nowhere, as neither HOME nor XDG_DATA_HOME is set".to_owned(),
+                "XDG_DATA_HOME to a folder of your own, outside of what tools may write",
+            ),
+        };
+        let warning = ui.paint("1;33", "warning");
+        SAID.call_once(|| {
             ui.note(&format!(
-                "{warning}: calls of tools can't be noted in {folder} ({why}): should this process be killed, nobody looks \
-                 through what its tools have made (A-20); set XDG_DATA_HOME to a folder that can be written"
+                "{warning}: {why}: should this process be killed, nobody looks through what its tools have made (A-20); set {instead}"
             ));
-        }
+        });
     }
 
     /// Refuses a configuration that belongs to a tool: whoever ran it did not get to set it aside.

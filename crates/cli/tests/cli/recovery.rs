@@ -387,6 +387,23 @@ fn a20_what_a_killed_selvedge_has_left_and_nobody_can_set_aside_is_exit_4() {
     assert_eq!(std::fs::read_dir(open_calls(&place)).unwrap().count(), 0);
 }
 
+/// A20: where the user has no folder to keep notes in, that is said, once.
+#[test]
+fn a20_calls_that_are_noted_nowhere_are_a_warning() {
+    let place = Place::new();
+    place.write("out/here", "");
+    place.plan("plan.json", json!([calls("a", "write_file", json!({"path": "out/x", "content": "x"}))]));
+    let told = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = place.command(&[&["run", "plan.json"], args].concat());
+        command.env_remove("HOME").envs(variables.iter().copied());
+        finish(command.spawn().unwrap()).exits(0).stderr.matches("noted nowhere").count()
+    };
+    let data = place.work().with_file_name("data");
+    assert_eq!(told(&[], &["--allow-write", "out"]), 1);
+    assert_eq!(told(&[("XDG_DATA_HOME", data.to_str().unwrap())], &["--allow-write", "out"]), 0);
+    assert_eq!(told(&[("HOME", data.to_str().unwrap())], &["--allow-write", "out"]), 0);
+}
+
 /// A20: a configuration that belongs to the number of a tool of root's is none.
 #[test]
 fn a20_a_configuration_of_a_tools_user_is_refused() {

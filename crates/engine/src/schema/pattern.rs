@@ -30,10 +30,54 @@ impl Size {
         }
     }
 
+    /// Steps that compiling it takes; of more than may be, nothing is compiled.
+    pub(super) fn price(self) -> u64 {
+        const PART: u64 = 15;
+        self.parts.min(super::PATTERNS) * PART
+    }
+
     fn times(self, count: u32) -> Size {
         let count = u64::from(count.max(1));
         Size { places: self.places.saturating_mul(count), parts: self.parts.saturating_mul(count) }
     }
+}
+
+/// Steps that reading a pattern takes, and what compiling takes of it however small it is. It is known by the text alone, as
+/// reading is what may take long.
+pub(super) fn price(pattern: &str) -> u64 {
+    const EACH: u64 = 6_000;
+    const BYTE: u64 = 32;
+    /// A class of characters that each have their other case looked for, of a million at most.
+    const FOLDED: u64 = 800_000;
+    let length = pattern.len() as u64;
+    // Classes by letter become those of ECMA-262, each of which has all of the pattern parsed anew, and makes it longer.
+    let (mut rounds, mut longer, mut wide, mut ranges, mut far) =
+        (1_u64, 0_u64, 0_u64, 0_u64, !pattern.is_ascii());
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        let escaped = if char == '\\' { chars.next() } else { None };
+        match (char, escaped) {
+            (_, Some('c')) => rounds += 1,
+            (_, Some('d' | 'D' | 'w' | 'W')) => (rounds, longer) = (rounds + 1, longer + 12),
+            (_, Some('s' | 'S')) => (rounds, longer) = (rounds + 1, longer + 240),
+            (_, Some('p' | 'P')) => wide += 1,
+            (_, Some('u' | 'x' | 'U')) => far = true,
+            ('-', None) => ranges += 1,
+            _ => {}
+        }
+    }
+    let folded = match ignores_case(pattern) {
+        true => wide + if far { ranges } else { 0 },
+        false => 0,
+    };
+    let parsed = rounds.saturating_mul(6 * length + 3 * longer);
+    (EACH + BYTE * length).saturating_add(parsed).saturating_add(folded.saturating_mul(FOLDED))
+}
+
+/// Whether it has a group of flags with `i` among them.
+fn ignores_case(pattern: &str) -> bool {
+    let flags = |after: &str| after.chars().take_while(char::is_ascii_alphabetic).any(|flag| flag == 'i');
+    pattern.split("(?").skip(1).any(flags)
 }
 
 /// Reads a pattern as the validator does.

@@ -94,6 +94,8 @@ pub(super) struct Survey<'s> {
     /// Whether parts have names or addresses of their own.
     pub(super) addressed: bool,
     pub(super) unchecked: Vec<Unchecked>,
+    /// Patterns that were read: the validator compiles each text once.
+    read: HashMap<&'s str, Pattern>,
     /// All patterns together.
     pub(super) patterns: Size,
     /// How many patterns names are held against.
@@ -120,6 +122,7 @@ impl<'s> Survey<'s> {
             targets: BTreeSet::new(),
             addressed: false,
             unchecked: Vec::new(),
+            read: HashMap::new(),
             patterns: Size::default(),
             names: 0,
             formats: false,
@@ -205,7 +208,7 @@ impl<'s> Survey<'s> {
         schema.flatten()
     }
 
-    fn text(&mut self, keyword: &str, text: &str, place: &str) {
+    fn text(&mut self, keyword: &str, text: &'s str, place: &str) {
         self.cost(text.len() as u64 / 64);
         self.formats |= matches!(keyword, "format" | "contentEncoding" | "contentMediaType");
         if keyword == "pattern" {
@@ -213,15 +216,18 @@ impl<'s> Survey<'s> {
         }
     }
 
-    fn pattern(&mut self, text: &str, place: &str) {
-        self.cost(text.len() as u64);
+    fn pattern(&mut self, text: &'s str, place: &str) {
+        let known = self.read.get(text).copied();
+        self.cost(if known.is_some() { text.len() as u64 } else { pattern::price(text) });
         if self.is_over() {
             return;
         }
-        match pattern::read(text) {
+        let read = known.unwrap_or_else(|| pattern::read(text));
+        self.read.insert(text, read);
+        match read {
             Pattern::Plain(size) => {
                 self.patterns = self.patterns.and(size);
-                self.cost(size.parts);
+                self.cost(if known.is_some() { 0 } else { size.price() });
             }
             Pattern::Beyond => {
                 self.unchecked.push(Unchecked { place: place.to_owned(), pattern: text.to_owned() });

@@ -198,6 +198,46 @@ fn patterns_are_matched_without_going_back() {
     assert!(outcome(&json!({"pattern": "(["}), &json!("")).starts_with("invalid: "));
 }
 
+/// Reading patterns is counted by what it takes, before it is done: each of these took seconds, or minutes.
+#[test]
+fn reading_patterns_is_counted() {
+    let each = |pattern: &str| {
+        let all: Vec<Value> = (0..2_000).map(|at| json!({"pattern": format!("{pattern}{at}")})).collect();
+        json!({"allOf": all})
+    };
+    let one = |pattern: &str, times: usize| json!({"pattern": pattern.repeat(times)});
+    for hostile in [
+        each("\\d"),
+        each("[^a]"),
+        each("(?i)abc"),
+        // Translated one by one, each time from the start.
+        one("\\S", 1_000),
+        one("\\d", 20_000),
+        one("\\cA", 20_000),
+        one("\\W|\\s", 1_000),
+        // Each character of these has its other case looked for.
+        one("(?i)\\p{Any}", 40),
+        one("(?i:[\\u0000-\\uffff])", 200),
+        one("(?s-i:(?si)[\u{1}-\u{10ffff}])", 40),
+        one("[ac]", 200_000),
+    ] {
+        let began = Instant::now();
+        assert!(outcome(&hostile, &json!(1)).contains(OVER));
+        // Ten times what it takes.
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    // And honest ones are read.
+    let date = "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]\\d{2}:\\d{2})$";
+    let line = "^\\s*(\\w+)\\s*=\\s*(\\S+(\\s+\\S+)*)\\s*(#\\s*\\S.*)?$";
+    let named = "(?i)^[\\p{L}\\d._%+-]+@[a-z0-9.-]+\\.[a-z]{2,}$";
+    let mut honest: Vec<Value> =
+        (0..200).map(|at| json!({"pattern": format!("^[a-z]{{1,20}}(-\\d+)*{at}$")})).collect();
+    honest.extend((0..20).map(|at| json!({"pattern": format!("{line}|{at}")})));
+    honest.extend((0..300).map(|_| json!({"pattern": date})));
+    honest.push(json!({"pattern": named}));
+    assert_eq!(outcome(&json!({"anyOf": honest}), &json!(1)), "fits");
+}
+
 #[test]
 fn what_a_pattern_can_not_say_refuses_nothing() {
     let ahead = "^(?=.*[0-9]).{8,}$";
