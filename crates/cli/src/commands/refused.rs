@@ -66,6 +66,12 @@ fn told(error: &clap::Error, command: &str) -> (String, String) {
             let lists = format!("`{command} --help` lists the commands");
             (format!("`{command}` has no command {word:?}"), meant(near, &lists))
         }
+        ErrorKind::MissingSubcommand => {
+            let known = said.all(ContextKind::ValidSubcommand);
+            let known: Vec<&str> =
+                known.iter().map(String::as_str).filter(|name| !name.starts_with('_')).collect();
+            (format!("`{command}` needs a command"), format!("there are {}", known.join(", ")))
+        }
         ErrorKind::UnknownArgument => {
             let near = said.all(ContextKind::SuggestedArg);
             let message = match arg.starts_with('-') {
@@ -158,6 +164,11 @@ mod tests {
     #[test]
     fn wrong_calls_say_what_and_what_to_do() {
         for (line, message, help) in [
+            (
+                "tools --json",
+                "`selvedge tools` needs a command",
+                "there are list, show, run, history, test, diff, rollback, import, export",
+            ),
             (
                 "rnu",
                 "`selvedge` has no command \"rnu\"",
