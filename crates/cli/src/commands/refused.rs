@@ -6,6 +6,7 @@ use crate::hints::or_meant;
 use crate::ui::{Ui, harmless, one_line};
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use selvedge_dialects::fields;
 use std::error::Error;
 
 /// Characters of a word that is repeated.
@@ -62,9 +63,14 @@ fn told(error: &clap::Error, command: &str) -> (String, String) {
             let word = said.one(ContextKind::InvalidSubcommand);
             let near = said.all(ContextKind::SuggestedSubcommand);
             // A command that has not even its first letter from the word is not what is meant.
-            let near = near.iter().find(|near| near.chars().next() == word.chars().next());
+            let near: Vec<&str> = near
+                .iter()
+                .map(String::as_str)
+                .filter(|near| near.chars().next() == word.chars().next())
+                .collect();
+            let nearest = fields::meant(&word, &near).or(near.last().copied()).map(str::to_owned);
             let lists = format!("`{command} --help` lists the commands");
-            (format!("`{command}` has no command {word:?}"), meant(near, &lists))
+            (format!("`{command}` has no command {word:?}"), meant(nearest.as_ref(), &lists))
         }
         ErrorKind::MissingSubcommand => {
             let known = said.all(ContextKind::ValidSubcommand);
