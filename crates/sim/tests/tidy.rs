@@ -138,7 +138,8 @@ fn crates_use_only_what_they_may() {
         ("store", &[][..]),
         ("runtime", &["engine", "store"][..]),
         ("adapters", &["engine", "runtime"][..]),
-        ("cli", &["engine", "dialects", "store", "runtime", "adapters"][..]),
+        ("host", &["engine", "dialects", "store", "runtime", "adapters"][..]),
+        ("cli", &["engine", "dialects", "store", "runtime", "adapters", "host"][..]),
     ]);
     for (name, allowed) in may {
         let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
