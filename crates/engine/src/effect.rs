@@ -129,7 +129,7 @@ pub struct ModelRequest {
 /// Everything an adapter needs to make one call of a tool, or of an operation.
 #[derive(Clone, Debug)]
 pub struct ToolRequest {
-    /// The effect; also the idempotency key.
+    /// The effect. What a repeated call is known by is [`Self::key`].
     pub effect: EffectId,
     /// The id of the node that asks, as in the document.
     pub node: Arc<str>,

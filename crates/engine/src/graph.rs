@@ -273,7 +273,8 @@ pub enum Act {
     /// Opens a frame for each path of a fork, and joins them. It is the last leaf of its flow: what its paths left on other threads
     /// than the node's own stays there.
     Fork(Box<Paths>),
-    /// Opens one frame after the other. It is the last leaf of its flow, too.
+    /// Opens one frame after the other. It is the last leaf of its flow, too, unless it goes round beside a model's rounds
+    /// ([`Times::Aside`]).
     Loop(Box<Loop>),
     /// Opens one frame.
     Sub(Box<Sub>),

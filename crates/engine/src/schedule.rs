@@ -20,8 +20,8 @@ mod prove;
 pub use accesses::{Supply, reads, supply};
 use accesses::{edits, least_appended, opens_frames, world};
 pub(crate) use accesses::{paths, schema_properties};
-pub(crate) use prove::no_variables;
 pub use prove::{Race, Unsound};
+pub(crate) use prove::{no_bindings, no_variables};
 
 /// Nodes that may write one place, in list order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -92,4 +92,9 @@ fn nobody_sets_variables_in_a_dataflow() {
         assert_eq!(proved.is_ok(), sound, "{root}, {inner}: {proved:?}");
         assert!(proved.is_ok() || matches!(proved, Err(Unsound::Variable { .. })));
     }
+    let mut binds = of("dataflow");
+    binds["nodes"][0]["body"]["leaves"][0]["act"] = json!({"bind": {}});
+    let binds: Graph = serde_json::from_value(binds).unwrap();
+    let proved = Schedule::derive(&binds, false).prove(&binds);
+    assert!(matches!(proved, Err(Unsound::Bindings { .. })), "{proved:?}");
 }

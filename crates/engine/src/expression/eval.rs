@@ -2,9 +2,9 @@
 
 use super::EvaluationError;
 use super::ast::{Expr, Kind, Macro, Root};
+use super::functions::Compiled;
 use super::value::{Text, Val};
 use crate::template::{Layers, Miss};
-use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(super) struct Evaluation<'a> {
     /// What the variables of macros stand for, the outermost first.
     vars: Vec<Val<'a>>,
     /// Patterns that were compiled.
-    pub(super) patterns: BTreeMap<String, Regex>,
+    pub(super) patterns: BTreeMap<String, Compiled>,
 }
 
 /// Why there is no value.
@@ -57,7 +57,11 @@ impl Stop<'_> {
 
 impl<'a> Evaluation<'a> {
     pub(super) fn pay(&mut self, cost: usize) -> Outcome<'a, ()> {
-        let left = self.left.checked_sub(u64::try_from(cost).unwrap_or(u64::MAX));
+        self.pay_steps(u64::try_from(cost).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn pay_steps(&mut self, cost: u64) -> Outcome<'a, ()> {
+        let left = self.left.checked_sub(cost);
         self.left = left.unwrap_or(0);
         left.map(|_| ()).ok_or(Stop::TooMuch)
     }

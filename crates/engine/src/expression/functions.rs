@@ -1,19 +1,37 @@
 //! Functions: sizes, conversions, and what is asked of texts.
 
+use super::COST;
 use super::ast::Function;
 use super::eval::{Evaluation, Outcome, Stop};
 use super::value::Val;
-use crate::schema::pattern::{Size, size};
+use crate::schema::pattern::{self, Size};
 use regex::Regex;
 
 /// Doubles from which on there is no int, and no uint; both are powers of two.
 const INTS: f64 = 9_223_372_036_854_775_808.0;
 const UINTS: f64 = 18_446_744_073_709_551_616.0;
 
-/// How large a pattern is, in the syntax of RE2 as far as it can be matched in linear time.
-pub(super) fn pattern(text: &str) -> Result<Size, String> {
+const TOO_LARGE: &str = "the pattern is too large";
+
+/// A pattern that one evaluation has compiled.
+pub(super) struct Compiled {
+    regex: Regex,
+    /// Places that a match can be at.
+    places: u64,
+}
+
+/// Refuses a pattern that is written out and is none, or that takes more to be read than any evaluation may cost.
+pub(super) fn check_pattern(text: &str) -> Result<(), String> {
+    if pattern::price(text) > COST {
+        return Err(TOO_LARGE.to_owned());
+    }
+    read_pattern(text).map(|_| ())
+}
+
+/// How large a pattern is, in the syntax of RE2 as far as it can be matched in linear time. What reading it takes was paid.
+fn read_pattern(text: &str) -> Result<Size, String> {
     match regex_syntax::parse(text) {
-        Ok(parsed) => Ok(size(&parsed)),
+        Ok(parsed) => Ok(pattern::size(&parsed)),
         Err(regex_syntax::Error::Parse(error)) => Err(format!("this is no pattern: {}", error.kind())),
         Err(regex_syntax::Error::Translate(error)) => Err(format!("this is no pattern: {}", error.kind())),
         Err(_) => Err("this is no pattern".to_owned()),
@@ -71,17 +89,17 @@ impl<'a> Evaluation<'a> {
     }
 
     fn matches(&mut self, at: usize, text: &str, part: &str) -> Outcome<'a, bool> {
-        // Reading it costs, too.
         self.pay(part.len())?;
-        let size = pattern(part).map_err(|message| Stop::wrong(at, message))?;
-        let cost = size.places.saturating_mul(text.len() as u64 + 1);
-        self.pay(usize::try_from(cost).unwrap_or(usize::MAX))?;
         if !self.patterns.contains_key(part) {
-            self.pay(usize::try_from(size.parts).unwrap_or(usize::MAX))?;
-            let compiled = Regex::new(part).map_err(|_| Stop::wrong(at, "the pattern is too large"))?;
-            self.patterns.insert(part.to_owned(), compiled);
+            self.pay_steps(pattern::price(part))?;
+            let size = read_pattern(part).map_err(|message| Stop::wrong(at, message))?;
+            self.pay_steps(size.price())?;
+            let regex = Regex::new(part).map_err(|_| Stop::wrong(at, TOO_LARGE))?;
+            self.patterns.insert(part.to_owned(), Compiled { regex, places: size.places });
         }
-        Ok(self.patterns.get(part).is_some_and(|pattern| pattern.is_match(text)))
+        let places = self.patterns.get(part).map_or(0, |compiled| compiled.places);
+        self.pay_steps(places.saturating_mul(text.len() as u64 + 1))?;
+        Ok(self.patterns.get(part).is_some_and(|compiled| compiled.regex.is_match(text)))
     }
 }
 

@@ -373,7 +373,7 @@ fn call(at: usize, function: Function, count: usize, args: Vec<Expr>) -> Read<Ex
         return Err(ExpressionError::new(at, message));
     }
     if let (Function::Matches, Some(Expr { at, kind: Kind::Text(pattern), .. })) = (function, args.last()) {
-        functions::pattern(pattern).map_err(|message| ExpressionError::new(*at, message))?;
+        functions::check_pattern(pattern).map_err(|message| ExpressionError::new(*at, message))?;
     }
     node(at, Kind::Call(function, args))
 }

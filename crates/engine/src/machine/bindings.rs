@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::is_operation;
 use crate::ids::NodeRef;
+use crate::schedule::no_bindings;
 use crate::template::JsonTemplate;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,10 +26,7 @@ impl State {
     pub(super) fn derive_bind(&self, node: NodeRef, tools: &JsonTemplate) -> Event {
         let changes = match self.of(node).flow {
             Some(_) => self.resolved(node, tools).and_then(|tools| self.read_bindings(node, tools)),
-            None => {
-                let id = &self.def(node).id;
-                Err(wrong(format!("`{id}` binds tools, which only a node of a flow can")))
-            }
+            None => Err(wrong(no_bindings(&self.def(node).id))),
         };
         match changes {
             Ok(tools) => Event::Bound { node: self.name(node), tools },
@@ -86,6 +84,15 @@ impl State {
         let named = flow.tools.iter().filter_map(move |name| self.tool(node, name));
         let bound = self.of(node).bindings.iter().filter(|_| flow.offers_bound);
         named.chain(bound.flat_map(|bound| bound.values()).filter(|tool| !flow.tools.contains(&tool.name)))
+    }
+
+    /// Whether one of these tools is called so.
+    pub(crate) fn offers(&self, node: NodeRef, name: &Arc<str>) -> bool {
+        let flow = &self.def(node).body;
+        if flow.tools.contains(name) {
+            return self.tool(node, name).is_some();
+        }
+        flow.offers_bound && self.bound(node, name).is_some()
     }
 
     /// Why a bound version is not called in a dataflow: its order was derived from what the graph says of the name, and this one

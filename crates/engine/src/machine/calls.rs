@@ -75,7 +75,7 @@ impl State {
             let message = "the limits of this node's tool calls are used up; conclude without tools";
             return Some(Fault::new(FaultKind::LimitExceeded, message));
         }
-        if !self.offered(node).any(|tool| tool.name == call.name) {
+        if !self.offers(node, &call.name) {
             let names = self.offered(node).map(|tool| &*tool.name).collect::<Vec<_>>().join(", ");
             let may = if names.is_empty() { "there are none".to_owned() } else { format!("use {names}") };
             let message = format!("`{}` is not one of this node's tools: {may}", call.name);

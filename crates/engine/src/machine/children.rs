@@ -51,36 +51,41 @@ pub(crate) struct Ended {
 }
 
 /// How it stands with one of the frames of a leaf, when it goes on.
-pub(super) enum Stands<'s> {
+pub(super) enum FrameStatus<'s> {
     /// It has ended for good.
     Ended,
     /// It is under way, or was cut off, or failed and goes on.
-    Here(&'s Frame),
+    Alive(&'s Frame),
     /// It has not begun.
-    ToCome,
+    NotBegun,
 }
 
-impl<'s> Stands<'s> {
+impl<'s> FrameStatus<'s> {
     pub(super) fn of(ended: &'s Ended) -> Self {
-        if ended.fault.is_none() { Self::Ended } else { Self::Here(&ended.frame) }
+        if ended.fault.is_none() { Self::Ended } else { Self::Alive(&ended.frame) }
     }
 }
 
 impl Children {
     /// How it stands with the frame of an instance.
-    pub(super) fn stands<'s>(&'s self, instance: &Instance<'_>, act: &Act, frames: &'s Frames) -> Stands<'s> {
+    pub(super) fn frame_status<'s>(
+        &'s self,
+        instance: &Instance<'_>,
+        act: &Act,
+        frames: &'s Frames,
+    ) -> FrameStatus<'s> {
         match (self, instance, act) {
             (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
-                paths.of.position(id).map_or(Stands::ToCome, |at| phase.stands(at, frames))
+                paths.of.position(id).map_or(FrameStatus::NotBegun, |at| phase.frame_status(at, frames))
             }
-            (Self::Loop(phase), Instance::Iteration(at), _) => phase.stands(*at, frames),
+            (Self::Loop(phase), Instance::Iteration(at), _) => phase.frame_status(*at, frames),
             (Self::Sub(phase), Instance::Sub, _) => match (phase.open, &phase.suspended, &phase.ended) {
-                (Some(open), ..) => Stands::Here(&frames[open]),
-                (_, Some(frame), _) => Stands::Here(frame),
-                (.., Some(ended)) => Stands::of(ended),
-                _ => Stands::ToCome,
+                (Some(open), ..) => FrameStatus::Alive(&frames[open]),
+                (_, Some(frame), _) => FrameStatus::Alive(frame),
+                (.., Some(ended)) => FrameStatus::of(ended),
+                _ => FrameStatus::NotBegun,
             },
-            _ => Stands::ToCome,
+            _ => FrameStatus::NotBegun,
         }
     }
     /// Whether there is something to derive.
@@ -343,13 +348,12 @@ impl State {
                 self.give_value(node, value);
             }
             Some(Children::Fork(phase)) => self.joined(node, phase),
-            _ => {
-                let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if matches!(times.times, Times::Aside));
-                let last = match children.as_deref() {
+            other => {
+                let last = match other {
                     Some(Children::Loop(phase)) => phase.output(),
                     _ => None,
                 };
-                if !aside && matches!(self.live_act(node), Some(Act::Loop(_))) {
+                if matches!(self.live_act(node), Some(Act::Loop(each)) if each.times != Times::Aside) {
                     // One that did not go round has the result of the node before it.
                     let before = || self.of(node).flow.is_some().then(|| self.of(node).output());
                     let value = last.or_else(before).unwrap_or_default();

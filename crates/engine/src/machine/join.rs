@@ -1,6 +1,6 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::{Children, Ended, INDEX, Stands, list};
+use super::children::{Children, Ended, FrameStatus, INDEX, list};
 use super::frame::{Frame, Frames, Inputs};
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
@@ -58,12 +58,12 @@ impl ForkPhase {
         }
     }
     /// How it stands with a path.
-    pub(super) fn stands<'s>(&'s self, at: usize, frames: &'s Frames) -> Stands<'s> {
+    pub(super) fn frame_status<'s>(&'s self, at: usize, frames: &'s Frames) -> FrameStatus<'s> {
         match self.paths.get(at) {
-            Some(Path::Open(frame)) => Stands::Here(&frames[*frame]),
-            Some(Path::Suspended(frame)) => Stands::Here(frame),
-            Some(Path::Ended(ended)) => Stands::of(ended),
-            Some(Path::Waiting) | None => Stands::ToCome,
+            Some(Path::Open(frame)) => FrameStatus::Alive(&frames[*frame]),
+            Some(Path::Suspended(frame)) => FrameStatus::Alive(frame),
+            Some(Path::Ended(ended)) => FrameStatus::of(ended),
+            Some(Path::Waiting) | None => FrameStatus::NotBegun,
         }
     }
     /// The frames of the paths, in order, of those that have begun.

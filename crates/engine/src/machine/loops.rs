@@ -1,7 +1,7 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
 use super::bindings::Bindings;
-use super::children::{Children, Ended, INDEX, Stands, list};
+use super::children::{Children, Ended, FrameStatus, INDEX, list};
 use super::frame::{Frame, Frames, Inputs};
 use super::state::{State, Visit};
 use crate::event::Event;
@@ -47,15 +47,15 @@ impl LoopPhase {
         self.first + self.done == iteration
     }
     /// How it stands with an iteration.
-    pub(super) fn stands<'s>(&'s self, iteration: u32, frames: &'s Frames) -> Stands<'s> {
+    pub(super) fn frame_status<'s>(&'s self, iteration: u32, frames: &'s Frames) -> FrameStatus<'s> {
         let next = self.first + self.done;
         let failed = self.last.as_ref().filter(|_| iteration + 1 == next);
         match (self.open, &self.suspended, failed) {
-            (Some(open), ..) if iteration == next => Stands::Here(&frames[open]),
-            (_, Some(frame), _) if iteration == next => Stands::Here(frame),
-            (.., Some(last)) => Stands::of(last),
-            _ if iteration < next => Stands::Ended,
-            _ => Stands::ToCome,
+            (Some(open), ..) if iteration == next => FrameStatus::Alive(&frames[open]),
+            (_, Some(frame), _) if iteration == next => FrameStatus::Alive(frame),
+            (.., Some(last)) => FrameStatus::of(last),
+            _ if iteration < next => FrameStatus::Ended,
+            _ => FrameStatus::NotBegun,
         }
     }
     pub(super) fn open(&self) -> Option<FrameIx> {

@@ -37,11 +37,22 @@ pub enum Unsound {
         /// The variable.
         name: Arc<str>,
     },
+    /// A node of a dataflow binds tools (E-41).
+    #[error("{}", no_bindings(.node))]
+    Bindings {
+        /// The node.
+        node: Arc<str>,
+    },
 }
 
 /// What is wrong with a node of a dataflow that sets a variable.
 pub(crate) fn no_variables(node: &str, name: &str) -> String {
     format!("`{node}` sets the variable `{name}`: a dataflow has none, as nobody could tell who sees it")
+}
+
+/// What is wrong with a node of a dataflow that binds tools.
+pub(crate) fn no_bindings(node: &str) -> String {
+    format!("`{node}` binds tools, which only a node of a flow can")
 }
 
 struct Proof<'a> {
@@ -61,7 +72,7 @@ impl Schedule {
     /// in a flow, which has one live node.
     ///
     /// # Errors
-    /// The first pair of nodes that is not, or a node of a dataflow that sets a variable.
+    /// The first pair of nodes that is not, or a node of a dataflow that sets a variable or binds tools.
     pub fn prove(&self, graph: &Graph) -> Result<(), Unsound> {
         for inner in graph.graphs.values() {
             Self::derive(inner, false).prove(inner)?;
@@ -78,9 +89,7 @@ impl Schedule {
             retired: 0,
         };
         for (ix, node) in graph.nodes.iter() {
-            if let Some(name) = sets(graph, node) {
-                return Err(Unsound::Variable { node: node.id.clone(), name: name.clone() });
-            }
+            lacks_scope_acts(graph, node)?;
             proof.turn_to(ix);
             proof.after(ix, node)?;
             proof.threads(ix, node)?;
@@ -92,11 +101,18 @@ impl Schedule {
 }
 
 /// A variable that a node sets.
-fn sets<'g>(graph: &'g Graph, node: &'g Node) -> Option<&'g Arc<str>> {
-    graph.leaves(node).find_map(|leaf| match &leaf.act {
-        Act::Set(name, _) | Act::Compute(name, _) => Some(name),
-        _ => None,
-    })
+fn lacks_scope_acts(graph: &Graph, node: &Node) -> Result<(), Unsound> {
+    for leaf in graph.leaves(node) {
+        let node = node.id.clone();
+        match &leaf.act {
+            Act::Set(name, _) | Act::Compute(name, _) => {
+                return Err(Unsound::Variable { node, name: name.clone() });
+            }
+            Act::Bind(_) => return Err(Unsound::Bindings { node }),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Proof<'_> {

@@ -31,7 +31,7 @@ impl Size {
     }
 
     /// Steps that compiling it takes; of more than may be, nothing is compiled.
-    pub(super) fn price(self) -> u64 {
+    pub(crate) fn price(self) -> u64 {
         const PART: u64 = 15;
         self.parts.min(super::PATTERNS) * PART
     }
@@ -44,7 +44,7 @@ impl Size {
 
 /// Steps that reading a pattern takes, and what compiling takes of it however small it is. It is known by the text alone, as
 /// reading is what may take long.
-pub(super) fn price(pattern: &str) -> u64 {
+pub(crate) fn price(pattern: &str) -> u64 {
     const EACH: u64 = 6_000;
     const BYTE: u64 = 32;
     /// A class of characters that each have their other case looked for, of a million at most.

@@ -6,7 +6,7 @@ use super::recording::Recording;
 use crate::effect::{EffectId, Effects};
 use crate::graph::{Act, Graph};
 use crate::ids::{FrameIx, GraphIx, NodeIx, NodeRef, ROOT};
-use crate::machine::children::Stands;
+use crate::machine::children::FrameStatus;
 use crate::machine::frame::{Frame, Frames};
 use crate::machine::state::{LeafPhase, NodePhase, Slot, SlotState, State};
 use crate::place::{FramePath, FramePathRef, Instance};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A node of a flow, or of a frame within another, whatever its visit and those of the nodes around it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Site {
+pub(crate) struct NodePlace {
     frame: FramePath,
     node: Arc<str>,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Site {
 /// What such nodes have recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inner {
-    pub(crate) kept: BTreeMap<EffectId, (Site, RecordedOutcome)>,
+    pub(crate) kept: BTreeMap<EffectId, (NodePlace, RecordedOutcome)>,
     /// Writes that were in flight when they were cut off.
-    unknown: BTreeSet<(Site, Key)>,
+    unknown: BTreeSet<(NodePlace, Key)>,
     /// How often each was started, so that no effect id comes twice.
-    visits: BTreeMap<Site, u32>,
+    visits: BTreeMap<NodePlace, u32>,
 }
 
 /// As it comes.
@@ -38,8 +38,8 @@ impl State {
         self.recorder.is_some() && (node.frame != ROOT || self.of(node).flow.is_some())
     }
 
-    fn site(&self, node: NodeRef) -> Site {
-        Site { frame: self.of(node).path.without_visits(), node: self.def(node).id.clone() }
+    fn site(&self, node: NodeRef) -> NodePlace {
+        NodePlace { frame: self.of(node).path.without_visits(), node: self.def(node).id.clone() }
     }
 
     /// A node has recorded what a request came to.
@@ -120,13 +120,13 @@ impl State {
     ) {
         self.reuse.note_answered(past.inner.kept.keys().chain(past.renamed.keys()).cloned());
         let moved =
-            |site: &Site| places.map_or_else(|| Some(site.clone()), |places| self.moved(site, places));
+            |site: &NodePlace| places.map_or_else(|| Some(site.clone()), |places| self.moved(site, places));
         let kept = past.inner.kept.values().map(|(site, kept)| (site.clone(), kept.clone()));
-        let kept: Vec<(Site, RecordedOutcome)> = past.edited_of(&kept.collect::<Vec<_>>(), texts);
+        let kept: Vec<(NodePlace, RecordedOutcome)> = past.edited_of(&kept.collect::<Vec<_>>(), texts);
         let rows: Vec<_> = kept.into_iter().map(|(site, kept)| (moved(&site), kept)).collect();
         let unknown: Vec<_> = past.inner.unknown.iter().map(|(site, key)| (moved(site), *key)).collect();
         let visits = past.inner.visits.iter().filter_map(|(site, visits)| Some((moved(site)?, *visits)));
-        let visits: BTreeMap<Site, u32> = visits.collect();
+        let visits: BTreeMap<NodePlace, u32> = visits.collect();
         let mut inner = Inner { visits, ..Inner::default() };
         for (site, kept) in rows {
             match site.as_ref().and_then(|site| self.spot_of(site)).zip(site) {
@@ -164,26 +164,26 @@ impl State {
     }
 
     /// The site in a fork with another graph.
-    fn moved(&self, site: &Site, places: &BTreeMap<Arc<str>, NodeIx>) -> Option<Site> {
+    fn moved(&self, site: &NodePlace, places: &BTreeMap<Arc<str>, NodeIx>) -> Option<NodePlace> {
         let graph = &self.frames.root().graph;
         let id = |old: &str| Some(graph.nodes.get(*places.get(old)?)?.id.clone());
         let mut steps = site.frame.frames().steps();
         let Some(mut first) = steps.next() else {
-            return Some(Site { node: id(&site.node)?, ..site.clone() });
+            return Some(NodePlace { node: id(&site.node)?, ..site.clone() });
         };
         let node = id(&first.node)?;
         first.node = (&*node).into();
         let frame = steps.fold(FramePath::default().with(&first), |path, step| path.with(&step));
-        Some(Site { frame, node: site.node.clone() })
+        Some(NodePlace { frame, node: site.node.clone() })
     }
 
-    fn spot_of(&mut self, site: &Site) -> Option<Spot> {
+    fn spot_of(&mut self, site: &NodePlace) -> Option<Spot> {
         let node = self.frames.find(site.frame.frames(), &site.node)?;
         Some(Spot { frame: self.keys.give(&site.frame), node })
     }
 
     /// Whether what a site did stands: it is not begun anew.
-    fn is_final(&self, site: &Site) -> bool {
+    fn is_final(&self, site: &NodePlace) -> bool {
         let mut frame = self.frames.root();
         for step in site.frame.frames().steps() {
             let Some(node) = frame.by_id(&step.node) else { return false };
@@ -202,10 +202,10 @@ impl State {
                 return false;
             };
             let act = &frame.graph.leaf(node, leaf).act;
-            match children.stands(&step.instance, act, &self.frames) {
-                Stands::Ended => return true,
-                Stands::Here(inner) => frame = inner,
-                Stands::ToCome => return false,
+            match children.frame_status(&step.instance, act, &self.frames) {
+                FrameStatus::Ended => return true,
+                FrameStatus::Alive(inner) => frame = inner,
+                FrameStatus::NotBegun => return false,
             }
         }
         frame.by_id(&site.node).is_some_and(|node| frame.is_final(node))
