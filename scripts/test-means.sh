@@ -33,7 +33,7 @@ find_node() {
 
 # The servers, as the lock has them, in a folder of their own outside the checkout.
 install_mcp() {
-  local lock=$here/crates/adapters/tests/mcp_servers/package-lock.json
+  local lock=$here/crates/tools/tests/mcp_servers/package-lock.json
   local cache=${SELVEDGE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/selvedge-tests}
   local dir node cli
   dir=$cache/mcp-$(sha256sum "$lock" | cut -c1-16)
@@ -44,7 +44,7 @@ install_mcp() {
   flock 9
   [ -e "$dir/ready" ] && return
   node=$(find_node "$dir") || return 1
-  cp "$here"/crates/adapters/tests/mcp_servers/package*.json "$dir/" || return 1
+  cp "$here"/crates/tools/tests/mcp_servers/package*.json "$dir/" || return 1
   cli=$(dirname "$(readlink -f "$node")")/../lib/node_modules/npm/bin/npm-cli.js
   if [ -f "$cli" ]; then
     (cd "$dir" && "$node" "$cli" ci --no-audit --no-fund --ignore-scripts --loglevel=error) || return 1

@@ -1,8 +1,8 @@
 //! The model over HTTP.
 
 use crate::Result;
-use selvedge_adapters::http::Http;
-use selvedge_adapters::models::{Endpoint, Provider, ProviderConfig};
+use selvedge_http::Http;
+use selvedge_models::{Endpoint, Provider, ProviderConfig};
 use selvedge_runtime::Model;
 use std::sync::Arc;
 

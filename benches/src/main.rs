@@ -43,7 +43,7 @@ fn main() -> std::process::ExitCode {
     // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
     #[cfg(target_os = "linux")]
     if std::env::args_os().nth(1).is_some_and(|word| word == tools::CONFINE) {
-        return selvedge_adapters::tools::isolation::confine::main(std::env::args_os().skip(2));
+        return selvedge_sandbox::isolation::confine::main(std::env::args_os().skip(2));
     }
     match bench() {
         Ok(()) => std::process::ExitCode::SUCCESS,

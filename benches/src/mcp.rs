@@ -4,10 +4,10 @@
 use crate::Result;
 use crate::measure::{cpu_s, emit, folder, middle};
 use crate::runs::runtime;
-use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted};
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
 use selvedge_engine::{EffectId, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
+use selvedge_tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted};
+use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -3,9 +3,10 @@
 use crate::Result;
 use crate::measure::{chosen, complain, emit, family_cpu_s, folder, middle, setting};
 use crate::runs::runtime;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig, ErrorClass, Isolation, Launcher};
 use selvedge_engine::{EffectId, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
+use selvedge_sandbox::isolation::{Isolation, Launcher};
+use selvedge_tools::{Catalogue, CatalogueConfig, ErrorClass};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

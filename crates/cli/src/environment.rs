@@ -3,7 +3,7 @@
 use crate::args::Exec;
 use crate::chosen::{Chosen, base_url, budget, seconds};
 use crate::failure::Failure;
-use selvedge_adapters::tools::Network;
+use selvedge_tools::Network;
 use std::path::PathBuf;
 
 /// Every variable with what it means.

@@ -2,12 +2,12 @@
 
 use crate::hints::command;
 use crate::ui::Ui;
-use selvedge_adapters::tools::{CatalogueErrors, ErrorClass, ToolError};
 use selvedge_dialects::diagnostic::{Excerpt, RenderOptions, error_json, render};
 use selvedge_dialects::{Diagnostic, Severity, Source, Span};
 use selvedge_engine::{Fault, FaultKind};
 use selvedge_runtime::{DriveError, LoadError};
 use selvedge_store::StoreError;
+use selvedge_tools::{CatalogueErrors, ErrorClass, ToolError};
 use serde_json::Value;
 
 /// The exit codes (C-03).

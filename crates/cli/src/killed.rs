@@ -8,8 +8,9 @@ mod linux {
     use crate::failure::Failure;
     use crate::places;
     use crate::ui::{Ui, one_line, stderr};
-    use selvedge_adapters::tools::isolation::is_tools_number;
-    use selvedge_adapters::tools::process::{no_more_calls, note_calls_in, settle_killed_calls};
+    use selvedge_sandbox::isolation::is_tools_number;
+    use selvedge_sandbox::process::{no_more_calls, note_calls_in, settle_killed_calls};
+    use selvedge_tools::leftovers::{set_aside, still_there};
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
     use std::sync::Once;
@@ -27,10 +28,10 @@ mod linux {
             Failure::environment("A-20", "open-calls", &message)
                 .help(&format!("make {folder} a folder that you can read and write, or remove it"))
         })?;
-        for said in calls.iter().filter_map(|call| call.set_aside()) {
+        for said in calls.iter().filter_map(set_aside) {
             stderr(&format!("{}: {}\n", ui.paint("1;33", "warning"), one_line(&said, usize::MAX)));
         }
-        match calls.iter().find_map(|call| Some((call, call.still_there()?))) {
+        match calls.iter().find_map(|call| Some((call, still_there(call)?))) {
             None => Ok(()),
             Some((call, said)) => Err(Failure::environment("A-20", "left-by-tool", &said).help(&format!(
                 "look at these places yourself, rename or remove what you have not made, and start the command again; if it \

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
     #[cfg(target_os = "linux")]
     if std::env::args_os().nth(1).is_some_and(|word| word == setup::CONFINE) {
-        return selvedge_adapters::tools::isolation::confine::main(std::env::args_os().skip(2));
+        return selvedge_sandbox::isolation::confine::main(std::env::args_os().skip(2));
     }
     failure::report_panics();
     ExitCode::from(std::panic::catch_unwind(commands::main).unwrap_or(failure::Exit::Internal) as u8)

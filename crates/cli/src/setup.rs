@@ -9,12 +9,6 @@ use crate::hints::or_meant;
 use crate::models;
 use crate::places;
 use crate::ui::{Ui, one_line};
-use selvedge_adapters::tools::mcp::Wanted;
-use selvedge_adapters::tools::process::finish_dropped_calls;
-use selvedge_adapters::tools::{
-    Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, Computations, ErrorClass, ISOLATION_MISSING,
-    Isolation, Launcher, Offer, Permissions, ToolError,
-};
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
 use selvedge_dialects::{Dialect, Means, steps};
@@ -23,7 +17,15 @@ use selvedge_engine::{
     Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest, Warning,
 };
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
+use selvedge_sandbox::isolation::{Isolation, Launcher};
+use selvedge_sandbox::process::finish_dropped_calls;
 use selvedge_store::{DB_FILE, Mode, RunFilter, Store, StoreError};
+use selvedge_tools::leftovers::of_a_dropped_call;
+use selvedge_tools::mcp::Wanted;
+use selvedge_tools::{
+    Catalogue, CatalogueConfig, CatalogueErrors, CommandTool, Computations, ErrorClass, ISOLATION_MISSING,
+    Offer, Permissions, ToolError,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -53,7 +55,7 @@ pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) 
     // calls were dropped must.
     runtime.shutdown_background();
     for made in finish_dropped_calls(LOOK_THROUGH) {
-        crate::ui::stderr(&format!("warning: {}\n", one_line(&made.of_a_dropped_call(), usize::MAX)));
+        crate::ui::stderr(&format!("warning: {}\n", one_line(&of_a_dropped_call(&made), usize::MAX)));
     }
     Ok(result)
 }

@@ -3,8 +3,8 @@
 use crate::look::pager::{self, Pager};
 use crate::printed::Part;
 use crate::secrets::{clean_printed, is_own_word};
-use selvedge_adapters::http::{Secret, Secrets};
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_http::{Secret, Secrets};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};

@@ -5,7 +5,6 @@
 //! file, and mutations of it, as an ordinary test. [`canary`] is a target that fails: it shows that a failure
 //! is seen.
 
-use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::recognise::{Choice, Dialect};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
 use selvedge_engine::expression::{BYTES, EvaluationError, Expression};
@@ -14,6 +13,7 @@ use selvedge_engine::place::{AskPlace, CallPlace, EffectPlace, FramePath, FrameP
 use selvedge_engine::schema::{self, Schema, Unusable};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView, Template};
 use selvedge_engine::{Event, Graph, Record, State, ToolDef};
+use selvedge_models::scripted::Scripted;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Which tools there are and what they may reach: options of all commands that run, check or look at tools (C-01, C-10).
 
 use clap::Args;
-use selvedge_adapters::tools::Network;
+use selvedge_tools::Network;
 use std::path::PathBuf;
 
 /// Where tools come from besides the library and the configuration, and what they may reach.

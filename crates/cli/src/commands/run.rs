@@ -19,12 +19,12 @@ use crate::setup::{self, Known, Pins, block_on};
 use crate::signals::Signals;
 use crate::trust::Gate;
 use crate::ui::{Ui, one_line};
-use selvedge_adapters::http::Http;
-use selvedge_adapters::tools::{Catalogue, ErrorClass, Offer, ToolError};
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Means, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
+use selvedge_http::Http;
 use selvedge_store::{BlobHash, DriverLock, Entry, NewRun, RunStatus, Store};
+use selvedge_tools::{Catalogue, ErrorClass, Offer, ToolError};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -294,7 +294,7 @@ fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
     // A server that does not start is told once, not for each of its tools.
     broken.dedup_by(|a, b| a.message == b.message);
     // An MCP server that does not start is no error of the document (C-03).
-    if broken.is_empty() { Ok(()) } else { Err(selvedge_adapters::tools::CatalogueErrors(broken).into()) }
+    if broken.is_empty() { Ok(()) } else { Err(selvedge_tools::CatalogueErrors(broken).into()) }
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.

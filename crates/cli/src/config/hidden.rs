@@ -1,6 +1,6 @@
 //! Keys that stand in a configuration file, where they don't belong: found by name, and never shown (C-06).
 
-use selvedge_adapters::tools::unfit_variable;
+use selvedge_tools::unfit_variable;
 use std::ops::Range;
 
 /// Whether a field of this name would hold a key itself: `api_key`, `token`; not `api_key_env`, which names a variable.

@@ -5,12 +5,12 @@ mod words;
 
 use super::hidden;
 use super::read::{EFFECTS, Reader};
-use selvedge_adapters::tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
-use selvedge_adapters::tools::reserved;
 use selvedge_dialects::diagnostic::Severity;
 use selvedge_dialects::fields::{Fields, Shape, misspelt};
 use selvedge_dialects::json::{Kind, Member, Node};
 use selvedge_dialects::{Diagnostics, Finding, Source};
+use selvedge_tools::mcp::{EffectsRule, Hidden, McpServer, Reached};
+use selvedge_tools::reserved;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use words::Words;

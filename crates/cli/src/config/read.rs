@@ -1,13 +1,13 @@
 //! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
 
 use super::{Config, ModelConfig, hidden, not_a_variable};
-use selvedge_adapters::models::{Price, Provider};
-use selvedge_adapters::tools::{CommandTool, Network, reserved};
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Kind, Span};
 use selvedge_dialects::json::{Member, Node, to_map};
 use selvedge_dialects::{Diagnostics, Finding};
 use selvedge_engine::{Effects, Outputs};
+use selvedge_models::{Price, Provider};
+use selvedge_tools::{CommandTool, Network, reserved};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 use super::*;
-use selvedge_adapters::models::Provider;
 use selvedge_dialects::steps::Siblings;
+use selvedge_models::Provider;
 
 /// Reads one file's text; the errors and warnings as `line:column code`.
 fn read(text: &str) -> (Config, Vec<String>) {

@@ -4,10 +4,10 @@ use super::Config;
 use super::parts::is_outside;
 use crate::failure::{Exit, Failure};
 use crate::trust::{NOT_TRUSTED, Untrusted};
-use selvedge_adapters::tools::Withheld;
-use selvedge_adapters::tools::mcp::McpServer;
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::Warning;
+use selvedge_tools::Withheld;
+use selvedge_tools::mcp::McpServer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

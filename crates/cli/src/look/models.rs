@@ -11,9 +11,9 @@ use crate::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, surve
 use crate::setup::block_on;
 use crate::trust::Gate;
 use crate::ui::Ui;
-use selvedge_adapters::http::{Http, shown};
-use selvedge_adapters::models::{Price, Provider};
 use selvedge_engine::Failure as CallFailure;
+use selvedge_http::{Http, shown};
+use selvedge_models::{Price, Provider};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use url::Url;

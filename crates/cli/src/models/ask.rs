@@ -2,9 +2,9 @@
 
 use super::survey::Surveyed;
 use futures_util::future::join_all;
-use selvedge_adapters::http::{Http, is_loopback};
-use selvedge_adapters::models::{Provider, list_models};
 use selvedge_engine::Failure;
+use selvedge_http::{Http, is_loopback};
+use selvedge_models::{Provider, list_models};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;

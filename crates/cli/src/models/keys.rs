@@ -3,8 +3,8 @@
 
 use crate::environment::variable;
 use crate::failure::Failure;
-use selvedge_adapters::http::{Secret, is_loopback};
-use selvedge_adapters::models::Provider;
+use selvedge_http::{Secret, is_loopback};
+use selvedge_models::Provider;
 use url::Url;
 
 /// Selvedge's own key: for endpoints that are nobody's in particular.

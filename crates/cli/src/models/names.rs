@@ -4,8 +4,8 @@ use super::table::Table;
 use crate::chosen::Chosen;
 use crate::config::Config;
 use crate::failure::Failure;
-use selvedge_adapters::models::Provider;
 use selvedge_dialects::fields::misspelt;
+use selvedge_models::Provider;
 
 /// What the names of providers' models begin with: such a name is meant as it stands, however much a configured one
 /// looks like it.

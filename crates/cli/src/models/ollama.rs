@@ -1,7 +1,7 @@
 //! Where Ollama is on this machine, or where `OLLAMA_HOST` says it is.
 
 use crate::environment::variable;
-use selvedge_adapters::models::Provider;
+use selvedge_models::Provider;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use url::Url;

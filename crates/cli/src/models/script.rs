@@ -3,9 +3,9 @@
 use super::Models;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
-use selvedge_adapters::models::router::Router;
-use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::document::near_file;
+use selvedge_models::router::Router;
+use selvedge_models::scripted::Scripted;
 use selvedge_store::BlobHash;
 use std::io::{ErrorKind, Read};
 use std::path::Path;

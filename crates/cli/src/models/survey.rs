@@ -4,8 +4,8 @@ use super::keys::{Key, of_endpoint};
 use super::table::Table;
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
-use selvedge_adapters::models::router::ROLES;
-use selvedge_adapters::models::{Price, Provider};
+use selvedge_models::router::ROLES;
+use selvedge_models::{Price, Provider};
 
 /// A model, whom it plays, and how it is reached.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use super::{keys, ollama};
 use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::{Config, ModelConfig};
-use selvedge_adapters::models::router::{DEFAULT_ROLE, ROLES};
-use selvedge_adapters::models::{Price, Provider};
+use selvedge_models::router::{DEFAULT_ROLE, ROLES};
+use selvedge_models::{Price, Provider};
 use std::collections::BTreeMap;
 
 /// A model and how to reach it, keys still unread.
@@ -106,7 +106,7 @@ impl Table {
     }
 
     /// The model that the router will choose for a role; the same order as
-    /// [`selvedge_adapters::models::router::Router::resolve`].
+    /// [`selvedge_models::router::Router::resolve`].
     pub(super) fn model_for(&self, role: &str) -> Option<(&str, &Spec)> {
         let named = |name: &str| self.specs.get_key_value(name);
         let assigned = |role: &str| self.roles.get(role).and_then(|name| named(name));

@@ -3,9 +3,9 @@
 use super::{Known, is_word};
 use crate::chosen::Chosen;
 use crate::failure::{Exit, Failure};
-use selvedge_adapters::tools::CommandTool;
 use selvedge_dialects::diagnostic::Excerpt;
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Finding, Source, Span};
+use selvedge_tools::CommandTool;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::path::Path;
@@ -165,7 +165,7 @@ fn finding(key: &Known, span: Span) -> Finding {
     Finding::error("C-06", "secret-in-document", span, message).help(HELP)
 }
 
-/// The line around a place with [`selvedge_adapters::http::REDACTED`] in place of every key. Masked before it is
+/// The line around a place with [`selvedge_http::REDACTED`] in place of every key. Masked before it is
 /// cut: half a key is no longer found.
 fn masked(known: &[Known], source: &Source, span: Span) -> Excerpt {
     let clean = |text: &str| {
@@ -181,14 +181,14 @@ fn masked(known: &[Known], source: &Source, span: Span) -> Excerpt {
     let end = text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline);
     let before = clean(text.get(begin..at).unwrap_or_default());
     let line = clean(text.get(begin..end).unwrap_or_default());
-    let place = Span::new(before.len(), before.len() + selvedge_adapters::http::REDACTED.len());
+    let place = Span::new(before.len(), before.len() + selvedge_http::REDACTED.len());
     Excerpt::around(&Source::new("", &line), place)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_adapters::http::Secret;
+    use selvedge_http::Secret;
 
     fn known() -> Vec<Known> {
         [("$A_KEY", "sk-0123456789"), ("$B_KEY", "90909090"), ("$DUMMY", "none")]

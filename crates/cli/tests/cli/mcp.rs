@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A file of servers, by name and mode; each notes what happens in a file of its name.
 fn servers(place: &Place, servers: &[(&str, &str)]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/tests/mcp_servers/server.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/tests/mcp_servers/server.py");
     let server = |(name, mode): &(&str, &str)| {
         let args = json!([script, mode, notes(place, name)]);
         ((*name).to_owned(), json!({"command": "python3", "args": args}))
@@ -97,7 +97,7 @@ fn servers_end_with_a_process_that_is_killed() {
 #[test]
 fn c06_what_servers_are_given_out_of_the_environment_is_redacted() {
     let place = Place::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/tests/mcp_servers/server.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/tests/mcp_servers/server.py");
     let env = json!({"TENANT": "${MY_TENANT}", "BOTH": "for ${MY_TENANT}", "STAGE": "${STAGE}", "LEVEL": "${LEVEL}", "HERE": "${HOME}", "MINE": "literal-4711-words"});
     let server = json!({"command": "python3", "args": [script, "environment"], "env": env});
     place.write("servers.json", &json!({"mcpServers": {"s": server}}).to_string());

@@ -1,11 +1,11 @@
 //! The world of a case: a scripted model and tools given as data. Both keep what reached them.
 
 use super::case::{Outcome, Tool};
-use selvedge_adapters::models::scripted::Scripted;
 use selvedge_dialects::steps;
 use selvedge_engine::{
     Event, Failure, Fault, FaultKind, ModelReply, ModelRequest, Operated, Record, Request, State, ToolRequest,
 };
+use selvedge_models::scripted::Scripted;
 use selvedge_runtime::{CallContext, Model, Operations, Pending, Tools};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};

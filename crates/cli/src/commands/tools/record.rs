@@ -6,12 +6,12 @@ use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::secrets::{Known, refuse_tool};
 use crate::setup;
-use selvedge_adapters::tools::Catalogue;
-use selvedge_adapters::tools::library::LIBRARY;
 use selvedge_engine::library::{Call, Change, Command, Origin, Sample, SampleFault};
 use selvedge_engine::{Event, FaultKind, Outcome, Record, Request, State, ToolDef};
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{BlobHash, Store};
+use selvedge_tools::Catalogue;
+use selvedge_tools::library::LIBRARY;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 
 use crate::failure::Failure;
 use futures_util::StreamExt;
-use selvedge_adapters::tools::python::Metadata;
-use selvedge_adapters::tools::{Catalogue, CatalogueConfig};
 use selvedge_engine::library::Sample;
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::{Effects, Failure as CallFailure, ToolDef, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
+use selvedge_tools::python::Metadata;
+use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

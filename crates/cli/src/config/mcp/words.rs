@@ -2,7 +2,7 @@
 
 use super::super::hidden;
 use super::Form;
-use selvedge_adapters::http::Secret;
+use selvedge_http::Secret;
 use url::form_urlencoded;
 
 /// The texts of a server's table, variables in place.

@@ -3,7 +3,7 @@
 use super::{Report, Verdict};
 use crate::config::Config;
 use crate::setup;
-use selvedge_adapters::tools::mcp::{McpServer, survey};
+use selvedge_tools::mcp::{McpServer, survey};
 use std::time::Duration;
 
 /// A report does not wait longer for a server, whatever its own limit is.

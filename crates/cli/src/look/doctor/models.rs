@@ -5,9 +5,9 @@ use crate::chosen::{Chosen, EVERY_ROLE};
 use crate::config::Config;
 use crate::environment::variable;
 use crate::models::{Lists, Surveyed, ask, has, near, ollama, place, survey, unplayed, ways};
-use selvedge_adapters::http::{Http, is_loopback, shown};
-use selvedge_adapters::models::router::DEFAULT_ROLE;
-use selvedge_adapters::models::{Provider, list_models};
+use selvedge_http::{Http, is_loopback, shown};
+use selvedge_models::router::DEFAULT_ROLE;
+use selvedge_models::{Provider, list_models};
 use std::time::Duration;
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! What requests to other machines go through: proxies, and the certificates that are trusted.
 
 use super::{Report, Verdict};
-use selvedge_adapters::http::{Proxies, Roots, roots};
+use selvedge_http::{Proxies, Roots, roots};
 
 /// Looks at the variables; nobody is asked.
 pub(super) fn look(report: &mut Report) {

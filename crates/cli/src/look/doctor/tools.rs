@@ -8,10 +8,10 @@ use crate::environment::{absolute, path};
 use crate::failure::Failure;
 use crate::ui::Ui;
 use crate::{places, setup};
-use selvedge_adapters::tools::Catalogue;
-use selvedge_adapters::tools::isolation::{Layer, Missing};
-use selvedge_adapters::tools::python::environment::{Stored, stored};
-use selvedge_adapters::tools::python::interpreter::{self, OLDEST};
+use selvedge_sandbox::isolation::{Layer, Missing};
+use selvedge_tools::Catalogue;
+use selvedge_tools::python::environment::{Stored, stored};
+use selvedge_tools::python::interpreter::{self, OLDEST};
 use std::path::{Path, PathBuf};
 
 /// Names of tools that a line shows.

@@ -2,8 +2,8 @@
 
 use super::FILES;
 use crate::config::read_text;
-use selvedge_adapters::models::scripted::Scripted;
 use selvedge_engine::schema::{STEPS, Schema};
+use selvedge_models::scripted::Scripted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,127 @@
+//! A-22: the generation of the protocol without a handshake (2026-07-28), against the server of the crate `rmcp`: this very
+//! program, started once more.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::result_large_err, reason = "tests")]
+
+use libtest_mimic::{Arguments, Trial};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler, ServiceExt};
+use selvedge_engine::{EffectId, FaultKind, ToolRequest};
+use selvedge_runtime::ports::{CallContext, Tools};
+use selvedge_sandbox::isolation::Isolation;
+use selvedge_tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted, survey};
+use selvedge_tools::{Catalogue, CatalogueConfig, ToolLimits};
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Makes this program the server, of these versions.
+const SERVE: &str = "SELVEDGE_TEST_SERVES";
+
+struct Adder(Vec<ProtocolVersion>);
+
+impl ServerHandler for Adder {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.0.clone().into()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let object = |schema: serde_json::Value| -> JsonObject { serde_json::from_value(schema).unwrap() };
+        let number = json!({"type": "number"});
+        let input = object(json!({"type": "object", "properties": {"a": number, "b": number}}));
+        let output = object(json!({"type": "object", "properties": {"sum": number}, "required": ["sum"]}));
+        let add = Tool::new("add", "Adds.", input).with_raw_output_schema(output.into());
+        Ok(ListToolsResult::with_all_items(vec![add]))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let args = request.arguments.unwrap_or_default();
+        match (args.get("a").and_then(|a| a.as_f64()), args.get("b").and_then(|b| b.as_f64())) {
+            (Some(a), Some(b)) => Ok(CallToolResult::structured(json!({"sum": a + b})).into()),
+            _ => Err(ErrorData::invalid_params("two numbers, please", None)),
+        }
+    }
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if let Ok(versions) = std::env::var(SERVE) {
+        let versions = serde_json::from_str(&versions).unwrap();
+        runtime.block_on(async {
+            let running = Adder(versions).serve(rmcp::transport::stdio()).await.unwrap();
+            running.waiting().await.unwrap();
+        });
+        return;
+    }
+    let both = vec![ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+    let trials = [
+        ("modern_alone", vec![ProtocolVersion::V_2026_07_28], "2026-07-28"),
+        ("both_generations", both, "2026-07-28"),
+        ("legacy_alone", vec![ProtocolVersion::V_2025_11_25], "2025-11-25"),
+    ];
+    let trials = trials.map(|(name, versions, spoken)| {
+        Trial::test(name, move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(talks(versions, spoken));
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
+}
+
+async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let server = McpServer {
+        name: "r".into(),
+        reached: Reached::Command {
+            program: std::env::current_exe().unwrap().display().to_string(),
+            args: Vec::new(),
+            env: BTreeMap::from([(SERVE.to_owned(), Hidden(serde_json::to_string(&versions).unwrap()))]),
+            dir: place.path().to_owned(),
+        },
+        effects: EffectsRule::default(),
+        timeout_s: Some(20.0),
+        max_timeout: McpServer::MAX_TIMEOUT,
+        start_timeout: Duration::from_secs(20),
+        secrets: Vec::new(),
+        given: Vec::new(),
+        unset: Vec::new(),
+    };
+    let (_, report) =
+        survey(vec![server.clone()], &ToolLimits::default(), &Isolation::none()).await.remove(0);
+    assert_eq!(report.unwrap().protocol, spoken);
+    let mut config = CatalogueConfig::new(place.path(), place.path().join("t"), place.path().join("c"));
+    config.mcp = vec![server];
+    config.wanted = Wanted::names(["add".into()]);
+    let catalogue = Catalogue::load(config).await.unwrap();
+    let tool = catalogue.def("add").expect("the tool");
+    assert_eq!(tool.output_params.as_ref().unwrap().names().join(" "), "sum");
+    let ask = |args| {
+        let tool = tool.clone();
+        let request =
+            ToolRequest { effect: EffectId("n/1".into()), node: "n".into(), tool, args, timeout_s: None };
+        catalogue.call(request, CallContext::of("r"))
+    };
+    assert_eq!(ask(json!({"a": 2, "b": 0.5})).await.unwrap(), json!({"sum": 2.5}));
+    let failure = ask(json!({"a": 2})).await.unwrap_err();
+    assert_eq!(failure.fault.kind, FaultKind::InputError, "{failure:?}");
+    assert!(failure.fault.message.contains("two numbers, please"), "{failure:?}");
+    catalogue.close().await;
+}
