@@ -2,8 +2,9 @@
 
 use crate::asks;
 use crate::signals::Signals;
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use selvedge_engine::{AskKind, Asking, Input, State, reasoned};
+use selvedge_host::text::one_line;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;

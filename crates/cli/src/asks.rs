@@ -1,10 +1,10 @@
 //! What a person is asked, in words: also what the approved call would do (E-21).
 
-use crate::hints::command;
-use crate::ui::one_line;
 use crate::ways::{Way, listed};
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::{AskKind, Asking, State, done};
+use selvedge_host::hints::command;
+use selvedge_host::text::one_line;
 use serde_json::Value;
 use std::fmt::Write;
 

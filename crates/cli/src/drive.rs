@@ -2,15 +2,17 @@
 
 use crate::approvals::Approvals;
 use crate::commands::tools::record;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::failure::Exit;
 use crate::live::Live;
 use crate::output::Report;
 use crate::progress::{Progress, running_ms};
 use crate::recovery::{Ladder, digest};
 use crate::signals::Signals;
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use selvedge_engine::{Graph, Input, State, Warning};
+use selvedge_host::Error;
+use selvedge_host::hints::command;
+use selvedge_host::text::one_line;
 use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store, StoreError};
 use std::path::Path;
@@ -106,7 +108,7 @@ impl Drive<'_> {
 
     /// Calls of library tools become tests. The run itself is what it is, whether or not they do.
     fn record(&self) {
-        if let Err(failure) = record::calls(&self.store, &self.run, &self.state) {
+        if let Err(failure) = record::calls(&self.ui.environment, &self.store, &self.run, &self.state) {
             let why = failure.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default();
             let message = format!("the calls of library tools were not recorded: {why}");
             self.ui.note(&format!("{}: {message}", self.ui.paint("1;33", "warning")));
@@ -116,7 +118,9 @@ impl Drive<'_> {
     fn reload(&mut self) {
         match load(&self.store, &self.run, None, None) {
             Ok(loaded) => self.state = loaded.state,
-            Err(error) => Failure::from(error).print(&Ui { json: false, ..self.ui.clone() }),
+            Err(error) => {
+                crate::failure::print(&Error::from(error), &Ui { json: false, ..self.ui.clone() });
+            }
         }
     }
 
@@ -140,29 +144,29 @@ impl Drive<'_> {
             }
             DriveError::Store(error @ StoreError::OutOfOrder { .. }) => {
                 let whose = self.store.other_driver(&run).map(|pid| format!(" (process {pid})"));
-                let failure = Failure::from(error).help(&format!(
+                let failure = Error::from(error).help(&format!(
                     "leave the run to that process{}: {} shows it",
                     whose.unwrap_or_default(),
                     command(&["show", &run])
                 ));
-                failure.print(&text);
+                crate::failure::print(&failure, &text);
                 self.reload();
                 if self.ui.json {
                     self.print();
                 }
-                return failure.exit;
+                return Exit::from(&failure);
             }
             _ => {}
         }
         self.reload();
-        let failure = Failure::from(error);
-        failure.print(&text);
+        let failure = Error::from(error);
+        crate::failure::print(&failure, &text);
         let resume = command(&["resume", &run]);
         self.ui.notice(&format!("run {run} keeps what was recorded; go on with: {resume}"));
         if self.ui.json {
             self.print();
         }
-        failure.exit
+        Exit::from(&failure)
     }
 
     /// There is no record any more, or none where it was looked for: whatever the run came to, it has failed (E-44).
@@ -187,13 +191,13 @@ impl Drive<'_> {
                 command(&["show", run])
             ),
         };
-        let failure = Failure::from(error).help(&help);
-        failure.print(text);
+        let failure = Error::from(error).help(&help);
+        crate::failure::print(&failure, text);
         if self.ui.json {
             let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
             self.report().print_failed(why, self.ui);
         }
-        failure.exit
+        Exit::from(&failure)
     }
 
     fn report(&self) -> Report<'_> {

@@ -1,41 +1,31 @@
 //! The `selvedge` binary: the command line (rules `C`).
 //!
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
-//! - [`config`], [`environment`], [`chosen`]: what is configured, from weakest to strongest (C-06).
-//! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
-//! - [`setup`], [`models`], [`places`]: the composition: store, models, tools, driver.
+//! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out.
+//! - [`setup`]: the composition: store, models, tools, driver.
 //! - [`drive`]: one run driven to its end, with [`signals`], [`approvals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
-//! - [`killed`]: what tools have left whose Selvedge was killed.
-//! - [`output`], [`asks`], [`ways`], [`failure`], [`hints`], [`ui`], [`secrets`]: what is printed, and the exit codes (C-02 to C-04, C-06).
+//! - [`output`], [`asks`], [`ways`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
 mod approvals;
 mod args;
 mod asks;
-mod chosen;
 mod commands;
-mod config;
 mod drive;
-mod environment;
 mod failure;
-mod hints;
-mod killed;
 mod live;
 mod look;
-mod models;
 mod nodes;
+mod options;
 mod output;
-mod places;
 mod printed;
 mod progress;
 mod recovery;
-mod secrets;
 mod setup;
 mod signals;
-mod trust;
 mod ui;
 mod ways;
 

@@ -2,11 +2,13 @@
 
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
-use crate::hints::command;
+
 use crate::printed;
-use crate::ui::{Ui, harmless, one_line};
+use crate::ui::Ui;
 use crate::ways::{self, KEPT, Way, listed};
 use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, Warning};
+use selvedge_host::hints::command;
+use selvedge_host::text::{harmless, one_line};
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

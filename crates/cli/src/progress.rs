@@ -8,12 +8,13 @@ use crate::look::page::wrap;
 use crate::nodes::Nodes;
 use crate::printed::message;
 use crate::recovery::{Ladder, What, again};
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use limited::Limited;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{
     Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens, Warning,
 };
+use selvedge_host::text::one_line;
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
 use std::collections::HashMap;

@@ -1,14 +1,7 @@
 //! The composition: configuration, store, models, tools and driver of one command.
 
-use crate::chosen::Chosen;
 use crate::commands::tools::library;
-use crate::config::{Config, shown_path};
-use crate::environment::variable;
-use crate::failure::{Exit, Failure, tool_diagnostic};
-use crate::hints::or_meant;
-use crate::models;
-use crate::places;
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::compile::{Document, NameTrouble, ToolSource};
 use selvedge_dialects::{Dialect, Means, steps};
@@ -16,8 +9,18 @@ use selvedge_engine::graph::Act;
 use selvedge_engine::{
     Failure as CallFailure, FaultKind, Graph, ModelReply, ModelRequest, ToolDef, ToolRequest, Warning,
 };
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::error::tool_diagnostic;
+use selvedge_host::hints::or_meant;
+use selvedge_host::models::{self, Models};
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets::{clean_model, clean_operations, clean_tools};
+use selvedge_host::text::one_line;
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
-use selvedge_sandbox::isolation::{Isolation, Launcher};
+use selvedge_sandbox::isolation::Isolation;
 use selvedge_sandbox::process::finish_dropped_calls;
 use selvedge_store::{DB_FILE, Mode, RunFilter, Store, StoreError};
 use selvedge_tools::leftovers::of_a_dropped_call;
@@ -41,13 +44,13 @@ const LOOK_THROUGH: Duration = Duration::from_secs(30);
 
 /// Runs async code to its end. A run waits more than it computes, so one thread is enough for all but large
 /// documents.
-pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) -> Result<T, Error> {
     let mut builder = match document_bytes >= LARGE_DOCUMENT {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.enable_all().build().map_err(|error| {
-        Failure::environment("C-03", "no-runtime", &format!("the system refuses what a run needs: {error}"))
+        Error::environment("C-03", "no-runtime", &format!("the system refuses what a run needs: {error}"))
             .help("raise the limits on threads and open files")
     })?;
     let result = runtime.block_on(work);
@@ -61,11 +64,15 @@ pub(crate) fn block_on<T>(document_bytes: usize, work: impl Future<Output = T>) 
 }
 
 /// The state folder of a run that must exist; a folder without a database has no runs (C-12).
-pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(PathBuf, Store), Failure> {
-    let dir = places::state_dir(state_dir)?;
+pub(crate) fn open_existing(
+    environment: &Environment,
+    state_dir: Option<&Path>,
+    run: &str,
+) -> Result<(PathBuf, Store), Error> {
+    let dir = places::state_dir(environment, state_dir)?;
     if !dir.join(DB_FILE).exists() {
         let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
-        return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
+        return Err(Error::usage("C-12", "unknown-run", &message).help("check --state-dir"));
     }
     let store = match Store::open(&dir, Mode::ReadWrite) {
         // An ended run can be shown all the same.
@@ -76,10 +83,10 @@ pub(crate) fn open_existing(state_dir: Option<&Path>, run: &str) -> Result<(Path
 }
 
 /// The id of the run that is meant; an unknown one is told with what it is near to.
-pub(crate) fn find_run(store: &Store, text: &str) -> Result<String, Failure> {
+pub(crate) fn find_run(store: &Store, text: &str) -> Result<String, Error> {
     store.find_run(text).map_err(|error| {
         let unknown = matches!(error, StoreError::UnknownRun { .. });
-        let failure = Failure::from(error);
+        let failure = Error::from(error);
         let help = failure.diagnostics.first().map(|first| first.help.clone()).unwrap_or_default();
         match store.runs(&RunFilter::default()) {
             Ok(runs) if unknown => {
@@ -92,23 +99,23 @@ pub(crate) fn find_run(store: &Store, text: &str) -> Result<String, Failure> {
 }
 
 /// Opens a state folder to write to it. What is made now is the user's own (C-20).
-pub(crate) fn open_or_make(dir: &Path) -> Result<Store, StoreError> {
+pub(crate) fn open_or_make(environment: &Environment, dir: &Path) -> Result<Store, StoreError> {
     let there = dir.join(DB_FILE).exists();
     let store = Store::open(dir, Mode::ReadWrite)?;
     if !there {
-        crate::trust::state::made(dir);
+        selvedge_host::trust::state::made(environment, dir);
     }
     Ok(store)
 }
 
 /// The tools of a document in `workspace`, and what the user allowed them; none of MCP servers.
 pub(crate) async fn catalogue(
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     state: &Path,
     workspace: &Path,
     ui: &Ui,
-) -> Result<Catalogue, Failure> {
+) -> Result<Catalogue, Error> {
     catalogue_of(Wanted::default(), chosen, config, state, workspace, ui).await
 }
 
@@ -154,27 +161,30 @@ pub(crate) fn named(graph: &Graph) -> BTreeSet<&Arc<str>> {
 /// [`catalogue`], with the MCP tools that are wanted.
 pub(crate) async fn catalogue_of(
     wanted: Wanted,
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     state: &Path,
     workspace: &Path,
     ui: &Ui,
-) -> Result<Catalogue, Failure> {
+) -> Result<Catalogue, Error> {
     let settings = CatalogueConfig { wanted, ..settings(chosen, config, state, workspace, ui)? };
     Ok(Catalogue::load(settings).await?)
 }
 
 /// Where tools come from and what they may do, for documents in `workspace`.
 pub(crate) fn settings(
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     state: &Path,
     workspace: &Path,
     ui: &Ui,
-) -> Result<CatalogueConfig, Failure> {
+) -> Result<CatalogueConfig, Error> {
     config.dirs_there()?;
-    let mut settings =
-        CatalogueConfig::new(workspace, state.join("cache/tools"), places::shared_cache(state));
+    let mut settings = CatalogueConfig::new(
+        workspace,
+        state.join("cache/tools"),
+        places::shared_cache(&ui.environment, state),
+    );
     settings.tool_dirs = chosen.tools.clone();
     settings.config_dirs = config.tool_dirs.clone();
     settings.shelf = library::shelf(state)?;
@@ -185,35 +195,41 @@ pub(crate) fn settings(
         allow_read: [&chosen.allow_read[..], &config.allow_read].concat(),
         allow_write: [&chosen.allow_write[..], &config.allow_write].concat(),
         allow_network: chosen.allow_network.max(config.allow_network),
-        allow_env: config.allow_env.iter().map(|name| (name.clone(), variable(name))).collect(),
+        allow_env: config
+            .allow_env
+            .iter()
+            .map(|name| (name.clone(), ui.environment.variable(name)))
+            .collect(),
     };
-    crate::trust::keep_out(&settings.permissions.allow_write);
+    selvedge_host::trust::keep_out(&ui.environment, &settings.permissions.allow_write);
     if !settings.permissions.allow_write.is_empty() {
-        crate::killed::note_calls(ui);
+        selvedge_host::killed::note_calls(&ui.environment, ui);
     }
     settings.limits = config.limits.tools();
-    settings.python = crate::environment::path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
+    settings.python = ui.environment.path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     settings.shell_approval = config.shell_approval.unwrap_or(true);
-    settings.isolation = isolation().kept_in(places::shared_cache(state).join("isolation.json"));
+    settings.isolation = isolation(&ui.environment)
+        .kept_in(places::shared_cache(&ui.environment, state).join("isolation.json"));
     settings.require_isolation = chosen.require_isolation;
     // That of the user is no tool's, also while another one is in use.
-    settings.hidden = std::iter::once(state.to_owned()).chain(places::user_state()).collect();
-    let files = places::config_files(&chosen.cwd);
+    settings.hidden = std::iter::once(state.to_owned()).chain(places::user_state(&ui.environment)).collect();
+    let files = places::config_files(&ui.environment, &chosen.cwd);
     // The user's own is trusted whatever it says: it is not to be made either.
-    let users = files.user.clone().or_else(places::user_config);
+    let users = files.user.clone().or_else(|| places::user_config(&ui.environment));
     let read = files.project.iter().chain(&chosen.mcp).cloned();
-    settings.kept = users.into_iter().chain(read).chain(places::trust_dir()).collect();
-    settings.keys = crate::secrets::of_tools(config);
+    settings.kept = users.into_iter().chain(read).chain(places::trust_dir(&ui.environment)).collect();
+    settings.keys = selvedge_host::secrets::of_tools(config);
     let ui = ui.clone();
     settings.progress = Arc::new(move |line| ui.note(line));
     Ok(settings)
 }
 
 /// The operations of a run over these tools (E-40).
-pub(crate) fn operations(catalogue: &Catalogue) -> Computations {
+pub(crate) fn operations(catalogue: &Catalogue, environment: &Environment) -> Computations {
+    let environment = environment.clone();
     // Steps that a model writes while a task runs are compiled like those of a document (D-20).
-    let compile = |catalogue: &Catalogue, args: &Value| {
-        steps::compile_more(args, &Known { catalogue, pins: &Pins::new() })
+    let compile = move |catalogue: &Catalogue, args: &Value| {
+        steps::compile_more(args, &Known { catalogue, pins: &Pins::new(), environment: &environment })
     };
     Computations::over(catalogue.clone()).with(&steps::compiler().name, Arc::new(compile))
 }
@@ -222,11 +238,21 @@ pub(crate) fn operations(catalogue: &Catalogue) -> Computations {
 pub(crate) const CONFINE: &str = "__confine";
 
 /// What isolates tools here.
-pub(crate) fn isolation() -> Isolation {
-    match std::env::current_exe() {
-        Ok(program) => Isolation::new(Launcher { program, args: vec![CONFINE.to_owned()] }),
-        Err(_) => Isolation::none(),
-    }
+pub(crate) fn isolation(environment: &Environment) -> Isolation {
+    environment.launcher().cloned().map_or_else(Isolation::none, Isolation::new)
+}
+
+/// A driver over these models and tools; keys in use never come back from any of its ports (C-06).
+pub(crate) fn driver(
+    models: &Models,
+    tools: &Catalogue,
+    limits: selvedge_runtime::Limits,
+    environment: &Environment,
+) -> Driver {
+    let model = clean_model(Arc::clone(&models.model), &models.secrets);
+    let operations = clean_operations(Arc::new(operations(tools, environment)), &models.secrets);
+    let tools = clean_tools(Arc::new(tools.clone()), &models.secrets);
+    Driver::new(model, tools, limits).with_operations(operations)
 }
 
 /// The errors of tool files that are left out, in two: those of files that one of these names may mean, which it does
@@ -247,10 +273,10 @@ pub(crate) fn broken<'n>(
 }
 
 /// Why a name means no tool, told where a document has the name; what is wrong with a file is told beside it.
-pub(crate) fn trouble(catalogue: &Catalogue, name: &str) -> Option<NameTrouble> {
+pub(crate) fn trouble(catalogue: &Catalogue, environment: &Environment, name: &str) -> Option<NameTrouble> {
     let ToolError { rule, message, help, file, .. } = catalogue.broken().get(name)?.clone();
     let Some(file) = file else { return Some(NameTrouble { rule, message, help }) };
-    let message = format!("`{name}` can't be called: its file {} is wrong", shown_path(&file));
+    let message = format!("`{name}` can't be called: its file {} is wrong", environment.shown(&file));
     Some(NameTrouble { rule, message, help: "correct the file: what is wrong with it is told above".into() })
 }
 
@@ -274,7 +300,7 @@ pub(crate) async fn confinement(
     catalogue: &Catalogue,
     warnings: &mut Vec<Warning>,
     ui: &Ui,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let names: Vec<&str> = graph.tools.keys().map(|name| &**name).collect();
     catalogue.require_isolation(&names).await?;
     // What is not allowed any more is denied call by call; what is missing here is told before.
@@ -302,6 +328,8 @@ pub(crate) struct Known<'a> {
     pub(crate) catalogue: &'a Catalogue,
     /// What stands in for those that are there no more.
     pub(crate) pins: &'a Pins,
+    /// Where paths are told from.
+    pub(crate) environment: &'a Environment,
 }
 
 impl ToolSource for Known<'_> {
@@ -329,7 +357,7 @@ impl ToolSource for Known<'_> {
     }
 
     fn trouble(&self, name: &str) -> Option<NameTrouble> {
-        trouble(self.catalogue, name)
+        trouble(self.catalogue, self.environment, name)
     }
 }
 
@@ -362,7 +390,7 @@ pub(crate) async fn offer(catalogue: &Catalogue, names: Vec<Arc<str>>, offer: Of
 
 /// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan
 /// (C-08, D-17).
-pub(crate) fn means(document: &Document, chosen: &Chosen, config: &Config) -> Means {
+pub(crate) fn means(document: &Document, chosen: &RunOptions, config: &Config) -> Means {
     let mut means = Means { model: false, recovery: config.recovery, limits: config.limits.document() };
     let roles = document.optional_models(&means);
     means.model = !roles.is_empty() && models::there(chosen, config, &roles);
@@ -397,15 +425,15 @@ impl Tools for Idle {
 }
 
 /// The document's folder, where relative paths of tools start.
-pub(crate) fn workspace(document: &Path) -> PathBuf {
+pub(crate) fn workspace(environment: &Environment, document: &Path) -> PathBuf {
     let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty());
-    crate::environment::absolute(folder.unwrap_or(Path::new(".")))
+    environment.absolute(folder.unwrap_or(Path::new(".")))
 }
 
 /// The exit of an interrupt before anything was recorded.
-pub(crate) fn interrupted() -> Failure {
-    Failure::new(
-        Exit::Interrupted,
+pub(crate) fn interrupted() -> Error {
+    Error::new(
+        selvedge_host::ErrorKind::Interrupted,
         "C-05",
         "interrupted",
         "interrupted before the run began; nothing was recorded",

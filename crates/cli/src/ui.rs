@@ -1,9 +1,14 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
+use crate::args::Common;
 use crate::look::pager::{self, Pager};
 use crate::printed::Part;
-use crate::secrets::{clean_printed, is_own_word};
+use selvedge_dialects::Diagnostic;
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_host::secrets::{clean_printed, is_own_word, known};
+use selvedge_host::text::harmless;
+use selvedge_host::trust::Gate;
+use selvedge_host::{Config, Environment, Error, Observer, places};
 use selvedge_http::{Secret, Secrets};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -50,18 +55,60 @@ pub(crate) struct Ui {
     pub(crate) may_ask: bool,
     /// Keys in use, which are never shown (C-06).
     pub(crate) secrets: Vec<Secret>,
+    /// What this process was started with.
+    pub(crate) environment: Environment,
 }
 
 impl Ui {
     /// A talker for these options; colours only on a terminal, and never with `NO_COLOR`.
-    pub(crate) fn new(json: bool, quiet: bool, verbose: u8) -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    pub(crate) fn new(environment: Environment, json: bool, quiet: bool, verbose: u8) -> Self {
+        let plain = environment.path("NO_COLOR").is_some();
         // An empty one counts as not set elsewhere; here it says that nothing is known of the terminal.
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty());
+        let term = environment.path("TERM");
+        let dumb = environment.is_set("TERM") && term.is_none_or(|term| term.as_os_str() == "dumb");
         let terminal = !dumb && std::io::stderr().is_terminal();
         let colour = !plain && terminal;
         let may_ask = !json && !quiet && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        Self { json, quiet, verbose, colour, live: terminal && !quiet, may_ask, secrets: Vec::new() }
+        Self {
+            json,
+            quiet,
+            verbose,
+            colour,
+            live: terminal && !quiet,
+            may_ask,
+            secrets: Vec::new(),
+            environment,
+        }
+    }
+
+    /// What may be trusted without a question, and whether one may be asked (C-20): only on a terminal, and never for machine
+    /// output.
+    ///
+    /// # Errors
+    /// `SELVEDGE_TRUST` is neither 1 nor 0.
+    pub(crate) fn gate(&self, common: &Common) -> Result<Gate, Error> {
+        Ok(Gate::new(selvedge_host::options::trusts(&self.environment)? || common.trust, self.may_ask))
+    }
+
+    /// The same, which knows the keys of this configuration besides those that it knows.
+    pub(crate) fn guarded_by(&self, config: &Config) -> Self {
+        let mut ui = self.clone();
+        for secret in known(config) {
+            if !ui.secrets.contains(&secret) {
+                ui.secrets.push(secret);
+            }
+        }
+        ui
+    }
+
+    /// The same, which knows the keys of this environment, whatever it is made to say (C-06).
+    pub(crate) fn guarded(&self) -> Self {
+        let mut config = Config::new(&self.environment);
+        for file in places::config_files(&self.environment, self.environment.cwd()).all() {
+            // What is wrong with it is told by the commands that use it.
+            let _ = config.add(file);
+        }
+        self.guarded_by(&config)
     }
 
     /// Text without the secrets in use (C-06). A key that is a word of our own, as a status is, hides none of them.
@@ -169,6 +216,38 @@ impl Ui {
     }
 }
 
+impl Observer for Ui {
+    fn note(&self, text: &str) {
+        Self::note(self, text);
+    }
+
+    fn warning(&self, text: &str) {
+        Self::note(self, &format!("{}: {text}", self.paint("1;33", "warning")));
+    }
+
+    fn finding(&self, finding: &Diagnostic) {
+        if !self.quiet {
+            self.alert(finding);
+        }
+    }
+
+    fn alert(&self, finding: &Diagnostic) {
+        self.error_text(&crate::failure::text(finding, self.colour));
+    }
+
+    /// Nothing but yes is yes.
+    fn trusts(&self, question: &str) -> bool {
+        self.notice(question);
+        self.error_text("Trust it? [y/N] ");
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        if !matches!(read, Ok(count) if count > 0) {
+            self.error_text("\n");
+        }
+        read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    }
+}
+
 fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s Secret>) -> Cow<'t, str> {
     secrets.fold(Cow::Borrowed(text), |text, secret| match secret.redact(&text) {
         Cow::Borrowed(_) => text,
@@ -194,23 +273,6 @@ pub(crate) fn stderr(text: &str) {
         return;
     }
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// Text that can't steer a terminal or hide anything: control characters are escaped, line breaks become spaces, the end is cut.
-pub(crate) fn one_line(text: &str, most: usize) -> String {
-    let mut line = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count == most {
-            line.push('…');
-            break;
-        }
-        match character {
-            '\n' | '\t' | '\r' => line.push(' '),
-            other if is_hidden(other) => line.extend(other.escape_unicode()),
-            other => line.push(other),
-        }
-    }
-    line
 }
 
 /// JSON in which nothing hides and nothing steers a terminal: such characters stand in strings only, where an escape is the
@@ -262,34 +324,14 @@ fn is_colour(text: &str) -> bool {
     code.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
-/// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal or hide.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\t' => clean.push(character),
-            other if is_hidden(other) => clean.extend(other.escape_default()),
-            other => clean.push(other),
-        }
-    }
-    clean
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nothing_steers_a_terminal() {
-        let wild = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r\0\u{7f}\u{200b}\u{2060}\u{feff}\u{e0041}\u{e0100}\u{3164}\n\tb";
-        for clean in [one_line(wild, 100), harmless(wild)] {
-            assert!(!clean.chars().any(|c| is_hidden(c) && !matches!(c, '\n' | '\t')), "{clean:?}");
-            assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
-        }
-        assert!(harmless(wild).ends_with("\\u{e0041}\\u{e0100}\\u{3164}\n\tb"));
-        // What joins and chooses pictures stays.
+    fn what_joins_and_chooses_pictures_stays() {
         let joined = "👩\u{200d}💻 ❤\u{fe0f} می\u{200c}خواهم";
-        assert_eq!((harmless(joined), tame(joined, false)), (joined.to_owned(), Cow::Borrowed(joined)));
+        assert_eq!(tame(joined, false), Cow::Borrowed(joined));
     }
 
     /// C-04: JSON is the same with escapes; what is no string's text is not touched.
@@ -316,11 +358,5 @@ mod tests {
         );
         assert!(!tame(text, false).contains('\u{1b}'));
         assert!(matches!(tame("plain ä\n", false), Cow::Borrowed(_)));
-    }
-
-    /// As in findings about a document: one function says what is an escape.
-    #[test]
-    fn nothing_hides_in_a_line_and_pictures_stay_whole() {
-        assert_eq!(one_line("a\u{200b}b 👩\u{200d}💻", 100), "a\\u{200b}b 👩\u{200d}💻");
     }
 }

@@ -1,8 +1,8 @@
 //! How to go on with a run that has failed: the commands that help with what it failed of, and no others (C-04).
 
-use crate::chosen::Chosen;
-use crate::hints::command;
 use selvedge_engine::{Fault, FaultKind, State};
+use selvedge_host::hints::command;
+use selvedge_host::options::RunOptions;
 use selvedge_store::Store;
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn caps(state: &State) -> String {
 
 /// The document that a run began with, as it is typed here.
 fn document(store: &Store, run: &str) -> String {
-    let file = store.run(run).map(|info| Chosen::stored(&info.options).document).unwrap_or_default();
+    let file = store.run(run).map(|info| RunOptions::stored(&info.options).document).unwrap_or_default();
     let here = std::env::current_dir().ok();
     let short = here.and_then(|here| file.strip_prefix(here).map(Path::to_path_buf).ok()).unwrap_or(file);
     short.to_str().filter(|name| !name.is_empty()).unwrap_or("FILE").to_owned()

@@ -164,6 +164,34 @@ fn crates_use_only_what_they_may() {
     }
 }
 
+/// The host is handed its environment, its terminal and its end: a server has others.
+#[test]
+fn the_host_reads_no_environment_and_no_terminal() {
+    const OUTSIDE: [&str; 14] = [
+        "env::var",
+        "env::vars",
+        "env::args",
+        "current_dir(",
+        "current_exe(",
+        "home_dir(",
+        "temp_dir(",
+        "stdin(",
+        "stdout(",
+        "stderr(",
+        "println!",
+        "eprint",
+        "IsTerminal",
+        "process::exit",
+    ];
+    for (path, text) in sources(&root().join("crates/host/src")) {
+        for (line, code) in code(&text) {
+            for outside in OUTSIDE {
+                assert!(!code.contains(outside), "{}:{line}: {outside}", path.display());
+            }
+        }
+    }
+}
+
 /// One way to call a model, a tool and an operation: the ports are implemented in models and tools, and by the
 /// composition root and test doubles that wrap them.
 #[test]

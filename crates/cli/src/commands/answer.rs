@@ -2,27 +2,28 @@
 
 use crate::args::{AnswerArgs, Common};
 use crate::asks;
-use crate::chosen::Chosen;
 use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
-use crate::config::Config;
-use crate::failure::{Exit, Failure};
-use crate::hints::{command, quoted};
+use crate::failure::Exit;
 use crate::output::ask_kind;
-use crate::places;
-use crate::secrets;
 use crate::setup;
-use crate::trust::Gate;
 use crate::ui::Ui;
 use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State, reasoned};
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::hints::{command, quoted};
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets;
+use selvedge_host::trust::Gate;
 use selvedge_runtime::load;
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Records an answer and goes on with the run.
-pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
-    let Some(said) = Said::of(args) else { return Err(nothing_said(args, common)?) };
+pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
+    let Some(said) = Said::of(args) else { return Err(nothing_said(args, common, &ui)?) };
     no_key(args, &said, common, &ui)?;
     if args.no_continue {
         return record(args, &said, common, &ui);
@@ -31,8 +32,8 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
 }
 
 /// There is a run, and no answer: what can be answered.
-fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> {
-    let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+fn nothing_said(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Error, Error> {
+    let (_, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
     let run = setup::find_run(&store, &args.run)?;
     let state = load(&store, &run, None, None)?.state;
     let open = state.asks().keys().filter(|_| state.ended().is_none());
@@ -41,18 +42,17 @@ fn nothing_said(args: &AnswerArgs, common: &Common) -> Result<Failure, Failure> 
     if ways.is_empty() {
         return Ok(no_such_ask("", &run, &state));
     }
-    Ok(Failure::usage("C-13", "bad-answer", &format!("the answer to run {run} is missing: VALUE"))
+    Ok(Error::usage("C-13", "bad-answer", &format!("the answer to run {run} is missing: VALUE"))
         .help(&ways.join(", or ")))
 }
 
 /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
-fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<(), Failure> {
-    let (_, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<(), Error> {
+    let (_, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
     let info = store.run(&setup::find_run(&store, &args.run)?)?;
-    let files = places::config_files(&Chosen::stored(&info.options).cwd);
-    let quiet = Ui { quiet: true, ..ui.clone() };
-    let mut config = Config::load_silently(&files, Gate::default(), &quiet)?;
-    config.add_options(&Chosen::stored(&info.options), &quiet)?;
+    let files = places::config_files(&ui.environment, &RunOptions::stored(&info.options).cwd);
+    let mut config = Config::load(&ui.environment, &files, Gate::default(), &())?;
+    config.add_options(&RunOptions::stored(&info.options), &())?;
     let named = secrets::named(&config);
     [Some(said.value), said.output, said.by, said.why]
         .into_iter()
@@ -81,7 +81,7 @@ impl<'a> Said<'a> {
     }
 
     /// The answer as inputs of the run.
-    fn inputs(&self, run: &str, state: &State) -> Result<Vec<Input>, Failure> {
+    fn inputs(&self, run: &str, state: &State) -> Result<Vec<Input>, Error> {
         if let Some((ask, declined)) =
             state.declined().filter(|(ask, _)| self.ask.is_none_or(|named| *named == ***ask))
         {
@@ -110,7 +110,7 @@ impl<'a> Said<'a> {
     }
 
     /// The id of the ask that is meant.
-    fn open_ask(&self, run: &str, state: &State) -> Result<Arc<str>, Failure> {
+    fn open_ask(&self, run: &str, state: &State) -> Result<Arc<str>, Error> {
         let mut open = state.asks().keys().filter(|_| state.ended().is_none());
         match (self.ask, open.next(), open.next()) {
             (Some(named), ..) => {
@@ -119,7 +119,7 @@ impl<'a> Said<'a> {
             }
             (None, Some(only), None) if **only == *self.value => {
                 let message = format!("the ask {only} is there, and the answer is missing");
-                Err(Failure::usage("C-13", "bad-answer", &message).help(&asks::answers(state, run, only)))
+                Err(Error::usage("C-13", "bad-answer", &message).help(&asks::answers(state, run, only)))
             }
             (None, Some(only), None) => Ok(only.clone()),
             (None, None, _) => Err(no_such_ask("", run, state)),
@@ -127,14 +127,13 @@ impl<'a> Said<'a> {
                 let message =
                     format!("run {run} has {} open asks: say which one is answered", state.asks().len());
                 let open = state.asks().keys().map(|id| asks::answers(state, run, id));
-                Err(Failure::usage("C-13", "which-ask", &message)
-                    .help(&open.collect::<Vec<_>>().join(", or ")))
+                Err(Error::usage("C-13", "which-ask", &message).help(&open.collect::<Vec<_>>().join(", or ")))
             }
         }
     }
 
     /// Yes or no.
-    fn to_approval(&self, run: &str, ask: &str) -> Result<Value, Failure> {
+    fn to_approval(&self, run: &str, ask: &str) -> Result<Value, Error> {
         match self.value.trim().to_ascii_lowercase().as_str() {
             answer @ ("yes" | "no") if self.output.is_none() => Ok(Value::from(answer)),
             "yes" | "no" => Err(self.no_output()),
@@ -143,19 +142,19 @@ impl<'a> Said<'a> {
                     "the ask {ask} wants yes or no: only of a call of which nobody knows whether it happened can \
                      somebody say that it is done"
                 );
-                Err(Failure::usage("C-13", "bad-answer", &message)
+                Err(Error::usage("C-13", "bad-answer", &message)
                     .help(&command(&["answer", run, ask, "yes|no"])))
             }
             _ => {
                 let message = format!("the ask {ask} wants yes or no, not {:?}", self.value);
-                Err(Failure::usage("C-13", "bad-answer", &message)
+                Err(Error::usage("C-13", "bad-answer", &message)
                     .help(&command(&["answer", run, ask, "yes|no"])))
             }
         }
     }
 
     /// Yes, no, or that it happened with what came back.
-    fn to_doubted(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
+    fn to_doubted(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Error> {
         match self.value.trim().to_ascii_lowercase().as_str() {
             answer @ ("yes" | "no") if self.output.is_none() => Ok(Value::from(answer)),
             "yes" | "no" => Err(self.no_output()),
@@ -163,18 +162,18 @@ impl<'a> Said<'a> {
             _ => {
                 let message = format!("the ask {ask} wants yes, no or done, not {:?}", self.value);
                 let help = command(&["answer", run, ask, "yes|no|done"]);
-                Err(Failure::usage("C-13", "bad-answer", &message).help(&help))
+                Err(Error::usage("C-13", "bad-answer", &message).help(&help))
             }
         }
     }
 
-    fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Failure> {
+    fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Error> {
         let typed =
             |json: &str| format!("{} --output {}", command(&["answer", run, ask, "done"]), quoted(json));
         // Other options take a file so, and this one what it holds.
         let file = self.output.and_then(|output| output.strip_prefix('@')).filter(|file| !file.is_empty());
         asks::happened(state, tool, self.output, typed).map_err(|unfit| {
-            let failure = Failure::usage("C-13", "bad-output", &unfit.why);
+            let failure = Error::usage("C-13", "bad-output", &unfit.why);
             match file {
                 None => failure.help(&unfit.help),
                 Some(file) => failure.help(&format!(
@@ -187,21 +186,21 @@ impl<'a> Said<'a> {
         })
     }
 
-    fn no_output(&self) -> Failure {
+    fn no_output(&self) -> Error {
         let message = format!(
             "--output is what came back from a call that is done, and the answer is {:?}",
             self.value
         );
-        Failure::usage("C-13", "bad-output", &message).help("leave it out, or answer done")
+        Error::usage("C-13", "bad-output", &message).help("leave it out, or answer done")
     }
 
-    fn said_before(&self, run: &str, ask: &str) -> Failure {
+    fn said_before(&self, run: &str, ask: &str) -> Error {
         let message = format!("somebody has said no to the ask {ask}, and run {run} has failed of it");
-        Failure::usage("C-13", "bad-answer", &message).help(&asks::ways_in_line(run, ask))
+        Error::usage("C-13", "bad-answer", &message).help(&asks::ways_in_line(run, ask))
     }
 }
 
-fn no_such_ask(ask: &str, run: &str, state: &State) -> Failure {
+fn no_such_ask(ask: &str, run: &str, state: &State) -> Error {
     let named = if ask.is_empty() { String::new() } else { format!(" {ask:?}") };
     let message = format!("run {run} has no open ask{named}");
     let open: Vec<String> = match state.ended() {
@@ -222,18 +221,18 @@ fn no_such_ask(ask: &str, run: &str, state: &State) -> Failure {
         },
         false => format!("its open asks are: {}", open.join(", ")),
     };
-    Failure::usage("C-13", "unknown-ask", &message).help(&help)
+    Error::usage("C-13", "unknown-ask", &message).help(&help)
 }
 
 /// Only records the answer; the run goes on with the next `resume` (`--no-continue`).
-fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let held = Held::take(common.state_dir.as_deref(), &args.run)?;
+fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let held = Held::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
     let mut state = load(&held.store, &held.run, None, None)?.state;
     let mut entries = Vec::new();
     for input in said.inputs(&held.run, &state)? {
         let at = state.tick(now_ms());
-        let event = state.accept(input).ok_or_else(|| Failure::internal("an open ask takes no answer"))?;
-        let json = serde_json::to_string(&event).map_err(|error| Failure::internal(&error.to_string()))?;
+        let event = state.accept(input).ok_or_else(|| Error::internal("an open ask takes no answer"))?;
+        let json = serde_json::to_string(&event).map_err(|error| Error::internal(&error.to_string()))?;
         state.apply_record(&Record { at, event });
         entries.push(Entry { n: state.events(), at_ms: at, json });
     }

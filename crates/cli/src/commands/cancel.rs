@@ -1,27 +1,28 @@
 //! `selvedge cancel`: ends a run that no live process drives (C-12, E-13).
 
 use crate::args::{CancelArgs, Common};
-use crate::chosen::Chosen;
 use crate::commands::resume::Held;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::Input;
+use selvedge_host::Error;
+use selvedge_host::options::RunOptions;
 use selvedge_runtime::{graph_of, load};
 use std::sync::Arc;
 
 /// Cancels a run; one that has ended is printed, with its own exit code.
-pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let mut held = Held::take(common.state_dir.as_deref(), &args.run)?;
+pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let mut held = Held::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
     let state = load(&held.store, &held.run, None, None)?.state;
     let lock = match held.lock.take() {
         Some(lock) if state.ended().is_none() => lock,
         _ => return held.print(&state, true, ui),
     };
     let graph = graph_of(&held.store, &held.info)?;
-    let warnings = Chosen::stored(&held.info.options).warnings;
+    let warnings = RunOptions::stored(&held.info.options).warnings;
     block_on(0, async {
         let signals = Signals::listen(ui);
         let (store, run, scripted) = (Arc::clone(&held.store), held.run.clone(), held.info.scripted);

@@ -1,37 +1,41 @@
 //! `selvedge check`: diagnostics only (C-04). Tools are known by their metadata: nothing is installed or run.
 
 use crate::args::{CheckArgs, Common, Reading, Sources};
-use crate::chosen::Chosen;
 use crate::commands::naming::Naming;
 use crate::commands::tools::list::showing;
-use crate::config::Config;
-use crate::failure::{Exit, Failure, text, tool_diagnostic};
-use crate::hints::or_meant;
-use crate::models;
-use crate::places;
-use crate::secrets;
+use crate::failure::{Exit, text};
 use crate::setup::{self, Known, Pins, block_on};
-use crate::trust::{Gate, NOT_TRUSTED};
 use crate::ui::Ui;
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Severity};
 use selvedge_engine::{Graph, Warning};
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::ErrorKind;
+use selvedge_host::config::Config;
+use selvedge_host::error::NOT_TRUSTED;
+use selvedge_host::error::tool_diagnostic;
+use selvedge_host::hints::or_meant;
+use selvedge_host::models;
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets;
 use selvedge_tools::{Catalogue, CatalogueConfig, ErrorClass, Offer, ToolError};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Checks documents.
-pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let check = Check::new(&args.reading, common, ui)?;
     let mut findings = Vec::new();
     block_on(0, async {
         for file in &args.files {
             findings.extend(check.one(file).await?.0);
         }
-        Ok::<(), Failure>(())
+        Ok::<(), Error>(())
     })??;
     if ui.json {
         // For people it was said when the configuration was read.
@@ -39,26 +43,26 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     print(&findings, errors, args.files.len(), ui);
-    Ok(if errors > 0 { exit_of(&findings) } else { Exit::Completed })
+    Ok(if errors > 0 { kind_of(&findings).into() } else { Exit::Completed })
 }
 
 /// The code of variables that a tool needs and that are not there.
 const VARIABLE_NOT_SET: &str = "variable-not-set";
 
-/// The exit of findings with errors: where nothing but trust, or a variable, is missing, no document is wrong (C-20, A-20).
-pub(crate) fn exit_of(findings: &[Diagnostic]) -> Exit {
+/// The kind of findings with errors: where nothing but trust, or a variable, is missing, no document is wrong (C-20, A-20).
+pub(crate) fn kind_of(findings: &[Diagnostic]) -> ErrorKind {
     let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
     if errors.all(|error| [NOT_TRUSTED, VARIABLE_NOT_SET].contains(&error.code)) {
-        Exit::Environment
+        ErrorKind::Environment
     } else {
-        Exit::Usage
+        ErrorKind::Usage
     }
 }
 
 /// Compiles documents without running them, with one configuration.
 pub(crate) struct Check<'c> {
     choice: Choice<'c>,
-    chosen: Chosen,
+    chosen: RunOptions,
     config: Config,
     state_dir: PathBuf,
     ui: &'c Ui,
@@ -66,17 +70,22 @@ pub(crate) struct Check<'c> {
 
 impl<'c> Check<'c> {
     /// Reads what is configured here.
-    pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
+    pub(crate) fn new(reading: &'c Reading, common: &Common, ui: &'c Ui) -> Result<Self, Error> {
         let choice = choice(reading.plan.as_deref(), reading.dialect.as_deref())?;
         Ok(Self { choice, ..Self::of_tools(&reading.from, common, ui)? })
     }
 
     /// The same for commands that look at tools, and at no document.
-    pub(crate) fn of_tools(from: &Sources, common: &Common, ui: &'c Ui) -> Result<Self, Failure> {
-        let chosen = Chosen::for_reading(from)?;
-        let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
+    pub(crate) fn of_tools(from: &Sources, common: &Common, ui: &'c Ui) -> Result<Self, Error> {
+        let chosen = crate::options::for_reading(&ui.environment, from)?;
+        let mut config = Config::load(
+            &ui.environment,
+            &places::config_files(&ui.environment, &chosen.cwd),
+            ui.gate(common)?,
+            ui,
+        )?;
         config.add_options(&chosen, ui)?;
-        let state_dir = places::state_dir(common.state_dir.as_deref())?;
+        let state_dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
         Ok(Self { choice: Choice::default(), chosen, config, state_dir, ui })
     }
 
@@ -86,8 +95,8 @@ impl<'c> Check<'c> {
     }
 
     /// The tools that a document in the current folder could name, to look at, and what is wrong with those of these names.
-    pub(crate) async fn catalogue(&self, names: &[&str]) -> Result<Catalogue, Failure> {
-        let here = crate::environment::absolute(Path::new("."));
+    pub(crate) async fn catalogue(&self, names: &[&str]) -> Result<Catalogue, Error> {
+        let here = self.ui.environment.cwd().to_owned();
         let mut settings = self.settings(&here)?;
         (settings.wanted.any, settings.replay) = (true, true);
         settings.wanted.names = names.iter().map(|name| Arc::from(*name)).collect();
@@ -95,7 +104,7 @@ impl<'c> Check<'c> {
     }
 
     /// Where the tools of documents in `workspace` come from.
-    pub(crate) fn settings(&self, workspace: &Path) -> Result<CatalogueConfig, Failure> {
+    pub(crate) fn settings(&self, workspace: &Path) -> Result<CatalogueConfig, Error> {
         setup::settings(&self.chosen, &self.config, &self.state_dir, workspace, self.ui)
     }
 
@@ -106,7 +115,7 @@ impl<'c> Check<'c> {
 
     /// A talker that shows none of them.
     pub(crate) fn guarded(&self, ui: &Ui) -> Ui {
-        secrets::guarded_by(&self.config, ui)
+        ui.guarded_by(&self.config)
     }
 
     /// Keys in the definitions of command tools, each of which a run that calls one of them would record (C-06).
@@ -120,7 +129,7 @@ impl<'c> Check<'c> {
     }
 
     /// What is found about one document, and its graph unless there are errors.
-    pub(crate) async fn one(&self, file: &Path) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
+    pub(crate) async fn one(&self, file: &Path) -> Result<(Vec<Diagnostic>, Option<Graph>), Error> {
         let (chosen, config) = (&self.chosen, &self.config);
         let limits = config.limits.document();
         let source = match selvedge_dialects::document::read_file(file, &limits) {
@@ -135,14 +144,15 @@ impl<'c> Check<'c> {
         let mut diagnostics = Diagnostics::new();
         if let Some(document) = compile::read(&source, self.choice, &limits, &mut diagnostics) {
             let means = setup::means(&document, chosen, config);
-            let (wanted, workspace) = (setup::wanted(&document, &means), setup::workspace(file));
+            let (wanted, workspace) =
+                (setup::wanted(&document, &means), setup::workspace(&config.environment, file));
             let catalogue =
                 setup::catalogue_of(wanted, chosen, config, &self.state_dir, &workspace, self.ui).await?;
             let names = document.tools();
             let unloaded = ready(&catalogue, &names).await;
             // Values of inputs come with a run; that some are missing here is no finding.
             let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
-            let tools = Known { catalogue: &catalogue, pins: &Pins::new() };
+            let tools = Known { catalogue: &catalogue, pins: &Pins::new(), environment: &config.environment };
             let graph = document.compile(&tools, &initial, &means, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
@@ -157,7 +167,7 @@ impl<'c> Check<'c> {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
             let called = graph.as_ref().map_or_else(|| names.clone(), setup::called);
-            for finding in unchecked(&called, &catalogue, &places, &chosen.tools) {
+            for finding in unchecked(&called, &catalogue, &places, &chosen.tools, &config.environment) {
                 diagnostics.push(finding);
             }
             let (placed, unplaced) = overdeclared(&names, &catalogue, &places);
@@ -196,6 +206,7 @@ fn unchecked(
     catalogue: &Catalogue,
     places: &Naming<'_>,
     folders: &[PathBuf],
+    environment: &Environment,
 ) -> Vec<Finding> {
     let unknown = names
         .iter()
@@ -203,7 +214,7 @@ fn unchecked(
     let finding = |name: &Arc<str>| {
         let span = *places.of(name).first()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");
-        let show = showing(name, folders);
+        let show = showing(name, folders, environment);
         let help = format!("build its environment, which takes moments: `{show}`; a run checks it first");
         Some(Finding::warning("D-15", "schema-unknown", span, message).help(help))
     };
@@ -311,7 +322,7 @@ pub(crate) fn brief(findings: &[Diagnostic], ui: &Ui) {
 }
 
 /// `--plan` and `--dialect`.
-pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result<Choice<'c>, Failure> {
+pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result<Choice<'c>, Error> {
     let dialect = match dialect {
         None => None,
         Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
@@ -319,7 +330,7 @@ pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result
             let message = format!("`--dialect`: {name:?} is no dialect");
             let help =
                 format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
-            Failure::usage("C-11", "unknown-dialect", &message).help(&or_meant(name, &names, &help))
+            Error::usage("C-11", "unknown-dialect", &message).help(&or_meant(name, &names, &help))
         })?),
     };
     Ok(Choice { dialect, plan })

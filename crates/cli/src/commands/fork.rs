@@ -3,25 +3,26 @@
 mod edits;
 
 use crate::args::{Common, ForkArgs};
-use crate::chosen::{self, Chosen};
 use crate::commands::ids::{checked_id, fresh_id};
 use crate::commands::resume::{TOOLS_GONE, changed_tools, leave_out_vanished, ready, roles, tell_script};
 use crate::commands::run::{self, now_ms};
 use crate::commands::tools::record;
-use crate::config::Config;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::failure::Exit;
 use crate::look::of_fork;
-use crate::models::{self, Models};
-use crate::places;
-use crate::secrets;
 use crate::setup::{self, Pins, block_on};
 use crate::signals::Signals;
-use crate::trust::{self, Gate};
 use crate::ui::Ui;
 use edits::Edits;
 use selvedge_engine::{Budget, Event, Fork, Graph, Input, Limits, Outcome, State, Warning};
+use selvedge_host::Error;
+use selvedge_host::Observer;
+use selvedge_host::config::Config;
+use selvedge_host::hints::command;
+use selvedge_host::models::{self, Models};
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets;
 use selvedge_http::{Http, Secret};
 use selvedge_runtime::{LoadError, load};
 use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store, StoreError};
@@ -60,28 +61,36 @@ struct Prepared {
 }
 
 /// Forks a run and goes on with the fork.
-pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
+pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit, Error> {
     let source = Source::find(args, common, &ui)?;
     let at = source.event(args.at)?;
     let id = match &args.exec.run_id {
         Some(id) => checked_id(id)?,
         None => fresh_id(),
     };
-    let mut chosen = Chosen::for_fork(&source.info.options, &args.exec, args.document.is_some())?;
+    let mut chosen =
+        crate::options::for_fork(&ui.environment, &source.info.options, &args.exec, args.document.is_some())?;
     if let Some(document) = &args.document {
-        chosen.document = crate::environment::absolute(document);
+        chosen.document = ui.environment.absolute(document);
         chosen = chosen.recordable()?;
     }
-    let given = chosen::inputs(&args.exec.input)?;
+    let given = selvedge_host::options::inputs(&args.exec.input)?;
     chosen.inputs.extend(given.clone());
     let over = match &args.exec.budget {
-        Some(text) => chosen::budget(text, "--budget")?,
+        Some(text) => selvedge_host::options::budget(text, "--budget")?,
         None => Budget::default(),
     };
     let edits = Edits::of(&source, args)?;
-    let gate = Gate::of(common, &ui)?;
-    gate.pass_state(&source.dir, source.run(), &Chosen::stored(&source.info.options), &ui)?;
-    let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
+    let gate = ui.gate(common)?;
+    gate.pass_state(
+        &ui.environment,
+        &source.dir,
+        source.run(),
+        &RunOptions::stored(&source.info.options),
+        &ui,
+    )?;
+    let mut config =
+        Config::load(&ui.environment, &places::config_files(&ui.environment, &chosen.cwd), gate, &ui)?;
     config.add_options(&chosen, &ui)?;
     let folders = chosen.tools.clone();
     if args.exec.from.tools.is_empty() {
@@ -92,7 +101,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
     secrets::refuse_choices(
         &known,
         Some(&id),
-        &Chosen { document: file, ..Chosen::from_options(&args.exec)? },
+        &RunOptions { document: file, ..crate::options::from_options(&ui.environment, &args.exec)? },
     )?;
     secrets::refuse_inputs(&known, &given)?;
     for text in &args.set_message {
@@ -125,7 +134,12 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let (state, graph, scripted, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
-        let driver = models.driver(&catalogue, config.limits.driver(chosen.max_parallel, chosen.timeout_s));
+        let driver = setup::driver(
+            &models,
+            &catalogue,
+            config.limits.driver(chosen.max_parallel, chosen.timeout_s),
+            &ui.environment,
+        );
         let store = Arc::clone(&source.store);
         let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
         let exit = drive.go(driver, Vec::new(), &signals).await;
@@ -139,14 +153,14 @@ fn document(
     file: &Path,
     args: &ForkArgs,
     written: &Map<String, Value>,
-    chosen: &mut Chosen,
+    chosen: &mut RunOptions,
     config: &Config,
-) -> Result<run::Read, Failure> {
+) -> Result<run::Read, Error> {
     let read = run::read(file, chosen, config, written);
     if read.is_ok() || args.exec.plan.is_some() || chosen.plan.is_none() {
         return read;
     }
-    let alone = Chosen { plan: None, ..chosen.clone() };
+    let alone = RunOptions { plan: None, ..chosen.clone() };
     match run::read(file, &alone, config, written) {
         Ok(found) => {
             *chosen = alone;
@@ -159,8 +173,8 @@ fn document(
 impl Source {
     /// Finds the run. Whoever drives it goes on undisturbed. Of a damaged one, all that is before the damage is the run, if
     /// that is what is to be forked (E-44).
-    fn find(args: &ForkArgs, common: &Common, ui: &Ui) -> Result<Self, Failure> {
-        let (dir, store) = setup::open_existing(common.state_dir.as_deref(), &args.run)?;
+    fn find(args: &ForkArgs, common: &Common, ui: &Ui) -> Result<Self, Error> {
+        let (dir, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
         let run = setup::find_run(&store, &args.run)?;
         let mut events = store.last_event(&run)?;
         let mut damaged = false;
@@ -183,14 +197,14 @@ impl Source {
     }
 
     /// The event that `--at` names; without it the last one.
-    fn event(&self, at: Option<u64>) -> Result<u64, Failure> {
+    fn event(&self, at: Option<u64>) -> Result<u64, Error> {
         let at = at.unwrap_or(self.events);
         if (1..=self.events).contains(&at) {
             return Ok(at);
         }
         let (run, last) = (self.run(), self.events);
         let message = format!("run {run} has {last} events: there is no event {at}");
-        Err(Failure::usage("C-13", "unknown-event", &message)
+        Err(Error::usage("C-13", "unknown-event", &message)
             .help(&format!("--at takes 1 to {last}; {} lists them", command(&["show", run, "--events"]))))
     }
 
@@ -198,10 +212,10 @@ impl Source {
     async fn compiled(
         &self,
         read: run::Read,
-        chosen: &mut Chosen,
+        chosen: &mut RunOptions,
         config: &Config,
         ui: &Ui,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Prepared, Error> {
         let gone = chosen.warnings.iter().filter(|warning| &*warning.code == TOOLS_GONE).cloned();
         let gone: Vec<Warning> = gone.collect();
         let pins = self.pins()?;
@@ -216,7 +230,7 @@ impl Source {
     }
 
     /// The run's tools whose texts are kept: they stand in for files that are there no more.
-    fn pins(&self) -> Result<Pins, Failure> {
+    fn pins(&self) -> Result<Pins, Error> {
         let mut pins = Pins::new();
         for (name, tool) in &self.state.graph().tools {
             // Only Python files have their text's hash for a version, and their text kept.
@@ -233,10 +247,10 @@ impl Source {
         &self,
         edits: &Edits,
         (given, over): (Map<String, Value>, Budget),
-        chosen: &mut Chosen,
+        chosen: &mut RunOptions,
         config: &Config,
         ui: &Ui,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Prepared, Error> {
         let mut anew = None;
         for (n, place, text) in &edits.texts {
             let graph: &Graph = anew.as_deref().unwrap_or(self.state.graph());
@@ -250,7 +264,7 @@ impl Source {
             anew = anew.or_else(|| Some(Arc::clone(self.state.graph())));
             initial = Some(values);
         }
-        let workspace = setup::workspace(&chosen.document);
+        let workspace = setup::workspace(&ui.environment, &chosen.document);
         let wanted = setup::wanted_by(self.state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
         let models = models::prepare(chosen, config, &roles(self.state.graph()), &Http::new()).await?;
@@ -264,11 +278,11 @@ impl Source {
         };
         let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
         let mut warnings = chosen.warnings.clone();
-        trust::told(&mut warnings, config);
+        config.told(&mut warnings);
         setup::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
         if budget.cost.is_some() {
             let unpriced = models::unpriced(chosen, config, &roles(self.state.graph()));
-            models::tell_unpriced(&unpriced, ui);
+            unpriced.iter().for_each(|warning| Observer::warning(ui, &warning.message));
             warnings.extend(unpriced);
         }
         let limits = config.limits.machine();
@@ -276,9 +290,9 @@ impl Source {
         Ok(Prepared { catalogue, models, anew, initial, budget, limits, warnings, name, dialect, keys })
     }
 
-    fn no_place(&self, n: u64) -> Failure {
+    fn no_place(&self, n: u64) -> Error {
         let message = format!("the text of event {n} is of a document that run {} has left", self.run());
-        Failure::usage("C-13", "no-such-text", &message)
+        Error::usage("C-13", "no-such-text", &message)
             .help("fork the run that it was recorded in, or edit a later message")
     }
 
@@ -288,10 +302,10 @@ impl Source {
         id: &str,
         at: u64,
         edits: &Edits,
-        chosen: &Chosen,
+        chosen: &RunOptions,
         prepared: &Prepared,
         ui: &Ui,
-    ) -> Result<(State, Arc<Graph>, bool, DriverLock), Failure> {
+    ) -> Result<(State, Arc<Graph>, bool, DriverLock), Error> {
         let lock = self.store.drive(id)?;
         let here = load(&self.store, self.run(), Some(at), None)?.state;
         // A fork that has left its source's document or inputs behind is one of the document that it came to.
@@ -330,7 +344,7 @@ impl Source {
         let time = state.tick(now_ms());
         let event = state
             .accept(Input::Fork(Box::new(fork)))
-            .ok_or_else(|| Failure::internal("a run that has begun can't be forked"))?;
+            .ok_or_else(|| Error::internal("a run that has begun can't be forked"))?;
         let json = serde_json::to_string(&event).map_err(unwritable)?;
         let named = hash.unwrap_or_else(|| then_graph(&state));
         let scripted = prepared.models.scripted || self.script_answered(anew.as_deref(), shared)?;
@@ -356,7 +370,7 @@ impl Source {
     /// Whether a script may have answered in what a fork goes on with (C-07): its source was scripted, and the events that
     /// they share have an answer that is not a tool's. Behind them nothing of a script is taken over but by a fork that a
     /// script drives, as the models must be the same (E-29); nor is anything at all where the fork begins anew.
-    fn script_answered(&self, anew: Option<&Graph>, shared: u64) -> Result<bool, Failure> {
+    fn script_answered(&self, anew: Option<&Graph>, shared: u64) -> Result<bool, Error> {
         if !self.info.scripted || anew.is_some() {
             return Ok(false);
         }
@@ -372,7 +386,7 @@ impl Source {
     }
 
     /// Stores the graph of a fork that begins anew.
-    async fn stored(&self, graph: Option<&Graph>) -> Result<Option<Arc<str>>, Failure> {
+    async fn stored(&self, graph: Option<&Graph>) -> Result<Option<Arc<str>>, Error> {
         let Some(graph) = graph else { return Ok(None) };
         let (hash, stored) = self.store.put_blob(serde_json::to_vec(graph).map_err(unwritable)?);
         stored.await?;
@@ -399,6 +413,6 @@ fn then_graph(state: &State) -> Arc<str> {
     Arc::clone(&state.start().graph)
 }
 
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure::internal(&format!("the run can't be written: {error}"))
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::internal(&format!("the run can't be written: {error}"))
 }

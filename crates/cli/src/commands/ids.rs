@@ -1,19 +1,19 @@
 //! Ids of runs: chosen by the user, or new.
 
 use super::run::now_ms;
-use crate::failure::Failure;
 use selvedge_dialects::diagnostic::{is_hidden, shown};
+use selvedge_host::Error;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// An id that the user chose.
-pub(super) fn checked_id(id: &str) -> Result<String, Failure> {
+pub(super) fn checked_id(id: &str) -> Result<String, Error> {
     const LONGEST: usize = 200;
     // What can't be seen can't be typed again; joiners are for pictures and scripts, not for ids.
     let hidden = |c: char| is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}');
     let plain = id.chars().all(|c| !c.is_whitespace() && !hidden(c));
     if id.is_empty() || id.len() > LONGEST || !plain || id.starts_with(['-', '@']) {
         let message = format!("`--run-id` can't be {}", shown(id));
-        return Err(Failure::usage("C-12", "bad-run-id", &message).help(&format!(
+        return Err(Error::usage("C-12", "bad-run-id", &message).help(&format!(
             "an id has 1 to {LONGEST} bytes of any characters but spaces, control characters and \
              invisible ones, and does not begin with `-` or `@`"
         )));

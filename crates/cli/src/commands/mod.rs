@@ -13,34 +13,51 @@ pub(crate) mod tools;
 pub(crate) mod trust;
 
 use crate::args::{Cli, Command, Common};
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::look;
+use crate::setup::CONFINE;
 use crate::ui::Ui;
 use clap::Parser;
+use selvedge_host::Environment;
+use selvedge_sandbox::isolation::Launcher;
 
 /// Reads the command line, does what it says, and returns the exit code.
 pub(crate) fn main() -> Exit {
     let (exit, ui) = match Cli::try_parse() {
         Ok(cli) => {
             let Common { json, quiet, verbose, .. } = cli.common;
-            crate::hints::state_dir(cli.common.state_dir.as_deref());
-            let ui = Ui::new(json, quiet, verbose);
+            selvedge_host::hints::state_dir(cli.common.state_dir.as_deref());
+            let environment = environment().in_state_dir(cli.common.state_dir.as_deref());
+            let ui = Ui::new(environment, json, quiet, verbose);
             look::pager::choose(cli.common.no_pager);
             let exit = done(cli, &ui);
-            crate::killed::end();
+            selvedge_host::killed::end();
             (exit, ui)
         }
         Err(error) => {
             let json = std::env::args_os().any(|arg| arg == "--json");
             // An argument that is repeated may hold a key (C-06).
-            let ui = crate::secrets::guarded(&Ui::new(json, false, 0));
+            let ui = Ui::new(environment(), json, false, 0).guarded();
             (refused::refused(&error, &ui), ui)
         }
     };
     let Some(error) = crate::ui::result_lost() else { return exit };
-    Failure::lost(&error).print(&ui);
+    crate::failure::print(&crate::failure::lost(&error), &ui);
     // A result that nobody can read is no success.
     if exit == Exit::Completed { Exit::Environment } else { exit }
+}
+
+/// What this process was started with: read here, and handed to whoever needs to know.
+fn environment() -> Environment {
+    let environment = Environment::new(std::env::vars_os(), std::env::current_dir().unwrap_or_default());
+    match std::env::current_exe() {
+        Ok(program) => environment.with_launcher(Launcher { program, args: vec![CONFINE.to_owned()] }),
+        Err(_) => environment,
+    }
+}
+
+fn told(left: &str, ui: &Ui) {
+    crate::ui::stderr(&format!("{}: {left}\n", ui.paint("1;33", "warning")));
 }
 
 fn done(cli: Cli, ui: &Ui) -> Exit {
@@ -49,9 +66,9 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         cli.command,
         Command::Help(_) | Command::Schema(_) | Command::Completions(_) | Command::Complete(_)
     );
-    if reads && let Err(failure) = crate::killed::settle(ui) {
-        failure.print(ui);
-        return failure.exit;
+    if reads && let Err(failure) = selvedge_host::killed::settle(&ui.environment, &|left| told(left, ui)) {
+        crate::failure::print(&failure, ui);
+        return Exit::from(&failure);
     }
     let done = match cli.command {
         Command::Run(args) => run::run(&args, &cli.common, ui.clone()),
@@ -77,7 +94,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Help(args) => look::help(&args, ui),
     };
     done.unwrap_or_else(|failure| {
-        failure.print(ui);
-        failure.exit
+        crate::failure::print(&failure, ui);
+        Exit::from(&failure)
     })
 }

@@ -1,13 +1,15 @@
 //! A command line that can't be read (C-12), told as every other error is: what, why, and what to do.
 
 use crate::args::Cli;
-use crate::failure::{Exit, Failure};
-use crate::hints::or_meant;
-use crate::ui::{Ui, harmless, one_line};
+use crate::failure::Exit;
+use crate::ui::Ui;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use selvedge_dialects::fields;
-use std::error::Error;
+use selvedge_host::Error;
+use selvedge_host::hints::or_meant;
+use selvedge_host::text::{harmless, one_line};
+use std::error::Error as _;
 
 /// Characters of a word that is repeated.
 const WORD: usize = 200;
@@ -24,10 +26,10 @@ pub(super) fn refused(error: &clap::Error, ui: &Ui) -> Exit {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             ui.error_text(&harmless(&error.to_string()));
             if ui.json {
-                failure(error, &command).print_json(ui);
+                crate::failure::print_json(&failure(error, &command), ui);
             }
         }
-        _ => failure(error, &command).print(ui),
+        _ => crate::failure::print(&failure(error, &command), ui),
     }
     Exit::Usage
 }
@@ -47,9 +49,9 @@ fn command(words: impl Iterator<Item = String>) -> String {
     called
 }
 
-fn failure(error: &clap::Error, command: &str) -> Failure {
+fn failure(error: &clap::Error, command: &str) -> Error {
     let (message, help) = told(error, command);
-    Failure::usage("C-12", "usage", &message).help(&help)
+    Error::usage("C-12", "usage", &message).help(&help)
 }
 
 /// What is wrong, and what to do.

@@ -1,22 +1,24 @@
 //! `selvedge resume`: a run goes on where its journal ends (E-05, P-21).
 
 use crate::args::{Common, Exec, ResumeArgs};
-use crate::chosen::Chosen;
 use crate::commands::tools::record;
-use crate::config::Config;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
-use crate::models::{self, Models};
+use crate::failure::Exit;
 use crate::output::{Report, tool_changed};
-use crate::places;
-use crate::secrets;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
-use crate::trust::{self, Gate};
 use crate::ui::Ui;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Event, Graph, Input, RunStatus, State, ToolDef, Warning};
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::Observer;
+use selvedge_host::config::Config;
+use selvedge_host::hints::command;
+use selvedge_host::models::{self, Models};
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets;
 use selvedge_http::{Http, Secret};
 use selvedge_runtime::{Loaded, graph_of, load};
 use selvedge_store::{DriverLock, RunInfo, RunUpdate, Store};
@@ -30,7 +32,7 @@ use std::sync::Arc;
 pub(super) const TOOLS_GONE: &str = "tools-gone";
 
 /// Goes on with a run.
-pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Failure> {
+pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
     go_on(&args.run, &args.exec, common, ui, |_, state| match state.status() {
         // It would come to the same question: who said no may say something else (E-05).
         RunStatus::Failed if state.declined().is_some() => Ok(None),
@@ -59,8 +61,12 @@ impl Held {
     ///
     /// # Errors
     /// Exit 2 if there is none of that id, or another live process drives it (C-12).
-    pub(crate) fn take(state_dir: Option<&Path>, run: &str) -> Result<Self, Failure> {
-        let (dir, store) = setup::open_existing(state_dir, run)?;
+    pub(crate) fn take(
+        environment: &Environment,
+        state_dir: Option<&Path>,
+        run: &str,
+    ) -> Result<Self, Error> {
+        let (dir, store) = setup::open_existing(environment, state_dir, run)?;
         let run = setup::find_run(&store, run)?;
         let lock = store.drive(&run);
         let info = store.run(&run)?;
@@ -76,9 +82,9 @@ impl Held {
     }
 
     /// Prints the run as its journal has it.
-    pub(crate) fn print(&self, state: &State, driven: bool, ui: &Ui) -> Result<Exit, Failure> {
+    pub(crate) fn print(&self, state: &State, driven: bool, ui: &Ui) -> Result<Exit, Error> {
         let graph = graph_of(&self.store, &self.info)?;
-        let warnings = Chosen::stored(&self.info.options).warnings;
+        let warnings = RunOptions::stored(&self.info.options).warnings;
         let (run, scripted) = (&self.run, self.info.scripted);
         let store = &self.store;
         let report =
@@ -88,7 +94,7 @@ impl Held {
     }
 
     /// Whether a bug ended the run: then its journal says so last (E-17).
-    fn poisoned(&self) -> Result<bool, Failure> {
+    fn poisoned(&self) -> Result<bool, Error> {
         let last = self.store.last_event(&self.run)?;
         let Some(entry) = self.store.journal(&self.run, last.max(1))?.next().transpose()? else {
             return Ok(false);
@@ -104,15 +110,15 @@ impl Held {
         &self,
         state: &State,
         inputs: Vec<Input>,
-        chosen: &mut Chosen,
+        chosen: &mut RunOptions,
         config: &Config,
         ui: &Ui,
-    ) -> Result<(Catalogue, Models, Vec<Input>), Failure> {
-        let workspace = setup::workspace(&chosen.document);
+    ) -> Result<(Catalogue, Models, Vec<Input>), Error> {
+        let workspace = setup::workspace(&ui.environment, &chosen.document);
         let wanted = setup::wanted_by(state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
         let models = models::prepare(chosen, config, &roles(state.graph()), &Http::new()).await?;
-        trust::told(&mut chosen.warnings, config);
+        config.told(&mut chosen.warnings);
         let mut inputs = with_tools(inputs, state, &catalogue, ui).await?;
         setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
         for input in &inputs {
@@ -135,10 +141,10 @@ pub(crate) fn go_on(
     exec: &Exec,
     common: &Common,
     mut ui: Ui,
-    first: impl FnOnce(&str, &State) -> Result<Option<Vec<Input>>, Failure>,
-) -> Result<Exit, Failure> {
-    let mut held = Held::take(common.state_dir.as_deref(), run)?;
-    let mut chosen = Chosen::for_resume(&held.info.options, exec)?;
+    first: impl FnOnce(&str, &State) -> Result<Option<Vec<Input>>, Error>,
+) -> Result<Exit, Error> {
+    let mut held = Held::take(&ui.environment, common.state_dir.as_deref(), run)?;
+    let mut chosen = crate::options::for_resume(&ui.environment, &held.info.options, exec)?;
     let state = load(&held.store, &held.run, None, None)?.state;
     let Some(inputs) = first(&held.run, &state)? else { return held.print(&state, true, &ui) };
     if matches!(state.status(), RunStatus::Completed | RunStatus::Cancelled) {
@@ -147,17 +153,20 @@ pub(crate) fn go_on(
     }
     let Some(lock) = held.lock.take() else {
         let message = format!("run {} can't go on: its state folder can only be read", held.run);
-        return Err(
-            Failure::environment("C-14", "state-read-only", &message).help("make the folder writable")
-        );
+        return Err(Error::environment("C-14", "state-read-only", &message).help("make the folder writable"));
     };
     let inputs = [changes(exec, &ui)?, inputs].concat();
-    let gate = Gate::of(common, &ui)?;
-    gate.pass_state(&held.dir, &held.run, &Chosen::stored(&held.info.options), &ui)?;
-    let mut config = Config::load(&places::config_files(&chosen.cwd), gate, &ui)?;
+    let gate = ui.gate(common)?;
+    gate.pass_state(&ui.environment, &held.dir, &held.run, &RunOptions::stored(&held.info.options), &ui)?;
+    let mut config =
+        Config::load(&ui.environment, &places::config_files(&ui.environment, &chosen.cwd), gate, &ui)?;
     config.add_options(&chosen, &ui)?;
     // Which models answer from here on is recorded (C-06).
-    secrets::refuse_choices(&secrets::named(&config), None, &Chosen::from_options(exec)?)?;
+    secrets::refuse_choices(
+        &secrets::named(&config),
+        None,
+        &crate::options::from_options(&ui.environment, exec)?,
+    )?;
     if exec.from.tools.is_empty() {
         leave_out_vanished(&mut chosen, &mut config, &ui);
     }
@@ -174,12 +183,15 @@ pub(crate) fn go_on(
         ui.secrets = models.secrets.iter().map(Secret::clone).collect();
         tell_script(&chosen, stored_script.as_deref(), stored_hash.as_deref(), models.scripted, &ui);
         let text = exec.budget.as_deref();
-        let over = text.map(|text| crate::chosen::budget(text, "--budget")).transpose()?.unwrap_or_default();
+        let over = text
+            .map(|text| selvedge_host::options::budget(text, "--budget"))
+            .transpose()?
+            .unwrap_or_default();
         if over.cost.or(state.start().budget.cost).is_some() {
             // Once a run: what was said when it began is not said again.
             let mut unpriced = models::unpriced(&chosen, &config, &roles(state.graph()));
             unpriced.retain(|warning| !chosen.warnings.contains(warning));
-            models::tell_unpriced(&unpriced, &ui);
+            unpriced.iter().for_each(|warning| Observer::warning(&ui, &warning.message));
             chosen.warnings.extend(unpriced);
         }
         // A model that counts requests has to know those that were answered (C-07): it is there only now, so for it the journal
@@ -190,7 +202,7 @@ pub(crate) fn go_on(
         };
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
-        let driver = models.driver(&catalogue, limits);
+        let driver = setup::driver(&models, &catalogue, limits, &ui.environment);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
         if models.scripted && !info.scripted {
             // Before it answers: a run that dies with its first reply was scripted, too (C-07).
@@ -215,7 +227,7 @@ pub(crate) fn go_on(
 
 /// A run goes on with the texts that it has pinned: a folder of tools that is no longer there stops it no more than a
 /// file that is not.
-pub(super) fn leave_out_vanished(chosen: &mut Chosen, config: &mut Config, ui: &Ui) {
+pub(super) fn leave_out_vanished(chosen: &mut RunOptions, config: &mut Config, ui: &Ui) {
     let mut gone = Vec::new();
     for folders in [&mut chosen.tools, &mut config.tool_dirs] {
         let (kept, vanished) = std::mem::take(folders).into_iter().partition(|folder| folder.exists());
@@ -235,12 +247,12 @@ pub(super) fn leave_out_vanished(chosen: &mut Chosen, config: &mut Config, ui: &
 }
 
 /// What changes first: caps that are given replace the run's (E-20). The order of nodes was fixed when it began.
-fn changes(exec: &Exec, ui: &Ui) -> Result<Vec<Input>, Failure> {
+fn changes(exec: &Exec, ui: &Ui) -> Result<Vec<Input>, Error> {
     if exec.sequential {
         ui.notice("note: `--sequential` has no effect: it was fixed when the run began");
     }
     match &exec.budget {
-        Some(text) => Ok(vec![Input::Budget(crate::chosen::budget(text, "--budget")?)]),
+        Some(text) => Ok(vec![Input::Budget(selvedge_host::options::budget(text, "--budget")?)]),
         None => Ok(Vec::new()),
     }
 }
@@ -257,7 +269,13 @@ fn tell_unused(exec: &Exec, run: &str, ui: &Ui) {
     ui.notice(&format!("note: the run has ended: {given} {has} no effect; {fork} takes {them}"));
 }
 
-pub(super) fn tell_script(chosen: &Chosen, path: Option<&Path>, hash: Option<&str>, scripted: bool, ui: &Ui) {
+pub(super) fn tell_script(
+    chosen: &RunOptions,
+    path: Option<&Path>,
+    hash: Option<&str>,
+    scripted: bool,
+    ui: &Ui,
+) {
     let Some(script) = chosen.script.as_deref().filter(|_| scripted) else { return };
     ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
     if path == Some(script) && hash.is_some() && hash != chosen.script_hash.as_deref() {
@@ -295,7 +313,7 @@ pub(super) fn changed_tools(graph: &Graph, catalogue: &Catalogue, begins: bool, 
 
 /// Makes the tools ready that a graph's nodes name. Those that only a model may choose need no more than what is pinned,
 /// unless they have changed.
-pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Result<(), Failure> {
+pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Result<(), Error> {
     // Other files that are wrong are stood in for by what is pinned; one with a key in it is told (C-06).
     let of = |file: &Path| graph.tools.values().any(|tool| *tool.source == *file.to_string_lossy());
     let held = |error: &&ToolError| error.rule == "C-06" && error.file.as_deref().is_some_and(of);
@@ -321,7 +339,7 @@ async fn with_tools(
     state: &State,
     catalogue: &Catalogue,
     ui: &Ui,
-) -> Result<Vec<Input>, Failure> {
+) -> Result<Vec<Input>, Error> {
     // An answer or a cancel is for the run as it stands.
     if inputs.iter().any(|input| !matches!(input, Input::Resume(_) | Input::Budget(_))) {
         return Ok(inputs);

@@ -4,24 +4,26 @@
 //! cheapest first, so that nothing half-runs.
 
 use crate::args::{Common, RunArgs};
-use crate::chosen::{self, Chosen};
 use crate::commands::check;
 use crate::commands::ids::{checked_id, fresh_id};
 use crate::commands::naming::Naming;
 use crate::commands::tools;
-use crate::config::Config;
 use crate::drive::Drive;
-use crate::failure::{Exit, Failure, tool_diagnostic};
-use crate::models::{self, Models};
-use crate::places;
-use crate::secrets;
+use crate::failure::Exit;
 use crate::setup::{self, Known, Pins, block_on};
 use crate::signals::Signals;
-use crate::trust::Gate;
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use selvedge_dialects::compile::{self, Document, ToolSource};
 use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Means, Source};
 use selvedge_engine::{Budget, Graph, Input, Record, Start, State, Warning};
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::error::tool_diagnostic;
+use selvedge_host::models::{self, Models};
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
+use selvedge_host::secrets;
+use selvedge_host::text::one_line;
 use selvedge_http::Http;
 use selvedge_store::{BlobHash, DriverLock, Entry, NewRun, RunStatus, Store};
 use selvedge_tools::{Catalogue, ErrorClass, Offer, ToolError};
@@ -53,7 +55,7 @@ pub(super) struct Prepared {
 }
 
 /// A run's caps: options over the document's over the configuration's (E-20).
-pub(super) fn budget(document: Budget, chosen: &Chosen, config: &Config) -> Budget {
+pub(super) fn budget(document: Budget, chosen: &RunOptions, config: &Config) -> Budget {
     let by_rank = [chosen.budget, document, config.budget];
     Budget {
         calls: by_rank.iter().find_map(|budget| budget.calls),
@@ -63,22 +65,27 @@ pub(super) fn budget(document: Budget, chosen: &Chosen, config: &Config) -> Budg
 }
 
 /// Runs a document.
-pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, Failure> {
-    let mut chosen = Chosen::for_run(&args.exec)?;
-    chosen.document = crate::environment::absolute(&args.file);
+pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, Error> {
+    let mut chosen = crate::options::for_run(&ui.environment, &args.exec)?;
+    chosen.document = ui.environment.absolute(&args.file);
     chosen = chosen.recordable()?;
-    chosen.inputs = chosen::inputs(&args.exec.input)?;
+    chosen.inputs = selvedge_host::options::inputs(&args.exec.input)?;
     let id = match &args.exec.run_id {
         Some(id) => checked_id(id)?,
         None => fresh_id(),
     };
-    let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, &ui)?, &ui)?;
+    let mut config = Config::load(
+        &ui.environment,
+        &places::config_files(&ui.environment, &chosen.cwd),
+        ui.gate(common)?,
+        &ui,
+    )?;
     config.add_options(&chosen, &ui)?;
     let known = secrets::named_with(&config, chosen.base_url.as_deref());
     secrets::refuse_choices(&known, Some(&id), &chosen)?;
     secrets::refuse_inputs(&known, &chosen.inputs)?;
     let read = read(&args.file, &chosen, &config, &chosen.inputs)?;
-    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    let state_dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     block_on(read.source.text().len(), async {
         let (signals, none) = (Signals::listen(&ui), Pins::new());
         let prepared = tokio::select! {
@@ -93,12 +100,12 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
             ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
         }
         chosen.warnings = prepared.warnings.clone();
-        let store = Arc::new(setup::open_or_make(&state_dir).map_err(Failure::before_run)?);
+        let store = Arc::new(setup::open_or_make(&ui.environment, &state_dir).map_err(Error::before_run)?);
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let (state, lock) = record(&store, &id, &chosen, &config, &prepared).await?;
         ui.note(&format!("run {id}"));
         let Prepared { graph, catalogue, models, warnings, .. } = prepared;
-        let driver = models.driver(&catalogue, limits);
+        let driver = setup::driver(&models, &catalogue, limits, &ui.environment);
         let drive =
             Drive { ui: &ui, store, run: id, state, graph, scripted: models.scripted, warnings, lock };
         let exit = drive.go(driver, Vec::new(), &signals).await;
@@ -110,24 +117,24 @@ pub(crate) fn run(args: &RunArgs, common: &Common, mut ui: Ui) -> Result<Exit, F
 /// Reads the document and its inputs (P-23). `written` are those of them that this command names.
 pub(super) fn read(
     file: &Path,
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     written: &Map<String, Value>,
-) -> Result<Read, Failure> {
+) -> Result<Read, Error> {
     let limits = config.limits.document();
     let source = selvedge_dialects::document::read_file(file, &limits)
-        .map_err(|diagnostic| Failure::findings(Exit::Usage, vec![*diagnostic]))?;
+        .map_err(|diagnostic| Error::findings(selvedge_host::ErrorKind::Usage, vec![*diagnostic]))?;
     secrets::refuse_document(&secrets::named(config), &source, &limits)?;
     let mut diagnostics = Diagnostics::new();
     let choice = check::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;
     let document = compile::read(&source, choice, &limits, &mut diagnostics);
     let Some(document) = document.filter(|_| !diagnostics.has_errors()) else {
-        return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
+        return Err(Error::findings(selvedge_host::ErrorKind::Usage, diagnostics.report(&source)));
     };
     document.head().misspelt_inputs(written.keys(), &mut diagnostics);
     let initial = document.inputs(&chosen.inputs, &mut diagnostics);
     if diagnostics.has_errors() {
-        return Err(Failure::findings(Exit::Usage, diagnostics.report(&source)));
+        return Err(Error::findings(selvedge_host::ErrorKind::Usage, diagnostics.report(&source)));
     }
     Ok(Read { source, document, initial, diagnostics })
 }
@@ -136,12 +143,12 @@ pub(super) fn read(
 pub(super) async fn prepare(
     read: Read,
     pins: &Pins,
-    chosen: &mut Chosen,
+    chosen: &mut RunOptions,
     config: &Config,
     state_dir: &Path,
     ui: &Ui,
-) -> Result<Prepared, Failure> {
-    let workspace = setup::workspace(&chosen.document);
+) -> Result<Prepared, Error> {
+    let workspace = setup::workspace(&ui.environment, &chosen.document);
     let mut means = setup::means(&read.document, chosen, config);
     let wanted = setup::wanted(&read.document, &means);
     let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &workspace, ui).await?;
@@ -154,7 +161,7 @@ pub(super) async fn prepare(
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
     let sketched = !known || means.model;
-    let tools = Known { catalogue: &catalogue, pins };
+    let tools = Known { catalogue: &catalogue, pins, environment: &config.environment };
     let compiled = compiled(&read, &tools, &means);
     if let (Ok((graph, _)), false) = (&compiled, refused.is_empty()) {
         // All that is not allowed at once.
@@ -166,7 +173,7 @@ pub(super) async fn prepare(
     let compiled =
         compiled.map_err(|failure| failure.behind(setup::broken(&catalogue, names.iter().copied()).0));
     let compiled = match compiled {
-        Ok(_) if !refused.is_empty() => return Err(Failure::findings(check::exit_of(&refused), refused)),
+        Ok(_) if !refused.is_empty() => return Err(Error::findings(check::kind_of(&refused), refused)),
         Err(failure) => return Err(failure.and(refused)),
         Ok(compiled) => compiled,
     };
@@ -210,10 +217,10 @@ pub(super) async fn prepare(
 async fn find_models(
     read: &Read,
     means: &mut Means,
-    chosen: &mut Chosen,
+    chosen: &mut RunOptions,
     config: &Config,
     ui: &Ui,
-) -> Result<(Models, Vec<Arc<str>>), Failure> {
+) -> Result<(Models, Vec<Arc<str>>), Error> {
     let needed = read.document.models();
     let mut roles = needed.clone();
     if means.model {
@@ -244,9 +251,13 @@ fn once(warnings: &mut Vec<Warning>) {
 
 impl Read {
     /// Refuses fixed calls of built-ins that can only be denied, with the places of their names.
-    fn allowed(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Result<(), Failure> {
+    fn allowed(&self, graph: &Graph, catalogue: &Catalogue, config: &Config) -> Result<(), Error> {
         let refused = self.denied(graph, catalogue, config);
-        if refused.is_empty() { Ok(()) } else { Err(Failure::findings(Exit::Usage, refused)) }
+        if refused.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::findings(selvedge_host::ErrorKind::Usage, refused))
+        }
     }
 
     /// What is said of fixed calls of built-ins that can only be denied.
@@ -268,7 +279,7 @@ impl Read {
     }
 
     /// A failure about a model that nobody plays, at the place in the document that names it (C-08).
-    fn placed(&self, failure: Failure, chosen: &Chosen, config: &Config, roles: &[Arc<str>]) -> Failure {
+    fn placed(&self, failure: Error, chosen: &RunOptions, config: &Config, roles: &[Arc<str>]) -> Error {
         let of_role = failure.diagnostics.first().is_some_and(|first| first.code == "no-model-for-role");
         let Some(role) = models::unplayed(chosen, config, roles).filter(|_| of_role) else { return failure };
         match Naming::of_models(&self.source, config.limits.document()).of(&role).first() {
@@ -276,7 +287,7 @@ impl Read {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 let mut found = Diagnostics::new();
                 found.push(Finding::error("C-08", "no-model-for-role", *span, message).help(help));
-                Failure::findings(failure.exit, found.report(&self.source))
+                Error::findings(failure.kind, found.report(&self.source))
             }
             None => failure,
         }
@@ -284,7 +295,7 @@ impl Read {
 }
 
 /// Refuses tools whose files are wrong.
-fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
+fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Error> {
     let mut broken: Vec<_> = names.iter().filter_map(|name| catalogue.broken().get(*name).cloned()).collect();
     // Those that are wrong in the document are told at their places by the compiler (C-04).
     let placed = |error: &ToolError| error.file.is_none() && error.class == ErrorClass::Document;
@@ -298,11 +309,11 @@ fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Failure> {
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.
-fn compiled(read: &Read, tools: &dyn ToolSource, means: &Means) -> Result<(Graph, Diagnostics), Failure> {
+fn compiled(read: &Read, tools: &dyn ToolSource, means: &Means) -> Result<(Graph, Diagnostics), Error> {
     let mut diagnostics = read.diagnostics.clone();
     match read.document.compile(tools, &read.initial, means, &mut diagnostics) {
         Some(graph) if !diagnostics.has_errors() => Ok((graph, diagnostics)),
-        _ => Err(Failure::findings(Exit::Usage, diagnostics.report(&read.source))),
+        _ => Err(Error::findings(selvedge_host::ErrorKind::Usage, diagnostics.report(&read.source))),
     }
 }
 
@@ -317,15 +328,15 @@ fn tell(diagnostics: &Diagnostics, source: &Source, others: &[Warning], ui: &Ui)
 async fn record(
     store: &Store,
     id: &str,
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     prepared: &Prepared,
-) -> Result<(State, DriverLock), Failure> {
+) -> Result<(State, DriverLock), Error> {
     let lock = store.drive(id)?;
     let pinned = prepared.graph.tools.values().map(|tool| &**tool);
     tools::record::pin(store, &prepared.catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
-        |error: serde_json::Error| Failure::internal(&format!("the run can't be written: {error}"));
+        |error: serde_json::Error| Error::internal(&format!("the run can't be written: {error}"));
     let compiled = serde_json::to_vec(&*prepared.graph).map_err(unwritable)?;
     let graph = BlobHash::of(&compiled);
     let start = Start {
@@ -341,7 +352,7 @@ async fn record(
     let at = state.tick(now_ms());
     let event = state
         .accept(Input::Start(Box::new(start)))
-        .ok_or_else(|| Failure::internal("a new run can't start"))?;
+        .ok_or_else(|| Error::internal("a new run can't start"))?;
     let json = serde_json::to_string(&event).map_err(unwritable)?;
     state.apply_record(&Record { at, event });
     let run = NewRun {
@@ -356,7 +367,7 @@ async fn record(
         fork: None,
     };
     let created = store.create_run_with_graph(run, compiled, vec![Entry { n: 1, at_ms: at, json }]).await;
-    created.map_err(Failure::before_run)?;
+    created.map_err(Error::before_run)?;
     Ok((state, lock))
 }
 

@@ -1,15 +1,17 @@
 //! `selvedge trust`: what a project's `selvedge.toml` starts and sends, shown to a person who says whether it may (C-20).
 
 use crate::args::Common;
-use crate::config::{Config, Part};
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::look::time;
-use crate::places;
-use crate::trust::{self, Gate, Record, Untrusted, row, state};
-use crate::ui::{Ui, one_line};
+use crate::ui::Ui;
 use clap::Args;
+use selvedge_host::Error;
+use selvedge_host::Observer;
+use selvedge_host::config::{Config, Part};
+use selvedge_host::places;
+use selvedge_host::text::one_line;
+use selvedge_host::trust::{self, Record, Untrusted, row, state};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -43,44 +45,45 @@ pub(crate) struct TrustArgs {
 }
 
 /// Trusts a folder, or takes that back.
-pub(crate) fn trust(args: &TrustArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn trust(args: &TrustArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     if args.list {
         return Ok(list(ui));
     }
-    let dir = absolute(&args.dir);
+    let dir = ui.environment.absolute(&args.dir);
     if !dir.is_dir() {
         let message = format!("there is no folder {}", args.dir.display());
-        return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
+        return Err(Error::usage("C-12", "file-not-found", &message).help("check the path"));
     }
-    let file = places::config_files(&dir).project;
+    let file = places::config_files(&ui.environment, &dir).project;
     let state = places::found_state(&dir);
     let place = file.as_deref().and_then(Path::parent).or(state.as_deref().and_then(Path::parent));
     let folder = place.unwrap_or(&dir).to_owned();
     if args.revoke {
-        let runs = state.as_deref().map_or(Ok(false), Record::remove)?;
-        return Ok(revoked(Record::remove(&folder)? || runs, &folder, ui));
+        let runs = state.as_deref().map_or(Ok(false), |state| Record::remove(&ui.environment, state))?;
+        return Ok(revoked(Record::remove(&ui.environment, &folder)? || runs, &folder, ui));
     }
     let Some(file) = file.as_deref().or(state.as_deref()) else {
         let message = format!("there is no selvedge.toml in {} or above it: nothing to trust", dir.display());
-        return Err(Failure::usage("C-20", "nothing-to-trust", &message).help("name the project's folder"));
+        return Err(Error::usage("C-20", "nothing-to-trust", &message).help("name the project's folder"));
     };
-    let configured = if file.is_file() { Config::default().add(file)?.parts } else { Vec::new() };
-    let runs = state.as_deref().filter(|state| !state::is_trusted(state)).and_then(state::part);
+    let configured = if file.is_file() { Config::new(&ui.environment).add(file)?.parts } else { Vec::new() };
+    let runs =
+        state.as_deref().filter(|state| !state::is_trusted(&ui.environment, state)).and_then(state::part);
     let shown = Shown {
         file,
         folder: &folder,
-        untrusted: Untrusted::of(file, &configured),
+        untrusted: Untrusted::of(&ui.environment, file, &configured),
         parts: configured.iter().chain(&runs).collect(),
         runs: runs.as_ref(),
     };
-    let gate = Gate::of(common, ui)?;
+    let gate = ui.gate(common)?;
     let asked = shown.is_open() && !(args.yes || common.trust);
     let now = !asked || gate.may_ask() && shown.ask(ui);
     if now && shown.untrusted.is_some() {
-        Record::write(&folder, &configured)?;
+        Record::write(&ui.environment, &folder, &configured)?;
     }
     if let (true, Some(runs), Some(state)) = (now, &runs, &state) {
-        Record::write(state, std::slice::from_ref(runs))?;
+        Record::write(&ui.environment, state, std::slice::from_ref(runs))?;
     }
     shown.print(now, asked && gate.may_ask(), ui);
     Ok(if now { Exit::Completed } else { Exit::Environment })
@@ -116,11 +119,8 @@ impl Shown<'_> {
     /// Shows what was not trusted, and asks.
     fn ask(&self, ui: &Ui) -> bool {
         let open = |part: &&&Part| self.state(part) != "trusted";
-        trust::ask(
-            &self.file_shown(),
-            self.parts.iter().filter(open).map(|part| (*part, self.word(part))),
-            ui,
-        )
+        let parts = self.parts.iter().filter(open).map(|part| (*part, self.word(part)));
+        ui.trusts(&trust::question(&self.file_shown(), parts))
     }
 
     fn file_shown(&self) -> String {
@@ -184,7 +184,7 @@ fn revoked(was: bool, folder: &Path, ui: &Ui) -> Exit {
 }
 
 fn list(ui: &Ui) -> Exit {
-    let all = Record::all();
+    let all = Record::all(&ui.environment);
     if ui.json {
         let folders = all.iter().map(|record| {
             let parts: Vec<&String> = record.parts.keys().collect();

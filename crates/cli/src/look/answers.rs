@@ -1,14 +1,14 @@
 //! What people said to the questions of a run, with who said it and why (E-21).
 
 use super::Found;
-use crate::failure::Failure;
 use selvedge_engine::Event;
+use selvedge_host::Error;
 use selvedge_runtime::recorded;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// All that people said until an event, in the order in which they said it, with the id of the ask.
-pub(super) fn all(found: &Found, until: u64) -> Result<Vec<Answer>, Failure> {
+pub(super) fn all(found: &Found, until: u64) -> Result<Vec<Answer>, Error> {
     let mut answers = Vec::new();
     for entry in found.store.journal(found.run(), 1)?.until(until) {
         let entry = entry?;

@@ -7,9 +7,10 @@ mod candidates;
 mod words;
 
 use crate::args::{Cli, Common};
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::{Args, CommandFactory, ValueEnum};
+use selvedge_host::Error;
 use serde_json::json;
 use std::ffi::OsString;
 
@@ -48,7 +49,7 @@ pub(crate) struct CompleteArgs {
 }
 
 /// Prints the script for a shell.
-pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Result<Exit, Error> {
     let (name, script) = match args.shell {
         Shell::Bash => ("bash", include_str!("completions/selvedge.bash")),
         Shell::Zsh => ("zsh", include_str!("completions/_selvedge")),
@@ -70,7 +71,7 @@ pub(crate) fn complete(args: &CompleteArgs, common: &Common, ui: &Ui) -> Exit {
     let place = words::place(&cli, &words);
     let state_dir = place.state_dir.clone().or_else(|| common.state_dir.clone());
     let mut lines = String::new();
-    let candidates = candidates::of(&place, state_dir.as_deref());
+    let candidates = candidates::of(&place, &ui.environment, state_dir.as_deref());
     if candidates.is_empty() && !candidates::is_file(&place) {
         // A word that is none: the shell is not to offer its files.
         lines.push_str("\t\n");

@@ -11,10 +11,10 @@ mod tools;
 use super::args::DoctorArgs;
 use super::page::{CYAN, GREEN, Page, RED, YELLOW};
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::setup::block_on;
-use crate::trust::Gate;
 use crate::ui::Ui;
+use selvedge_host::Error;
 use serde::Serialize;
 use serde_json::json;
 
@@ -66,18 +66,18 @@ impl Report {
 }
 
 /// Looks at everything and prints what it found. Exit 4 if something that is configured can't work.
-pub(crate) fn doctor(args: &DoctorArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn doctor(args: &DoctorArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let ui = super::guarded(ui);
-    let gate = Gate::of(common, &ui)?;
+    let gate = ui.gate(common)?;
     let mut report = Report::default();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     report.add("selvedge", Verdict::Ok, format!("version {} on {os}, {arch}", env!("CARGO_PKG_VERSION")));
-    let state = state::look(common, &mut report);
+    let state = state::look(common, &ui.environment, &mut report);
     let (config, chosen) = settings::look(gate, &ui, &mut report);
     block_on(0, async {
         models::look(&chosen, &config, args.online, &mut report).await;
         network::look(&mut report);
-        terminal::look(&mut report);
+        terminal::look(&ui.environment, &mut report);
         tools::look(&chosen, &config, state.as_deref(), &mut report).await;
         mcp::look(&config, &mut report).await;
     })?;

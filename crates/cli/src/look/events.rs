@@ -3,13 +3,13 @@
 use super::out::Out;
 use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::{Found, time};
-use crate::failure::Failure;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
 use selvedge_engine::{
     AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Replaced, Role, StandIn,
 };
+use selvedge_host::Error;
 use selvedge_runtime::LoadError;
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ pub(crate) fn node_of(id: &str) -> Cow<'_, str> {
 
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
 /// then (E-44).
-pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
+pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
     // What else is wrong with the journal is told of once the events before it have been printed.
     if let Err(newer @ LoadError::Newer { .. }) = selvedge_runtime::beginning(&found.store, found.run()) {
         return Err(newer.into());
@@ -50,11 +50,7 @@ pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Failu
     damage.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn print_object(
-    found: &Found,
-    entries: impl Iterator<Item = Entry>,
-    out: &mut Out<'_>,
-) -> Result<(), Failure> {
+fn print_object(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Out<'_>) -> Result<(), Error> {
     out.write("{\"events\":[")?;
     for entry in entries {
         let separator = if entry.n > 1 { "," } else { "" };
@@ -66,11 +62,7 @@ fn print_object(
     Ok(())
 }
 
-fn print_table(
-    found: &Found,
-    entries: impl Iterator<Item = Entry>,
-    out: &mut Out<'_>,
-) -> Result<(), Failure> {
+fn print_table(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Out<'_>) -> Result<(), Error> {
     let mut page = Page::new();
     let mut began = None;
     let mut rows: Vec<Row> = Vec::new();
@@ -92,7 +84,7 @@ fn print_table(
 }
 
 /// C-15's object: `{n, at, kind, node?, effect?, …}`. Events of an effect name its node too.
-fn object(found: &Found, entry: &Entry) -> Result<Value, Failure> {
+fn object(found: &Found, entry: &Entry) -> Result<Value, Error> {
     let unreadable =
         |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
     let mut fields: Map<String, Value> =
@@ -139,7 +131,7 @@ fn table(page: &Page, rows: Vec<Row>) -> Table {
 }
 
 impl Row {
-    fn new(found: &Found, entry: &Entry, began: i64) -> Result<Self, Failure> {
+    fn new(found: &Found, entry: &Entry, began: i64) -> Result<Self, Error> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let event: Event = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;

@@ -16,8 +16,7 @@ use super::out::Out;
 use super::waits::{self, Waited};
 use super::{Found, guarded, time};
 use crate::args::{Common, count};
-use crate::failure::{Exit, Failure};
-use crate::hints::or_meant;
+use crate::failure::Exit;
 use crate::nodes::Tally;
 use crate::recovery::Rung;
 use crate::ui::Ui;
@@ -25,6 +24,8 @@ use clap::Args;
 use critical::Step;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed, RunStatus};
+use selvedge_host::Error;
+use selvedge_host::hints::or_meant;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -76,8 +77,8 @@ struct Explained {
 }
 
 /// Explains a run.
-pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let found = Found::new(common, &args.run)?;
+pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let found = Found::new(common, &args.run, ui)?;
     let ui = &guarded(ui);
     let (state, story) = story::read(&found)?;
     let graph = Arc::clone(state.graph());
@@ -112,7 +113,7 @@ impl Explained {
         Self { graph, story, waits, by_node, tally, status, driven: false }
     }
 
-    fn find(&self, id: &str, run: &str) -> Result<NodeIx, Failure> {
+    fn find(&self, id: &str, run: &str) -> Result<NodeIx, Error> {
         let found = self.graph.nodes.iter().find(|(_, node)| *node.id == *id).map(|(ix, _)| ix);
         found.ok_or_else(|| {
             let ids: Vec<&str> = self.graph.nodes.values().take(20).map(|node| &*node.id).collect();
@@ -124,7 +125,7 @@ impl Explained {
             let known: Vec<&str> = self.graph.nodes.values().map(|node| &*node.id).collect();
             let help = or_meant(id, &known, &help);
             let message = format!("run {run} has no node \"{id}\"");
-            Failure::usage("C-15", "unknown-node", &message).help(&help)
+            Error::usage("C-15", "unknown-node", &message).help(&help)
         })
     }
 
@@ -156,7 +157,7 @@ impl Explained {
         only: Option<NodeIx>,
         critical: Option<&[Step]>,
         ui: &Ui,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let mut out = Out::new(ui);
         let mut seen = self.story.seen(&self.graph, schedule);
         // Threads are walked in list order, whatever is printed in which.

@@ -5,8 +5,9 @@ use super::events::with_head;
 use super::out::Out;
 use super::{find, guarded, unreadable};
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::ui::Ui;
+use selvedge_host::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -19,8 +20,8 @@ struct Event {
 
 /// Prints a run's journal, one event a line, as it is read. What is no event, or not what was written (E-44), ends it (C-03);
 /// events of later versions are printed as they are. The run's row in the index is not needed for it.
-pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let (store, run) = find(common, &args.run)?;
+pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let (store, run) = find(common, &args.run, ui)?;
     let ui = guarded(ui);
     let mut out = Out::new(&ui);
     for entry in store.journal(&run, 1)? {

@@ -10,13 +10,14 @@ use super::explain::fates;
 use super::{Found, guarded};
 use crate::args::{Common, Reading};
 use crate::commands::check::{self, Check};
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::setup::block_on;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::document::near_file;
 use selvedge_engine::Graph;
+use selvedge_host::Error;
 use serde_json::{Value, json};
 use shapes::Drawing;
 use std::path::{Path, PathBuf};
@@ -66,12 +67,12 @@ impl Format {
 }
 
 /// Draws a document or a run.
-pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    if let Some(found) = run(&args.file, common)? {
+pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    if let Some(found) = run(&args.file, common, ui)? {
         return of_run(&found, args.format, &guarded(ui));
     }
     let (findings, graph) = compiled(args, common, ui)?;
-    let Some(graph) = graph else { return Err(Failure::findings(check::exit_of(&findings), findings)) };
+    let Some(graph) = graph else { return Err(Error::findings(check::kind_of(&findings), findings)) };
     let drawing = Drawing::new(&graph);
     if !ui.json {
         check::brief(&findings, ui);
@@ -81,9 +82,9 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
 }
 
 /// The run that is meant, if it is no file.
-fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
+fn run(file: &Path, common: &Common, ui: &Ui) -> Result<Option<Found>, Error> {
     let Some(id) = file.to_str().filter(|_| !file.exists()) else { return Ok(None) };
-    match Found::new(common, id) {
+    match Found::new(common, id, ui) {
         Ok(found) => Ok(Some(found)),
         // Whoever misspells a file is told about files.
         Err(_) if !id.starts_with('@') && id.contains(['.', '/', '\\']) => Ok(None),
@@ -94,7 +95,7 @@ fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
                 Some(near) => format!("did you mean `{near}`? Else {}", first.help),
                 None => first.help.clone(),
             };
-            Err(Failure::about_file(
+            Err(Error::about_file(
                 id,
                 "C-12",
                 "file-not-found",
@@ -106,7 +107,7 @@ fn run(file: &Path, common: &Common) -> Result<Option<Found>, Failure> {
 }
 
 /// Draws the graph that a run came to, with where its nodes stand.
-fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Failure> {
+fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Error> {
     let fates = fates(found)?;
     let mut drawing = Drawing::new(&fates.graph);
     drawing.colour(&fates.nodes);
@@ -143,7 +144,7 @@ fn print(drawing: &Drawing, format: Format, more: Value, ui: &Ui) {
 }
 
 /// The findings about the document, and its graph unless there are errors. Tools are known by their metadata.
-fn compiled(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<(Vec<Diagnostic>, Option<Graph>), Failure> {
+fn compiled(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<(Vec<Diagnostic>, Option<Graph>), Error> {
     let check = Check::new(&args.reading, common, ui)?;
     block_on(0, check.one(&args.file))?
 }

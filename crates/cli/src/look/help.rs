@@ -3,11 +3,12 @@
 use super::args::HelpArgs;
 use super::page::{BOLD, DIM, Page};
 use crate::args::Cli;
-use crate::environment::VARIABLES;
-use crate::failure::{Exit, Failure};
-use crate::hints::or_meant;
+use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::CommandFactory;
+use selvedge_host::Error;
+use selvedge_host::environment::VARIABLES;
+use selvedge_host::hints::or_meant;
 use serde_json::{Value, json};
 
 /// The topics that are no commands.
@@ -29,7 +30,7 @@ fn topic(name: &str) -> Option<&'static str> {
 }
 
 /// Prints help.
-pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Error> {
     let mut cli = Cli::command();
     cli.build();
     if let [word] = &args.topic[..] {
@@ -54,7 +55,7 @@ pub(crate) fn help(args: &HelpArgs, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 /// A word that is no command there.
-fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
+fn unknown(command: &clap::Command, word: &str, first: bool) -> Error {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
     let topics = TOPICS.map(|(name, _)| name);
@@ -73,7 +74,7 @@ fn unknown(command: &clap::Command, word: &str, first: bool) -> Failure {
             format!("there are {}", names.join(", ")),
         ),
     };
-    Failure::usage("C-12", "usage", &message).help(&or_meant(word, &known, &help))
+    Error::usage("C-12", "usage", &message).help(&or_meant(word, &known, &help))
 }
 
 fn print(text: &str, ui: &Ui) {
@@ -133,7 +134,10 @@ mod tests {
     #[test]
     fn the_table_is_what_the_source_reads() {
         let mut texts = Vec::new();
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut texts);
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for folder in ["cli/src", "host/src"] {
+            sources(&crates.join(folder), &mut texts);
+        }
         let mut named: BTreeSet<&str> = BTreeSet::new();
         for text in &texts {
             // The table itself is left out.

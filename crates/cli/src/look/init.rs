@@ -1,11 +1,11 @@
 //! `selvedge init`: a project that runs at once, with a scripted model in place of a real one (C-14).
 
-use crate::config::Config;
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
-use crate::trust::Record;
+use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::Args;
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::trust::Record;
 use serde_json::json;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -43,7 +43,7 @@ const IGNORE: (&str, &str) = (".gitignore", ".selvedge/\n");
 const STATE: &str = ".selvedge";
 
 /// Writes a project.
-pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Error> {
     let dir = &args.dir;
     refuse(dir)?;
     create(dir)?;
@@ -77,15 +77,15 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Failure> {
         text.push_str(&format!("  {command}\n"));
     }
     text.push_str("\nThe replies come from script.yaml; selvedge.toml says how to choose a model instead.\n");
-    ui.result(&crate::ui::harmless(&text));
+    ui.result(&selvedge_host::text::harmless(&text));
     Ok(Exit::Completed)
 }
 
 /// Who starts a project trusts what was written for it (C-20). That it can't be kept stops nothing: it is asked for later.
 fn trust(dir: &Path, ui: &Ui) {
-    let file = absolute(&dir.join("selvedge.toml"));
-    let parts = Config::default().add(&file).map(|added| added.parts).unwrap_or_default();
-    if let Err(failure) = Record::write(file.parent().unwrap_or(dir), &parts) {
+    let file = ui.environment.absolute(&dir.join("selvedge.toml"));
+    let parts = Config::new(&ui.environment).add(&file).map(|added| added.parts).unwrap_or_default();
+    if let Err(failure) = Record::write(&ui.environment, file.parent().unwrap_or(dir), &parts) {
         let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
         ui.note(&format!(
             "note: `selvedge trust` has to be called for the project, as it can't be kept here: {why}"
@@ -94,10 +94,10 @@ fn trust(dir: &Path, ui: &Ui) {
 }
 
 /// Nothing of what is there is overwritten (exit 2).
-fn refuse(dir: &Path) -> Result<(), Failure> {
+fn refuse(dir: &Path) -> Result<(), Error> {
     if dir.exists() && !dir.is_dir() {
         let message = format!("{} is there, and is no folder", dir.display());
-        return Err(Failure::usage("C-14", "exists", &message).help("name another folder"));
+        return Err(Error::usage("C-14", "exists", &message).help("name another folder"));
     }
     let there: Vec<&str> = FILES
         .iter()
@@ -108,26 +108,26 @@ fn refuse(dir: &Path) -> Result<(), Failure> {
         true => Ok(()),
         false => {
             let message = format!("{} has {} already; nothing was written", dir.display(), there.join(", "));
-            Err(Failure::usage("C-14", "exists", &message).help("name another folder: selvedge init DIR"))
+            Err(Error::usage("C-14", "exists", &message).help("name another folder: selvedge init DIR"))
         }
     }
 }
 
-fn create(dir: &Path) -> Result<(), Failure> {
+fn create(dir: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).create(dir).map_err(|error| refused(dir, &error))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), Error> {
     // Whoever was faster keeps what he wrote.
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| refused(path, &error))
 }
 
-fn refused(path: &Path, error: &std::io::Error) -> Failure {
+fn refused(path: &Path, error: &std::io::Error) -> Error {
     let message = format!("{} can't be written: {error}", path.display());
     match error.kind() {
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage("C-14", "exists", &message),
-        _ => Failure::environment("C-14", "not-written", &message).help("check who may write there"),
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::usage("C-14", "exists", &message),
+        _ => Error::environment("C-14", "not-written", &message).help("check who may write there"),
     }
 }
 

@@ -32,12 +32,12 @@ pub(crate) use runs::runs;
 pub(crate) use show::show;
 
 use crate::args::Common;
-use crate::environment::absolute;
-use crate::failure::Failure;
-use crate::places;
 use crate::setup;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::places;
 use selvedge_runtime::LoadError;
 use selvedge_store::{Mode, RunInfo, Store, StoreError};
 use std::path::Path;
@@ -73,8 +73,8 @@ impl Found {
     ///
     /// # Errors
     /// Exit 2 if there is none (C-12), exit 4 if the state folder can't be read.
-    fn new(common: &Common, run: &str) -> Result<Self, Failure> {
-        let (store, id) = find(common, run)?;
+    fn new(common: &Common, run: &str, ui: &Ui) -> Result<Self, Error> {
+        let (store, id) = find(common, run, ui)?;
         let driven = is_driven(&store, &id);
         let info = store.run(&id)?;
         Ok(Self { store, info, driven })
@@ -85,22 +85,22 @@ impl Found {
     }
 
     /// A part of the run that this version can't read.
-    fn unreadable(&self, what: String, cause: String) -> Failure {
+    fn unreadable(&self, what: String, cause: String) -> Error {
         unreadable(self.run(), what, cause)
     }
 }
 
 /// A part of a run that this version can't read.
-fn unreadable(run: &str, what: String, cause: String) -> Failure {
+fn unreadable(run: &str, what: String, cause: String) -> Error {
     LoadError::Unreadable { run: run.to_owned(), what, cause }.into()
 }
 
 /// The store, and the id of the run that `run` means there.
-fn find(common: &Common, run: &str) -> Result<(Store, String), Failure> {
-    let dir = places::state_dir(common.state_dir.as_deref())?;
+fn find(common: &Common, run: &str, ui: &Ui) -> Result<(Store, String), Error> {
+    let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let Some(store) = open(&dir)? else {
         let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
-        return Err(Failure::usage("C-12", "unknown-run", &message).help("check --state-dir"));
+        return Err(Error::usage("C-12", "unknown-run", &message).help("check --state-dir"));
     };
     let id = setup::find_run(&store, run)?;
     Ok((store, id))
@@ -113,9 +113,9 @@ fn is_driven(store: &Store, run: &str) -> bool {
 
 /// A talker that knows the keys of this environment: should one have got into a journal, it is not shown (C-06).
 fn guarded(ui: &Ui) -> Ui {
-    crate::secrets::guarded(ui)
+    ui.guarded()
 }
 
-fn config_files() -> places::Files {
-    places::config_files(&absolute(Path::new(".")))
+fn config_files(environment: &Environment) -> places::Files {
+    places::config_files(environment, environment.cwd())
 }

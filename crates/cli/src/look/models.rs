@@ -3,15 +3,15 @@
 use super::args::ModelsArgs;
 use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW};
 use crate::args::Common;
-use crate::chosen::{Chosen, EVERY_ROLE};
-use crate::config::Config;
-use crate::environment;
-use crate::failure::{Exit, Failure};
-use crate::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
+use crate::failure::Exit;
 use crate::setup::block_on;
-use crate::trust::Gate;
 use crate::ui::Ui;
 use selvedge_engine::Failure as CallFailure;
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
+use selvedge_host::options::{EVERY_ROLE, RunOptions};
 use selvedge_http::{Http, shown};
 use selvedge_models::{Price, Provider};
 use serde_json::{Map, Value, json};
@@ -36,15 +36,17 @@ impl Status {
 }
 
 /// Lists the configured models; asks their endpoints if told to.
-pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let gate = Gate::of(common, ui)?;
+pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let gate = ui.gate(common)?;
     // To list them sends nothing.
     let gate = if args.check || args.available { gate } else { gate.silent() };
-    let config = Config::load(&super::config_files(), gate, ui)?;
-    let mut chosen = environment::chosen()?;
+    let config = Config::load(&ui.environment, &super::config_files(&ui.environment), gate, ui)?;
+    let mut chosen = selvedge_host::options::from_variables(&ui.environment)?;
     if let Some(base_url) = &args.base_url {
-        chosen =
-            Chosen { base_url: Some(crate::chosen::base_url(base_url, "--base-url")?), ..Chosen::default() };
+        chosen = RunOptions {
+            base_url: Some(selvedge_host::options::base_url(base_url, "--base-url")?),
+            ..RunOptions::default()
+        };
     }
     let ui = super::guarded(ui);
     let models = survey(&chosen, &config);
@@ -52,7 +54,11 @@ pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit
         ui.note(&format!("note: SELVEDGE_SCRIPT is set: {} plays every role", script.display()));
     }
     let lists = if args.check || args.available {
-        let others = if args.available && chosen.base_url.is_none() { at_hand(&models) } else { Vec::new() };
+        let others = if args.available && chosen.base_url.is_none() {
+            at_hand(&models, &config.environment)
+        } else {
+            Vec::new()
+        };
         block_on(0, async {
             ask(models.iter().chain(&others).filter(|m| can_be_asked(m)), &Http::new()).await
         })?
@@ -70,20 +76,20 @@ pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit
 }
 
 /// Endpoints that need no configuration: providers whose key is found, and Ollama if it is there.
-fn at_hand(models: &[Surveyed]) -> Vec<Surveyed> {
+fn at_hand(models: &[Surveyed], environment: &Environment) -> Vec<Surveyed> {
     let mut found = Vec::new();
     for provider in [Provider::OpenAi, Provider::Anthropic, Provider::Gemini, Provider::Ollama] {
         let there = match provider {
-            Provider::Ollama => ollama::listens(),
-            other => other.key_variables().iter().any(|name| environment::variable(name).is_some()),
+            Provider::Ollama => ollama::listens(environment),
+            other => other.key_variables().iter().any(|name| environment.variable(name).is_some()),
         };
-        let any = Chosen {
+        let any = RunOptions {
             models: BTreeMap::from([(EVERY_ROLE.to_owned(), format!("{}/any", provider.name()))]),
-            ..Chosen::default()
+            ..RunOptions::default()
         };
         let known = |one: &Surveyed| models.iter().any(|model| place(model) == place(one));
         if there {
-            found.extend(survey(&any, &Config::default()).into_iter().filter(|one| !known(one)));
+            found.extend(survey(&any, &Config::new(environment)).into_iter().filter(|one| !known(one)));
         }
     }
     found
@@ -180,7 +186,7 @@ fn print(models: &[Surveyed], statuses: &[Option<Status>], lists: Option<&Lists>
     let mut page = Page::whole();
     if models.is_empty() {
         page.line("no model is configured; documents that need none run");
-        page.labelled("  to use one:", DIM, 14, &ways(), 12);
+        page.labelled("  to use one:", DIM, 14, &ways(&ui.environment), 12);
     } else {
         page.table(&table(models));
     }

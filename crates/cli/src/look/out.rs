@@ -1,8 +1,8 @@
 //! Output that is written as it is made: a long journal is never held as text.
 
 use super::pager::Pager;
-use crate::failure::Failure;
 use crate::ui::{Ui, escaped_json};
+use selvedge_host::Error;
 use std::io::{BufWriter, ErrorKind, StdoutLock, Write};
 
 /// Where it goes.
@@ -55,7 +55,7 @@ impl<'a> Out<'a> {
     ///
     /// # Errors
     /// Exit 4 if what was written is not there, on a full disk for example.
-    pub(super) fn write(&mut self, text: &str) -> Result<bool, Failure> {
+    pub(super) fn write(&mut self, text: &str) -> Result<bool, Error> {
         let written = if self.open { self.to.write_all(self.ui.redacted(text).as_bytes()) } else { Ok(()) };
         self.settle(written)
     }
@@ -64,7 +64,7 @@ impl<'a> Out<'a> {
     ///
     /// # Errors
     /// Those of [`Self::write`].
-    pub(super) fn json(&mut self, before: &str, json: &str, behind: &str) -> Result<bool, Failure> {
+    pub(super) fn json(&mut self, before: &str, json: &str, behind: &str) -> Result<bool, Error> {
         let json = self.ui.redacted_json(json);
         let json = escaped_json(&json);
         let parts = [before, &json, behind];
@@ -77,7 +77,7 @@ impl<'a> Out<'a> {
     ///
     /// # Errors
     /// Those of [`Self::write`].
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), Error> {
         let flushed = if self.open { self.to.flush() } else { Ok(()) };
         let settled = self.settle(flushed).map(drop);
         // Nothing is left in it, or nobody reads it.
@@ -87,7 +87,7 @@ impl<'a> Out<'a> {
         settled
     }
 
-    fn settle(&mut self, result: std::io::Result<()>) -> Result<bool, Failure> {
+    fn settle(&mut self, result: std::io::Result<()>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(self.open),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -96,7 +96,7 @@ impl<'a> Out<'a> {
             }
             Err(error) => {
                 self.open = false;
-                Err(Failure::lost(&error))
+                Err(crate::failure::lost(&error))
             }
         }
     }

@@ -4,9 +4,10 @@ use super::args::ReplayArgs;
 use super::page::{BOLD, GREEN, Page, RED};
 use super::{Found, guarded};
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::{Input, State};
+use selvedge_host::Error;
 use selvedge_runtime::Reading;
 use serde_json::json;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ struct Divergence {
 }
 
 /// Replays a run.
-pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let found = Found::new(common, &args.run)?;
+pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let found = Found::new(common, &args.run, ui)?;
     let replayed = replayed(&found)?;
     let ui = guarded(ui);
     let (text, exit) = match &replayed.diverged {
@@ -45,7 +46,7 @@ pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit
 
 /// Feeds the recorded inputs and compares what follows from them. A journal may end anywhere (an interrupt, a
 /// crash, a run that waits or goes on): as far as it goes, it must agree.
-fn replayed(found: &Found) -> Result<Replayed, Failure> {
+fn replayed(found: &Found) -> Result<Replayed, Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut state = State::new(Arc::clone(reading.graph()));
     let mut replayed = Replayed { events: 0, inputs: 0, diverged: None };

@@ -4,11 +4,12 @@ use super::args::RunsArgs;
 use super::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::time;
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
-use crate::places;
+use crate::failure::Exit;
 use crate::progress::seconds;
 use crate::ui::Ui;
 use selvedge_engine::{Event, Fault, FaultKind};
+use selvedge_host::Error;
+use selvedge_host::places;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
 
@@ -28,8 +29,8 @@ struct Row {
 }
 
 /// Lists runs.
-pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let dir = places::state_dir(common.state_dir.as_deref())?;
+pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
     let mut damaged = Vec::new();
     let rows = match super::open(&dir)? {
@@ -56,11 +57,11 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
 }
 
 /// The runs that can be listed are; those that are damaged are an error all the same (E-44).
-fn told(damaged: Vec<Failure>, ui: &Ui) -> Result<Exit, Failure> {
+fn told(damaged: Vec<Error>, ui: &Ui) -> Result<Exit, Error> {
     let mut damaged = damaged.into_iter();
     let Some(first) = damaged.next() else { return Ok(Exit::Completed) };
     for other in damaged {
-        other.print(&Ui { json: false, ..ui.clone() });
+        crate::failure::print(&other, &Ui { json: false, ..ui.clone() });
     }
     Err(first)
 }
@@ -69,15 +70,15 @@ fn rows(
     store: &Store,
     status: Option<RunStatus>,
     args: &RunsArgs,
-    damaged: &mut Vec<Failure>,
-) -> Result<Vec<Row>, Failure> {
+    damaged: &mut Vec<Error>,
+) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     let part = args.name.as_ref().map(|name| name.to_lowercase());
     let named =
         |info: &RunInfo| part.as_ref().is_none_or(|part| info.name.to_lowercase().contains(part.as_str()));
     let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
     let runs = store.runs(&RunFilter { status, limit: None })?;
-    damaged.extend(runs.damaged.into_iter().map(Failure::from));
+    damaged.extend(runs.damaged.into_iter().map(Error::from));
     for mut info in runs.sound.into_iter().filter(named) {
         if rows.len() == most {
             break;
@@ -116,7 +117,7 @@ fn fault(store: &Store, run: &str) -> Option<Fault> {
 }
 
 /// What a run has used that goes on: its row is written when it ends or waits, its journal knows.
-fn used(store: &Store, info: &RunInfo) -> Result<String, Failure> {
+fn used(store: &Store, info: &RunInfo) -> Result<String, Error> {
     let loaded = selvedge_runtime::load(store, &info.id, None, None)?;
     Ok(selvedge_runtime::usage(&loaded.state).to_string())
 }

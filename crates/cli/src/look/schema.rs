@@ -1,10 +1,11 @@
 //! `selvedge schema`: the JSON Schema of a document, a script or a configuration file, for editors (C-11).
 
-use crate::failure::{Exit, Failure};
-use crate::hints::or_meant;
+use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::Args;
 use selvedge_dialects::{Dialect, schema as dialect_schema};
+use selvedge_host::Error;
+use selvedge_host::hints::or_meant;
 
 const SCHEMA_HELP: &str = "\
 Examples:
@@ -33,7 +34,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Prints a schema.
-pub(crate) fn schema(args: &SchemaArgs, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn schema(args: &SchemaArgs, ui: &Ui) -> Result<Exit, Error> {
     let of_file = || FILES.iter().find(|(name, _)| *name == args.dialect).map(|(_, schema)| *schema);
     let Some(schema) = Dialect::from_name(&args.dialect).and_then(dialect_schema::of).or_else(of_file) else {
         let message = format!("there is no schema of `{}`", args.dialect);
@@ -43,7 +44,7 @@ pub(crate) fn schema(args: &SchemaArgs, ui: &Ui) -> Result<Exit, Failure> {
             "task" | "tasks" | "step" => format!("a step task's is `selvedge schema steps`; {known}"),
             other => or_meant(other, &names, &known),
         };
-        return Err(Failure::usage("C-11", "unknown-dialect", &message).help(&help));
+        return Err(Error::usage("C-11", "unknown-dialect", &message).help(&help));
     };
     ui.result(schema);
     Ok(Exit::Completed)

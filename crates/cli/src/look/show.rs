@@ -10,12 +10,13 @@ mod threads;
 use super::args::ShowArgs;
 use super::{Found, answers, events, guarded};
 use crate::args::Common;
-use crate::chosen::Chosen;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::failure::Exit;
 use crate::output::Report;
 use crate::ui::Ui;
 use selvedge_engine::State;
+use selvedge_host::Error;
+use selvedge_host::hints::command;
+use selvedge_host::options::RunOptions;
 use selvedge_runtime::{graph_of, load};
 
 /// The moment that is shown.
@@ -28,14 +29,14 @@ struct Moment {
 }
 
 /// Shows a run.
-pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let found = Found::new(common, &args.run)?;
+pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let found = Found::new(common, &args.run, ui)?;
     let ui = &guarded(ui);
     if let Some(at) = args.at {
         let of = found.store.last_event(found.run())?;
         if at > of {
             let message = format!("run {} has {of} events: there is no event {at}", found.run());
-            return Err(Failure::usage("C-15", "unknown-event", &message).help(&format!(
+            return Err(Error::usage("C-15", "unknown-event", &message).help(&format!(
                 "--at takes 1 to {of}; {} lists them",
                 command(&["show", found.run(), "--events"])
             )));
@@ -64,11 +65,11 @@ pub(crate) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
 }
 
 /// The whole run: C-02's object, or a page for people.
-fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), Failure> {
+fn whole(found: &Found, state: &State, args: &ShowArgs, ui: &Ui) -> Result<(), Error> {
     let of = found.store.last_event(found.run())?.max(state.events());
     let moment = Moment { at: state.events(), of };
     let graph = graph_of(&found.store, &found.info)?;
-    let warnings = Chosen::stored(&found.info.options).warnings;
+    let warnings = RunOptions::stored(&found.info.options).warnings;
     let report = Report {
         store: &found.store,
         run: found.run(),

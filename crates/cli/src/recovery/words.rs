@@ -1,12 +1,12 @@
 //! The rungs of the ladder in words, for people, and as JSON.
 
 use super::{Rung, Spent, What};
-use crate::hints::command;
 use crate::look::time;
 use crate::progress::seconds;
-use crate::ui::one_line;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault};
+use selvedge_host::hints::command;
+use selvedge_host::text::one_line;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 
 use super::Source;
 use crate::args::ForkArgs;
-use crate::failure::Failure;
-use crate::hints::command;
 use selvedge_engine::{Body, EffectId, Event, Place};
+use selvedge_host::Error;
+use selvedge_host::hints::command;
 use selvedge_runtime::load;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,13 +35,13 @@ impl Edits {
     ///
     /// # Errors
     /// Exit 2 for a number that names no message, or one that can't be edited.
-    pub(super) fn of(source: &Source, args: &ForkArgs) -> Result<Self, Failure> {
+    pub(super) fn of(source: &Source, args: &ForkArgs) -> Result<Self, Error> {
         let mut edits = Self::default();
         for text in &args.set_message {
             let (n, text) = parsed(text)?;
             if !(1..=source.events).contains(&n) {
                 let message = format!("run {} has no event {n}: its last is {}", source.run(), source.events);
-                return Err(Failure::usage("C-13", "unknown-event", &message).help(&listed(source)?));
+                return Err(Error::usage("C-13", "unknown-event", &message).help(&listed(source)?));
             }
             match source.message(n)? {
                 Message::Text(place) if args.document.is_none() => {
@@ -49,29 +49,29 @@ impl Edits {
                 }
                 Message::Text(_) => {
                     let message = format!("event {n} is a text of the document, which `--document` replaces");
-                    return Err(Failure::usage("C-13", "not-editable", &message)
+                    return Err(Error::usage("C-13", "not-editable", &message)
                         .help("edit the text in the new document"));
                 }
                 Message::Outcome(effect) => edits.outcome(source, n, effect, text)?,
                 Message::Not(why) => {
                     let message = format!("event {n} of run {} {why}", source.run());
-                    return Err(Failure::usage("C-13", "not-editable", &message).help(&listed(source)?));
+                    return Err(Error::usage("C-13", "not-editable", &message).help(&listed(source)?));
                 }
             }
         }
         Ok(edits)
     }
 
-    fn outcome(&mut self, source: &Source, n: u64, effect: EffectId, text: &str) -> Result<(), Failure> {
+    fn outcome(&mut self, source: &Source, n: u64, effect: EffectId, text: &str) -> Result<(), Error> {
         let Some((came, keeps_calls)) = source.came(&effect)? else {
             let message =
                 format!("the call of event {n} was not run: a limit, a schema or a person refused it");
-            return Err(Failure::usage("C-13", "not-editable", &message)
+            return Err(Error::usage("C-13", "not-editable", &message)
                 .help("edit the reply that made the call, or what refused it"));
         };
         if text.trim().is_empty() && !keeps_calls {
             let message = format!("event {n} is a model's reply, and an empty one is asked for again");
-            return Err(Failure::usage("C-13", "not-editable", &message).help("give it a text"));
+            return Err(Error::usage("C-13", "not-editable", &message).help("give it a text"));
         }
         self.first = Some(self.first.map_or(came, |first| first.min(came)));
         self.outcomes.insert(effect, text.into());
@@ -85,7 +85,7 @@ impl Edits {
 }
 
 impl Source {
-    fn message(&self, n: u64) -> Result<Message, Failure> {
+    fn message(&self, n: u64) -> Result<Message, Error> {
         Ok(match self.recorded_event(n)? {
             Some(event @ Event::Appended { body: Body::Text(..), .. }) => {
                 let before = load(&self.store, self.run(), Some(n - 1), None)?.state;
@@ -104,14 +104,14 @@ impl Source {
         })
     }
 
-    fn recorded_event(&self, n: u64) -> Result<Option<Event>, Failure> {
+    fn recorded_event(&self, n: u64) -> Result<Option<Event>, Error> {
         let entry = self.store.journal(self.run(), n)?.next().transpose()?;
         Ok(entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()))
     }
 
     /// The event at which an effect's outcome came, and whether it may do without a text: a tool's, or a reply
     /// with calls.
-    fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Failure> {
+    fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Error> {
         let name = serde_json::Value::from(&*effect.0).to_string();
         for entry in self.store.journal(self.run(), 1)?.until(self.events) {
             let entry = entry?;
@@ -137,17 +137,17 @@ impl Source {
     }
 }
 
-fn parsed(text: &str) -> Result<(u64, &str), Failure> {
+fn parsed(text: &str) -> Result<(u64, &str), Error> {
     let parts = text.split_once('=').and_then(|(n, text)| Some((n.trim().parse().ok()?, text)));
     parts.ok_or_else(|| {
         let message = format!("`--set-message` takes N=TEXT, not {text:?}");
-        Failure::usage("C-13", "bad-message", &message)
+        Error::usage("C-13", "bad-message", &message)
             .help("N is the number of an `appended` event in selvedge show RUN --events")
     })
 }
 
 /// The events that are messages.
-fn listed(source: &Source) -> Result<String, Failure> {
+fn listed(source: &Source) -> Result<String, Error> {
     let mut numbers: Vec<String> = Vec::new();
     for entry in source.store.journal(source.run(), 1)?.until(source.events) {
         let entry = entry?;

@@ -5,11 +5,11 @@ use super::library;
 use super::manifest::{self, Manifest};
 use super::samples;
 use crate::args::Common;
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
-use crate::places;
+use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::library::{Library, Place, Version};
+use selvedge_host::Error;
+use selvedge_host::places;
 use selvedge_store::Store;
 use selvedge_tools::python::meta::safe_name;
 use serde_json::json;
@@ -22,17 +22,17 @@ const OLDER: &str = "versions";
 const LONGEST: usize = 100;
 
 /// Writes the library into a folder: all of it or nothing.
-pub(super) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let (store, library) = library::open(&places::state_dir(common.state_dir.as_deref())?)?;
-    let target = absolute(&args.dir);
+pub(super) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let (store, library) = library::open(&places::state_dir(&ui.environment, common.state_dir.as_deref())?)?;
+    let target = ui.environment.absolute(&args.dir);
     let taken = std::fs::read_dir(&target).map(|mut entries| entries.next().is_some());
     if target.exists() && taken.unwrap_or(true) {
         let message = format!("{} is there already and is no empty folder", args.dir.display());
-        return Err(Failure::usage("A-17", "folder-not-empty", &message)
+        return Err(Error::usage("A-17", "folder-not-empty", &message)
             .help("name a folder that is not there yet, or move this one away"));
     }
     let unwritable = |error: std::io::Error| {
-        Failure::environment("C-14", "export", &format!("{} can't be written: {error}", args.dir.display()))
+        Error::environment("C-14", "export", &format!("{} can't be written: {error}", args.dir.display()))
             .help("check the path and the room on the disk")
     };
     let parent = target.parent().unwrap_or(Path::new("/"));
@@ -61,11 +61,11 @@ pub(super) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
 struct Writer<'w> {
     folder: &'w Path,
     store: Option<&'w Store>,
-    unwritable: &'w dyn Fn(std::io::Error) -> Failure,
+    unwritable: &'w dyn Fn(std::io::Error) -> Error,
 }
 
 impl Writer<'_> {
-    fn all(&mut self, library: &Library) -> Result<Manifest, Failure> {
+    fn all(&mut self, library: &Library) -> Result<Manifest, Error> {
         std::fs::create_dir_all(self.folder).map_err(self.unwritable)?;
         let mut manifest = Manifest::new();
         let mut files = BTreeSet::new();
@@ -98,13 +98,13 @@ impl Writer<'_> {
         };
         manifest.aliases = library.aliases().iter().filter_map(kept).collect();
         let text = serde_json::to_string_pretty(&manifest)
-            .map_err(|error| Failure::internal(&format!("the manifest can't be written: {error}")))?;
+            .map_err(|error| Error::internal(&format!("the manifest can't be written: {error}")))?;
         self.write(manifest::FILE, &format!("{text}\n"))?;
         Ok(manifest)
     }
 
     /// A version's file, and its recorded calls beside it.
-    fn version(&self, version: &Version, file: &str) -> Result<(), Failure> {
+    fn version(&self, version: &Version, file: &str) -> Result<(), Error> {
         let Some(store) = self.store else { return Ok(()) };
         self.write(file, &library::text(store, &version.hash)?)?;
         let mut lines = String::new();
@@ -119,7 +119,7 @@ impl Writer<'_> {
         self.write(&path.to_string_lossy(), &lines)
     }
 
-    fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
+    fn write(&self, file: &str, text: &str) -> Result<(), Error> {
         let path = self.folder.join(file);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text)).map_err(self.unwritable)

@@ -4,26 +4,28 @@ use super::args::{DiffArgs, HistoryArgs, RollbackArgs};
 use super::library::{self, Decided, short};
 use super::list::{counted, style};
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table};
 use crate::look::time;
-use crate::places;
-use crate::secrets;
-use crate::ui::{Ui, harmless};
+use crate::ui::Ui;
 use selvedge_engine::library::{Author, Command, Library, Place, Version};
+use selvedge_host::Error;
+use selvedge_host::places;
+use selvedge_host::secrets;
+use selvedge_host::text::harmless;
 use selvedge_store::{DB_FILE, Mode, Store};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use std::sync::Arc;
 
 /// Shows the versions of a tool, newest first.
-pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let (_, library) = library::open(&places::state_dir(common.state_dir.as_deref())?)?;
+pub(super) fn history(args: &HistoryArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let (_, library) = library::open(&places::state_dir(&ui.environment, common.state_dir.as_deref())?)?;
     let mut versions = library::of_name(&library, &args.tool)?;
     versions.reverse();
     let current = library.public(&args.tool).map(|version| &version.hash);
     let leads = library.resolve(&args.tool);
-    let ui = secrets::guarded(ui);
+    let ui = ui.guarded();
     if ui.json {
         let aliases =
             library.aliases().iter().filter(|(_, name)| ***name == *args.tool).map(|(alias, _)| alias);
@@ -126,8 +128,8 @@ fn why(version: &Version) -> String {
 }
 
 /// Compares the code of two versions.
-pub(super) fn diff(args: &DiffArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let (store, library) = library::open(&places::state_dir(common.state_dir.as_deref())?)?;
+pub(super) fn diff(args: &DiffArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let (store, library) = library::open(&places::state_dir(&ui.environment, common.state_dir.as_deref())?)?;
     let versions = library::of_name(&library, &args.tool)?;
     let current = library.public(&args.tool).or(versions.last().copied());
     let named = |prefix: &str| library::find(&library, &args.tool, prefix);
@@ -141,11 +143,11 @@ pub(super) fn diff(args: &DiffArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     };
     let (Some(store), Some(a), Some(b)) = (&store, a, b) else {
         let message = format!("`{}` has one version only", args.tool);
-        return Err(Failure::usage("A-17", "one-version", &message)
+        return Err(Error::usage("A-17", "one-version", &message)
             .help(&format!("`selvedge tools show {} --code` shows it", args.tool)));
     };
     let (old, new) = (library::text(store, &a.hash)?, library::text(store, &b.hash)?);
-    let ui = secrets::guarded(ui);
+    let ui = ui.guarded();
     if ui.json {
         let unified = unified(&args.tool, a, b, &old, &new);
         ui.result(&format!("{}\n", json!({"name": args.tool, "a": a.hash, "b": b.hash, "diff": unified})));
@@ -185,11 +187,15 @@ fn unified(name: &str, a: &Version, b: &Version, old: &str, new: &str) -> String
 }
 
 /// Lets a name mean an earlier version again.
-pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let dir = places::state_dir(common.state_dir.as_deref())?;
+pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let store = writable(&dir, &args.tool)?;
     let reason = args.reason.clone().unwrap_or_default();
-    secrets::refuse_text(&secrets::named(&crate::config::Config::default()), "the reason", &reason)?;
+    secrets::refuse_text(
+        &secrets::named(&selvedge_host::config::Config::new(&ui.environment)),
+        "the reason",
+        &reason,
+    )?;
     let (from, to) = library::change(&store, |library| {
         let to = Arc::clone(&library::find(library, &args.tool, &args.version)?.hash);
         let from = library.head(&Place::Library, &args.tool).cloned();
@@ -215,10 +221,10 @@ pub(super) fn rollback(args: &RollbackArgs, common: &Common, ui: &Ui) -> Result<
 }
 
 /// The store of a library that must have something in it.
-fn writable(dir: &std::path::Path, name: &str) -> Result<Store, Failure> {
+fn writable(dir: &std::path::Path, name: &str) -> Result<Store, Error> {
     if !dir.join(DB_FILE).exists() {
         let message = format!("the library has no tool `{name}`: {} is empty", dir.display());
-        return Err(Failure::usage("A-17", "unknown-tool", &message).help("check --state-dir"));
+        return Err(Error::usage("A-17", "unknown-tool", &message).help("check --state-dir"));
     }
     Ok(Store::open(dir, Mode::ReadWrite)?)
 }

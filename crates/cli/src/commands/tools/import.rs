@@ -9,14 +9,15 @@ use super::samples::{self, Line};
 use super::test::too_large;
 use crate::args::{Common, Sources};
 use crate::commands::check::Check;
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
-use crate::secrets;
+use crate::failure::Exit;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
-use crate::ui::{Ui, harmless};
+use crate::ui::Ui;
 use rustix::fs::{Access, access};
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
+use selvedge_host::Error;
+use selvedge_host::secrets;
+use selvedge_host::text::harmless;
 use selvedge_store::{BlobHash, Store, StoreError};
 use selvedge_tools::library::{Examined, examine};
 use selvedge_tools::python::helpers;
@@ -70,26 +71,26 @@ struct Imported {
 }
 
 /// Imports tools.
-pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let ui = &secrets::guarded(ui);
+pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let ui = &ui.guarded();
     let from = Sources { grants: args.grants.clone(), ..Sources::default() };
     let check = Check::of_tools(&from, common, ui)?;
-    let path = absolute(&args.path);
+    let path = ui.environment.absolute(&args.path);
     // The record of a tool names its file.
     if path.to_str().is_none() {
-        return Err(crate::chosen::unrecordable("the tools", &path));
+        return Err(selvedge_host::options::unrecordable("the tools", &path));
     }
     let Gathered { mut tools, aliases, exported } = gathered(&path, ui)?;
     // A library may be empty, and its export then is.
     if tools.is_empty() && !exported {
         let message = format!("there is no Python file in {}", args.path.display());
-        return Err(Failure::usage("A-08", "no-tools", &message).help(
+        return Err(Error::usage("A-08", "no-tools", &message).help(
             "name a folder of Python files, or a Python file; files that begin with `_` are no tools",
         ));
     }
     no_keys(&check, &tools)?;
     writable(check.state_dir())?;
-    let here = absolute(Path::new("."));
+    let here = ui.environment.absolute(Path::new("."));
     let config = check.settings(&here)?;
     let files: Vec<PathBuf> = tools.iter().flat_map(|tool| &tool.versions).map(|v| v.file.clone()).collect();
     let examined = block_on(0, async {
@@ -104,7 +105,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         examined.into_iter().map(|tool| (tool.file.clone(), tool)).collect();
     as_they_are(&mut tools, &examined)?;
     // From here on the state folder is there, whatever comes of it.
-    let store = crate::setup::open_or_make(check.state_dir())?;
+    let store = crate::setup::open_or_make(&ui.environment, check.state_dir())?;
     let imported = library::change(&store, |library| {
         let mut import = Import {
             store: &store,
@@ -127,7 +128,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
 }
 
 /// A state folder that can't be written is told of once, not for each tool.
-fn writable(state: &Path) -> Result<(), Failure> {
+fn writable(state: &Path) -> Result<(), Error> {
     let there = state.ancestors().find(|folder| folder.exists()).unwrap_or(state);
     match access(there, Access::WRITE_OK) {
         Err(error) => {
@@ -139,7 +140,7 @@ fn writable(state: &Path) -> Result<(), Failure> {
 }
 
 /// The tools of a folder or file, and the aliases of its manifest.
-fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
+fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Error> {
     if path.is_file() {
         let one = incoming(path.to_owned(), ui)?;
         let tools = vec![Tool { name: None, current: 0, versions: vec![one] }];
@@ -147,7 +148,7 @@ fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
     }
     if !path.is_dir() {
         let message = format!("there is no folder or file {}", path.display());
-        return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
+        return Err(Error::usage("C-12", "file-not-found", &message).help("check the path"));
     }
     let manifest = Manifest::of(path)?;
     let exported = manifest.is_some();
@@ -183,7 +184,7 @@ fn gathered(path: &Path, ui: &Ui) -> Result<Gathered, Failure> {
 }
 
 /// A file by itself.
-fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Failure> {
+fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Error> {
     let beside = samples::beside(&file);
     let calls = samples::read(&beside, |line| too_large(ui, &beside, line))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -192,7 +193,7 @@ fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Failure> {
 }
 
 /// A library keeps what it is given: none of it holds a key (C-06).
-fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
+fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Error> {
     let keys = check.secrets();
     for version in tools.iter().flat_map(|tool| &tool.versions) {
         let file = version.file.display();
@@ -210,7 +211,7 @@ fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Failure> {
 }
 
 /// Files that were edited since the manifest was written are new versions, by whoever imports them.
-fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Result<(), Failure> {
+fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Result<(), Error> {
     for tool in tools {
         let last = tool.current;
         for (at, incoming) in tool.versions.iter_mut().enumerate() {
@@ -219,7 +220,7 @@ fn as_they_are(tools: &mut [Tool], examined: &BTreeMap<PathBuf, Examined>) -> Re
             if at != last {
                 let file = incoming.file.display().to_string();
                 let why = format!("the file is not version {} any more, as the manifest says", short(&said));
-                return Err(Failure::about_file(&file, "A-23", "file-changed", &why)
+                return Err(Error::about_file(&file, "A-23", "file-changed", &why)
                     .help("put the file back as it was, or take this version out of library.json"));
             }
             let name = incoming.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -245,12 +246,12 @@ impl Import<'_> {
         self.change.after()
     }
 
-    fn tool(&mut self, tool: &Tool, examined: &BTreeMap<PathBuf, Examined>) -> Result<Imported, Failure> {
+    fn tool(&mut self, tool: &Tool, examined: &BTreeMap<PathBuf, Examined>) -> Result<Imported, Error> {
         let found = |incoming: &Incoming| {
-            examined.get(&incoming.file).ok_or_else(|| Failure::internal("a file was not examined"))
+            examined.get(&incoming.file).ok_or_else(|| Error::internal("a file was not examined"))
         };
         let Some(current) = tool.versions.get(tool.current) else {
-            return Err(Failure::internal("a tool without a version"));
+            return Err(Error::internal("a tool without a version"));
         };
         let target = found(current)?;
         let own = || Arc::from(target.metadata.name.as_str());
@@ -258,7 +259,7 @@ impl Import<'_> {
         if let Some(other) = self.names.insert(Arc::clone(&name), current.file.clone()) {
             let message = format!("the tool `{name}` is in {} too", other.display());
             let file = current.file.display().to_string();
-            return Err(Failure::about_file(&file, "A-22", "name-taken", &message)
+            return Err(Error::about_file(&file, "A-22", "name-taken", &message)
                 .help("give one of them another name in __TOOL_META__, or take it out of the folder"));
         }
         let head = self.library().head(&Place::Library, &name).cloned();
@@ -287,7 +288,7 @@ impl Import<'_> {
     }
 
     /// Stores anew what the library has of a version, and is not there any more as it was (E-44). Whether there is any.
-    fn mend(&mut self, incoming: &Incoming, found: &Examined) -> Result<bool, Failure> {
+    fn mend(&mut self, incoming: &Incoming, found: &Examined) -> Result<bool, Error> {
         let Some(known) = self.library().version(&found.version) else { return Ok(false) };
         let samples: BTreeSet<Arc<str>> = known.calls.iter().map(|call| Arc::clone(&call.sample)).collect();
         let calls = incoming.calls.iter().map(|line| line.json.as_bytes());
@@ -352,7 +353,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn alias(&mut self, alias: &str, name: &str) -> Result<(), Failure> {
+    fn alias(&mut self, alias: &str, name: &str) -> Result<(), Error> {
         // A name that has become a tool of its own here stays that.
         if self.library().head(&Place::Library, alias).is_some() {
             return Ok(());
@@ -372,16 +373,16 @@ fn facts(found: &Examined) -> Facts {
     }
 }
 
-fn taken(name: &str, head: &str, file: &Path) -> Failure {
+fn taken(name: &str, head: &str, file: &Path) -> Error {
     let message = format!("the library has another tool `{name}` already, version {}", short(head));
-    Failure::about_file(&file.display().to_string(), "A-17", "name-taken", &message).help(&format!(
+    Error::about_file(&file.display().to_string(), "A-17", "name-taken", &message).help(&format!(
         "make this a new version of it with --replace, or give the file another name in __TOOL_META__; `selvedge \
          tools show {name} --code` shows the one that is there"
     ))
 }
 
-fn placed(refusal: &Refusal, file: &Path) -> Failure {
-    Failure::about_file(&file.display().to_string(), "A-17", refusal.code, &refusal.message)
+fn placed(refusal: &Refusal, file: &Path) -> Error {
+    Error::about_file(&file.display().to_string(), "A-17", refusal.code, &refusal.message)
         .help("`selvedge tools list --all` shows what the library has")
 }
 

@@ -2,9 +2,9 @@
 
 use super::names;
 use crate::commands::run::now_ms;
-use crate::failure::{Exit, Failure};
 use crate::look;
 use selvedge_engine::library::{Event, Library, Refusal, Version};
+use selvedge_host::Error;
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
 use selvedge_tools::library::Shelf;
 use std::collections::BTreeSet;
@@ -18,12 +18,12 @@ const TRIES: usize = 100;
 ///
 /// # Errors
 /// Exit 4 if it can't be read.
-pub(crate) fn read(store: &Store) -> Result<Library, Failure> {
+pub(crate) fn read(store: &Store) -> Result<Library, Error> {
     Ok(fold(store, |_| true)?.0)
 }
 
 /// The library as far as events tell of it that are wanted, and the number of the journal's last event.
-fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64), Failure> {
+fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64), Error> {
     let (mut library, mut last) = (Library::default(), 0);
     for entry in store.library(1)? {
         last = entry.n;
@@ -38,10 +38,10 @@ fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64)
 ///
 /// # Errors
 /// Exit 4 if it is none that this version knows.
-pub(super) fn event(entry: &Entry) -> Result<Event, Failure> {
+pub(super) fn event(entry: &Entry) -> Result<Event, Error> {
     selvedge_runtime::recorded(entry.json.as_bytes()).map_err(|error| {
         let message = format!("event {} of the tool library can't be read: {error}", entry.n);
-        Failure::environment("C-03", "library-unreadable", &message)
+        Error::environment("C-03", "library-unreadable", &message)
             .help("use the selvedge that wrote it or a later one")
     })
 }
@@ -50,7 +50,7 @@ pub(super) fn event(entry: &Entry) -> Result<Event, Failure> {
 ///
 /// # Errors
 /// Exit 4 if the state folder can't be read.
-pub(crate) fn open(dir: &Path) -> Result<(Option<Store>, Library), Failure> {
+pub(crate) fn open(dir: &Path) -> Result<(Option<Store>, Library), Error> {
     let Some(store) = look::open(dir)? else { return Ok((None, Library::default())) };
     let library = read(&store)?;
     Ok((Some(store), library))
@@ -72,8 +72,8 @@ pub(crate) struct Decided<T> {
 /// Those of `decide`, and exit 4 if the library can't be written.
 pub(crate) fn change<T>(
     store: &Store,
-    decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
-) -> Result<T, Failure> {
+    decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
+) -> Result<T, Error> {
     changing(store, |_| true, decide)
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn change<T>(
 pub(crate) fn change_versions<T>(
     store: &Store,
     versions: &BTreeSet<Arc<str>>,
-    decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
-) -> Result<T, Failure> {
+    decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
+) -> Result<T, Error> {
     changing(store, |entry| about(entry).is_some_and(|version| versions.contains(version)), decide)
 }
 
@@ -99,8 +99,8 @@ fn about(entry: &Entry) -> Option<&str> {
 fn changing<T>(
     store: &Store,
     wanted: impl Fn(&Entry) -> bool,
-    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Failure>,
-) -> Result<T, Failure> {
+    mut decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
+) -> Result<T, Error> {
     for _ in 0..TRIES {
         let (library, last) = fold(store, &wanted)?;
         let Decided { events, contents, what } = decide(&library)?;
@@ -115,7 +115,7 @@ fn changing<T>(
         let mut entries = Vec::with_capacity(events.len());
         for (n, event) in (last + 1..).zip(&events) {
             let json = serde_json::to_string(event)
-                .map_err(|error| Failure::internal(&format!("the library can't be written: {error}")))?;
+                .map_err(|error| Error::internal(&format!("the library can't be written: {error}")))?;
             entries.push(Entry { n, at_ms, json });
         }
         match store.append_library(entries, contents).wait() {
@@ -123,28 +123,24 @@ fn changing<T>(
             done => return Ok(done.map(|()| what)?),
         }
     }
-    Err(Failure::environment(
-        "C-14",
-        "library-changed",
-        "other processes change the tool library all the time",
-    )
-    .help("try again when they have ended"))
+    Err(Error::environment("C-14", "library-changed", "other processes change the tool library all the time")
+        .help("try again when they have ended"))
 }
 
 /// What the library does not allow, as a failure of the call (C-04).
-pub(crate) fn refused(refusal: &Refusal) -> Failure {
-    Failure::usage("A-17", refusal.code, &refusal.message)
+pub(crate) fn refused(refusal: &Refusal) -> Error {
+    Error::usage("A-17", refusal.code, &refusal.message)
 }
 
 /// The text of a version.
 ///
 /// # Errors
 /// Exit 4 if the store does not have it.
-pub(crate) fn text(store: &Store, version: &str) -> Result<String, Failure> {
+pub(crate) fn text(store: &Store, version: &str) -> Result<String, Error> {
     let bytes = store.get_blob(version.parse()?)?;
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("version {version} is no text");
-        Failure::environment("C-03", "state-damaged", &message).help("restore the state folder from a backup")
+        Error::environment("C-03", "state-damaged", &message).help("restore the state folder from a backup")
     })
 }
 
@@ -152,7 +148,7 @@ pub(crate) fn text(store: &Store, version: &str) -> Result<String, Failure> {
 ///
 /// # Errors
 /// Exit 2 if there is none, or several.
-pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Failure> {
+pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Error> {
     let versions = of_name(library, name)?;
     let fitting: Vec<&Version> = versions
         .into_iter()
@@ -160,12 +156,12 @@ pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result
         .collect();
     match fitting[..] {
         [version] => Ok(version),
-        [] => Err(Failure::usage("A-17", "unknown-version", &format!("`{name}` has no version {prefix:?}"))
+        [] => Err(Error::usage("A-17", "unknown-version", &format!("`{name}` has no version {prefix:?}"))
             .help(&format!("`selvedge tools history {name}` lists its versions"))),
         _ => {
             let all: Vec<&str> = fitting.iter().map(|version| short(&version.hash)).collect();
             let message = format!("several versions of `{name}` begin with {prefix:?}: {}", all.join(", "));
-            Err(Failure::usage("A-17", "ambiguous-version", &message).help("give more digits"))
+            Err(Error::usage("A-17", "ambiguous-version", &message).help("give more digits"))
         }
     }
 }
@@ -174,7 +170,7 @@ pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result
 ///
 /// # Errors
 /// Exit 2 if there is none.
-pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Failure> {
+pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Error> {
     use selvedge_engine::library::Place;
     let public = library.past(&Place::Library, library.resolve(name));
     let own = library.past(&Place::Library, name);
@@ -190,7 +186,7 @@ pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Ve
             None => "`selvedge tools list --all` lists the library".to_owned(),
         };
         let message = format!("the library has no tool `{name}`");
-        return Err(Failure::new(Exit::Usage, "A-17", "unknown-tool", &message).help(&help));
+        return Err(Error::new(selvedge_host::ErrorKind::Usage, "A-17", "unknown-tool", &message).help(&help));
     }
     // What came in one commit has one time: then the order in which the name got them.
     let order = |version: &Version| own.iter().chain(public).position(|known| *known == version.hash);
@@ -224,7 +220,7 @@ impl Shelf for Shelved {
 ///
 /// # Errors
 /// Exit 4 if it can't be read.
-pub(crate) fn count(state: &Path) -> Result<usize, Failure> {
+pub(crate) fn count(state: &Path) -> Result<usize, Error> {
     Ok(look::open(state)?
         .map(|store| names::names(&store, state))
         .transpose()?
@@ -235,7 +231,7 @@ pub(crate) fn count(state: &Path) -> Result<usize, Failure> {
 ///
 /// # Errors
 /// Exit 4 if the state folder can't be read.
-pub(crate) fn shelf(state: &Path) -> Result<Option<Arc<dyn Shelf>>, Failure> {
+pub(crate) fn shelf(state: &Path) -> Result<Option<Arc<dyn Shelf>>, Error> {
     let Some(store) = look::open(state)? else { return Ok(None) };
     let offered = names::names(&store, state)?.offered().into_iter().collect();
     Ok(Some(Arc::new(Shelved { store, offered })))

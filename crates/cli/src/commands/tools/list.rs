@@ -4,14 +4,15 @@ use super::args::{ListArgs, ShowArgs};
 use super::library::{self, short};
 use crate::args::Common;
 use crate::commands::check::Check;
-use crate::config::shown_path;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::failure::Exit;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use crate::setup::block_on;
 use crate::ui::Ui;
 use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::hints::command;
 use selvedge_store::Store;
 use selvedge_tools::Catalogue;
 use selvedge_tools::library::LIBRARY;
@@ -30,7 +31,7 @@ struct Row {
 }
 
 /// Lists tools.
-pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let check = Check::of_tools(&args.from, common, ui)?;
     let ui = &check.guarded(ui);
     let (_, library) = library::open(check.state_dir())?;
@@ -39,8 +40,8 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
         for warning in catalogue.warnings() {
             ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), warning.message));
         }
-        let named = catalogue.names().filter_map(|name| row(&catalogue, &library, name));
-        Ok::<_, Failure>(named.collect::<Vec<Row>>())
+        let named = catalogue.names().filter_map(|name| row(&ui.environment, &catalogue, &library, name));
+        Ok::<_, Error>(named.collect::<Vec<Row>>())
     })??;
     if args.all {
         let shown = |version: &&Version| !rows.iter().any(|row| row.version == version.hash);
@@ -72,13 +73,13 @@ pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     Ok(Exit::Completed)
 }
 
-fn row(catalogue: &Catalogue, library: &Library, name: &Arc<str>) -> Option<Row> {
+fn row(environment: &Environment, catalogue: &Catalogue, library: &Library, name: &Arc<str>) -> Option<Row> {
     let tool = catalogue.sketch(name)?;
     let shelved = (&*tool.source == LIBRARY).then(|| library.public(name)).flatten();
     Some(Row {
         name: Arc::clone(name),
         version: tool.version.clone(),
-        source: relative(&tool.source).into(),
+        source: relative(&tool.source, environment).into(),
         effects: tool.effects,
         state: shelved.map(|_| Stage::Public.name()),
         description: tool.description.clone(),
@@ -86,8 +87,8 @@ fn row(catalogue: &Catalogue, library: &Library, name: &Arc<str>) -> Option<Row>
 }
 
 /// A path below the current folder as people write it there.
-fn relative(source: &str) -> String {
-    let here = crate::environment::absolute(std::path::Path::new("."));
+fn relative(source: &str, environment: &Environment) -> String {
+    let here = environment.cwd();
     let path = std::path::Path::new(source).strip_prefix(here);
     path.map_or_else(|_| source.to_owned(), |path| path.display().to_string())
 }
@@ -149,7 +150,7 @@ struct Sheet {
 }
 
 /// Shows a tool.
-pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let check = Check::of_tools(&args.from, common, ui)?;
     let (store, library) = library::open(check.state_dir())?;
     let sheet = match &args.at {
@@ -158,7 +159,7 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
     };
     let ui = check.guarded(ui);
     if ui.json {
-        ui.result(&format!("{}\n", sheet.object(args.code)));
+        ui.result(&format!("{}\n", sheet.object(args.code, &ui.environment)));
     } else {
         sheet.print(args.code, &ui);
     }
@@ -166,22 +167,22 @@ pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
 }
 
 /// The command that shows a tool, with the folders that this one was given: it may be nowhere else.
-pub(crate) fn showing(name: &str, folders: &[PathBuf]) -> String {
-    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), shown_path(folder)]);
+pub(crate) fn showing(name: &str, folders: &[PathBuf], environment: &Environment) -> String {
+    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), environment.shown(folder)]);
     let words: Vec<String> = ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
     command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// There is no tool of that name.
-pub(super) fn unknown(catalogue: &Catalogue, name: &str) -> Failure {
+pub(super) fn unknown(catalogue: &Catalogue, name: &str) -> Error {
     let names: Vec<&str> = catalogue.names().map(|name| &**name).collect();
     let near = names.iter().find(|known| strsim::levenshtein(known, name) <= 2);
     let help = near.map(|near| format!("is `{near}` meant?"));
-    Failure::usage("A-22", "unknown-tool", &format!("there is no tool `{name}` here"))
+    Error::usage("A-22", "unknown-tool", &format!("there is no tool `{name}` here"))
         .help(&help.unwrap_or_else(|| "`selvedge tools list` lists the tools".to_owned()))
 }
 
-async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<Sheet, Failure> {
+async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<Sheet, Error> {
     let catalogue = check.catalogue(&[name]).await?;
     catalogue.prepare(&[name]).await?;
     let tool = catalogue.def(name).ok_or_else(|| unknown(&catalogue, name))?;
@@ -197,7 +198,7 @@ async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<She
     })
 }
 
-fn of_version(version: &Version, name: &str, store: Option<&Store>) -> Result<Sheet, Failure> {
+fn of_version(version: &Version, name: &str, store: Option<&Store>) -> Result<Sheet, Error> {
     let facts = version.facts.clone().unwrap_or_else(|| Arc::new(Facts::default()));
     let field = |name: &str| facts.metadata.get(name).cloned();
     let tool = ToolDef {
@@ -222,12 +223,12 @@ pub(super) fn counted(version: &Version) -> (usize, usize) {
 }
 
 impl Sheet {
-    fn object(&self, code: bool) -> Value {
+    fn object(&self, code: bool, environment: &Environment) -> Value {
         let tool = &self.tool;
         let mut object = json!({
             "name": tool.name,
             "version": tool.version,
-            "source": relative(&tool.source),
+            "source": relative(&tool.source, environment),
             "state": self.state,
             "effects": effects(tool.effects),
             "description": tool.description,
@@ -263,7 +264,7 @@ impl Sheet {
         };
         field("does", &tool.description);
         field("version", &tool.version);
-        field("source", &relative(&tool.source));
+        field("source", &relative(&tool.source, &ui.environment));
         field("state", self.state.unwrap_or_default());
         field("effects", effects(tool.effects).unwrap_or("undeclared: counts as write (E-22)"));
         field(
@@ -290,7 +291,7 @@ impl Sheet {
         }
         if let Some(text) = self.code.as_ref().filter(|_| code) {
             page.gap();
-            text.lines().for_each(|line| page.line(&crate::ui::harmless(line)));
+            text.lines().for_each(|line| page.line(&selvedge_host::text::harmless(line)));
         } else if code {
             page.gap();
             page.line("(no code: it is no Python file)");

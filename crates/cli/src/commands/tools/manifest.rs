@@ -1,8 +1,8 @@
 //! `library.json`: what a folder of tools says about itself beyond its files (V-12).
 
 use super::regular;
-use crate::failure::Failure;
 use selvedge_engine::library::{Author, Stage};
+use selvedge_host::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -102,10 +102,10 @@ impl Manifest {
     ///
     /// # Errors
     /// Exit 2 if it can't be read, or names files outside of the folder.
-    pub(super) fn of(folder: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(FILE);
         let shown = path.display().to_string();
-        let wrong = |why: &str| Failure::about_file(&shown, "A-17", "bad-manifest", why);
+        let wrong = |why: &str| Error::about_file(&shown, "A-17", "bad-manifest", why);
         let Some(bytes) = regular::read(&path, BYTES).map_err(|why| wrong(&why))? else { return Ok(None) };
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
             wrong(&format!("this is no manifest: {error}"))

@@ -16,12 +16,13 @@ mod samples;
 mod test;
 
 use crate::args::Common;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::ui::Ui;
 use args::{ToolsArgs, ToolsCommand};
+use selvedge_host::Error;
 
 /// Does what is asked of the library.
-pub(crate) fn tools(args: &ToolsArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
+pub(crate) fn tools(args: &ToolsArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     match &args.command {
         ToolsCommand::List(args) => list::list(args, common, ui),
         ToolsCommand::Show(args) => list::show(args, common, ui),

@@ -2,8 +2,8 @@
 //! the state folder, and continued by what came since. A cache: what does not fit the journal is folded anew.
 
 use super::library::event;
-use crate::failure::Failure;
 use selvedge_engine::library::Names;
+use selvedge_host::Error;
 use selvedge_store::{BlobHash, Entry, Store};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -50,7 +50,7 @@ impl Kept {
 ///
 /// # Errors
 /// Exit 4 if the journal can't be read.
-pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Failure> {
+pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Error> {
     let file = state.join("cache").join("library.json");
     let kept = kept(&file).filter(Kept::is_ours);
     let mut names = Names::default();

@@ -2,12 +2,13 @@
 
 use super::library::{self, Decided};
 use super::samples;
-use crate::chosen::Chosen;
-use crate::failure::Failure;
-use crate::secrets::{Known, refuse_tool};
 use crate::setup;
 use selvedge_engine::library::{Call, Change, Command, Origin, Sample, SampleFault};
 use selvedge_engine::{Event, FaultKind, Outcome, Record, Request, State, ToolDef};
+use selvedge_host::Environment;
+use selvedge_host::Error;
+use selvedge_host::options::RunOptions;
+use selvedge_host::secrets::{Known, refuse_tool};
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{BlobHash, Store};
 use selvedge_tools::Catalogue;
@@ -25,7 +26,7 @@ pub(crate) async fn pin<'t>(
     catalogue: &Catalogue,
     tools: impl Iterator<Item = &'t ToolDef>,
     known: &[Known],
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let mut texts = Vec::new();
     for tool in tools {
         // What a command's or a server's tool says of itself stands in the graph.
@@ -51,11 +52,11 @@ pub(crate) async fn pin<'t>(
 ///
 /// # Errors
 /// Exit 4 if the run or the library can't be read or written.
-pub(crate) fn calls(store: &Store, run: &str, state: &State) -> Result<(), Failure> {
+pub(crate) fn calls(environment: &Environment, store: &Store, run: &str, state: &State) -> Result<(), Error> {
     if !state.graph().tools.values().any(|tool| &*tool.source == LIBRARY) {
         return Ok(());
     }
-    let folder = setup::workspace(&Chosen::stored(&store.run(run)?.options).document);
+    let folder = setup::workspace(environment, &RunOptions::stored(&store.run(run)?.options).document);
     let folder: Arc<str> = folder.display().to_string().into();
     let made = made(store, run)?;
     if made.is_empty() {
@@ -100,7 +101,7 @@ struct Made {
 
 /// The calls of library tools in a journal that came to an end by themselves. Journals hold no keys (C-06), so these
 /// don't either.
-fn made(store: &Store, run: &str) -> Result<Vec<Made>, Failure> {
+fn made(store: &Store, run: &str) -> Result<Vec<Made>, Error> {
     let mut reading = Reading::open(store, run)?;
     let mut state = State::new(Arc::clone(reading.graph()));
     let mut made = Vec::new();

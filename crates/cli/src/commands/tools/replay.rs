@@ -1,11 +1,11 @@
 //! Repeating recorded calls: in the sandbox, with the network off, and writes in a copy of the folder. What can't
 //! be repeated so is no evidence.
 
-use crate::failure::Failure;
 use futures_util::StreamExt;
 use selvedge_engine::library::Sample;
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::{Effects, Failure as CallFailure, ToolDef, ToolRequest};
+use selvedge_host::Error;
 use selvedge_runtime::{CallContext, Tools};
 use selvedge_tools::python::Metadata;
 use selvedge_tools::{Catalogue, CatalogueConfig};
@@ -44,7 +44,7 @@ pub(super) async fn replay(
     catalogue: &Catalogue,
     name: &str,
     samples: &[Sample],
-) -> Result<Vec<Verdict>, Failure> {
+) -> Result<Vec<Verdict>, Error> {
     let (Some(tool), Some(metadata)) = (catalogue.def(name), catalogue.metadata(name)) else {
         let why = "only Python tools can be tested so";
         return Ok(vec![Verdict::Skipped(why.to_owned()); samples.len()]);
@@ -85,9 +85,9 @@ async fn writing(
     name: &str,
     metadata: &Metadata,
     samples: &[Sample],
-) -> Result<Vec<Verdict>, Failure> {
+) -> Result<Vec<Verdict>, Error> {
     let made = |error: std::io::Error| {
-        Failure::environment("A-15", "no-copy", &format!("no copy of the folder can be made: {error}"))
+        Error::environment("A-15", "no-copy", &format!("no copy of the folder can be made: {error}"))
             .help("check the room in the system's folder for temporary files")
     };
     let place = tempfile::Builder::new().prefix("selvedge-test-").tempdir().map_err(made)?;
@@ -251,7 +251,7 @@ fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
 
 /// The beginning of a value.
 fn shown(value: &Value) -> String {
-    crate::ui::one_line(&value.to_string(), 120)
+    selvedge_host::text::one_line(&value.to_string(), 120)
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use super::args::RunArgs;
 use super::list::{showing, unknown};
 use crate::args::Common;
-use crate::chosen::Chosen;
 use crate::commands::ids::fresh_id;
-use crate::config::Config;
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::output::plain;
 use crate::printed::parts;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
-use crate::trust::Gate;
-use crate::ui::{Ui, harmless, one_line};
-use crate::{places, secrets};
+use crate::ui::Ui;
 use selvedge_dialects::{Diagnostics, Finding, Source, Span, json, unchecked_pattern};
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::schema::Schema;
 use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::options::RunOptions;
+use selvedge_host::text::{harmless, one_line};
+use selvedge_host::{places, secrets};
 use selvedge_runtime::CallContext;
 use selvedge_tools::mcp::Wanted;
 use selvedge_tools::{Catalogue, CatalogueErrors};
@@ -33,13 +33,18 @@ const FINDINGS: usize = 20;
 const PRINTED: usize = 500;
 
 /// Runs a tool once.
-pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let chosen = Chosen::for_run(&args.exec())?;
-    let mut config = Config::load(&places::config_files(&chosen.cwd), Gate::of(common, ui)?, ui)?;
+pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let chosen = crate::options::for_run(&ui.environment, &args.exec())?;
+    let mut config = Config::load(
+        &ui.environment,
+        &places::config_files(&ui.environment, &chosen.cwd),
+        ui.gate(common)?,
+        ui,
+    )?;
     config.add_options(&chosen, ui)?;
-    let ui = &secrets::guarded(ui);
+    let ui = &ui.guarded();
     let source = written(args.args.as_deref().unwrap_or("{}"))?;
-    let state_dir = places::state_dir(common.state_dir.as_deref())?;
+    let state_dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     block_on(0, async {
         let signals = Signals::listen(ui);
         tokio::select! {
@@ -53,18 +58,18 @@ pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Fail
 }
 
 /// The text of the arguments, under the name that findings about it have.
-fn written(given: &str) -> Result<Source, Failure> {
+fn written(given: &str) -> Result<Source, Error> {
     let Some(file) = given.strip_prefix('@') else { return Ok(Source::new("--args", given)) };
     if file == "-" {
         let text = std::io::read_to_string(std::io::stdin());
         let text = text.map_err(|error| {
             let message = format!("`--args @-`: stdin can't be read: {error}");
-            Failure::usage("C-15", "bad-arguments", &message).help("hand it JSON in UTF-8")
+            Error::usage("C-15", "bad-arguments", &message).help("hand it JSON in UTF-8")
         })?;
         return Ok(Source::new("stdin", &text));
     }
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage("C-12", "file-not-found", &format!("`--args @{file}` can't be read: {error}"))
+        Error::usage("C-12", "file-not-found", &format!("`--args @{file}` can't be read: {error}"))
             .help("name a file of JSON, or `@-` for stdin; relative paths start at the current folder")
     })?;
     Ok(Source::new(file, &text))
@@ -73,13 +78,13 @@ fn written(given: &str) -> Result<Source, Failure> {
 async fn call(
     name: &str,
     source: &Source,
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     state_dir: &Path,
     ui: &Ui,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let wanted = Wanted { names: [Arc::from(name)].into(), any: false };
-    let here = absolute(Path::new("."));
+    let here = ui.environment.absolute(Path::new("."));
     let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &here, ui).await?;
     let tool = ready(&catalogue, name).await?;
     for warning in catalogue.isolation_warnings(&[name]).await {
@@ -102,7 +107,7 @@ async fn call(
 }
 
 /// The tool, with all that its call needs.
-async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failure> {
+async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Error> {
     catalogue.prepare(&[name]).await?;
     if let Some(refusal) = catalogue.refusal(name) {
         return Err(CatalogueErrors(vec![refusal]).into());
@@ -114,10 +119,10 @@ async fn ready(catalogue: &Catalogue, name: &str) -> Result<Arc<ToolDef>, Failur
 fn arguments(
     source: &Source,
     tool: &ToolDef,
-    chosen: &Chosen,
+    chosen: &RunOptions,
     config: &Config,
     ui: &Ui,
-) -> Result<Value, Failure> {
+) -> Result<Value, Error> {
     let limits = config.limits.document();
     let mut found = Diagnostics::new();
     let node = json::parse_exactly(source, &limits, &mut found);
@@ -127,7 +132,8 @@ fn arguments(
         let value = node.to_value();
         let mut refused = |span: Span, why: &str| {
             let message = format!("the tool `{}` refuses these arguments: {why}", tool.name);
-            let help = format!("`{}` shows what it takes", showing(&tool.name, &chosen.tools));
+            let help =
+                format!("`{}` shows what it takes", showing(&tool.name, &chosen.tools, &ui.environment));
             found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
         };
         let schema = Schema::new(&tool.input_schema, limits.schema_steps);
@@ -159,7 +165,7 @@ fn arguments(
             finding.help = "write an object, or leave `--args` out for {}".to_owned();
         }
     }
-    Err(Failure::findings(Exit::Usage, report))
+    Err(Error::findings(selvedge_host::ErrorKind::Usage, report))
 }
 
 /// Prints what came of it: the output on stdout, the rest on stderr; or one object.

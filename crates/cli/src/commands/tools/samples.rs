@@ -1,9 +1,9 @@
 //! Recorded calls beside tool files: `NAME.calls.jsonl`, one call a line.
 
 use super::regular;
-use crate::failure::{Exit, Failure};
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::library::{CALL_BYTES, Sample};
+use selvedge_host::Error;
 use std::path::{Path, PathBuf};
 
 /// The largest file of calls that is read: all that a version may have, and more.
@@ -27,9 +27,9 @@ pub(super) struct Line {
 ///
 /// # Errors
 /// Exit 2 with each line that is no call.
-pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Failure> {
+pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Error> {
     let shown = path.display().to_string();
-    let unreadable = |why: &str| Failure::about_file(&shown, "A-15", "calls-unreadable", why);
+    let unreadable = |why: &str| Error::about_file(&shown, "A-15", "calls-unreadable", why);
     let Some(bytes) = regular::read(path, FILE_BYTES).map_err(|why| unreadable(&why))? else {
         return Ok(Vec::new());
     };
@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<
             Err(why) => wrong.push(finding(&shown, n + 1, &why)),
         }
     }
-    if wrong.is_empty() { Ok(lines) } else { Err(Failure::findings(Exit::Usage, wrong)) }
+    if wrong.is_empty() { Ok(lines) } else { Err(Error::findings(selvedge_host::ErrorKind::Usage, wrong)) }
 }
 
 /// Reads one call.

@@ -6,13 +6,13 @@ use super::replay::{Verdict, replay};
 use super::samples;
 use crate::args::{Common, Sources};
 use crate::commands::check::Check;
-use crate::environment::absolute;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::look::page::{BOLD, DIM, Page, RED, Table, YELLOW};
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::library::{Change, Command, Library, Report, Sample};
+use selvedge_host::Error;
 use selvedge_store::{Mode, Store};
 use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Tested {
 
     fn report(&self) -> Report {
         let reasons = self.verdicts.iter().filter_map(|verdict| match verdict {
-            Verdict::Failed(why) => Some(crate::ui::one_line(why, REASONS.1)),
+            Verdict::Failed(why) => Some(selvedge_host::text::one_line(why, REASONS.1)),
             _ => None,
         });
         Report {
@@ -60,16 +60,16 @@ impl Tested {
 }
 
 /// Tests tools.
-pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Failure> {
-    let ui = &crate::secrets::guarded(ui);
+pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let ui = &ui.guarded();
     let from = Sources { grants: args.grants.clone(), ..Sources::default() };
     let check = Check::of_tools(&from, common, ui)?;
     let (store, library) = library::open(check.state_dir())?;
-    let here = absolute(Path::new("."));
-    let folder = args.dir.as_deref().map(absolute);
+    let here = ui.environment.absolute(Path::new("."));
+    let folder = args.dir.as_deref().map(|path| ui.environment.absolute(path));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("`--dir`: there is no folder {}", folder.display());
-        return Err(Failure::usage("C-12", "file-not-found", &message).help("check the path"));
+        return Err(Error::usage("C-12", "file-not-found", &message).help("check the path"));
     }
     let mut config = check.settings(folder.as_deref().unwrap_or(&here))?;
     config.replay = true;
@@ -106,18 +106,13 @@ pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Fa
 }
 
 /// The tools of a folder, or those of them that are named.
-fn of_folder(
-    catalogue: &Catalogue,
-    folder: &Path,
-    names: &[String],
-    ui: &Ui,
-) -> Result<Vec<Subject>, Failure> {
+fn of_folder(catalogue: &Catalogue, folder: &Path, names: &[String], ui: &Ui) -> Result<Vec<Subject>, Error> {
     let mut subjects = Vec::new();
     let python = |name: &&Arc<str>| catalogue.metadata(name).is_some();
     let known: Vec<&Arc<str>> = catalogue.names().filter(python).collect();
     let (_, broken) = setup::broken(catalogue, std::iter::empty());
     if !broken.is_empty() {
-        return Err(Failure::findings(Exit::Usage, broken));
+        return Err(Error::findings(selvedge_host::ErrorKind::Usage, broken));
     }
     unknown(names, |name| known.iter().any(|known| ***known == *name), &format!("in {}", folder.display()))?;
     for name in
@@ -144,7 +139,7 @@ fn of_library(
     store: Option<&Store>,
     names: &[String],
     here: &Path,
-) -> Result<Vec<Subject>, Failure> {
+) -> Result<Vec<Subject>, Error> {
     unknown(names, |name| library.public(name).is_some(), "in the library")?;
     let mut subjects = Vec::new();
     for (name, version) in library.offered(None) {
@@ -159,7 +154,7 @@ fn of_library(
             let text = library::text(store, &call.sample)?;
             let sample: Sample = serde_json::from_str(&text).map_err(|error| {
                 let message = format!("a recorded call of `{name}` can't be read: {error}");
-                Failure::environment("C-03", "library-unreadable", &message)
+                Error::environment("C-03", "library-unreadable", &message)
                     .help("use the selvedge that wrote it or a later one")
             })?;
             let folder = call.origin.as_ref().and_then(|origin| origin.folder.as_deref()).map(PathBuf::from);
@@ -170,11 +165,11 @@ fn of_library(
     Ok(subjects)
 }
 
-fn unknown(names: &[String], known: impl Fn(&str) -> bool, place: &str) -> Result<(), Failure> {
+fn unknown(names: &[String], known: impl Fn(&str) -> bool, place: &str) -> Result<(), Error> {
     match names.iter().find(|name| !known(name)) {
         None => Ok(()),
         Some(name) => {
-            Err(Failure::usage("A-17", "unknown-tool", &format!("there is no tool `{name}` {place}"))
+            Err(Error::usage("A-17", "unknown-tool", &format!("there is no tool `{name}` {place}"))
                 .help("`selvedge tools list` lists the tools; `--dir DIR` takes those of a folder"))
         }
     }
@@ -185,7 +180,7 @@ async fn run(
     catalogue: &Catalogue,
     subjects: Vec<Subject>,
     ui: &Ui,
-) -> Result<Vec<Tested>, Failure> {
+) -> Result<Vec<Tested>, Error> {
     let names: Vec<&str> =
         subjects.iter().filter(|subject| !subject.samples.is_empty()).map(|subject| &*subject.name).collect();
     catalogue.prepare(&names).await?;
@@ -224,7 +219,7 @@ async fn run(
 }
 
 /// The results belong to the history of the versions.
-fn keep(state: &Path, tested: &[Tested]) -> Result<(), Failure> {
+fn keep(state: &Path, tested: &[Tested]) -> Result<(), Error> {
     let reports: Vec<(Arc<str>, Report)> = tested
         .iter()
         .filter(|tested| !tested.verdicts.is_empty())

@@ -3,10 +3,11 @@
 use super::words::Place;
 use crate::commands::tools::library;
 use crate::look::{is_driven, open, time};
-use crate::places;
 use clap::Arg;
 use selvedge_dialects::Dialect;
 use selvedge_engine::library::Version;
+use selvedge_host::Environment;
+use selvedge_host::places;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use std::path::Path;
 
@@ -32,12 +33,12 @@ impl Candidate {
 }
 
 /// Everything that begins with what is written.
-pub(super) fn of(place: &Place<'_>, state_dir: Option<&Path>) -> Vec<Candidate> {
+pub(super) fn of(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) -> Vec<Candidate> {
     let mut found = Vec::new();
     if place.options && place.written.starts_with('-') {
         found.extend(options(place));
     } else if let Some(argument) = place.argument {
-        found.extend(values(place, argument, state_dir));
+        found.extend(values(place, argument, environment, state_dir));
     } else if place.first {
         found.extend(commands(place));
     }
@@ -73,15 +74,22 @@ fn options(place: &Place<'_>) -> Vec<Candidate> {
 }
 
 /// Values of an argument; nothing for files and free text.
-fn values(place: &Place<'_>, argument: &Arg, state_dir: Option<&Path>) -> Vec<Candidate> {
+fn values(
+    place: &Place<'_>,
+    argument: &Arg,
+    environment: &Environment,
+    state_dir: Option<&Path>,
+) -> Vec<Candidate> {
     let names = |names: &[&str]| names.iter().map(|name| Candidate::new(*name, "")).collect();
     match argument.get_id().as_str() {
-        "run" | "run_a" | "run_b" => runs(place, state_dir).unwrap_or_default(),
-        "ask" => asks(place, state_dir).unwrap_or_default(),
-        "node" => nodes(place, state_dir).unwrap_or_default(),
-        "value" if place.command.get_name() == "answer" => words(place, state_dir).unwrap_or_default(),
-        "tool" => tools(state_dir).unwrap_or_default(),
-        "version" | "version_a" | "version_b" => versions(place, state_dir).unwrap_or_default(),
+        "run" | "run_a" | "run_b" => runs(place, environment, state_dir).unwrap_or_default(),
+        "ask" => asks(place, environment, state_dir).unwrap_or_default(),
+        "node" => nodes(place, environment, state_dir).unwrap_or_default(),
+        "value" if place.command.get_name() == "answer" => {
+            words(place, environment, state_dir).unwrap_or_default()
+        }
+        "tool" => tools(environment, state_dir).unwrap_or_default(),
+        "version" | "version_a" | "version_b" => versions(place, environment, state_dir).unwrap_or_default(),
         "plan" => plans(place).unwrap_or_default(),
         "dialect" if place.command.get_name() == "schema" => {
             crate::look::schema::names().map(|name| Candidate::new(name, "")).collect()
@@ -117,13 +125,13 @@ fn topics() -> Vec<Candidate> {
 }
 
 /// The store, if there is one that can be read as it is.
-fn store(state_dir: Option<&Path>) -> Option<Store> {
-    open(&places::state_dir(state_dir).ok()?).ok()?
+fn store(environment: &Environment, state_dir: Option<&Path>) -> Option<Store> {
+    open(&places::state_dir(environment, state_dir).ok()?).ok()?
 }
 
 /// The runs that the command can do something with, latest first.
-fn runs(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
-    let store = store(state_dir)?;
+fn runs(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(environment, state_dir)?;
     let runs = store.runs(&RunFilter::default()).ok()?.sound;
     let fits = |run: &&RunInfo| match (place.command.get_name(), run.status) {
         ("answer", status) => status == RunStatus::Waiting,
@@ -142,17 +150,21 @@ fn runs(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
 }
 
 /// The names that mean something in the library.
-fn tools(state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
-    let (_, library) = library::open(&places::state_dir(state_dir).ok()?).ok()?;
+fn tools(environment: &Environment, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let (_, library) = library::open(&places::state_dir(environment, state_dir).ok()?).ok()?;
     let about = |version: &Version| version.facts.as_ref().map(|facts| facts.description.to_string());
     let offered = library.offered(None).into_iter();
     Some(offered.map(|(name, version)| Candidate::new(&*name, about(version).unwrap_or_default())).collect())
 }
 
 /// The versions of the tool that the command line names, latest first.
-fn versions(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+fn versions(
+    place: &Place<'_>,
+    environment: &Environment,
+    state_dir: Option<&Path>,
+) -> Option<Vec<Candidate>> {
     let (_, name) = place.given.iter().find(|(id, _)| id == "tool")?;
-    let (_, library) = library::open(&places::state_dir(state_dir).ok()?).ok()?;
+    let (_, library) = library::open(&places::state_dir(environment, state_dir).ok()?).ok()?;
     let versions = library::of_name(&library, name).ok()?;
     let candidate = |version: &&Version| {
         let about = format!("{}, {}", version.shown().stage.name(), time::plain(version.drafted));
@@ -168,8 +180,8 @@ fn run(place: &Place<'_>, store: &Store) -> Option<String> {
     (store.last_event(&id).ok()? <= EVENTS).then_some(id)
 }
 
-fn asks(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
-    let store = store(state_dir)?;
+fn asks(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(environment, state_dir)?;
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let asks = loaded.state.asks().iter();
     Some(
@@ -179,8 +191,8 @@ fn asks(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
 }
 
 /// What an ask takes, where only certain words do.
-fn words(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
-    let store = store(state_dir)?;
+fn words(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(environment, state_dir)?;
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let (_, ask) = place.given.iter().find(|(id, _)| id == "ask")?;
     let words = crate::asks::words(&loaded.state, loaded.state.asks().get(ask.as_str())?);
@@ -197,8 +209,8 @@ fn plans(place: &Place<'_>) -> Option<Vec<Candidate>> {
     Some(plans.keys().filter(|_| all).map(|name| Candidate::new(name, "")).collect())
 }
 
-fn nodes(place: &Place<'_>, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
-    let store = store(state_dir)?;
+fn nodes(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) -> Option<Vec<Candidate>> {
+    let store = store(environment, state_dir)?;
     let info = store.run(&run(place, &store)?).ok()?;
     let graph = selvedge_runtime::graph_of(&store, &info).ok()?;
     Some(

@@ -7,7 +7,10 @@ fn offered(words: &[&str]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let empty = tempfile::tempdir().unwrap();
     let place = words::place(&cli, &words);
-    candidates::of(&place, Some(empty.path())).into_iter().map(|candidate| candidate.value).collect()
+    candidates::of(&place, &selvedge_host::Environment::default(), Some(empty.path()))
+        .into_iter()
+        .map(|candidate| candidate.value)
+        .collect()
 }
 
 /// The name of the argument that the last word is a value of.

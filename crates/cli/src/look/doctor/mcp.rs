@@ -1,8 +1,8 @@
 //! MCP servers: whether those that are configured answer. They are started for it, and ended again.
 
 use super::{Report, Verdict};
-use crate::config::Config;
 use crate::setup;
+use selvedge_host::config::Config;
 use selvedge_tools::mcp::{McpServer, survey};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ pub(super) async fn look(config: &Config, report: &mut Report) {
         ..server.clone()
     };
     let servers: Vec<McpServer> = config.mcp.values().map(patient).collect();
-    for (name, answer) in survey(servers, &config.limits.tools(), &setup::isolation()).await {
+    for (name, answer) in
+        survey(servers, &config.limits.tools(), &setup::isolation(&config.environment)).await
+    {
         match answer {
             Ok(found) => {
                 let tools =

@@ -1,10 +1,9 @@
 //! Models: who plays which role, and whether they can be reached.
 
 use super::{Report, Verdict};
-use crate::chosen::{Chosen, EVERY_ROLE};
-use crate::config::Config;
-use crate::environment::variable;
-use crate::models::{Lists, Surveyed, ask, has, near, ollama, place, survey, unplayed, ways};
+use selvedge_host::config::Config;
+use selvedge_host::models::{Lists, Surveyed, ask, has, near, ollama, place, survey, unplayed, ways};
+use selvedge_host::options::{EVERY_ROLE, RunOptions};
 use selvedge_http::{Http, is_loopback, shown};
 use selvedge_models::router::DEFAULT_ROLE;
 use selvedge_models::{Provider, list_models};
@@ -17,7 +16,7 @@ const NEAR: Duration = Duration::from_secs(3);
 const NAMES: usize = 6;
 
 /// Looks at the models. Only endpoints on this machine are asked, the others if `online`.
-pub(super) async fn look(chosen: &Chosen, config: &Config, online: bool, report: &mut Report) {
+pub(super) async fn look(chosen: &RunOptions, config: &Config, online: bool, report: &mut Report) {
     if let Some(script) = &chosen.script {
         let verdict = if script.is_file() { Verdict::Ok } else { Verdict::Broken };
         let there = if verdict == Verdict::Ok { "" } else { ", which is not there" };
@@ -29,7 +28,7 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, online: bool, report:
     let models = survey(chosen, config);
     if models.is_empty() && chosen.script.is_none() {
         report.add("model", Verdict::Missing, "none is configured; documents that need none run");
-        report.help(ways());
+        report.help(ways(&config.environment));
     }
     let http = Http::new();
     let asked = models.iter().filter(|model| is_asked(model, online));
@@ -47,8 +46,8 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, online: bool, report:
             report.help(format!("give it away: [roles] {DEFAULT_ROLE} = \"NAME\""));
         }
     }
-    keys(report);
-    local(&http, &lists, report).await;
+    keys(config, report);
+    local(config, &http, &lists, report).await;
 }
 
 fn is_asked(model: &Surveyed, online: bool) -> bool {
@@ -118,9 +117,10 @@ fn some(names: &[String]) -> String {
 }
 
 /// Keys of providers that are found, never their values (C-06).
-fn keys(report: &mut Report) {
+fn keys(config: &Config, report: &mut Report) {
     let found = Provider::ALL.iter().flat_map(|provider| provider.key_variables());
-    let mut found: Vec<&str> = found.copied().filter(|name| variable(name).is_some()).collect();
+    let mut found: Vec<&str> =
+        found.copied().filter(|name| config.environment.variable(name).is_some()).collect();
     found.dedup();
     if !found.is_empty() {
         report.add("keys", Verdict::Ok, format!("found: {}", found.join(", ")));
@@ -128,9 +128,9 @@ fn keys(report: &mut Report) {
     }
 }
 
-async fn local(http: &Http, lists: &Lists, report: &mut Report) {
-    let (place, url) = (ollama::place(), ollama::base_url());
-    if !ollama::listens() {
+async fn local(config: &Config, http: &Http, lists: &Lists, report: &mut Report) {
+    let (place, url) = (ollama::place(&config.environment), ollama::base_url(&config.environment));
+    if !ollama::listens(&config.environment) {
         report.add("ollama", Verdict::Missing, format!("nothing listens at {place}"));
         return report.help("start Ollama to use models of this machine");
     }

@@ -1,20 +1,20 @@
 //! Configuration files and variables.
 
 use super::{Report, Verdict};
-use crate::chosen::Chosen;
-use crate::config::Config;
-use crate::environment::{self, VARIABLES};
-use crate::failure::Failure;
 use crate::look::config_files;
-use crate::trust::Gate;
 use crate::ui::Ui;
 use selvedge_dialects::steps::Siblings;
 use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::environment::VARIABLES;
+use selvedge_host::options::RunOptions;
+use selvedge_host::trust::Gate;
 
 /// Reads everything that configures; what is wrong is reported, and the rest counts.
-pub(super) fn look(gate: Gate, ui: &Ui, report: &mut Report) -> (Config, Chosen) {
-    let mut config = Config::default();
-    let files = config_files();
+pub(super) fn look(gate: Gate, ui: &Ui, report: &mut Report) -> (Config, RunOptions) {
+    let mut config = Config::new(&ui.environment);
+    let files = config_files(&ui.environment);
     if files.all().next().is_none() {
         report.add("config", Verdict::Missing, "no configuration file: the defaults hold");
         report.help("write a selvedge.toml to configure models and tools");
@@ -34,9 +34,9 @@ pub(super) fn look(gate: Gate, ui: &Ui, report: &mut Report) -> (Config, Chosen)
             Err(failure) => findings(&failure, "config", report),
         }
     }
-    let chosen = environment::chosen().unwrap_or_else(|failure| {
+    let chosen = selvedge_host::options::from_variables(&ui.environment).unwrap_or_else(|failure| {
         findings(&failure, "variables", report);
-        Chosen::default()
+        RunOptions::default()
     });
     if let Some(off) = &config.off {
         finding(&off.untrusted.finding(), "trust", report);
@@ -68,7 +68,7 @@ fn recovery(config: &Config, report: &mut Report) {
     }
 }
 
-fn findings(failure: &Failure, check: &'static str, report: &mut Report) {
+fn findings(failure: &Error, check: &'static str, report: &mut Report) {
     failure.diagnostics.iter().for_each(|diagnostic| finding(diagnostic, check, report));
 }
 

@@ -3,8 +3,9 @@
 use super::{Report, Verdict};
 use crate::args::Common;
 use crate::look::{is_driven, open};
-use crate::places;
 use rustix::fs::{Access, access, statvfs};
+use selvedge_host::Environment;
+use selvedge_host::places;
 use selvedge_store::{DB_FILE, RunFilter, RunStatus, Store, StoreError};
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ const LITTLE: u64 = 1 << 30;
 const TOO_LITTLE: u64 = 32 << 20;
 
 /// Looks at the folder; it is not created. Returns it if it is known.
-pub(super) fn look(common: &Common, report: &mut Report) -> Option<PathBuf> {
-    let dir = match places::state_dir(common.state_dir.as_deref()) {
+pub(super) fn look(common: &Common, environment: &Environment, report: &mut Report) -> Option<PathBuf> {
+    let dir = match places::state_dir(environment, common.state_dir.as_deref()) {
         Ok(dir) => dir,
         Err(failure) => {
             for diagnostic in failure.diagnostics {

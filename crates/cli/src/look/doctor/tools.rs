@@ -1,13 +1,13 @@
 //! What tools need: Python, uv, isolation; and the tools themselves.
 
 use super::{Report, Verdict, settings};
-use crate::chosen::Chosen;
 use crate::commands::tools::library;
-use crate::config::Config;
-use crate::environment::{absolute, path};
-use crate::failure::Failure;
+use crate::setup;
 use crate::ui::Ui;
-use crate::{places, setup};
+use selvedge_host::Error;
+use selvedge_host::config::Config;
+use selvedge_host::options::RunOptions;
+use selvedge_host::places;
 use selvedge_sandbox::isolation::{Layer, Missing};
 use selvedge_tools::Catalogue;
 use selvedge_tools::python::environment::{Stored, stored};
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 const NAMES: usize = 20;
 
 /// Looks at what tools need, and reads the configured ones; nothing of theirs is run or installed.
-pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>, report: &mut Report) {
+pub(super) async fn look(chosen: &RunOptions, config: &Config, state: Option<&Path>, report: &mut Report) {
     let folders: Vec<&PathBuf> = chosen.tools.iter().chain(&config.tool_dirs).collect();
-    let cache = places::shared_cache(state.unwrap_or(Path::new(".")));
-    let asked_for = path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
+    let cache = places::shared_cache(&config.environment, state.unwrap_or(Path::new(".")));
+    let asked_for = config.environment.path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     let needed = asked_for.is_some() || !folders.is_empty();
     // A folder that can't be made keeps nothing: only what is there is looked at.
     let python = interpreter::find(asked_for.as_deref(), Path::new("/dev/null/none")).await;
@@ -39,7 +39,7 @@ pub(super) async fn look(chosen: &Chosen, config: &Config, state: Option<&Path>,
     }
     uv(&cache, python.is_ok(), report);
     environments(&cache, report);
-    isolation(report).await;
+    isolation(config, report).await;
     let kept = state.and_then(|state| library::count(state).ok()).unwrap_or_default();
     match kept {
         0 => {}
@@ -96,8 +96,8 @@ fn environments(cache: &Path, report: &mut Report) {
 }
 
 /// which layers of isolation work, tried now, and what the missing ones would hold.
-async fn isolation(report: &mut Report) {
-    let isolation = setup::isolation();
+async fn isolation(config: &Config, report: &mut Report) {
+    let isolation = setup::isolation(&config.environment);
     let found = isolation.found().await;
     if !found.held.is_empty() {
         let held: Vec<_> = found.held.iter().map(|layer| layer.name()).collect();
@@ -133,7 +133,7 @@ async fn isolation(report: &mut Report) {
     }
 }
 
-async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
+async fn tools(chosen: &RunOptions, config: &Config, report: &mut Report) {
     // What is kept about tools belongs to runs; the state folder stays as it is.
     let scratch = match tempfile::tempdir() {
         Ok(scratch) => scratch,
@@ -142,11 +142,11 @@ async fn tools(chosen: &Chosen, config: &Config, report: &mut Report) {
             return report.help("set TMPDIR to a folder that can be written");
         }
     };
-    let quiet = Ui { quiet: true, ..Ui::default() };
-    let here = absolute(Path::new("."));
+    let quiet = Ui { quiet: true, environment: config.environment.clone(), ..Ui::default() };
+    let here = config.environment.cwd().to_owned();
     let catalogue = match setup::catalogue(chosen, config, scratch.path(), &here, &quiet).await {
         Ok(catalogue) => catalogue,
-        Err(Failure { diagnostics, .. }) => {
+        Err(Error { diagnostics, .. }) => {
             return diagnostics.iter().for_each(|found| settings::finding(found, "tools", report));
         }
     };

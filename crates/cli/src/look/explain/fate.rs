@@ -2,9 +2,9 @@
 
 use super::story::{self, Story};
 use crate::commands::run::now_ms;
-use crate::failure::Failure;
 use crate::look::Found;
 use selvedge_engine::{Graph, Ix, NodeIx};
+use selvedge_host::Error;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ pub(crate) struct Fates {
 ///
 /// # Errors
 /// If it can't be read.
-pub(crate) fn fates(found: &Found) -> Result<Fates, Failure> {
+pub(crate) fn fates(found: &Found) -> Result<Fates, Error> {
     let (state, story) = story::read(found)?;
     let asked: HashSet<NodeIx> = match state.ended() {
         None => state.asks().values().map(|ask| state.outermost(ask.node)).collect(),

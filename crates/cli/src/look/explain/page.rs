@@ -6,7 +6,6 @@ use super::story::Moment;
 use super::times::{Doing, Sums};
 use super::{Explained, Fate, Schedule};
 use crate::commands::run::now_ms;
-use crate::hints::command;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::printed::{message, parts};
@@ -14,6 +13,7 @@ use crate::progress::seconds;
 use crate::recovery::{Rung, What};
 use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
+use selvedge_host::hints::command;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a node's id at most.

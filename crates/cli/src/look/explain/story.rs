@@ -2,7 +2,6 @@
 
 use super::times::{Doing, Open, Piece, Span, pieces};
 use crate::commands::run::now_ms;
-use crate::failure::Failure;
 use crate::look::Found;
 use crate::look::answers::Answer;
 use crate::look::events::node_of;
@@ -12,6 +11,7 @@ use selvedge_engine::graph::{Act, Leaf};
 use selvedge_engine::{
     EffectId, Effects, Event, Fault, Graph, Ix, NodeIx, Outcome, Record, RunStatus, State, ThreadIx,
 };
+use selvedge_host::Error;
 use selvedge_runtime::Reading;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(super) struct Story {
 ///
 /// # Errors
 /// If it can't be read.
-pub(super) fn read(found: &Found) -> Result<(State, Story), Failure> {
+pub(super) fn read(found: &Found) -> Result<(State, Story), Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut reader = Reader::new(reading.graph());
     let mut state = State::new(Arc::clone(reading.graph()));

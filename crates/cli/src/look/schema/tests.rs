@@ -1,8 +1,8 @@
 //! Every script and every configuration file that is read fits its schema (C-11).
 
 use super::FILES;
-use crate::config::read_text;
 use selvedge_engine::schema::{STEPS, Schema};
+use selvedge_host::config::{Config, tree_of};
 use selvedge_models::scripted::Scripted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -142,7 +142,10 @@ fn fields_of_scripts_are_as_wide_as_the_reader() {
 
 /// A configuration's text as an editor reads it, if the reader finds no error in it.
 fn config(text: &str) -> Option<Value> {
-    read_text(text)
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    Config::default().add(file.path()).ok()?;
+    tree_of(text)
 }
 
 /// Code in fences of the given kind.
@@ -211,7 +214,7 @@ fn fields_of_configurations_are_as_wide_as_the_reader() {
     let (mut taken, mut refused) = (0, 0);
     let mut look = |text: &str, field: &str, value: &str| {
         let line = format!("{text}{field} = {value}\n");
-        match (config(&line), crate::config::tree_of(&line)) {
+        match (config(&line), tree_of(&line)) {
             (Some(value), _) => {
                 fits(&validator, &value, &line);
                 taken += 1;
@@ -252,7 +255,7 @@ fn fields_of_configurations_are_as_wide_as_the_reader() {
 #[test]
 fn every_key_is_described() {
     let schema: Value = serde_json::from_str(FILES[1].1).unwrap();
-    for (name, fields) in crate::config::shapes() {
+    for (name, fields) in selvedge_host::config::shapes() {
         let properties = match name {
             "" => schema["properties"].as_object().unwrap(),
             name => schema["$defs"][name]["properties"].as_object().unwrap(),

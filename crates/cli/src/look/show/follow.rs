@@ -1,9 +1,7 @@
 //! `show RUN --follow`: what a run does that another process drives, until that comes to an end (C-15).
 
 use super::super::{Found, is_driven};
-use crate::chosen::Chosen;
-use crate::failure::{Exit, Failure};
-use crate::hints::command;
+use crate::failure::Exit;
 use crate::live::Live;
 use crate::output::Report;
 use crate::progress::Progress;
@@ -11,6 +9,9 @@ use crate::setup::block_on;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Record, State};
+use selvedge_host::Error;
+use selvedge_host::hints::command;
+use selvedge_host::options::RunOptions;
 use selvedge_runtime::{Reading, Watcher, graph_of};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Follows a run from its first event on, and prints it when nobody drives it any more. Ctrl-C ends the looking, and not
 /// the run.
-pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
+pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Error> {
     // What winding a run down says is not said here.
     let silent = Ui { quiet: true, ..ui.clone() };
     block_on(0, async {
@@ -38,7 +39,7 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
     })?
 }
 
-async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
+async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut state = State::new(Arc::clone(reading.graph()));
     let lines = Progress::follow(ui, &state, &found.info, ui.live);
@@ -66,7 +67,7 @@ async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Failure> {
         live.end(ui);
     }
     let graph = graph_of(&found.store, &found.info)?;
-    let warnings = Chosen::stored(&found.info.options).warnings;
+    let warnings = RunOptions::stored(&found.info.options).warnings;
     let report = Report {
         run: found.run(),
         state: &state,
@@ -87,7 +88,7 @@ fn read(
     state: &mut State,
     watcher: Option<&dyn Watcher>,
     begun: &mut HashSet<EffectId>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     for entry in found.store.journal(found.run(), state.events() + 1)? {
         let entry = entry?;
         let record = Record { at: entry.at_ms, event: reading.event(&entry)? };

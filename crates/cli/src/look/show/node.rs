@@ -1,7 +1,5 @@
 //! One node: the calls of its last visit, what came of them, and what its tools printed (C-15, A-30).
 
-use crate::failure::Failure;
-use crate::hints::or_meant;
 use crate::look::Found;
 use crate::look::answers::Answer;
 use crate::look::events::node_of;
@@ -9,6 +7,8 @@ use crate::look::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
 use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Event, Fault, Outcome, Printed, Record, Request, State};
+use selvedge_host::Error;
+use selvedge_host::hints::or_meant;
 use selvedge_runtime::Reading;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ fn of_process(output: &Value) -> Option<(i64, Printed)> {
 }
 
 /// Prints a node as it is after event `at`, or now.
-pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Failure> {
+pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
     let visit = read(found, node, at)?;
     if ui.json {
         let calls: Vec<Value> = visit.calls.iter().map(Call::json).collect();
@@ -88,7 +88,7 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
 }
 
 /// Reads what the journal tells of a node.
-fn read(found: &Found, id: &str, at: Option<u64>) -> Result<Visit, Failure> {
+fn read(found: &Found, id: &str, at: Option<u64>) -> Result<Visit, Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut state = State::new(Arc::clone(reading.graph()));
     let (mut visit, mut before) = (Visit::default(), HashMap::new());
@@ -106,7 +106,7 @@ fn read(found: &Found, id: &str, at: Option<u64>) -> Result<Visit, Failure> {
         let more = if state.graph().nodes.len() > NAMED { ", …" } else { "" };
         let known: Vec<&str> = state.graph().nodes.values().map(|node| &*node.id).collect();
         let help = or_meant(id, &known, &format!("its nodes are: {}{more}", names.join(", ")));
-        Failure::usage("C-15", "unknown-node", &message).help(&help)
+        Error::usage("C-15", "unknown-node", &message).help(&help)
     })?;
     visit.name = node.name.clone();
     Ok(visit)

@@ -2,7 +2,6 @@
 
 use super::{Moment, advice::advice, threads};
 use crate::asks::{self, SAME_QUESTION, answers, prompt};
-use crate::hints::command;
 use crate::live::text::cut;
 use crate::look::answers::Answer;
 use crate::look::events::of_fork;
@@ -15,6 +14,7 @@ use crate::progress::seconds;
 use crate::ui::Ui;
 use crate::ways::{self, KEPT, listed};
 use selvedge_engine::{Event, RunStatus, State, StepResult, View};
+use selvedge_host::hints::command;
 use selvedge_store::RunStatus as Stored;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;

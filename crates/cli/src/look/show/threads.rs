@@ -1,12 +1,12 @@
 //! Threads as conversations.
 
-use crate::failure::Failure;
-use crate::hints::{command, or_meant};
 use crate::look::Found;
 use crate::look::events::role_name;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
 use crate::ui::Ui;
 use selvedge_engine::{Message, Role, State, View};
+use selvedge_host::Error;
+use selvedge_host::hints::{command, or_meant};
 use serde_json::{Map, json};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const NAMES: usize = 20;
 const NAME: usize = 60;
 
 /// Prints one thread in full.
-pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Result<(), Failure> {
+pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Result<(), Error> {
     let threads = state.view().threads;
     let Some((name, messages)) = threads.iter().find(|(known, _)| **known == *name) else {
         let message = format!("run {} has no thread \"{name}\"", found.run());
@@ -35,7 +35,7 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
         };
         let known: Vec<&str> = threads.iter().map(|(name, _)| &**name).collect();
         let help = or_meant(name, &known, &help);
-        return Err(Failure::usage("C-15", "unknown-thread", &message).help(&help));
+        return Err(Error::usage("C-15", "unknown-thread", &message).help(&help));
     };
     if ui.json {
         let mut thread = Map::new();

@@ -1,0 +1,57 @@
+//! Texts that come from elsewhere, as they may be shown: nothing in them hides, and nothing steers a terminal.
+
+use selvedge_dialects::diagnostic::is_hidden;
+
+/// Text that can't steer a terminal or hide anything: control characters are escaped, line breaks become spaces, the end is cut.
+pub fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == most {
+            line.push('…');
+            break;
+        }
+        match character {
+            '\n' | '\t' | '\r' => line.push(' '),
+            other if is_hidden(other) => line.extend(other.escape_unicode()),
+            other => line.push(other),
+        }
+    }
+    line
+}
+
+/// A text with its lines and tabs as it is, but nothing else in it that could steer a terminal or hide.
+pub fn harmless(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => clean.push(character),
+            other if is_hidden(other) => clean.extend(other.escape_default()),
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let wild = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r\0\u{7f}\u{200b}\u{2060}\u{feff}\u{e0041}\u{e0100}\u{3164}\n\tb";
+        for clean in [one_line(wild, 100), harmless(wild)] {
+            assert!(!clean.chars().any(|c| is_hidden(c) && !matches!(c, '\n' | '\t')), "{clean:?}");
+            assert!(clean.starts_with('a') && clean.ends_with('b'), "{clean:?}");
+        }
+        assert!(harmless(wild).ends_with("\\u{e0041}\\u{e0100}\\u{3164}\n\tb"));
+        // What joins and chooses pictures stays.
+        let joined = "👩\u{200d}💻 ❤\u{fe0f} می\u{200c}خواهم";
+        assert_eq!(harmless(joined), joined);
+    }
+
+    /// As in findings about a document: one function says what is an escape.
+    #[test]
+    fn nothing_hides_in_a_line_and_pictures_stay_whole() {
+        assert_eq!(one_line("a\u{200b}b 👩\u{200d}💻", 100), "a\\u{200b}b 👩\u{200d}💻");
+    }
+}
