@@ -96,6 +96,7 @@ fn resident() -> f64 {
 pub(crate) fn frames(scale: f64) -> Result<()> {
     loops((setting("BENCH_N", 100_000.0) * scale) as usize)?;
     forks(((1_000.0 * scale) as usize).max(10), ((5_000.0 * scale) as usize).max(10))?;
+    waiting(((10_000.0 * scale) as usize).max(100))?;
     nesting((20_000.0 * scale) as usize)?;
     resumes((10_000.0 * scale) as usize)
 }
@@ -162,6 +163,31 @@ fn forks(paths: usize, messages: usize) -> Result<()> {
     emit(
         "frames-join",
         json!({"completions": paths, "us_in_all": wall, "us_per_completion": wall / paths as f64}),
+    );
+    Ok(())
+}
+
+/// What paths take that wait for a model and have said nothing, with neither their journal nor the list that they are over.
+fn waiting(paths: usize) -> Result<()> {
+    let asks = json!({"id": "ask", "name": "ask", "body": {"thread": 0, "leaves": [{"name": "model", "act": {"infer": {}}}]}});
+    let all: Vec<usize> = (0..paths).collect();
+    let fork = json!({"of": {"each": {"over": "{{all}}", "item": "it", "graph": 0}}, "join": {"strategy": "all_completed"}});
+    let graph = graph(json!([node("fork", json!({"fork": fork}), None)]), json!([flow(json!([asks]))]))?;
+    let mut state = State::new(Arc::clone(&graph));
+    let initial = [("all".to_owned(), json!(all))].into_iter().collect();
+    let start = Input::Start(Box::new(Start { initial, ..Start::default() }));
+    let mut next = state.accept(start);
+    let before = resident();
+    while let Some(event) = next {
+        state.apply(&event);
+        next = state.step();
+    }
+    if state.pending().len() != paths {
+        return Err("not all paths wait for a model".into());
+    }
+    emit(
+        "frames-waiting",
+        json!({"paths": paths, "resident_bytes_per_path": (resident() - before) / paths as f64}),
     );
     Ok(())
 }

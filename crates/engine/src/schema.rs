@@ -117,13 +117,17 @@ impl Schema {
         };
         let prices = Prices { text, names: survey.names, look: 1 + survey.silent() / SILENT };
         let options = jsonschema::options_for::<Metered>().with_pattern_options(PatternOptions::regex());
-        let validator = options.build(&rewrite::rewritten(schema, &survey)).map_err(Unusable::of)?;
+        let validator = options
+            .build(&rewrite::rewritten(schema, &survey))
+            .map_err(|error| Unusable::of(&error, schema))?;
         Ok(Self { validator, prices, steps, bounded: true, way: spread.way, unchecked: survey.unchecked })
     }
 
     /// Reads a schema as it was read before there were limits: patterns may look ahead, and nothing is refused.
     fn before_limits(schema: &Value) -> Result<Self, Unusable> {
-        let validator = jsonschema::options_for::<Metered>().build(schema).map_err(Unusable::of)?;
+        let validator = jsonschema::options_for::<Metered>()
+            .build(schema)
+            .map_err(|error| Unusable::of(&error, schema))?;
         let prices = Prices { text: 1, names: 0, look: 1 };
         Ok(Self { validator, prices, steps: STEPS_BEFORE, bounded: false, way: 1, unchecked: Vec::new() })
     }
@@ -218,10 +222,12 @@ impl fmt::Debug for Schema {
 }
 
 impl Unusable {
-    fn of(error: ValidationError<'_>) -> Self {
+    fn of(error: &ValidationError<'_>, schema: &Value) -> Self {
+        // Of what a reference leads to that is not kept for schemas, the validator tells the place within it.
+        let place = Some(error.instance_path().as_str()).filter(|place| schema.pointer(place).is_some());
         Self::Invalid {
             message: error.to_string(),
-            place: error.instance_path().as_str().to_owned(),
+            place: place.unwrap_or_default().to_owned(),
             value: Box::new(error.instance().clone().into_owned()),
         }
     }

@@ -276,7 +276,7 @@ impl State {
         let Leaf { act, next, .. } = self.leaf(node, leaf);
         let holds = |guard: Guard| match guard {
             Guard::Always => true,
-            Guard::Calls => !visit.reply_calls.is_empty(),
+            Guard::Calls => visit.has_reply_calls(),
             Guard::Fault => caught,
             Guard::Act(_) | Guard::Steps => visit.recovery_holds(guard),
             Guard::Every(rounds) => visit.rounds.checked_rem(rounds.into()) == Some(0),
@@ -285,7 +285,7 @@ impl State {
                 Act::Compile { tries, .. } => caught && visit.refused_steps() >= *tries,
                 _ => {
                     let spent = |tool: &Arc<str>| match flow.call_limits.get(tool) {
-                        Some(limit) => visit.calls.get(tool).copied().unwrap_or(0) >= *limit,
+                        Some(limit) => visit.calls_of(tool) >= *limit,
                         None => false,
                     };
                     let mut offered = self.offered(node).map(|tool| &tool.name).peekable();
@@ -315,7 +315,7 @@ impl State {
         if matches!(act, Act::AwaitRetirement) {
             self.await_turn(node);
         } else if matches!(act, Act::Answer { .. }) {
-            let calls = self.visit_mut(node).map(|f| std::mem::take(&mut f.reply_calls)).unwrap_or_default();
+            let calls = self.visit_mut(node).map(Visit::take_reply_calls).unwrap_or_default();
             let slots = self.slots(node, leaf, calls);
             if slots.is_empty() {
                 return self.move_on(node);
@@ -427,12 +427,7 @@ impl State {
             } else if !reply.text.is_empty() {
                 visit.last_text = Some(ix);
             }
-            visit.reply_calls = calls;
-            visit.forget_failed_calls();
-            visit.unmended = visit.unmended.saturating_add(reply.unmended);
-            if reply.cut.is_some() {
-                visit.cut = Some(reply);
-            }
+            visit.note_reply(reply, calls);
         }
         self.move_on(node);
     }
@@ -477,7 +472,7 @@ impl State {
         let Some(visit) = self.visit_mut(node) else { return };
         match result {
             Ok(output) => {
-                visit.outputs.push((call.name, output));
+                visit.extra_mut().outputs.push((call.name, output));
                 if fixed {
                     visit.call_succeeded();
                 }
@@ -489,7 +484,7 @@ impl State {
                 visit.leaf = None;
                 return;
             }
-            Err(_) => visit.rare.get_or_insert_default().failed_calls.push(id),
+            Err(_) => visit.extra_mut().failed_calls.push(id),
         }
         if last {
             self.move_on(node);

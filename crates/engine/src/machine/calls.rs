@@ -87,7 +87,7 @@ impl State {
     /// The limit of one tool in this node, if it is used up (P-14).
     pub(crate) fn over_limit(&self, node: NodeRef, tool: &Arc<str>) -> Option<Fault> {
         let limit = *self.def(node).body.call_limits.get(tool)?;
-        let used = self.visit(node)?.calls.get(tool).copied().unwrap_or(0);
+        let used = self.visit(node)?.calls_of(tool);
         (used >= limit).then(|| {
             let message = format!("the limit of {limit} call(s) of `{tool}` is used up in this node");
             Fault::new(FaultKind::LimitExceeded, message)
@@ -97,7 +97,7 @@ impl State {
     /// Why a call is not to run that did not come whole, since its reply was cut (E-10, E-27).
     fn cut_off(&self, node: NodeRef, call: &ToolCall) -> Option<Fault> {
         let text = call.arguments.as_str()?;
-        let reply = self.visit(node)?.cut.as_ref()?;
+        let reply = self.visit(node)?.cut()?;
         reply.calls.iter().find(|cut| cut.name == call.name && cut.arguments == call.arguments)?;
         let why = match reply.cut? {
             Cut::Limit => "the reply was cut off before this call was whole",

@@ -372,7 +372,7 @@ impl State {
 
     pub(super) fn set_variable(&mut self, frame: FrameIx, name: &Arc<str>, value: Value) {
         if let Some(flow) = &mut self.frames[frame].flow {
-            flow.variables.insert(name.clone(), value);
+            flow.set_variable(name.clone(), value);
         }
     }
 

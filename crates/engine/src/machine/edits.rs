@@ -147,7 +147,7 @@ impl State {
             // What was taken back is no result.
             visit.last_text = visit.last_text.filter(|_| !back || parts.is_empty());
             if asked {
-                visit.rare.get_or_insert_default().rolled_back += 1;
+                visit.extra_mut().rolled_back += 1;
                 visit.rounds = visit.rounds.saturating_sub(u32::from(round));
                 visit.exhausted = false;
                 // The model is asked again.

@@ -54,13 +54,13 @@ impl State {
             return self.failed(node, fault.clone());
         }
         let id = &self.name(node);
-        let cut = visit.cut.as_ref().and_then(|reply| reply.cut_words());
+        let cut = visit.cut().and_then(|reply| reply.cut_words());
         let mut warnings: Vec<Warning> =
             cut.into_iter().map(|words| Warning::at("reply-cut", id, words)).collect();
-        if visit.unmended > 0 {
+        if visit.unmended() > 0 {
             let message = format!(
                 "the server sent parts of {} character(s) only: U+FFFD stands in their place",
-                visit.unmended
+                visit.unmended()
             );
             warnings.push(Warning::at("characters-lost", id, message));
         }
@@ -79,7 +79,7 @@ impl State {
 
     /// Whether a schema or a tool may name fields of the node's result.
     fn may_declare(&self, node: NodeRef, visit: &Visit) -> bool {
-        !visit.outputs.is_empty() || self.leaves(node).any(|leaf| leaf.act.schema().is_some())
+        !visit.outputs().is_empty() || self.leaves(node).any(|leaf| leaf.act.schema().is_some())
     }
 
     /// A node's result by P-17.
@@ -93,7 +93,7 @@ impl State {
             let value = json_in(&text).unwrap_or_else(|| Value::String(text.to_string()));
             return NodeResult { text, value, sync: self.schema_sync(node) };
         }
-        if let [(tool, output)] = visit.outputs.as_slice() {
+        if let [(tool, output)] = visit.outputs() {
             let declared = self.tool(node, tool).and_then(|t| t.output_params.clone());
             let sync = declared.map_or(Sync::All, Sync::Declared);
             let value = match output.as_ref() {
@@ -104,7 +104,7 @@ impl State {
         }
         let acts = self.leaves(node).any(|l| matches!(l.act, Act::Infer(_) | Act::Call(_)));
         let text: Arc<str> = if acts {
-            let texts: Vec<String> = visit.outputs.iter().map(|(_, output)| tool_text(output)).collect();
+            let texts: Vec<String> = visit.outputs().iter().map(|(_, output)| tool_text(output)).collect();
             texts.join("\n").into()
         } else {
             visit.thread.last().map_or_else(|| Arc::from(""), |last| Arc::clone(&self.messages[last].content))

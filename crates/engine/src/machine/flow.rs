@@ -21,12 +21,40 @@ pub(crate) struct Flow {
     pub(crate) at: Option<NodeIx>,
     /// The node whose result is the frame's, as things stand.
     pub(crate) last: Option<NodeIx>,
-    /// `runtime_metadata`: what nodes have set and brought.
-    pub(crate) variables: BTreeMap<Arc<str>, Value>,
-    /// Fields of results that were not declared, by name (D-07).
-    pub(crate) fields: BTreeMap<Arc<str>, NodeIx>,
     /// How it ended.
     pub(crate) ended: Option<Result<(), Box<Fault>>>,
+    /// What its nodes have set and brought, once they have.
+    scope: Option<Box<FlowScope>>,
+}
+
+#[derive(Debug, Default)]
+struct FlowScope {
+    /// `runtime_metadata`: what nodes have set and brought.
+    variables: BTreeMap<Arc<str>, Value>,
+    /// Fields of results that were not declared, by name (D-07).
+    fields: BTreeMap<Arc<str>, NodeIx>,
+}
+
+impl Flow {
+    pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
+        self.scope.as_ref()?.variables.get(name)
+    }
+    pub(crate) fn variable_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.scope.iter().flat_map(|scope| scope.variables.keys())
+    }
+    pub(crate) fn set_variable(&mut self, name: Arc<str>, value: Value) {
+        self.scope.get_or_insert_default().variables.insert(name, value);
+    }
+    pub(crate) fn take_variables(&mut self) -> BTreeMap<Arc<str>, Value> {
+        self.scope.as_mut().map(|scope| std::mem::take(&mut scope.variables)).unwrap_or_default()
+    }
+    /// The last node whose result has a field of that name which was not declared.
+    pub(crate) fn brought_by(&self, field: &str) -> Option<NodeIx> {
+        self.scope.as_ref()?.fields.get(field).copied()
+    }
+    fn brings(&mut self, field: Arc<str>, node: NodeIx) {
+        self.scope.get_or_insert_default().fields.insert(field, node);
+    }
 }
 
 impl Frame {
@@ -52,11 +80,11 @@ impl Frame {
     pub(crate) fn set_fields(&mut self, node: NodeIx, object: &Map<String, Value>, names: &[Arc<str>]) {
         let id = self.graph.nodes[node].id.clone();
         let Some(flow) = &mut self.flow else { return };
-        flow.fields.extend(object.keys().map(|key| (Arc::from(key.as_str()), node)));
+        object.keys().for_each(|key| flow.brings(Arc::from(key.as_str()), node));
         for name in names {
             let Some(value) = object.get(name.as_ref()) else { continue };
-            flow.variables.insert(format!("{id}_{name}").into(), value.clone());
-            flow.variables.insert(name.clone(), value.clone());
+            flow.set_variable(format!("{id}_{name}").into(), value.clone());
+            flow.set_variable(name.clone(), value.clone());
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Frame {
     /// Why it could not even begin.
     pub(crate) stopped: Option<Box<Fault>>,
     /// Of a graph whose nodes follow ways: how far it has come.
-    pub(crate) flow: Option<Box<Flow>>,
+    pub(crate) flow: Option<Flow>,
     /// Of one whose nodes wait for what they observe.
     pub(crate) dataflow: Option<Box<Dataflow>>,
     /// Threads of the graph that hold their first message; all of them before any node starts.
@@ -89,7 +89,7 @@ impl Frame {
             bindings: None,
             inputs: Inputs::default(),
             stopped: None,
-            flow: flows.then(Box::default),
+            flow: flows.then(Flow::default),
             dataflow: (!flows).then(|| Box::new(Dataflow::new(&graph, &schedule))),
             seeded: 0,
             threads: graph.threads.values().map(|_| ThreadState::default()).collect(),

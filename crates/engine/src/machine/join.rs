@@ -341,7 +341,7 @@ impl State {
 impl Frame {
     /// A variable as it is at the end of the frame.
     fn variable(&self, name: &str) -> Value {
-        let own = self.flow.as_ref().and_then(|flow| flow.variables.get(name).cloned());
+        let own = self.flow.as_ref().and_then(|flow| flow.variable(name).cloned());
         own.or_else(|| self.inputs.get(name).cloned()).unwrap_or_default()
     }
 }

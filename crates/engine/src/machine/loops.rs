@@ -2,6 +2,7 @@
 
 use super::bindings::Bindings;
 use super::children::{Children, Ended, FrameStatus, INDEX, list};
+use super::flow::Flow;
 use super::frame::{Frame, Frames, Inputs};
 use super::state::{State, Visit};
 use crate::event::Event;
@@ -189,7 +190,7 @@ impl State {
             self.set_children(node, Children::Loop(phase));
         }
         if let Some(visit) = self.visit_mut(node) {
-            visit.rare.get_or_insert_default().iterations = iteration + 1;
+            visit.extra_mut().iterations = iteration + 1;
         }
         let mut inputs = Vec::new();
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
@@ -238,8 +239,7 @@ impl State {
         let mut carried = BTreeMap::new();
         if ended.fault.is_none() {
             self.adopt(node, &ended.frame);
-            carried =
-                ended.frame.flow.as_mut().map(|flow| std::mem::take(&mut flow.variables)).unwrap_or_default();
+            carried = ended.frame.flow.as_mut().map(Flow::take_variables).unwrap_or_default();
             if self.of(node).flow.is_some() {
                 for (name, value) in std::mem::take(&mut carried) {
                     self.set_variable(node.frame, &name, value);

@@ -51,13 +51,13 @@ impl State {
     ) -> Event {
         if infer.says_nothing(reply) {
             let before = match infer.on_empty {
-                OnEmpty::AskAgain if phase.empties < EMPTY_AGAIN => {
+                OnEmpty::AskAgain if phase.empties() < EMPTY_AGAIN => {
                     return self.ask_model(node, visit, leaf, phase.attempt + 1);
                 }
                 OnEmpty::RollBack(times) if visit.rolled_back() < times => {
                     return self.roll_back_round(node, visit);
                 }
-                OnEmpty::AskAgain => phase.empties,
+                OnEmpty::AskAgain => phase.empties(),
                 OnEmpty::RollBack(_) => visit.rolled_back(),
             };
             let message =
@@ -84,7 +84,7 @@ impl State {
                     return self.failed(node, Fault::new(FaultKind::LimitExceeded, message).because(cause));
                 }
             };
-            if phase.refused.is_none() {
+            if phase.refused().is_none() {
                 return self.ask_model(node, visit, leaf, phase.attempt + 1);
             }
             let message = format!(
@@ -160,7 +160,7 @@ impl State {
             return self.failed(node, Fault::new(FaultKind::InputError, "there is nobody to ask"));
         };
         let phase = match &visit.phase {
-            LeafPhase::Model(phase) => Some(&**phase),
+            LeafPhase::Model(phase) => Some(phase),
             _ => None,
         };
         let too_much = self.too_much(node, visit, infer, phase).map(|fault| self.failed(node, fault));
@@ -183,32 +183,26 @@ impl State {
     pub(crate) fn model_requested(&mut self, node: NodeRef, leaf: LeafIx, effect: EffectId) {
         let graph = Arc::clone(&self.of(node).graph);
         let previous = self.visit_mut(node).map(|f| std::mem::replace(&mut f.phase, LeafPhase::Enter));
-        let mut phase = ModelPhase {
-            effect: effect.clone(),
-            attempt: 1,
-            faults: 0,
-            waited_ms: 0,
-            empties: 0,
-            refused: None,
-            got: None,
-        };
+        let mut phase = ModelPhase::first(effect.clone());
         if let Some(LeafPhase::Model(before)) = previous {
             phase.attempt = before.attempt + 1;
-            phase.empties = before.empties;
-            phase.refused = before.refused;
+            // What failed on the way counts for each question anew.
+            let (empties, refused) =
+                before.earlier.map(|before| (before.empties, before.refused)).unwrap_or_default();
+            let earlier = phase.earlier_mut();
+            (earlier.empties, earlier.refused) = (empties, refused);
             if let Some(Got::Reply(reply)) = before.got {
                 let Act::Infer(infer) = &graph.leaf(node.node, leaf).act else { return };
                 if infer.says_nothing(&reply) {
-                    phase.empties += 1;
+                    earlier.empties += 1;
                 } else {
                     let error = self.schema_refusal(node, leaf, infer, &reply);
-                    let error = error.map(Refusal::into_text).unwrap_or_default();
-                    phase.refused = Some(Box::new((reply, error)));
+                    earlier.refused = Some((reply, error.map(Refusal::into_text).unwrap_or_default()));
                 }
             }
         }
         if let Some(visit) = self.visit_mut(node) {
-            visit.phase = LeafPhase::Model(Box::new(phase));
+            visit.phase = LeafPhase::Model(phase);
         }
         self.add_pending(effect, node, 0, Wait::default(), crate::Effects::Idempotent, true);
     }

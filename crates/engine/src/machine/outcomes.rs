@@ -312,7 +312,7 @@ impl State {
         phase.opened(effects);
         phase.next += 1;
         let visit = self.visit_mut(node)?;
-        *visit.calls.entry(name).or_insert(0) += 1;
+        visit.count_call(name);
         visit.requests += 1;
         let order = visit.requests;
         if let Some(slot) = self.calls_mut(node)?.slots.get_mut(at) {
@@ -330,9 +330,10 @@ impl State {
             LeafPhase::Model(phase) => {
                 phase.effect = effect.clone();
                 phase.attempt += 1;
-                phase.faults += 1;
-                phase.waited_ms = phase.waited_ms.saturating_add(after_ms);
                 phase.got = None;
+                let earlier = phase.earlier_mut();
+                earlier.faults += 1;
+                earlier.waited_ms = earlier.waited_ms.saturating_add(after_ms);
                 self.add_pending(effect.clone(), node, 0, wait, Effects::Idempotent, true);
             }
             LeafPhase::Calls(phase) => {
@@ -365,7 +366,7 @@ impl State {
             if fault.kind == FaultKind::InputError
                 && let Some(visit) = self.visit_mut(node)
             {
-                *visit.calls.entry(name).or_insert(0) += 1;
+                visit.count_call(name);
             }
         }
         self.gate_calls(node);

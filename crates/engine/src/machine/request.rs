@@ -56,7 +56,7 @@ impl State {
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
         let system = system.map(|text| Arc::new(Message::text(Role::System, text)));
         let mut again = Vec::new();
-        if let Some((reply, error)) = phase.and_then(|phase| phase.refused.as_deref()) {
+        if let Some((reply, error)) = phase.and_then(ModelPhase::refused) {
             // Of a reply that only called tools there is nothing to repeat.
             if !reply.text.trim().is_empty() {
                 again.push(Arc::new(Message::text(Role::Assistant, reply.text.as_str())));

@@ -28,9 +28,9 @@ impl State {
     pub(crate) fn model_again(&self, failure: &Failure, phase: &ModelPhase, jitter: u32) -> Option<u64> {
         let attempts = Attempts {
             tries: self.start.limits.model_attempts,
-            faults: phase.faults,
+            faults: phase.faults(),
             spans: failure.fault.kind != FaultKind::Timeout,
-            waited_ms: phase.waited_ms,
+            waited_ms: phase.waited_ms(),
             backoff_ms: None,
         };
         self.again(failure, &attempts, jitter)

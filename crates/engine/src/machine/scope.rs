@@ -1,5 +1,6 @@
 //! What a node's placeholders see (D-01 … D-07): the three layers at its place in list order.
 
+use super::flow::Flow;
 use super::frame::Frame;
 use super::state::State;
 use crate::fault::Warning;
@@ -49,7 +50,7 @@ impl Layers for Scope<'_> {
         self.around().find_map(|at| {
             let frame = self.state.of(at);
             let node = match &frame.flow {
-                Some(flow) => *flow.fields.get(name)?,
+                Some(flow) => flow.brought_by(name)?,
                 None => *frame.dataflow.as_ref()?.fields.get(name)?.range(..at.node).next_back()?.0,
             };
             frame.done(node)?.output.get(name)
@@ -100,13 +101,13 @@ impl Frame {
     /// The value of a name of `runtime_metadata`, as a node sees it.
     fn runtime_value(&self, name: &str, at: NodeIx) -> Option<&Value> {
         match &self.flow {
-            Some(flow) => flow.variables.get(name),
+            Some(flow) => flow.variable(name),
             None => self.runtime_at(name, at).map(|(_, value)| value),
         }
     }
 
     fn runtime_names(&self, at: NodeIx) -> impl Iterator<Item = &Arc<str>> {
-        let variables = self.flow.iter().flat_map(|flow| flow.variables.keys());
+        let variables = self.flow.iter().flat_map(Flow::variable_names);
         let runtime = self.dataflow.iter().flat_map(|dataflow| &dataflow.runtime);
         let runtime = runtime.filter(move |(_, by)| by.range(..at).next().is_some());
         variables.chain(runtime.map(|(name, _)| name))

@@ -53,7 +53,7 @@ impl State {
         }
         let tools = self.offered(node).filter(|_| infer.offer_tools).map(|tool| self.sizes.of(tool));
         let system = infer.system.as_ref().and_then(|system| self.text(node, system).ok());
-        let again = phase.and_then(|phase| phase.refused.as_deref());
+        let again = phase.and_then(ModelPhase::refused);
         let again = again.map_or(0, |(reply, error)| reply.text.len() + error.len());
         let texts = system.map_or(0, |text| text.len()) + again;
         let bytes = tools.fold(visit.thread.bytes(), u64::saturating_add).saturating_add(texts as u64);

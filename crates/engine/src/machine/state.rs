@@ -157,16 +157,7 @@ pub(crate) struct Visit {
     /// The owned thread as this node sees it.
     pub(crate) thread: Thread,
     pub(crate) rounds: u32,
-    pub(crate) calls: BTreeMap<Arc<str>, u32>,
-    /// The calls of the last reply, with the ids they have on the thread.
-    pub(crate) reply_calls: Vec<ToolCall>,
     pub(crate) last_text: Option<MessageIx>,
-    /// The last reply that was not whole (E-27).
-    pub(crate) cut: Option<Arc<ModelReply>>,
-    /// Characters of its replies of which only a part came (E-27).
-    pub(crate) unmended: u32,
-    /// Outputs of tools, with the tool (P-17).
-    pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
     pub(crate) fault: Option<Box<Fault>>,
     pub(crate) published: Option<Box<Publication>>,
     pub(crate) tries: Tries,
@@ -181,14 +172,24 @@ pub(crate) struct Visit {
     pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
     /// What the frames that it opened came to, or what a person said, if it did.
     pub(crate) value: Option<Box<Value>>,
-    pub(crate) rare: Option<Box<Rare>>,
+    extra: Option<Box<VisitExtra>>,
 }
 
-/// What few visits have.
+/// What visits have that call tools, loop, or got a reply that was not all that it should be.
 #[derive(Debug, Default)]
-pub(crate) struct Rare {
-    /// Those calls of the last reply that came to a fault.
+pub(crate) struct VisitExtra {
+    /// How often each tool was called (P-14).
+    pub(crate) calls: BTreeMap<Arc<str>, u32>,
+    /// The calls of the last reply, with the ids they have on the thread.
+    pub(crate) reply_calls: Vec<ToolCall>,
+    /// Those of them that came to a fault.
     pub(crate) failed_calls: Vec<Arc<str>>,
+    /// Outputs of tools, with the tool (P-17).
+    pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
+    /// The last reply that was not whole (E-27).
+    pub(crate) cut: Option<Arc<ModelReply>>,
+    /// Characters of its replies of which only a part came (E-27).
+    pub(crate) unmended: u32,
     /// Iterations of its loops, so that no frame has the path of another.
     pub(crate) iterations: u32,
     /// Rounds that were taken back, as the model said nothing.
@@ -196,32 +197,43 @@ pub(crate) struct Rare {
 }
 
 /// A path that waits has one, and there may be thousands of those.
-const _: () = assert!(size_of::<Visit>() <= 272);
+const _: () = assert!(size_of::<Visit>() <= 208);
 
-/// How often each leaf was come to: few are, most of them once.
-#[derive(Debug)]
-pub(crate) struct LeafVisits(Vec<(LeafIx, u32)>);
+/// How often each leaf was come to. Most are come to once and are among the first, which takes a bit.
+#[derive(Debug, Default)]
+pub(crate) struct LeafVisits {
+    /// Leaves by number that were come to.
+    visited: u64,
+    /// Those that were come to more than once, or have no bit.
+    #[allow(clippy::box_collection, reason = "the box is a pointer where the map is three")]
+    more: Option<Box<BTreeMap<LeafIx, u32>>>,
+}
 
 impl LeafVisits {
     fn from(entry: Option<LeafIx>) -> Self {
-        Self(entry.map_or_else(Vec::new, |leaf| vec![(leaf, 1)]))
+        let mut visits = Self::default();
+        entry.into_iter().for_each(|leaf| visits.count(leaf));
+        visits
     }
     pub(crate) fn of(&self, leaf: LeafIx) -> Option<u32> {
-        self.0.iter().find(|(known, _)| *known == leaf).map(|(_, visits)| *visits)
+        let counted = self.more.as_ref().and_then(|more| more.get(&leaf).copied());
+        counted.or_else(|| (self.visited & bit(leaf) != 0).then_some(1))
     }
     pub(crate) fn count(&mut self, leaf: LeafIx) {
-        match self.0.iter_mut().find(|(known, _)| *known == leaf) {
-            Some((_, visits)) => *visits += 1,
-            None => {
-                self.0.reserve_exact(1);
-                self.0.push((leaf, 1));
-            }
+        match self.of(leaf) {
+            None if bit(leaf) != 0 => self.visited |= bit(leaf),
+            before => drop(self.more.get_or_insert_default().insert(leaf, before.unwrap_or(0) + 1)),
         }
     }
     /// Whether none was come to again.
     pub(crate) fn are_first(&self) -> bool {
-        self.0.iter().all(|(_, visits)| *visits == 1)
+        self.more.as_ref().is_none_or(|more| more.values().all(|visits| *visits == 1))
     }
+}
+
+/// The bit that stands for a leaf, if there is one.
+fn bit(leaf: LeafIx) -> u64 {
+    1_u64.checked_shl(leaf.0).unwrap_or(0)
 }
 
 /// Tries of one visit (D-25).
@@ -253,7 +265,7 @@ pub struct Publication {
 #[derive(Debug)]
 pub(crate) enum LeafPhase {
     Enter,
-    Model(Box<ModelPhase>),
+    Model(ModelPhase),
     Calls(Box<CallsPhase>),
     /// Asks a person.
     Ask(AskPhase),
@@ -274,15 +286,44 @@ pub(crate) enum AskPhase {
 pub(crate) struct ModelPhase {
     pub(crate) effect: EffectId,
     pub(crate) attempt: u32,
+    pub(crate) got: Option<Got>,
+    /// What came of its earlier attempts, if there were some.
+    pub(crate) earlier: Option<Box<EarlierAttempts>>,
+}
+
+/// What came of the attempts before the one that is under way.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierAttempts {
     /// Transport faults of the current question.
     pub(crate) faults: u32,
-    /// Waits between its attempts so far, in milliseconds (E-14).
+    /// Waits between them so far, in milliseconds (E-14).
     pub(crate) waited_ms: u64,
     /// Empty replies so far (E-27).
     pub(crate) empties: u32,
     /// The reply that did not fit the schema, and why (E-33).
-    pub(crate) refused: Option<Box<(Arc<ModelReply>, String)>>,
-    pub(crate) got: Option<Got>,
+    pub(crate) refused: Option<(Arc<ModelReply>, String)>,
+}
+
+impl ModelPhase {
+    /// A question that is asked for the first time.
+    pub(crate) fn first(effect: EffectId) -> Self {
+        Self { effect, attempt: 1, got: None, earlier: None }
+    }
+    pub(crate) fn faults(&self) -> u32 {
+        self.earlier.as_ref().map_or(0, |earlier| earlier.faults)
+    }
+    pub(crate) fn waited_ms(&self) -> u64 {
+        self.earlier.as_ref().map_or(0, |earlier| earlier.waited_ms)
+    }
+    pub(crate) fn empties(&self) -> u32 {
+        self.earlier.as_ref().map_or(0, |earlier| earlier.empties)
+    }
+    pub(crate) fn refused(&self) -> Option<&(Arc<ModelReply>, String)> {
+        self.earlier.as_ref()?.refused.as_ref()
+    }
+    pub(crate) fn earlier_mut(&mut self) -> &mut EarlierAttempts {
+        self.earlier.get_or_insert_default()
+    }
 }
 
 #[derive(Debug)]
@@ -384,19 +425,60 @@ impl NodeState {
 }
 
 impl Visit {
+    pub(crate) fn extra_mut(&mut self) -> &mut VisitExtra {
+        self.extra.get_or_insert_default()
+    }
     pub(crate) fn rolled_back(&self) -> u32 {
-        self.rare.as_ref().map_or(0, |rare| rare.rolled_back)
+        self.extra.as_ref().map_or(0, |extra| extra.rolled_back)
     }
     /// Iterations of its loops so far.
     pub(crate) fn iterations(&self) -> u32 {
-        self.rare.as_ref().map_or(0, |rare| rare.iterations)
+        self.extra.as_ref().map_or(0, |extra| extra.iterations)
+    }
+    /// How often it has called a tool.
+    pub(crate) fn calls_of(&self, tool: &str) -> u32 {
+        self.extra.as_ref().and_then(|extra| extra.calls.get(tool).copied()).unwrap_or(0)
+    }
+    pub(crate) fn count_call(&mut self, tool: Arc<str>) {
+        *self.extra_mut().calls.entry(tool).or_insert(0) += 1;
+    }
+    /// Whether its last reply calls tools.
+    pub(crate) fn has_reply_calls(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| !extra.reply_calls.is_empty())
+    }
+    pub(crate) fn take_reply_calls(&mut self) -> Vec<ToolCall> {
+        self.extra.as_mut().map(|extra| std::mem::take(&mut extra.reply_calls)).unwrap_or_default()
     }
     pub(crate) fn failed_calls(&self) -> &[Arc<str>] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.failed_calls)
+        self.extra.as_ref().map_or(&[], |extra| &extra.failed_calls)
     }
     pub(crate) fn forget_failed_calls(&mut self) {
-        if let Some(rare) = &mut self.rare {
-            rare.failed_calls = Vec::new();
+        if let Some(extra) = &mut self.extra {
+            extra.failed_calls = Vec::new();
+        }
+    }
+    pub(crate) fn outputs(&self) -> &[(Arc<str>, Arc<Value>)] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.outputs)
+    }
+    /// The last reply that was not whole (E-27).
+    pub(crate) fn cut(&self) -> Option<&Arc<ModelReply>> {
+        self.extra.as_ref()?.cut.as_ref()
+    }
+    /// Characters of its replies of which only a part came (E-27).
+    pub(crate) fn unmended(&self) -> u32 {
+        self.extra.as_ref().map_or(0, |extra| extra.unmended)
+    }
+    /// A reply is on the thread, with these calls.
+    pub(crate) fn note_reply(&mut self, reply: Arc<ModelReply>, calls: Vec<ToolCall>) {
+        if self.extra.is_none() && calls.is_empty() && reply.unmended == 0 && reply.cut.is_none() {
+            return;
+        }
+        let extra = self.extra_mut();
+        extra.reply_calls = calls;
+        extra.failed_calls = Vec::new();
+        extra.unmended = extra.unmended.saturating_add(reply.unmended);
+        if reply.cut.is_some() {
+            extra.cut = Some(reply);
         }
     }
     /// Keeps what a request came to (E-29). Most nodes make one: a list that grows by itself begins with room for
@@ -419,12 +501,7 @@ impl Visit {
             phase: LeafPhase::Enter,
             thread,
             rounds: 0,
-            calls: BTreeMap::new(),
-            reply_calls: Vec::new(),
             last_text: None,
-            cut: None,
-            unmended: 0,
-            outputs: Vec::new(),
             fault: None,
             published: None,
             tries: Tries::default(),
@@ -434,7 +511,7 @@ impl Visit {
             approved: false,
             recovery: None,
             value: None,
-            rare: None,
+            extra: None,
         }
     }
 }

@@ -192,7 +192,7 @@ impl State {
         if compiles {
             visit.note_compiled(effect, output);
         } else {
-            visit.outputs.push((tool, output));
+            visit.extra_mut().outputs.push((tool, output));
             visit.call_succeeded();
         }
         self.leave(node, false);

@@ -12,6 +12,7 @@ mod forks;
 mod in_place;
 mod joins;
 mod laws;
+mod memory;
 mod operations;
 mod rounds;
 mod timers;

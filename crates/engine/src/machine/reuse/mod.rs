@@ -80,7 +80,7 @@ impl State {
         if let Some(visit) = self.visit_mut(node)
             && let LeafPhase::Model(phase) = &visit.phase
         {
-            let second = phase.refused.is_some();
+            let second = phase.refused().is_some();
             let content = Content::Model(leaf, visit.thread.clone(), model);
             visit.requests += 1;
             let order = visit.requests;
