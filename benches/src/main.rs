@@ -16,6 +16,8 @@
 //! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
+//! | `driven` | 10,000 runs driven at once, durable, each asks a model of 200 ms twice |
+//! | `answer` | what another process says to a driven run, until it is durable there (`answer-one` is that process) |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
 //! | `W1-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
@@ -24,6 +26,7 @@
 //! | `smoke` | all that need no server, at 1 % of their size |
 
 mod all;
+mod driven;
 mod floor;
 mod frames;
 mod http;
@@ -76,6 +79,9 @@ fn bench() -> Result<()> {
         "mcp" => mcp::mcp(scale),
         "mcp-server" => mcp::serve(),
         "tools" => tools::tools(scale),
+        "driven" => driven::driven(scale),
+        "answer" => driven::answer(scale),
+        "answer-one" => driven::answer_one(),
         "oneshot" => runs::oneshot(),
         "all" => all::all(),
         "serve" => serve::serve(),
@@ -90,6 +96,8 @@ fn bench() -> Result<()> {
             frames::frames(scale)?;
             steps::compile(scale)?;
             parts::resume_steps(scale)?;
+            driven::driven(scale)?;
+            driven::answer(scale)?;
             mcp::mcp(scale)?;
             tools::tools(scale)
         }

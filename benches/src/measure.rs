@@ -202,8 +202,17 @@ pub(crate) fn apart(workload: &str, settings: &[(&str, &str)]) -> Result<()> {
 
 /// The process's peak resident memory, in MiB.
 pub(crate) fn peak_rss_mb() -> f64 {
+    memory("VmHWM:")
+}
+
+/// The process's resident memory now, in MiB.
+pub(crate) fn rss_mb() -> f64 {
+    memory("VmRSS:")
+}
+
+fn memory(what: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
     let kib: f64 = line.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0.0);
     kib / 1024.0
 }

@@ -7,7 +7,7 @@ use crate::runs::{driver, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
 use selvedge_engine::{Event, Graph, Input, Start, State};
-use selvedge_runtime::{Journal, Stop};
+use selvedge_runtime::{Controls, Journal};
 use selvedge_store::{Entry, Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -120,7 +120,13 @@ fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
     let mut state = State::new(Arc::clone(graph));
     let mut journal = Journal::Memory(Vec::new());
     let begun = vec![Input::Start(Box::new(Start { graph: hash.to_string().into(), ..start() }))];
-    runtime.block_on(driver(Arc::new(Echo)).drive("x", &mut state, &mut journal, begun, &Stop::default()))?;
+    runtime.block_on(driver(Arc::new(Echo)).drive(
+        "x",
+        &mut state,
+        &mut journal,
+        begun,
+        &mut Controls::default(),
+    ))?;
     let Journal::Memory(mut records) = journal else { return Err("not in memory".into()) };
     let last = records.iter().rposition(|record| matches!(record.event, Event::Requested { .. }));
     records.truncate(last.map_or(0, |last| last + 1));

@@ -7,7 +7,7 @@ use crate::measure::{
 use crate::ports::{Echo, Hundred};
 use crate::{Result, floor, http, plans};
 use selvedge_engine::{Graph, Input, Start, State};
-use selvedge_runtime::{Driver, Halt, Journal, Limits, Model, Stop};
+use selvedge_runtime::{Controls, Driver, Halt, Journal, Limits, Model};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::json;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) async fn drive(
     };
     let mut state = State::new(Arc::clone(graph));
     let begun = vec![Input::Start(Box::new(start()))];
-    let halt = driver.drive(&id, &mut state, &mut journal, begun, &Stop::default()).await?;
+    let halt = driver.drive(&id, &mut state, &mut journal, begun, &mut Controls::default()).await?;
     match (halt, state.ended()) {
         (Halt::Ended, Some((selvedge_engine::End::Completed, _))) => Ok((state, journal)),
         (halt, end) => Err(format!("the run did not complete: {halt:?} {end:?}").into()),

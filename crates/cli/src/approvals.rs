@@ -8,6 +8,7 @@ use selvedge_host::text::one_line;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Characters of a reason.
 const REASON: usize = 4_000;
@@ -27,11 +28,19 @@ pub(crate) struct Approvals<'a> {
     signals: &'a Signals,
     /// Those that were left open: nobody is asked twice.
     left: HashSet<Arc<str>>,
+    /// The line that is being read. A read can't be called off: the next question takes it up where a word from elsewhere
+    /// came first (E-43).
+    reading: Option<oneshot::Receiver<Option<String>>>,
 }
 
 impl<'a> Approvals<'a> {
     pub(crate) fn new(ui: &'a Ui, signals: &'a Signals) -> Self {
-        Self { ui, signals, left: HashSet::new() }
+        Self { ui, signals, left: HashSet::new(), reading: None }
+    }
+
+    /// The question was answered elsewhere, or asked no more, while it stood there.
+    pub(crate) fn cut_short(&self) {
+        self.ui.error_text("\n");
     }
 
     /// Whether there is something to ask about.
@@ -63,7 +72,7 @@ impl<'a> Approvals<'a> {
         answers
     }
 
-    async fn one(&self, state: &State, ask: &Asking) -> Word {
+    async fn one(&mut self, state: &State, ask: &Asking) -> Word {
         let ui = self.ui;
         let doubted = state.doubted_call(ask);
         let words = if doubted.is_some() { "y, n, done [JSON]" } else { "y, n" };
@@ -120,21 +129,33 @@ impl<'a> Approvals<'a> {
     }
 
     /// A line from the terminal; `None` if nobody answers any more. What was typed before the question is no answer to it.
-    async fn line(&self) -> Option<String> {
+    async fn line(&mut self) -> Option<String> {
         #[cfg(unix)]
         let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-        let (tell, heard) = tokio::sync::oneshot::channel();
-        // A thread of its own: an interrupt does not wait for it, nor does the end of the process.
-        let reader = std::thread::Builder::new().name("answer".into()).spawn(move || {
-            let mut line = String::new();
-            let read = std::io::stdin().read_line(&mut line);
-            let _ = tell.send(matches!(read, Ok(count) if count > 0).then_some(line));
-        });
-        reader.ok()?;
-        tokio::select! {
+        let unread = self.reading.take().filter(|line| line.is_empty());
+        let line = match unread {
+            Some(line) => line,
+            None => read_line()?,
+        };
+        // It stays here, should this be dropped.
+        let line = self.reading.insert(line);
+        let read = tokio::select! {
             biased;
-            () = self.signals.came() => None,
-            line = heard => line.ok().flatten(),
-        }
+            () = self.signals.came() => return None,
+            read = line => read.ok().flatten(),
+        };
+        self.reading = None;
+        read
     }
+}
+
+/// Reads a line on a thread of its own: an interrupt does not wait for it, nor does the end of the process.
+fn read_line() -> Option<oneshot::Receiver<Option<String>>> {
+    let (tell, heard) = oneshot::channel();
+    let reader = std::thread::Builder::new().name("answer".into()).spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        let _ = tell.send(matches!(read, Ok(count) if count > 0).then_some(line));
+    });
+    reader.ok().map(|_| heard)
 }

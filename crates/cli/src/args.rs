@@ -344,7 +344,7 @@ const CANCEL_HELP: &str = "\
 Example:
   selvedge cancel 1kq3
 
-A run that another process drives is ended there, with Ctrl-C.";
+A run that another process drives ends there.";
 
 /// `selvedge cancel`.
 #[derive(Args, Debug)]

@@ -13,7 +13,7 @@ use selvedge_engine::{Graph, Input, State, Warning};
 use selvedge_host::Error;
 use selvedge_host::hints::command;
 use selvedge_host::text::one_line;
-use selvedge_runtime::{DriveError, Driver, Halt, Journal, Watcher, load};
+use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store, StoreError};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -44,16 +44,28 @@ impl Drive<'_> {
         let begun = running_ms();
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
+        let mut controls = Controls::from(signals.stop.clone());
         let mut approvals = Approvals::new(self.ui, signals);
         let halt = loop {
-            let halt = self.stretch(&mut driver, &mut journal, inputs, &approvals, begun, signals).await;
+            let halt =
+                self.stretch(&mut driver, &mut journal, inputs, &approvals, begun, &mut controls).await;
             if !matches!(halt, Ok(Halt::Waiting)) || !approvals.any(&self.state) {
                 break halt;
             }
-            inputs = approvals.ask(&self.state).await;
-            if inputs.is_empty() {
-                break halt;
-            }
+            // Somebody may answer elsewhere, or cancel the run, while a person is asked here (E-43).
+            let said = tokio::select! {
+                biased;
+                said = approvals.ask(&self.state) => Some(said),
+                () = controls.heard() => None,
+            };
+            inputs = match said {
+                Some(said) if said.is_empty() => break halt,
+                Some(said) => said,
+                None => {
+                    approvals.cut_short();
+                    Vec::new()
+                }
+            };
         };
         let exit = match halt {
             Ok(Halt::Poisoned) => {
@@ -82,11 +94,11 @@ impl Drive<'_> {
         inputs: Vec<Input>,
         approvals: &Approvals<'_>,
         begun: i64,
-        signals: &Signals,
+        controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
         let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
         let source = fork.as_ref().map(|fork| fork.run.as_str());
-        let live = Live::start(self.ui, &self.run, &self.state, (source, begun), &signals.stop);
+        let live = Live::start(self.ui, &self.run, &self.state, (source, begun), controls.stop());
         // Nothing that was in flight is run again where a run is only cancelled (C-12).
         let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
         let progress = Progress::new(self.ui, &self.state, (source, begun), live.is_some(), again);
@@ -95,7 +107,7 @@ impl Drive<'_> {
             Some(live) => live.watcher(lines),
             None => Arc::new(lines) as Arc<dyn Watcher>,
         });
-        let halt = driver.drive(&self.run, &mut self.state, journal, inputs, &signals.stop).await;
+        let halt = driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
         let asks = matches!(halt, Ok(Halt::Waiting)) && approvals.any(&self.state);
         if let Some(live) = live.filter(|_| !asks) {
             live.end(self.ui);

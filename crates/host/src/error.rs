@@ -41,6 +41,11 @@ impl Error {
         Self { kind, diagnostics: vec![Diagnostic::about_file("", rule, code, message)] }
     }
 
+    /// Whether it is the error of that code.
+    pub fn is(&self, code: &str) -> bool {
+        self.diagnostics.first().is_some_and(|first| first.code == code)
+    }
+
     /// A wrong call.
     pub fn usage(rule: &'static str, code: &'static str, message: &str) -> Self {
         Self::new(ErrorKind::Usage, rule, code, message)
@@ -182,7 +187,7 @@ impl From<StoreError> for Error {
                 let whom = pid.map_or_else(String::new, |pid| format!(", or `kill -INT {pid}`"));
                 let cancel = command(&["cancel", run]);
                 format!(
-                    "wait for its end, or stop it there (Ctrl-C{whom}): it can be resumed then, or ended with {cancel}"
+                    "wait for its end, or stop it there (Ctrl-C{whom}): it can be resumed then; {cancel} ends it"
                 )
             }
             StoreError::DamagedRun { run, event: Some(bad @ 2..), .. } => sound_before(run, *bad),

@@ -1,7 +1,9 @@
 //! The loop: inputs in, events durable, effects out.
 
 use crate::clock::{Clock, SystemClock, wait};
+use crate::command::Refusal;
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
+use crate::handle::{By, Controls, Listeners, Said};
 use crate::journal::Journal;
 use crate::load::losses;
 use crate::ports::{Delta, Model, Operations, Tools};
@@ -9,19 +11,22 @@ use crate::stop::Stop;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use selvedge_engine::{EffectId, Event, Input, ModelRequest, Record, RunStatus, State};
-use selvedge_store::StoreError;
+use selvedge_store::{Settled, StoreError};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 
 mod alarms;
 mod dispatch;
+mod spans;
 
 use alarms::Alarms;
 use dispatch::Seen;
+use spans::Spans;
 
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
@@ -132,6 +137,9 @@ struct Drive<'a> {
     /// Answers that came while a commit was under way.
     inbox: Vec<Answer>,
     alarms: Alarms,
+    /// Who listens through a handle.
+    listeners: Option<Listeners>,
+    spans: Spans,
     /// Whether something is left to derive from the inputs so far.
     unfinished: bool,
     random: RandomState,
@@ -159,8 +167,8 @@ impl Driver {
         Self { operations: Some(operations), ..self }
     }
 
-    /// Drives a run until it ends, waits or is interrupted. `inputs` come first; effects that are pending
-    /// in `state` were in flight when an earlier process died.
+    /// Drives a run until it ends, waits or is interrupted. `inputs` come first, and then what is said to it at any moment
+    /// through `controls` (E-43); effects that are pending in `state` were in flight when an earlier process died.
     ///
     /// # Errors
     /// If the journal can't be written. What is in it stays valid; the run can be resumed.
@@ -170,8 +178,9 @@ impl Driver {
         state: &mut State,
         journal: &mut Journal,
         inputs: Vec<Input>,
-        stop: &Stop,
+        controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
+        controls.attend(journal, state.events());
         // What came due while nobody drove did so before anything that is said now (E-37).
         let mut first: Vec<Input> = state.overdue(self.clock.now_ms()).into_iter().map(Input::Fire).collect();
         first.extend(losses(state));
@@ -187,12 +196,15 @@ impl Driver {
             earlier,
             inbox: Vec::new(),
             alarms: Alarms::default(),
+            listeners: controls.listeners(),
+            spans: Spans::of(run),
             unfinished: false,
             random: RandomState::new(),
             drawn: 0,
         };
         // Whatever panics in here, be it a port, belongs to this run and ends it alone (E-17).
-        match AssertUnwindSafe(drive.run(first, stop)).catch_unwind().await {
+        let span = drive.spans.run();
+        match AssertUnwindSafe(drive.run(first, controls)).catch_unwind().instrument(span).await {
             Ok(halt) => halt,
             Err(panic) => drive.poison(&panic_text(panic.as_ref())).await,
         }
@@ -200,10 +212,10 @@ impl Driver {
 }
 
 impl Drive<'_> {
-    async fn run(&mut self, first: Vec<Input>, stop: &Stop) -> Result<Halt, DriveError> {
-        if let Some(halt) = self.turn(first, true).await? {
-            return Ok(halt);
-        }
+    async fn run(&mut self, first: Vec<Input>, controls: &mut Controls) -> Result<Halt, DriveError> {
+        let stop = controls.stop().clone();
+        let kept = controls.kept();
+        self.turn(first, kept, true).await?;
         self.dispatch_earlier();
         self.alarms.set(self.state, &*self.driver.clock);
         // A time that the clock can't hold is no limit.
@@ -221,18 +233,21 @@ impl Drive<'_> {
                 return Ok(halt);
             }
             let alarm = self.alarm();
+            let mut said = Vec::new();
             let inputs = tokio::select! {
                 biased;
-                () = stop.reached(1) => return self.wind_down(stop).await,
+                () = stop.reached(1) => return self.wind_down(&stop).await,
                 // No input comes between: what follows from the last ones has not all been derived.
                 () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
                 timer = alarm => vec![Input::Fire(timer)],
+                heard = controls.hear() => {
+                    said = heard;
+                    Vec::new()
+                }
                 () = self.answered() => self.inputs(),
             };
-            if let Some(halt) = self.turn(inputs, true).await? {
-                return Ok(halt);
-            }
+            self.turn(inputs, said, true).await?;
         }
     }
 
@@ -289,24 +304,47 @@ impl Drive<'_> {
         u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
     }
 
-    /// Accepts inputs, derives what follows, makes it durable, and dispatches what was requested.
-    async fn turn(&mut self, inputs: Vec<Input>, go_on: bool) -> Result<Option<Halt>, DriveError> {
+    /// Accepts inputs and what was said, derives what follows, makes it durable, and dispatches what was requested.
+    async fn turn(&mut self, inputs: Vec<Input>, said: Vec<Said>, go_on: bool) -> Result<(), DriveError> {
         let at = self.driver.clock.now_ms();
         let model = &self.driver.model;
         let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));
-        let (records, unfinished) = advance(self.state, inputs, at, go_on, recall);
+        let Advanced { records, replies, unfinished } =
+            advance(self.state, (inputs, said), at, go_on, recall);
         self.unfinished = unfinished;
-        if records.is_empty() {
-            return Ok(None);
+        let settled = replies.iter().filter_map(settled).collect::<Result<Vec<Settled>, _>>()?;
+        if !records.is_empty() || !settled.is_empty() {
+            self.keep(records, settled).await?;
         }
+        for (by, reply) in replies {
+            if let By::Handle(to) = by {
+                // Who has given up waiting does not want to know.
+                let _ = to.send(reply);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes records durable, tells of them, and dispatches what they request.
+    async fn keep(&mut self, records: Vec<Record>, settled: Vec<Settled>) -> Result<(), DriveError> {
         // Kept apart: the journal takes the records, and only what is durable may be seen or sent (E-04).
         let requested: Vec<EffectId> = records.iter().filter_map(|record| requested(&record.event)).collect();
         self.alarms.note(self.state, &records, &*self.driver.clock);
-        let shown = self.driver.watcher.is_some().then(|| records.clone());
-        let commit = self.journal.append(records, self.state);
+        let listened = self.listeners.as_ref().is_some_and(Listeners::any);
+        let shown = (listened || self.driver.watcher.is_some()).then(|| records.clone());
+        self.spans.note(self.state, &records);
+        let commit = self.journal.append(records, self.state, settled);
         keep_flying(commit, &mut self.flying, &mut self.inbox).await?;
-        if let (Some(watcher), Some(shown)) = (&self.driver.watcher, shown) {
-            watcher.events(self.state, &shown);
+        if let Some(shown) = shown.filter(|shown| !shown.is_empty()) {
+            if let Some(watcher) = &self.driver.watcher {
+                watcher.events(self.state, &shown);
+            }
+            if let Some(listeners) = self.listeners.as_ref().filter(|_| listened) {
+                listeners.tell(shown, self.state.events());
+            }
+        }
+        if let Some(listeners) = &self.listeners {
+            listeners.durable(self.state.events());
         }
         // What this turn asks for was asked later than that.
         self.dispatch_earlier();
@@ -314,7 +352,7 @@ impl Drive<'_> {
             self.dispatch(effect, Seen::Now);
         }
         self.drop_unwanted();
-        Ok(None)
+        Ok(())
     }
 
     /// Calls that the run does not wait for any more are dropped: other steps have taken their place (D-20, E-13), or their frame
@@ -351,7 +389,7 @@ impl Drive<'_> {
         let record = Record { at: self.state.tick(self.driver.clock.now_ms()), event };
         // What the panic left behind need not be a state; the journal's fold is one.
         let _ = catch_unwind(AssertUnwindSafe(|| self.state.apply_record(&record)));
-        self.journal.append(vec![record], self.state).await?;
+        self.journal.append(vec![record], self.state, Vec::new()).await?;
         Ok(Halt::Poisoned)
     }
 
@@ -366,7 +404,7 @@ impl Drive<'_> {
                 () = tokio::time::sleep_until(deadline) => break,
                 () = self.answered() => self.inputs(),
             };
-            self.turn(inputs, false).await?;
+            self.turn(inputs, Vec::new(), false).await?;
             // What was not sent is pending, too, and hides in the numbers what is cut off.
             self.drop_cut_off();
         }
@@ -374,33 +412,51 @@ impl Drive<'_> {
     }
 }
 
-/// Applies inputs and what follows from them, and says whether something is left to derive. Derived events carry the time of the latest input,
+/// What a turn has come to.
+struct Advanced {
+    records: Vec<Record>,
+    /// What becomes of what was said, once the records are durable.
+    replies: Vec<(By, Result<(), Refusal>)>,
+    /// Whether something is left to derive.
+    unfinished: bool,
+}
+
+/// Applies inputs, what was said, and what follows from them. Derived events carry the time of the latest input,
 /// so that a replay of the inputs gives them again byte for byte (E-18).
 fn advance(
     state: &mut State,
-    inputs: Vec<Input>,
+    (inputs, said): (Vec<Input>, Vec<Said>),
     now: i64,
     go_on: bool,
     recall: Option<impl Fn(ModelRequest)>,
-) -> (Vec<Record>, bool) {
+) -> Advanced {
     let mut records = Vec::new();
+    let mut replies = Vec::new();
     let begun = state.checking_steps();
+    let mut accepted = |state: &mut State, event: Event| {
+        let at = state.tick(now);
+        state.apply(&event);
+        records.push(Record { at, event });
+    };
     for input in inputs {
         if let Some(event) = state.accept(input) {
-            let at = state.tick(now);
-            state.apply(&event);
-            records.push(Record { at, event });
+            accepted(state, event);
         }
+    }
+    // Of two answers to one ask, the second finds it closed.
+    for Said { command, by } in said {
+        let event = command.and_then(|command| command.accepted(state));
+        replies.push((by, event.map(|event| accepted(state, event))));
     }
     let at = state.tick(0);
     let mut repeated = 0;
     if !go_on {
-        return (records, false);
+        return Advanced { records, replies, unfinished: false };
     }
     loop {
         // A stop is heard between many costly checks (E-45, C-05).
         if state.checking_steps().saturating_sub(begun) > CHECKED_AT_ONCE {
-            return (records, true);
+            return Advanced { records, replies, unfinished: true };
         }
         let Some(event) = state.step() else { break };
         // A fork's model has not been asked what its source was; it counts all the same (C-07).
@@ -416,7 +472,14 @@ fn advance(
         state.apply(&event);
         records.push(Record { at, event });
     }
-    (records, false)
+    Advanced { records, replies, unfinished: false }
+}
+
+/// What the sender of a letter is told.
+fn settled((by, reply): &(By, Result<(), Refusal>)) -> Option<Result<Settled, DriveError>> {
+    let By::Letter(id) = by else { return None };
+    let reply = serde_json::to_string(reply).map_err(DriveError::unwritable);
+    Some(reply.map(|reply| Settled { id: id.clone(), reply }))
 }
 
 /// The effect that an event asks to dispatch.

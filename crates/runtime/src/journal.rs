@@ -2,7 +2,7 @@
 
 use crate::driver::DriveError;
 use selvedge_engine::{Event, Record, RunStatus, State};
-use selvedge_store::{Entry, RunStatus as StoredStatus, RunUpdate, Store};
+use selvedge_store::{Entry, RunStatus as StoredStatus, RunUpdate, Settled, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -28,11 +28,17 @@ impl Journal {
         Self::Stored { store, run: run.into(), events }
     }
 
-    /// Appends what a batch of inputs led to, with the run's row in the index, in one commit.
+    /// Appends what a batch of inputs led to, with the run's row in the index and what became of letters (E-43), in one
+    /// commit.
     ///
     /// # Errors
     /// If it could not be made durable; then nothing of it was kept.
-    pub(crate) async fn append(&mut self, records: Vec<Record>, state: &State) -> Result<(), DriveError> {
+    pub(crate) async fn append(
+        &mut self,
+        records: Vec<Record>,
+        state: &State,
+        settled: Vec<Settled>,
+    ) -> Result<(), DriveError> {
         match self {
             Self::Memory(kept) => kept.extend(records),
             Self::Stored { store, run, events } => {
@@ -43,10 +49,8 @@ impl Journal {
                 }
                 let count = entries.len() as u64;
                 store.room().await;
-                match update(state, &records) {
-                    Some(update) => store.append_and_update(run, entries, update).await?,
-                    None => store.append(run, entries).await?,
-                }
+                let update = if entries.is_empty() { None } else { update(state, &records) };
+                store.append_and_settle(run, entries, update, settled).await?;
                 *events += count;
             }
         }

@@ -2,12 +2,13 @@
 //! dispatches the effects they request (E-04).
 //!
 //! The engine decides everything; this crate owns what the engine must not know: time, randomness, tasks,
-//! files. A run is driven by [`Driver::drive`] until it ends, waits for a person, or is interrupted.
+//! files. A run is driven by [`Driver::drive`] until it ends, waits for a person, or is interrupted; [`Driver::start`] does so
+//! in a task of its own, and gives a [`RunHandle`] to it.
 //!
 //! # Example
 //! ```
 //! use selvedge_engine::{Failure, FaultKind, Graph, Input, ModelReply, ModelRequest, State, ToolRequest};
-//! use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Pending, Stop, Tools};
+//! use selvedge_runtime::{CallContext, Controls, Driver, Halt, Journal, Limits, Model, Pending, Tools};
 //! use std::sync::Arc;
 //!
 //! struct Parrot;
@@ -35,7 +36,7 @@
 //! let mut journal = Journal::Memory(Vec::new());
 //! let driver = Driver::new(Arc::new(Parrot), Arc::new(NoTools), Limits::default());
 //! let start = vec![Input::Start(Box::default())];
-//! let halt = driver.drive("r1", &mut state, &mut journal, start, &Stop::default()).await?;
+//! let halt = driver.drive("r1", &mut state, &mut journal, start, &mut Controls::default()).await?;
 //! assert_eq!((halt, state.view().output), (Halt::Ended, "hello".into()));
 //! # Ok(())
 //! # }
@@ -43,16 +44,22 @@
 
 mod ahead;
 mod clock;
+mod command;
 mod driver;
 mod flight;
+mod handle;
 mod journal;
 mod load;
 pub mod ports;
 mod stop;
+mod tell;
 
 pub use clock::{Clock, SystemClock};
+pub use command::{Command, Refusal};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
+pub use handle::{Controls, Driven, Events, RunHandle, Told};
 pub use journal::{Journal, usage};
 pub use load::{Count, LoadError, Loaded, Reading, beginning, graph_of, load, past, recorded};
 pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
 pub use stop::Stop;
+pub use tell::tell;

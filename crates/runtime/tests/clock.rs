@@ -5,7 +5,7 @@ use selvedge_engine::{
     Event, Failure, FaultKind, Graph, Input, ModelReply, ModelRequest, Record, State, ToolRequest,
 };
 use selvedge_runtime::{
-    CallContext, Clock, Driver, Halt, Journal, Limits, Model, Pending, Stop, SystemClock, Tools,
+    CallContext, Clock, Controls, Driver, Halt, Journal, Limits, Model, Pending, Stop, SystemClock, Tools,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -80,7 +80,7 @@ async fn driven(clock: &Arc<Set>, model: impl Model + 'static) -> (f64, Vec<Reco
     let (mut state, mut journal) = (State::new(graph()), Journal::Memory(Vec::new()));
     let (driver, began) = (driver(clock, model), Instant::now());
     let start = vec![Input::Start(Box::default())];
-    let halt = driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
     assert_eq!((halt, state.view().output), (Halt::Ended, "done".into()));
     let Journal::Memory(records) = journal else { panic!() };
     (began.elapsed().as_secs_f64(), records)
@@ -128,7 +128,7 @@ async fn died_waiting(clock: &Arc<Set>) -> Vec<Record> {
         interrupted.interrupt();
     });
     let start = vec![Input::Start(Box::default())];
-    let halt = driver.drive("r", &mut state, &mut journal, start, &stop).await.unwrap();
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut stop.clone().into()).await.unwrap();
     assert_eq!(halt, Halt::Interrupted);
     let Journal::Memory(records) = journal else { panic!() };
     assert!(matches!(records.last().unwrap().event, Event::Retried { after_ms: 20_000, .. }));
@@ -149,7 +149,8 @@ async fn after_a_resume_no_wait_is_longer_than_it_was_to_be() {
         let model = Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} };
         let mut journal = Journal::Memory(records);
         let driver = driver(&clock, model);
-        let halt = driver.drive("r", &mut state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+        let halt =
+            driver.drive("r", &mut state, &mut journal, Vec::new(), &mut Controls::default()).await.unwrap();
         assert_eq!(halt, Halt::Ended);
         let took = began.elapsed().as_secs_f64();
         assert!((left..left + 1.0).contains(&took), "clock moved by {moved} ms: {took} s");
@@ -178,7 +179,8 @@ async fn an_ask_expires_while_nobody_drives() {
         let (mut state, mut journal) = (State::new(question()), Journal::Memory(Vec::new()));
         let driver = driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} });
         let start = vec![Input::Start(Box::default())];
-        let halt = driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+        let halt =
+            driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
         assert_eq!(halt, Halt::Waiting);
         let Journal::Memory(records) = journal else { panic!() };
         let mut state = State::new(question());
@@ -186,7 +188,10 @@ async fn an_ask_expires_while_nobody_drives() {
         clock.now.store(moved, Ordering::Relaxed);
         let answer = Input::Answer("who/ask".into(), selvedge_engine::answered("Ann".into(), None, None));
         let mut journal = Journal::Memory(Vec::new());
-        let halt = driver.drive("r", &mut state, &mut journal, vec![answer], &Stop::default()).await.unwrap();
+        let halt = driver
+            .drive("r", &mut state, &mut journal, vec![answer], &mut Controls::default())
+            .await
+            .unwrap();
         assert_eq!(halt, Halt::Ended, "{moved}");
         let Journal::Memory(records) = journal else { panic!() };
         let first = &records.first().unwrap().event;
@@ -215,7 +220,7 @@ async fn thousands_of_timers_are_cheap() {
     let driver = Driver::new(Arc::new(model), Arc::new(NoTools), Limits::default());
     let start = vec![Input::Start(Box::default())];
     let began = std::time::Instant::now();
-    let halt = driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
     assert_eq!((halt, state.status()), (Halt::Ended, selvedge_engine::RunStatus::Completed));
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use selvedge_engine::{Event, Graph, Input, ModelReply, ModelRequest, Record, RunStatus, State, ToolRequest};
-use selvedge_runtime::{CallContext, Driver, Journal, Limits, Model, Pending, Stop, Tools, Watcher};
+use selvedge_runtime::{CallContext, Controls, Driver, Journal, Limits, Model, Pending, Tools, Watcher};
 use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ async fn a_call_that_is_cut_off_is_dropped_at_once_while_answers_come_in() {
     driver.watcher = Some(ports());
     let (mut state, mut journal) = (State::new(graph()), Journal::stored(store, "r", 0));
     let start = vec![Input::Start(Box::default())];
-    driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
     assert_eq!(state.status(), RunStatus::Completed);
     let [decided, dropped, all] = [&turns.decided, &turns.dropped, &turns.now].map(|turn| turn.load(Relaxed));
     assert!(0 < decided && decided + 20 < all, "{decided} of {all}");

@@ -8,7 +8,7 @@ use selvedge_engine::{
     State, Table, ThreadIx, ToolDef, ToolRequest,
 };
 use selvedge_runtime::{
-    CallContext, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools, load,
+    CallContext, Controls, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools, load,
 };
 use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ async fn one_commit_a_node() {
     let mut state = State::new(Arc::clone(&graph));
     let before = store.commits();
     let driver = driver(Box::new(|_| says("heard")), no_tools(), Limits::default());
-    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     // The first commit holds the start and the first request.
     assert_eq!(store.commits() - before, names.len() as u64 + 1);
 }
@@ -152,7 +152,7 @@ async fn the_stored_journal_is_the_run() {
     let mut state = State::new(Arc::clone(&graph));
     let driver =
         driver(Box::new(|request| says(&format!("{} heard", request.node))), no_tools(), Limits::default());
-    let halt = driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let halt = driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!(halt, Halt::Ended);
     let loaded = load(&store, "r", None, None).unwrap();
     assert_eq!(loaded.info.status, Stored::Completed);
@@ -171,7 +171,8 @@ async fn a_bug_poisons_one_run() {
     let (store, mut journal) = stored(dir.path(), "bad", &broken).await;
     let driver = driver(Box::new(|_| says("fine")), no_tools(), Limits::default());
     let mut state = State::new(Arc::clone(&broken));
-    let halt = driver.drive("bad", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let halt =
+        driver.drive("bad", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!(halt, Halt::Poisoned);
     let loaded = load(&store, "bad", None, None).unwrap();
     let (end, fault) = loaded.state.ended().unwrap();
@@ -181,7 +182,8 @@ async fn a_bug_poisons_one_run() {
     let good = graph(vec![asks("a")], &[]);
     let mut state = State::new(Arc::clone(&good));
     let mut journal = Journal::Memory(Vec::new());
-    let halt = driver.drive("good", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let halt =
+        driver.drive("good", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!((halt, state.status()), (Halt::Ended, RunStatus::Completed));
 }
 
@@ -202,7 +204,8 @@ async fn e17_a_panic_anywhere_poisons_one_run() {
         let (store, mut journal) = stored(dir.path(), "r", &graph).await;
         let driver = driver(model, tools, Limits::default());
         let mut state = State::new(Arc::clone(&graph));
-        let halt = driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+        let halt =
+            driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
         assert_eq!(halt, Halt::Poisoned, "{what}");
         for _ in 0..2 {
             let loaded = load(&store, "r", None, Some(&*driver.model)).unwrap();
@@ -213,7 +216,8 @@ async fn e17_a_panic_anywhere_poisons_one_run() {
             let mut state = loaded.state;
             let mut journal = Journal::stored(Arc::clone(&store), "r", state.events());
             let resume = vec![Input::Resume(Vec::new())];
-            let halt = driver.drive("r", &mut state, &mut journal, resume, &Stop::default()).await.unwrap();
+            let halt =
+                driver.drive("r", &mut state, &mut journal, resume, &mut Controls::default()).await.unwrap();
             let asks = halt == Halt::Waiting && what.starts_with("tool");
             // Nobody knows whether the write happened: a person is asked before it runs again (E-05).
             assert!(asks || halt == Halt::Poisoned, "{what}: {halt:?}");
@@ -239,7 +243,7 @@ async fn transient_faults_are_tried_again() {
     let mut state = State::new(Arc::clone(&graph));
     let mut journal = Journal::Memory(Vec::new());
     let driver = driver(Box::new(|_| says("")), tools, Limits::default());
-    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     let view = state.view();
     assert_eq!(view.output, json!({"n": 2}));
     assert_eq!(view.results.first().unwrap().attempts, 3);
@@ -270,7 +274,7 @@ async fn an_expired_run_drops_its_calls() {
     let mut journal = Journal::Memory(Vec::new());
     let driver = driver(model, no_tools(), Limits { run_timeout_s: Some(1), ..Limits::default() });
     let began = Instant::now();
-    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
     let fault = state.view().fault.unwrap();
@@ -298,7 +302,7 @@ async fn an_interrupt_leaves_a_resumable_run() {
     });
     let mut state = State::new(Arc::clone(&graph));
     let first = driver(model, no_tools(), Limits::default());
-    let halt = first.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    let halt = first.drive("r", &mut state, &mut journal, start(), &mut stop.clone().into()).await.unwrap();
     assert_eq!(halt, Halt::Interrupted);
     assert_eq!(asked.load(Ordering::SeqCst), 1, "nothing new begins");
 
@@ -306,7 +310,10 @@ async fn an_interrupt_leaves_a_resumable_run() {
     let mut journal = Journal::stored(Arc::clone(&store), "r", store.last_event("r").unwrap());
     let again =
         driver(Box::new(|request| says(&format!("{} later", request.node))), no_tools(), Limits::default());
-    let halt = again.drive("r", &mut loaded.state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+    let halt = again
+        .drive("r", &mut loaded.state, &mut journal, Vec::new(), &mut Controls::default())
+        .await
+        .unwrap();
     assert_eq!(halt, Halt::Ended);
     let texts: Vec<String> = loaded.state.view().threads.concat_texts();
     assert_eq!(texts, ["task", "a", "a said", "b", "b later"]);
@@ -338,13 +345,14 @@ async fn an_interrupt_drops_calls_that_wait_for_their_turn() {
     let mut journal = Journal::Memory(Vec::new());
     let limits = Limits { max_parallel: 1, ..Limits::default() };
     let first = driver(model, no_tools(), limits);
-    let halt = first.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    let halt = first.drive("r", &mut state, &mut journal, start(), &mut stop.clone().into()).await.unwrap();
     assert_eq!(halt, Halt::Interrupted);
     assert_eq!(begun.load(Ordering::SeqCst), 1, "four others waited");
     assert_eq!(state.usage().model_calls, 1, "what was under way has ended");
 
     let again = driver(Box::new(|_| says("later")), no_tools(), limits);
-    let halt = again.drive("r", &mut state, &mut journal, Vec::new(), &Stop::default()).await.unwrap();
+    let halt =
+        again.drive("r", &mut state, &mut journal, Vec::new(), &mut Controls::default()).await.unwrap();
     assert_eq!(halt, Halt::Ended);
     assert_eq!(state.usage().model_calls, 5);
 }
@@ -375,20 +383,23 @@ async fn lost_write(resumed_with: Vec<Input>) {
     });
     let mut state = State::new(Arc::clone(&graph));
     let dying = driver(Box::new(|_| says("")), tools, Limits::default());
-    let halt = dying.drive("r", &mut state, &mut journal, start(), &stop).await.unwrap();
+    let halt = dying.drive("r", &mut state, &mut journal, start(), &mut stop.clone().into()).await.unwrap();
     assert_eq!(halt, Halt::Interrupted);
 
     let mut loaded = load(&store, "r", None, None).unwrap();
     let mut journal = Journal::stored(Arc::clone(&store), "r", store.last_event("r").unwrap());
     let tools: ToolFn = Box::new(|_| Box::pin(async { Ok(json!("written")) }));
     let living = driver(Box::new(|_| says("")), tools, Limits::default());
-    let halt =
-        living.drive("r", &mut loaded.state, &mut journal, resumed_with, &Stop::default()).await.unwrap();
+    let halt = living
+        .drive("r", &mut loaded.state, &mut journal, resumed_with, &mut Controls::default())
+        .await
+        .unwrap();
     assert_eq!(halt, Halt::Waiting);
     assert_eq!(store.run("r").unwrap().status, Stored::Waiting);
     let ask = loaded.state.asks().keys().next().cloned().unwrap();
     let answer = vec![Input::Answer(ask, json!("yes"))];
-    let halt = living.drive("r", &mut loaded.state, &mut journal, answer, &Stop::default()).await.unwrap();
+    let halt =
+        living.drive("r", &mut loaded.state, &mut journal, answer, &mut Controls::default()).await.unwrap();
     assert_eq!(halt, Halt::Ended);
     assert_eq!(loaded.state.view().output, json!("written"));
 }
@@ -415,7 +426,7 @@ async fn calls_queue_at_their_limit() {
     let mut state = State::new(Arc::clone(&graph));
     let mut journal = Journal::Memory(Vec::new());
     let driver = driver(Box::new(|_| says("")), tools, Limits { concurrency: 3, ..Limits::default() });
-    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!(state.status(), RunStatus::Completed);
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
@@ -461,7 +472,7 @@ async fn watchers_learn_when_a_call_has_its_turn() {
     driver.watcher = Some(Arc::clone(&turns) as Arc<dyn selvedge_runtime::Watcher>);
     let (_store, mut journal) = stored(dir.path(), "r", &graph).await;
     let mut state = State::new(graph);
-    driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     let seen = turns.0.lock().unwrap().clone();
     assert_eq!(seen, [("a/call/1/1".to_owned(), 0), ("b/call/1/1".to_owned(), 1)]);
 }
@@ -516,7 +527,7 @@ async fn a_splice_drops_calls_in_flight() {
     let driver = driver(Box::new(|_| says("{\"steps\": []}")), toolbox, Limits::default())
         .with_operations(Arc::new(Compiles(json!({"nodes": [new]}))));
     let mut state = State::new(graph);
-    let halt = driver.drive("r", &mut state, &mut journal, start(), &Stop::default()).await.unwrap();
+    let halt = driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!((halt, state.status()), (Halt::Ended, RunStatus::Completed));
     assert_eq!(state.view().output, json!(1), "the call was dropped before the run had ended");
 }

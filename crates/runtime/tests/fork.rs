@@ -5,7 +5,7 @@ use selvedge_engine::{
     Event, Fork, Graph, Input, ModelReply, ModelRequest, Outcome, Record, RunStatus, Start, State,
     ToolRequest,
 };
-use selvedge_runtime::{CallContext, Driver, Journal, Limits, Model, Pending, Stop, Tools, load, past};
+use selvedge_runtime::{CallContext, Controls, Driver, Journal, Limits, Model, Pending, Tools, load, past};
 use selvedge_store::{Entry, ForkPoint, NewRun, RunStatus as Stored, Store};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -190,7 +190,7 @@ async fn a_request_in_flight_when_the_time_was_up_counts() {
     let limits = Limits { run_timeout_s: Some(1), ..Limits::default() };
     let driver = Driver::new(Arc::clone(&silent) as _, Arc::new(NoTools), limits);
     let start = vec![Input::Start(Box::default())];
-    driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
     assert_eq!(state.status(), RunStatus::Failed);
     let after = Counting::default();
     load(&store, "r", None, Some(&after)).unwrap();

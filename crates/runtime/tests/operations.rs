@@ -5,7 +5,9 @@ use selvedge_engine::{
     Event, Failure, FaultKind, Graph, Input, ModelReply, ModelRequest, Operated, RunStatus, State, Tokens,
     ToolRequest,
 };
-use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools};
+use selvedge_runtime::{
+    CallContext, Controls, Driver, Halt, Journal, Limits, Model, Operations, Pending, Tools,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -52,7 +54,7 @@ fn driver(operation: OperationFn) -> Driver {
 
 async fn drive(driver: &Driver, run: &str, state: &mut State, inputs: Vec<Input>) -> (Halt, Vec<Event>) {
     let mut journal = Journal::Memory(Vec::new());
-    let halt = driver.drive(run, state, &mut journal, inputs, &Stop::default()).await.unwrap();
+    let halt = driver.drive(run, state, &mut journal, inputs, &mut Controls::default()).await.unwrap();
     let Journal::Memory(records) = journal else { panic!("it is in memory") };
     (halt, records.into_iter().map(|record| record.event).collect())
 }
@@ -123,8 +125,8 @@ async fn e40_what_is_done_outside_is_done_once() {
     let mut journal = Journal::Memory(Vec::new());
     let mut state = State::new(Arc::clone(&graph));
     {
-        let (driver, stop) = (begun(2), Stop::default());
-        let driving = driver.drive("r", &mut state, &mut journal, start(), &stop);
+        let (driver, mut controls) = (begun(2), Controls::default());
+        let driving = driver.drive("r", &mut state, &mut journal, start(), &mut controls);
         assert!(tokio::time::timeout(Duration::from_millis(300), driving).await.is_err(), "it hangs");
     }
     let Journal::Memory(records) = journal else { panic!("it is in memory") };

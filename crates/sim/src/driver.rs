@@ -2,7 +2,7 @@
 //! can begin again from any prefix of it.
 
 mod begin;
-mod outside;
+pub(crate) mod outside;
 
 use crate::canon;
 use crate::journal::{Journal, Mark, digest};

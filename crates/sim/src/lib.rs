@@ -19,6 +19,7 @@
 
 pub mod canon;
 pub mod conformance;
+pub mod driven;
 pub mod driver;
 pub mod forks;
 pub mod fuzz;

@@ -1,5 +1,6 @@
 //! What must hold for every plan, each as a check that a seed reproduces.
 
+use crate::driven;
 use crate::driver::{Said, Schedule, Sim};
 use crate::journal::Journal;
 use crate::lower;
@@ -55,6 +56,22 @@ fn finished<'p>(plan: &'p SimPlan, graph: &Arc<Graph>, schedule: Schedule) -> Re
 /// The first difference.
 pub fn agreement(plan: &SimPlan, seed: u64) -> Result<(), String> {
     agreement_with(plan, seed, Mistake::None)
+}
+
+/// [`agreement`] of the driver of the runtime, whatever time its ports take, and with people who answer while it drives (E-43).
+///
+/// # Errors
+/// The first difference.
+pub fn driven(plan: &SimPlan, seed: u64) -> Result<(), String> {
+    let graph = graph(plan)?;
+    let (expected, _) = expected(plan, Mistake::None);
+    let mut rng = Rng::new(seed);
+    for sequential in [true, false, false] {
+        let (observed, journal) = driven::run(plan, &graph, world(plan), rng.bits(), sequential)?;
+        expected.same(&observed, if sequential { "driven sequentially" } else { "driven" })?;
+        replay(&graph, &journal)?;
+    }
+    Ok(())
 }
 
 /// [`agreement`] with a reference that makes a mistake.

@@ -67,6 +67,16 @@ fn agreement_of_names() {
 }
 
 #[test]
+fn e43_driven() {
+    holds("e43_driven", properties::driven, Flavour::Any, plans(100));
+}
+
+#[test]
+fn e43_driven_impure_plans() {
+    holds("e43_driven_impure_plans", properties::driven, Flavour::Impure, plans(100));
+}
+
+#[test]
 fn replays() {
     holds("replays", properties::replays, Flavour::Any, plans(200));
 }

@@ -44,6 +44,12 @@
 //! that has a hash, null if none has.
 //!
 //! **`runs.seal`**: the hash of the row; null in rows that nothing has been written to since an older format.
+//!
+//! # Format 4
+//!
+//! **`inbox`**: what processes want to say to runs that others drive (E-43), see `inbox.rs`; `id` is the sender's, `run` is
+//! `runs.key`, `at_ms` when it was said, `body` what, `reply` what became of it, null until then. Rows go once their sender has read
+//! that, so there are few; the journal is the record.
 
 use std::path::Path;
 
@@ -106,6 +112,15 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         SELECT key, coalesce((SELECT max(key) & 4294967295 FROM journal
             WHERE key BETWEEN (runs.key << 32) AND (runs.key << 32 | 4294967295)), parent_events) FROM runs;
     INSERT INTO heads (run, n) SELECT 0, coalesce(max(n), 0) FROM library;
+",
+    "
+    CREATE TABLE inbox (
+        id TEXT PRIMARY KEY,
+        run INTEGER NOT NULL,
+        at_ms INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        reply TEXT
+    ) STRICT, WITHOUT ROWID;
 ",
 ];
 

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use crate::inbox::Bells;
 use crate::lock::{self, Driven};
 use crate::writer::{Request, Writer};
 use crate::{
     BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, Runs,
-    StoreError, blobs, chain, index, open, schema,
+    Settled, StoreError, blobs, chain, index, open, schema,
 };
 
 /// Connections for reading that are kept open between requests.
@@ -35,6 +36,7 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) struct Inner {
     // Dropped in this order: the writer's connection is closed last, which moves the log into the database.
+    bells: Bells,
     readers: Readers,
     writer: Writer,
     place: Place,
@@ -69,7 +71,11 @@ impl Store {
             Mode::ReadOnly => (Writer::none(), vec![open::read(dir)?]),
         };
         let readers = Readers::Pool(Mutex::new(readers));
-        Ok(Self { inner: Arc::new(Inner { readers, writer, place: Place::Folder(dir.to_owned()), db }) })
+        // Who only reads drives nothing.
+        let bells = Bells::of((mode == Mode::ReadWrite).then(|| dir.to_owned()));
+        Ok(Self {
+            inner: Arc::new(Inner { bells, readers, writer, place: Place::Folder(dir.to_owned()), db }),
+        })
     }
 
     /// A store in memory, gone with its last clone: for tests, simulations and measurements without a disk.
@@ -77,6 +83,7 @@ impl Store {
         let conn = Arc::new(Mutex::new(open::memory()?));
         Ok(Self {
             inner: Arc::new(Inner {
+                bells: Bells::of(None),
                 readers: Readers::Shared(Arc::clone(&conn)),
                 writer: Writer::here(conn),
                 place: Place::Memory(Driven::default()),
@@ -125,6 +132,18 @@ impl Store {
     /// Appends entries and changes the run's row in the same transaction. Fails like [`Store::append`].
     pub fn append_and_update(&self, run: &str, entries: Vec<Entry>, update: RunUpdate) -> Commit {
         self.send(Request::append(run.to_owned(), entries, Some(update)))
+    }
+
+    /// Appends entries, changes the run's row if that is given, and notes what became of letters (E-43), all in the same
+    /// transaction: there may be no entries. Fails like [`Store::append`].
+    pub fn append_and_settle(
+        &self,
+        run: &str,
+        entries: Vec<Entry>,
+        update: Option<RunUpdate>,
+        settled: Vec<Settled>,
+    ) -> Commit {
+        self.send(Request::append(run.to_owned(), entries, update).settling(settled))
     }
 
     /// Changes a run's row alone.
@@ -278,6 +297,10 @@ impl Inner {
             pool.push(conn);
         }
         result
+    }
+
+    pub(crate) fn bells(&self) -> &Bells {
+        &self.bells
     }
 
     /// The database file.

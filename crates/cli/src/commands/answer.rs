@@ -1,7 +1,8 @@
-//! `selvedge answer`: what a person says to a waiting run (C-13, E-21).
+//! `selvedge answer`: what a person says to a run (C-13, E-21, E-43).
 
 use crate::args::{AnswerArgs, Common};
 use crate::asks;
+use crate::commands::driven;
 use crate::commands::resume::{Held, go_on};
 use crate::commands::run::now_ms;
 use crate::failure::Exit;
@@ -16,19 +17,39 @@ use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
 use selvedge_host::trust::Gate;
-use selvedge_runtime::load;
+use selvedge_runtime::{Command, Refusal, load};
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Records an answer and goes on with the run.
+/// Records an answer, and goes on with the run unless another process does.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
     let Some(said) = Said::of(args) else { return Err(nothing_said(args, common, &ui)?) };
     no_key(args, &said, common, &ui)?;
-    if args.no_continue {
-        return record(args, &said, common, &ui);
+    let alone = || match args.no_continue {
+        true => record(args, &said, common, &ui),
+        false => {
+            go_on(&args.run, &args.exec, common, ui.clone(), |run, state| Ok(Some(said.inputs(run, state)?)))
+        }
+    };
+    let command = |run: &str, state: &State| {
+        let [Input::Answer(ask, value)] = &said.inputs(run, state)?[..] else { return Ok(None) };
+        Ok(Some(Command::Answer { ask: Arc::clone(ask), value: value.clone() }))
+    };
+    driven::say(&args.run, common, &ui, command, refused, alone)
+}
+
+/// Why the driver of a run did not take an answer.
+fn refused(run: &str, state: &State, refusal: &Refusal) -> Error {
+    match refusal {
+        Refusal::NotOpen { ask } => no_such_ask(ask, run, state),
+        Refusal::Misfit { ask, .. } => {
+            Error::usage("C-13", "bad-answer", &refusal.to_string()).help(&asks::answers(state, run, ask))
+        }
+        Refusal::Ended | Refusal::NotDriven | Refusal::Unreadable { .. } => {
+            Error::internal(&refusal.to_string())
+        }
     }
-    go_on(&args.run, &args.exec, common, ui, |run, state| Ok(Some(said.inputs(run, state)?)))
 }
 
 /// There is a run, and no answer: what can be answered.

@@ -1,20 +1,28 @@
-//! `selvedge cancel`: ends a run that no live process drives (C-12, E-13).
+//! `selvedge cancel`: ends a run (C-12, E-13), also one that another process drives (E-43).
 
 use crate::args::{CancelArgs, Common};
+use crate::commands::driven;
 use crate::commands::resume::Held;
 use crate::drive::Drive;
 use crate::failure::Exit;
 use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
-use selvedge_engine::Input;
+use selvedge_engine::{Input, State};
 use selvedge_host::Error;
 use selvedge_host::options::RunOptions;
-use selvedge_runtime::{graph_of, load};
+use selvedge_runtime::{Command, Refusal, graph_of, load};
 use std::sync::Arc;
 
 /// Cancels a run; one that has ended is printed, with its own exit code.
 pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
+    let command = |_: &str, state: &State| Ok(state.ended().is_none().then_some(Command::Cancel {}));
+    let refused = |_: &str, _: &State, refusal: &Refusal| Error::internal(&refusal.to_string());
+    driven::say(&args.run, common, ui, command, refused, || alone(args, common, ui))
+}
+
+/// Cancels a run that nobody drives.
+fn alone(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let mut held = Held::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
     let state = load(&held.store, &held.run, None, None)?.state;
     let lock = match held.lock.take() {

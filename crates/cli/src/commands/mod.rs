@@ -3,6 +3,7 @@
 mod answer;
 mod cancel;
 pub(crate) mod check;
+mod driven;
 mod fork;
 mod ids;
 mod naming;

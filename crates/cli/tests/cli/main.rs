@@ -11,6 +11,8 @@ mod config;
 #[cfg(test)]
 mod doubt;
 #[cfg(test)]
+mod driven;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod endpoint;

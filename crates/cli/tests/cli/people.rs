@@ -161,7 +161,7 @@ fn a_cancelled_run_is_ended_and_cancel_itself_succeeds() {
 }
 
 /// The run `r`, whose only call is under way.
-fn driven(place: &Place) -> Child {
+pub(crate) fn driven(place: &Place) -> Child {
     place.write(
         "selvedge.toml",
         "[tools.command.slow]\ndescription = \"d\"\ncommand = [\"sh\", \"-c\", \"echo . >> began; sleep 20\"]\n\
@@ -222,23 +222,6 @@ fn an_approval_says_which_tool_with_which_arguments() {
     let ask =
         place.run(&["show", "r", "--json"]).exits(0).json()["asks"][0]["ask"].as_str().unwrap().to_owned();
     answer(&place, &ask, &["yes"]).exits(0);
-}
-
-/// C-12: `cancel` does not advise itself for a run that another process drives.
-#[test]
-fn cancelling_a_driven_run_says_who_can_stop_it() {
-    let place = Place::new();
-    let mut run = driven(&place);
-    let error = place.run(&["cancel", "r", "--json"]).exits(2).error();
-    let help = error["help"].as_str().unwrap();
-    assert_eq!(error["code"], "run-driven");
-    assert!(
-        help.contains(&format!("kill -INT {}", run.id())) && help.contains("ended with selvedge cancel r"),
-        "{help}"
-    );
-    run.kill().unwrap();
-    run.wait().unwrap();
-    place.run(&["cancel", "r"]).exits(0);
 }
 
 #[test]

@@ -217,7 +217,7 @@ impl State {
     }
 
     /// The node that an event names.
-    pub(crate) fn node_named(&self, name: &Arc<str>) -> Option<NodeRef> {
+    pub fn node_named(&self, name: &Arc<str>) -> Option<NodeRef> {
         // What follows from an input is mostly of the node that stands first on the agenda.
         let is_it = |front: &NodeRef| match self.visit(*front) {
             Some(visit) => Arc::ptr_eq(&visit.name, name),

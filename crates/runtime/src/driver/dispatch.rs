@@ -8,6 +8,7 @@ use selvedge_engine::{EffectId, Failure, FaultKind, Outcome, Request, Took};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tracing::Instrument;
 
 /// When an effect was asked for.
 #[derive(Clone, Copy)]
@@ -38,15 +39,17 @@ impl Drive<'_> {
             Seen::Now => pending.wait.ms,
             Seen::Before => pending.wait.left_ms(self.driver.clock.now_ms()),
         };
+        let span = self.spans.effect(&effect, pending.node);
         let begun = Arc::new(AtomicBool::new(false));
         let call = self.call(request, &effect, Arc::clone(&begun));
         let clock = Arc::clone(&self.driver.clock);
-        let call = Box::pin(async move {
+        let call = async move {
             if long > 0 {
                 wait(&*clock, Duration::from_millis(long)).await;
             }
             call.await
-        });
+        };
+        let call = Box::pin(call.instrument(span));
         self.flying.push(Flight { effect: effect.clone(), begun, call });
         self.known.insert(effect);
     }

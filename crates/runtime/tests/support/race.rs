@@ -5,7 +5,7 @@ use selvedge_engine::{
     EffectId, Event, Failure, Graph, Input, ModelReply, ModelRequest, Record, RunStatus, State, ToolDef,
 };
 use selvedge_runtime::ports::{CallContext, Model, Pending, Tools};
-use selvedge_runtime::{Driver, Journal, Limits, Stop, Watcher};
+use selvedge_runtime::{Controls, Driver, Journal, Limits, Watcher};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ pub async fn run(race: Race, tools: Arc<dyn Tools>) -> Raced {
     driver.watcher = Some(Arc::<Referee>::clone(&referee));
     let (mut state, mut journal) = (State::new(graph), Journal::Memory(Vec::new()));
     let start = vec![Input::Start(Box::default())];
-    driver.drive("r", &mut state, &mut journal, start, &Stop::default()).await.unwrap();
+    driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
     assert_eq!(state.status(), RunStatus::Completed, "{:?}", state.view().fault);
     let took = referee.took.lock().unwrap().take().expect("something is left after 5 s");
     let (_, asks, timers, pending) = referee.decided.lock().unwrap().take().unwrap();

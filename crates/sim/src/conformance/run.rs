@@ -9,7 +9,7 @@ use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Means, Source};
 use selvedge_engine::{
     Budget, EffectPlace, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
 };
-use selvedge_runtime::{Driver, Halt, Journal, Limits, Stop};
+use selvedge_runtime::{Controls, Driver, Halt, Journal, Limits};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -181,8 +181,8 @@ impl Session {
             .start_paused(true)
             .build()
             .map_err(|error| error.to_string())?;
-        let stop = Stop::default();
-        let driving = driver.drive(RUN, &mut self.state, &mut journal, inputs, &stop);
+        let mut controls = Controls::default();
+        let driving = driver.drive(RUN, &mut self.state, &mut journal, inputs, &mut controls);
         let halt = runtime.block_on(driving).map_err(|error| error.to_string())?;
         if let Journal::Memory(records) = journal {
             self.records = records;

@@ -3,10 +3,10 @@
 use super::{Said, Sim, first_attempt};
 use crate::canon::{self, Msg};
 use crate::watch::valid_conversation;
-use crate::world::{Answer, Asker};
+use crate::world::{Answer, Asker, World};
 use selvedge_engine::{
     AskPlace, EffectId, Effects, Failure, Fault, FaultKind, Input, Message, ModelReply, ModelRequest,
-    Outcome, Request, Role, RunStatus, ToolCall, done as done_with,
+    Outcome, Request, Role, RunStatus, State, ToolCall, done as done_with,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -72,9 +72,7 @@ impl Sim<'_> {
     }
 
     fn approves(&self, ask: &str) -> bool {
-        let node = self.state.asks().get(ask).map_or("", |asking| self.state.node_id(asking.node));
-        let of_call = matches!(AskPlace::parse(ask), Some(AskPlace::Call(_)));
-        self.world.approves(node, if of_call { "tool" } else { "node" })
+        approves(&self.world, &self.state, ask)
     }
 
     /// E-04: what is sent stands in the journal; E-10: what a model is sent is a conversation.
@@ -119,40 +117,57 @@ impl Sim<'_> {
                 self.world.tool(asker, &first.0, &content, effects)
             }
         };
-        Ok(match answer {
-            Answer::Reply(text, calls) => {
-                let calls = calls.into_iter().map(|call| ToolCall {
-                    id: call.id.into(),
-                    name: call.name.into(),
-                    arguments: call.args,
-                });
-                Outcome::Reply(Arc::new(ModelReply { text, calls: calls.collect(), ..ModelReply::default() }))
-            }
-            Answer::Output(output) => Outcome::Output(Arc::new(output)),
-            Answer::Failed(broken) => Outcome::from(Failure {
-                transient: broken.transient,
-                retry_after_ms: broken.retry_after_ms,
-                ..Failure::of(Fault::new(kind(broken.kind), broken.message))
-            }),
-        })
+        Ok(said(answer).unwrap_or_else(|failure| Outcome::from(*failure)))
     }
 
     /// A request's content; the engine's own words when it asks again are left out.
     pub(super) fn model_content(&self, request: &ModelRequest) -> String {
-        let mut sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
-        let thread = self.state.thread_of(&request.node).unwrap_or_default();
-        let foreign = |m: &Arc<Message>| !thread.iter().any(|known| Arc::ptr_eq(known, m));
-        if let [.., reply, again] = request.messages.as_slice()
-            && reply.role == Role::Assistant
-            && again.role == Role::User
-            && foreign(reply)
-            && let Some(last) = sent.last_mut()
-        {
-            *last = Msg::text("user", canon::ASKED_AGAIN);
-        }
-        let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.to_string()).collect();
-        canon::model_content(&sent, &tools, request.schema.as_ref().map(|schema| &schema.schema))
+        content_of(&self.state, request)
     }
+}
+
+/// A request's content to a run that stands so.
+pub(crate) fn content_of(state: &State, request: &ModelRequest) -> String {
+    let mut sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
+    let thread = state.thread_of(&request.node).unwrap_or_default();
+    let foreign = |m: &Arc<Message>| !thread.iter().any(|known| Arc::ptr_eq(known, m));
+    if let [.., reply, again] = request.messages.as_slice()
+        && reply.role == Role::Assistant
+        && again.role == Role::User
+        && foreign(reply)
+        && let Some(last) = sent.last_mut()
+    {
+        *last = Msg::text("user", canon::ASKED_AGAIN);
+    }
+    let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.to_string()).collect();
+    canon::model_content(&sent, &tools, request.schema.as_ref().map(|schema| &schema.schema))
+}
+
+/// An answer of the world as an outcome, or as why there is none.
+pub(crate) fn said(answer: Answer) -> Result<Outcome, Box<Failure>> {
+    match answer {
+        Answer::Reply(text, calls) => {
+            let calls = calls.into_iter().map(|call| ToolCall {
+                id: call.id.into(),
+                name: call.name.into(),
+                arguments: call.args,
+            });
+            Ok(Outcome::Reply(Arc::new(ModelReply { text, calls: calls.collect(), ..ModelReply::default() })))
+        }
+        Answer::Output(output) => Ok(Outcome::Output(Arc::new(output))),
+        Answer::Failed(broken) => Err(Box::new(Failure {
+            transient: broken.transient,
+            retry_after_ms: broken.retry_after_ms,
+            ..Failure::of(Fault::new(kind(broken.kind), broken.message))
+        })),
+    }
+}
+
+/// Whether a person of that world says yes to an open ask.
+pub(crate) fn approves(world: &World, state: &State, ask: &str) -> bool {
+    let node = state.asks().get(ask).map_or("", |asking| state.node_id(asking.node));
+    let of_call = matches!(AskPlace::parse(ask), Some(AskPlace::Call(_)));
+    world.approves(node, if of_call { "tool" } else { "node" })
 }
 
 fn kind(name: &str) -> FaultKind {

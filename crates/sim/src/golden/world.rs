@@ -6,7 +6,9 @@ use crate::driver::first_attempt;
 use selvedge_engine::{
     EffectId, Event, Failure, Input, ModelReply, ModelRequest, Operated, Outcome, Request, State, ToolRequest,
 };
-use selvedge_runtime::{CallContext, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools};
+use selvedge_runtime::{
+    CallContext, Controls, Driver, Halt, Journal, Limits, Model, Operations, Pending, Stop, Tools,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +70,8 @@ impl World {
         let ports = Arc::new(self.clone());
         let driver = Driver::new(Arc::clone(&ports) as _, Arc::clone(&ports) as _, Limits::default());
         let driver = driver.with_operations(ports);
-        let driving = driver.drive("recorded", state, journal, inputs, &self.0.stop);
+        let mut controls = Controls::from(self.0.stop.clone());
+        let driving = driver.drive("recorded", state, journal, inputs, &mut controls);
         let halt = runtime.block_on(driving).map_err(|error| error.to_string())?;
         let wrong = self.0.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         wrong.first().map_or(Ok(halt), |wrong| Err(wrong.clone()))

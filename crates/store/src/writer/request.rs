@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::chain::{self, Digest, Head};
 use crate::schema::{self, MAX_NUMBER, journal_key};
-use crate::{BlobHash, Entry, NewRun, RunUpdate, StoreError, blobs, encode, index};
+use crate::{BlobHash, Entry, Letter, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(crate) struct Request {
     op: Op,
     rows: Vec<Row>,
     blobs: Vec<(BlobHash, Vec<u8>)>,
+    settled: Vec<Settled>,
 }
 
 #[derive(Debug)]
@@ -23,6 +24,8 @@ enum Op {
     Append(String, Option<RunUpdate>),
     Library,
     Blobs,
+    Post(Letter),
+    Discard(String),
 }
 
 #[derive(Debug)]
@@ -64,8 +67,21 @@ impl Request {
         Self::new(Op::Append(run, update), entries)
     }
 
+    /// The same with what becomes of letters by it (E-43).
+    pub(crate) fn settling(self, settled: Vec<Settled>) -> Self {
+        Self { settled, ..self }
+    }
+
     pub(crate) fn blob(hash: BlobHash, bytes: Vec<u8>) -> Self {
-        Self { op: Op::Blobs, rows: Vec::new(), blobs: vec![(hash, bytes)] }
+        Self::new(Op::Blobs, Vec::new()).with(hash, bytes)
+    }
+
+    pub(crate) fn post(letter: Letter) -> Self {
+        Self::new(Op::Post(letter), Vec::new())
+    }
+
+    pub(crate) fn discard(letter: String) -> Self {
+        Self::new(Op::Discard(letter), Vec::new())
     }
 
     /// Events of the library, with the contents that they name.
@@ -90,7 +106,7 @@ impl Request {
                 }
             })
             .collect();
-        Self { op, rows, blobs }
+        Self { op, rows, blobs, settled: Vec::new() }
     }
 
     /// Whether somebody is told that a run has come to a stop once this is written.
@@ -103,7 +119,8 @@ impl Request {
         let rows = self.rows.iter().map(|row| match &row.body {
             Body::Plain(body) | Body::Encoded(body) => body.len(),
         });
-        rows.sum::<usize>() + self.blobs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+        let letter = if let Op::Post(letter) = &self.op { letter.body.len() } else { 0 };
+        rows.sum::<usize>() + letter + self.blobs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 }
 
@@ -142,6 +159,14 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     let sql = |error| StoreError::from_sqlite(db, &error);
     let journal = match &request.op {
         Op::Blobs => None,
+        Op::Post(letter) => {
+            inbox::insert(conn, db, letter)?;
+            None
+        }
+        Op::Discard(letter) => {
+            inbox::delete(conn, letter).map_err(sql)?;
+            None
+        }
         Op::Library => {
             let head = chain::noted(conn, chain::LIBRARY).map_err(sql)?.unwrap_or(Head::EMPTY);
             for (expected, row) in (head.n + 1..).zip(&request.rows) {
@@ -172,6 +197,7 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
     }
+    inbox::settle(conn, &request.settled).map_err(sql)?;
     let Some((key, noted, mut head)) = journal else { return Ok(()) };
     let insert = if matches!(request.op, Op::Library) { INSERT_LIBRARY } else { INSERT };
     let mut insert = conn.prepare_cached(insert).map_err(sql)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use selvedge_store::{Entry, Mode, Store, StoreError};
+use selvedge_store::{Entry, Letter, Mode, Store, StoreError};
 
 use crate::support::{event, events, journal, new_run};
 
@@ -113,6 +113,7 @@ fn child() {
         "burst" => burst(dir, &argument),
         "fill" => fill(dir, &argument),
         "drive" => drive(dir, &argument),
+        "post" => post(dir, &argument),
         "places" => places(dir),
         "library" => library(dir),
         "library-dirty" => library_dirty(dir, argument.parse().unwrap()),
@@ -187,6 +188,14 @@ fn drive(dir: &Path, run: &str) {
     if lock.is_ok() {
         std::thread::sleep(Duration::from_secs(60));
     }
+}
+
+/// Posts a letter to a run.
+fn post(dir: &Path, run: &str) {
+    let store = Store::open(dir, Mode::ReadWrite).unwrap();
+    let letter = Letter { id: "letter".to_owned(), run: run.to_owned(), at_ms: 0, body: "{}".to_owned() };
+    store.post(letter).wait().unwrap();
+    say("posted");
 }
 
 /// Says what becomes of opening the folder for writing, and what can be read.

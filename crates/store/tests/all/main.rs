@@ -7,6 +7,8 @@ mod damage;
 #[cfg(test)]
 mod durability;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod index;
 #[cfg(test)]
 mod journal;

@@ -1,0 +1,74 @@
+//! What is said to a run that another process drives (E-43, C-13).
+
+use crate::args::Common;
+use crate::commands::resume::Held;
+use crate::failure::Exit;
+use crate::setup::{self, block_on};
+use crate::ui::Ui;
+use selvedge_engine::State;
+use selvedge_host::Error;
+use selvedge_runtime::{Command, Refusal, load, tell};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After so long it is said that a driver takes its time.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How often it is tried to take a run from a driver that is about to end; each takes a tenth of a second.
+const TRIES: u32 = 20;
+
+/// Says something to a run: to the process that drives it, as long as one does, or else with `alone`.
+///
+/// `command` is what to say to the run as it stands, `refused` the error where the driver would not have it. A run that
+/// nobody drives, and one that has nothing left to be told, are `alone`'s.
+pub(crate) fn say(
+    run: &str,
+    common: &Common,
+    ui: &Ui,
+    command: impl Fn(&str, &State) -> Result<Option<Command>, Error>,
+    refused: impl Fn(&str, &State, &Refusal) -> Error,
+    alone: impl Fn() -> Result<Exit, Error>,
+) -> Result<Exit, Error> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (dir, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), run)?;
+        let run = setup::find_run(&store, run)?;
+        let state = match store.is_driven(&run)? {
+            true => load(&store, &run, None, None)?.state,
+            false => match alone() {
+                // Another process was faster: it is told.
+                Err(failure) if failure.is("run-driven") && tries < TRIES => continue,
+                done => return done,
+            },
+        };
+        let Some(command) = command(&run, &state)? else {
+            match alone() {
+                // Its driver is about to end.
+                Err(failure) if failure.is("run-driven") && tries < TRIES => continue,
+                done => return done,
+            }
+        };
+        let told = block_on(0, async {
+            let mut told = std::pin::pin!(tell(&store, &run, &command));
+            tokio::select! {
+                told = &mut told => told,
+                () = tokio::time::sleep(SILENCE) => {
+                    ui.note("the process that drives the run has not taken it yet");
+                    told.await
+                }
+            }
+        })??;
+        let state = load(&store, &run, None, None)?.state;
+        match told {
+            Ok(()) => {
+                let info = store.run(&run)?;
+                let held = Held { dir, store: Arc::new(store), run, info, lock: None };
+                let driven = held.store.is_driven(&held.run)?;
+                held.print(&state, driven, ui)?;
+                return Ok(Exit::Completed);
+            }
+            Err(Refusal::NotDriven | Refusal::Ended) => {}
+            Err(refusal) => return Err(refused(&run, &state, &refusal)),
+        }
+    }
+}
