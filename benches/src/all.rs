@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 14] = [
+const WORKLOADS: [&str; 16] = [
     "W1",
     "W2",
     "W4",
@@ -21,6 +21,8 @@ const WORKLOADS: [&str; 14] = [
     "frames",
     "compile_steps",
     "resume_steps",
+    "driven",
+    "answer",
     "mcp",
     "tools",
 ];

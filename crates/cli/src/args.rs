@@ -277,9 +277,10 @@ Examples:
   selvedge answer 1kq3 n4/call/1/1 done --output '{\"id\": 7}'
   selvedge answer 1kq3 n4/call/1/1 done --output \"$(cat came-back.json)\"
 
-The asks of a waiting run are in `selvedge show RUN`; ASK may be left out if only one is open. For an approval VALUE is \
+The open asks of a run are in `selvedge show RUN`; ASK may be left out if only one is open. For an approval VALUE is \
 yes or no. For a call of which nobody knows whether it happened yes runs it again, no is a fault, and done says that \
-it happened; --output is what came back, as JSON (else null). Who said no to such a call may say yes or done later.";
+it happened; --output is what came back, as JSON (else null). Who said no to such a call may say yes or done later. \
+A run that another process drives is told there, and goes on there.";
 
 /// `selvedge answer`.
 #[derive(Args, Debug)]

@@ -264,10 +264,13 @@ impl Controls {
         tokio::select! {
             biased;
             said = said => {
-                if said.is_none() {
+                let Some(first) = said else {
                     (self.commands, self.abandoned) = (None, true);
-                }
-                said.into_iter().collect()
+                    return Vec::new();
+                };
+                // What comes together shares a commit.
+                let more = std::iter::from_fn(|| self.commands.as_mut()?.try_recv().ok());
+                std::iter::once(first).chain(more.take(WAITING)).collect()
             }
             () = rung => self.letters(),
         }
