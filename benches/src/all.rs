@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 16] = [
+const WORKLOADS: [&str; 17] = [
     "W1",
     "W2",
     "W4",
@@ -16,6 +16,7 @@ const WORKLOADS: [&str; 16] = [
     "W7",
     "compile",
     "resume",
+    "views",
     "steps",
     "fan",
     "frames",

@@ -11,6 +11,7 @@
 //! | `resume` | loading a run of 100,000 events up to its first effect |
 //! | `steps` | step tasks: chains of calls whose parameters refer to results, journal in memory |
 //! | `frames` | loops, forks, joins, nesting and resumes of the engine alone, journal in memory |
+//! | `views` | the last messages of a thread of a run of 100,000 events, and one result, once it is loaded |
 //! | `fan` | 1,000 independent steps of 20 ms, 100 at a time, journal in memory |
 //! | `compile_steps` | reading, checking and lowering a step task of 10,000 steps |
 //! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
@@ -39,6 +40,7 @@ mod runs;
 mod serve;
 mod steps;
 mod tools;
+mod views;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -70,6 +72,7 @@ fn bench() -> Result<()> {
         "W7" => parts::w7(scale),
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
+        "views" => views::views(scale),
         "steps" => steps::steps(scale),
         "steps-one" => steps::steps_one(),
         "fan" => steps::fan(scale),
@@ -91,6 +94,7 @@ fn bench() -> Result<()> {
             parts::w7(scale)?;
             parts::compile(scale)?;
             parts::resume(scale)?;
+            views::views(scale)?;
             steps::steps(scale)?;
             steps::fan(scale)?;
             frames::frames(scale)?;

@@ -67,16 +67,18 @@ pub(crate) struct Tally {
 impl Tally {
     /// Also of what ran ahead, and is kept for a resume.
     pub(crate) fn of(state: &State) -> Self {
-        let views = state.node_views();
-        let ended = views.iter().filter(|view| view.ended.is_some() && !view.skipped).count();
-        let failed = match ended {
-            0 => 0,
-            _ => state.live_view().results.iter().filter(|result| !result.is_success).count().min(ended),
-        };
-        let skipped = views.iter().filter(|view| view.skipped).count();
-        let started = |view: &&NodeView| view.started > 0 || view.ended.is_some() || view.skipped;
-        let not_started = views.len() - views.iter().filter(started).count();
-        Self { done: ended - failed, failed, skipped, not_started, of: views.len() }
+        let mut tally = Self::default();
+        for view in state.node_views() {
+            tally.of += 1;
+            match view {
+                NodeView { skipped: true, .. } => tally.skipped += 1,
+                NodeView { failed: true, .. } => tally.failed += 1,
+                NodeView { ended: Some(_), .. } => tally.done += 1,
+                NodeView { started: 0, .. } => tally.not_started += 1,
+                _ => {}
+            }
+        }
+        tally
     }
 
     /// `2 of 5 nodes done, 1 failed, 1 skipped, 1 not started`; where `nodes` is said already, without the word.

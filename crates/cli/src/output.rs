@@ -6,7 +6,7 @@ use crate::failure::{Exit, is_refused_key};
 use crate::printed;
 use crate::ui::Ui;
 use crate::ways::{self, KEPT, Way, listed};
-use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, Warning};
+use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, View, Warning};
 use selvedge_host::hints::command;
 use selvedge_host::text::{harmless, one_line};
 use selvedge_store::Store;
@@ -70,11 +70,10 @@ impl Report<'_> {
 
     /// The nodes whose calls a provider refused for their key, each with what it said.
     fn refused(&self) -> Vec<(String, String)> {
-        let view = self.state.view();
         let said = |node: &str, fault: &Fault| (node.to_owned(), fault.message.clone());
-        let results = view.results.iter().filter_map(|result| {
-            let fault = result.error.as_ref().filter(|fault| is_refused_key(fault))?;
-            Some(said(&result.step_id, fault))
+        let results = self.state.view().results().filter_map(|result| {
+            let fault = result.error.filter(|fault| is_refused_key(fault))?;
+            Some(said(result.step_id, fault))
         });
         let mut refused: Vec<(String, String)> = results.collect();
         let ended = self.state.ended().and_then(|(_, fault)| fault).filter(|fault| is_refused_key(fault));
@@ -101,20 +100,20 @@ impl Report<'_> {
     pub(crate) fn json(&self) -> Value {
         let view = self.state.view();
         let threads: Map<String, Value> =
-            view.threads.iter().map(|(name, messages)| (name.to_string(), json!(messages))).collect();
+            view.threads().map(|(name, thread)| (name.to_string(), json!(thread))).collect();
         let results: Map<String, Value> =
-            view.results.iter().map(|result| (result.step_id.to_string(), step(result))).collect();
+            view.results().map(|result| (result.step_id.to_string(), json!(result))).collect();
         json!({
             "run_id": self.run,
-            "status": view.status,
-            "output": view.output,
-            "fault": view.fault,
+            "status": view.status(),
+            "output": view.output(),
+            "fault": view.fault(),
             "threads": threads,
-            "data_out": self.data_out(&view.data_out),
+            "data_out": data_out(view),
             "results": results,
             "metadata": {
                 "initial": self.state.initial(),
-                "runtime": runtime(&view.runtime),
+                "runtime": runtime(view),
             },
             "joins": {},
             "asks": self.asks(),
@@ -122,22 +121,6 @@ impl Report<'_> {
             "warnings": self.warnings(),
             "usage": selvedge_runtime::usage(self.state),
         })
-    }
-
-    fn data_out(
-        &self,
-        published: &[(std::sync::Arc<str>, std::sync::Arc<str>, selvedge_engine::Publication)],
-    ) -> Value {
-        let rows = published.iter().map(|(thread, node, publication)| {
-            let row = json!({
-                "node": node,
-                "node_type": publication.label,
-                "description": publication.description,
-                "content": publication.content,
-            });
-            (thread.to_string(), row)
-        });
-        Value::Object(rows.collect())
     }
 
     /// Open asks (E-21); those of a run that ended are open no more.
@@ -204,7 +187,7 @@ impl Report<'_> {
         match self.state.status() {
             RunStatus::Completed => {
                 // A model's or a tool's text, byte for byte, unless a terminal would obey it.
-                let text = plain(&self.state.view().output);
+                let text = plain(self.state.view().output());
                 self.tell_refused(ui, |_| true);
                 ui.result(&if std::io::stdout().is_terminal() { harmless(&text) } else { text });
             }
@@ -317,13 +300,24 @@ pub(crate) fn unfinished(run: &str) -> String {
     format!("run {run} is not finished; go on with: {}", command(&["resume", run]))
 }
 
-/// A result of the third data layer; faults in C-02's shape.
-fn step(result: &StepResult) -> Value {
-    json!(result)
+/// What was published (P-18).
+fn data_out(view: View<'_>) -> Value {
+    let rows = view.data_out().into_iter().map(|row| {
+        let object = json!({
+            "node": row.node,
+            "node_type": row.publication.label,
+            "description": row.publication.description,
+            "content": row.publication.content,
+        });
+        (row.thread.to_string(), object)
+    });
+    Value::Object(rows.collect())
 }
 
-fn runtime(values: &std::collections::BTreeMap<std::sync::Arc<str>, (Value, std::sync::Arc<str>)>) -> Value {
-    Value::Object(values.iter().map(|(name, (value, _))| (name.to_string(), value.clone())).collect())
+/// `runtime_metadata` (D-02).
+fn runtime(view: View<'_>) -> Value {
+    let rows = view.runtime().into_iter();
+    Value::Object(rows.map(|(name, known)| (name.to_string(), known.value.clone())).collect())
 }
 
 /// "approve", "answer" or "edit".

@@ -37,9 +37,6 @@ const SHOWN_FIELD: usize = 60;
 const LONGEST: usize = 400;
 const SHORTEST: usize = 12;
 
-/// In larger documents `-v` leaves the metadata out: finding what is new takes time in proportion to all of it.
-const MANY_NODES: usize = 2_000;
-
 /// Prints what happens to a run.
 pub(crate) struct Progress {
     ui: Ui,
@@ -222,7 +219,7 @@ impl Progress {
             Event::NodeFinished { node, fault, .. } => {
                 let again = self.told_at_the_end(state, node);
                 self.finished(seen, at, node, fault.as_deref(), again);
-                if more && fault.is_none() && state.graph().nodes.len() <= MANY_NODES {
+                if more && fault.is_none() {
                     self.synced(seen, state, at, node);
                 }
             }

@@ -123,7 +123,7 @@ impl<I: Ix, T> Table<I, T> {
         self.rows.iter_mut()
     }
     /// The indices, in order.
-    pub fn indices(&self) -> impl Iterator<Item = I> + use<I, T> {
+    pub fn indices(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
         (0..self.rows.len()).map(I::new)
     }
 }

@@ -36,7 +36,7 @@
 //!     }
 //! }
 //! assert_eq!(state.status(), RunStatus::Completed);
-//! assert_eq!(state.view().output, "Hello!");
+//! assert_eq!(*state.view().output(), "Hello!");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -72,9 +72,9 @@ pub use graph::{Action, AskKind, Graph};
 pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
-    Asking, Declined, NodeView, PendingEffect, Place, Publication, Recording, RunStatus, State, StepResult,
-    Usage, View, answered, done, reasoned,
+    Asking, Declined, NodeView, PendingEffect, Place, Publication, Published, Recording, RunStatus,
+    RuntimeValue, State, StepResult, Usage, View, answered, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
-pub use messages::Messages;
+pub use messages::{Messages, ThreadView};
 pub use place::{AskPlace, EffectPlace, FramePath};

@@ -1,7 +1,9 @@
 //! The messages of a run, and lists of them that cost nothing until somebody looks.
 
 use crate::ids::{Ix, MessageIx, not_there};
-use crate::message::{Message, Thread};
+use crate::message::{Message, Slice, Thread};
+use serde::{Serialize, Serializer};
+use std::fmt;
 use std::ops::{Deref, Index};
 use std::sync::{Arc, OnceLock};
 
@@ -138,6 +140,61 @@ impl<'a> IntoIterator for &'a Messages {
 
     fn into_iter(self) -> Self::IntoIter {
         self.as_slice().iter()
+    }
+}
+
+/// The messages of a thread at one moment. A part of it costs what the part holds, however long the thread and the run
+/// are.
+#[derive(Clone)]
+pub struct ThreadView<'s> {
+    log: &'s Log,
+    thread: Thread,
+}
+
+impl<'s> ThreadView<'s> {
+    pub(crate) fn new(log: &'s Log, thread: Thread) -> Self {
+        Self { log, thread }
+    }
+
+    /// How many messages it has.
+    pub fn len(&self) -> usize {
+        self.thread.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_empty()
+    }
+
+    /// The part that `slice` names (P-05).
+    #[must_use]
+    pub fn slice(&self, slice: Slice) -> Self {
+        Self { log: self.log, thread: self.thread.slice(slice) }
+    }
+
+    /// At most so many messages from its end.
+    #[must_use]
+    pub fn last(&self, most: usize) -> Self {
+        let first = self.len().saturating_sub(most);
+        self.slice(Slice(Some(i64::try_from(first).unwrap_or(i64::MAX)), None))
+    }
+
+    /// The messages, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'s Arc<Message>> + use<'s> {
+        let log = self.log;
+        self.thread.iter().map(move |ix| &log[ix])
+    }
+}
+
+impl Serialize for ThreadView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl fmt::Debug for ThreadView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

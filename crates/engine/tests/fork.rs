@@ -4,7 +4,7 @@ use selvedge_engine::graph::{Act, Call, Edge, Flow, Guard, Leaf, Node, OnError, 
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{
     Budget, Effects, Event, Failure, FaultKind, Fork, Graph, Input, LeafIx, Limits, ModelReply, Outcome,
-    Place, Record, Recording, RunStatus, State, ThreadIx, ToolDef,
+    Place, Record, Recording, RunStatus, State, ThreadIx, ThreadView, ToolDef, View,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -145,8 +145,7 @@ mod support {
         }
 
         pub(super) fn output(&self, node: &str) -> serde_json::Value {
-            let view = self.state.view();
-            view.results.iter().find(|row| &*row.step_id == node).unwrap().output.clone()
+            self.state.view().result(node).unwrap().output.clone()
         }
     }
 
@@ -177,16 +176,22 @@ fn without_edits_nothing_is_sent() {
         let fork = run.fork(shared, Fork::default());
         assert_eq!(fork.sent(shared), Vec::<String>::new(), "forked at {shared}");
         let view = fork.state.view();
-        assert_eq!((view.status, &view.output, &view.results), (end.status, &end.output, &end.results));
-        assert_eq!(view.threads, end.threads, "messages and call ids are the same");
+        assert_eq!((view.status(), view.output()), (end.status(), end.output()));
+        assert!(view.results().eq(end.results()));
+        assert_eq!(json!(threads(view)), json!(threads(end)), "messages and call ids are the same");
         assert_eq!(
             fork.state.usage().model_calls + fork.state.usage().tool_calls,
             0,
             "it used nothing itself"
         );
         let again = fork.fork(fork.events.len().min(shared + 2), Fork::default());
-        assert_eq!(again.state.view().results, end.results);
+        assert!(again.state.view().results().eq(end.results()));
     }
+}
+
+/// All threads, by name.
+fn threads(view: View<'_>) -> Vec<(&Arc<str>, ThreadView<'_>)> {
+    view.threads().collect()
 }
 
 /// E-19: the fork holds references, whatever was said.
@@ -428,7 +433,7 @@ fn an_edited_text_is_no_template() {
         let mut run = Run::new(&Arc::new(read));
         run.answer(|_| says("fine"));
         let view = run.state.view();
-        assert_eq!(&*view.threads[0].1[1].content, text);
+        assert_eq!(&*view.threads().next().unwrap().1.iter().nth(1).unwrap().content, text);
     }
     assert!(graph.with_text(&Place::Thread("other".into()), "x").is_none());
     assert!(graph.with_text(&Place::Leaf("m".into(), "model".into()), "x").is_none());

@@ -122,8 +122,7 @@ mod support {
 
     /// The call ids of the assistant messages of a thread.
     pub(super) fn ids(state: &State, thread: &str) -> Vec<String> {
-        let view = state.view();
-        let (_, messages) = view.threads.iter().find(|(name, _)| &**name == thread).unwrap();
+        let messages = state.view().thread(thread).unwrap();
         messages.iter().flat_map(|m| &m.tool_calls).map(|call| call.id.to_string()).collect()
     }
 }
@@ -199,7 +198,7 @@ fn a_thread_opened_from_nothing_exists_after_its_node_failed() {
     .into_iter()
     .collect();
     let state = started(&graph(&["x"], vec![node]));
-    let names: Vec<String> = state.view().threads.iter().map(|(name, _)| name.to_string()).collect();
+    let names: Vec<String> = state.view().threads().map(|(name, _)| name.to_string()).collect();
     assert!(state.ended().is_some());
     assert_eq!(names, ["main", "x"]);
 }
@@ -278,4 +277,17 @@ fn e28_very_large_data_in_a_text_is_told() {
         });
         assert_eq!(told, heard, "edition {edition}");
     }
+}
+
+/// P-20, and no view copies a run to show a part of it: a part of a thread holds the messages that the run holds.
+#[test]
+fn p20_a_part_of_a_thread_is_shared() {
+    let state = started(&graph(&["main"], vec![]));
+    assert!(state.view().thread("other").is_none());
+    let whole = state.view().thread("main").unwrap();
+    assert_eq!((whole.len(), whole.last(20).len(), whole.last(0).len()), (1, 1, 0));
+    let (first, again) = (whole.iter().next().unwrap(), state.view().thread("main").unwrap());
+    assert!(Arc::ptr_eq(first, again.last(1).iter().next().unwrap()));
+    assert_eq!(whole.slice(Slice(Some(0), Some(1))).len(), 1);
+    assert!(state.view().result("a").is_none());
 }

@@ -37,7 +37,7 @@
 //! let driver = Driver::new(Arc::new(Parrot), Arc::new(NoTools), Limits::default());
 //! let start = vec![Input::Start(Box::default())];
 //! let halt = driver.drive("r1", &mut state, &mut journal, start, &mut Controls::default()).await?;
-//! assert_eq!((halt, state.view().output), (Halt::Ended, "hello".into()));
+//! assert_eq!((halt, state.view().output()), (Halt::Ended, &"hello".into()));
 //! # Ok(())
 //! # }
 //! ```

@@ -271,7 +271,7 @@ impl<'m> Count<'m> {
             self.forked = None;
             let anew = matches!(event, Event::Forked(fork) if fork.graph.is_some());
             let retired: BTreeSet<Arc<str>> =
-                state.node_views().into_iter().filter(|view| view.retired).map(|view| view.node).collect();
+                state.node_views().filter(|view| view.retired).map(|view| Arc::clone(view.node)).collect();
             let held = std::mem::take(&mut self.held);
             for request in held.into_iter().filter(|request| !anew && retired.contains(&request.node)) {
                 self.count(request);

@@ -81,7 +81,7 @@ async fn driven(clock: &Arc<Set>, model: impl Model + 'static) -> (f64, Vec<Reco
     let (driver, began) = (driver(clock, model), Instant::now());
     let start = vec![Input::Start(Box::default())];
     let halt = driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
-    assert_eq!((halt, state.view().output), (Halt::Ended, "done".into()));
+    assert_eq!((halt, state.view().output()), (Halt::Ended, &"done".into()));
     let Journal::Memory(records) = journal else { panic!() };
     (began.elapsed().as_secs_f64(), records)
 }

@@ -156,8 +156,8 @@ async fn the_stored_journal_is_the_run() {
     assert_eq!(halt, Halt::Ended);
     let loaded = load(&store, "r", None, None).unwrap();
     assert_eq!(loaded.info.status, Stored::Completed);
-    assert_eq!(loaded.state.view().threads, state.view().threads);
-    assert_eq!(loaded.state.view().output, json!("b heard"));
+    assert_eq!(texts(&loaded.state), texts(&state));
+    assert_eq!(*loaded.state.view().output(), json!("b heard"));
 }
 
 /// E-17: a failed assertion poisons its run, says so in its journal, and leaves the other run alive.
@@ -245,8 +245,8 @@ async fn transient_faults_are_tried_again() {
     let driver = driver(Box::new(|_| says("")), tools, Limits::default());
     driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     let view = state.view();
-    assert_eq!(view.output, json!({"n": 2}));
-    assert_eq!(view.results.first().unwrap().attempts, 3);
+    assert_eq!(*view.output(), json!({"n": 2}));
+    assert_eq!(view.results().next().unwrap().attempts, 3);
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
@@ -277,7 +277,7 @@ async fn an_expired_run_drops_its_calls() {
     driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
-    let fault = state.view().fault.unwrap();
+    let fault = state.view().fault().cloned().unwrap();
     assert_eq!(fault.kind, FaultKind::Timeout);
 }
 
@@ -315,7 +315,7 @@ async fn an_interrupt_leaves_a_resumable_run() {
         .await
         .unwrap();
     assert_eq!(halt, Halt::Ended);
-    let texts: Vec<String> = loaded.state.view().threads.concat_texts();
+    let texts = texts(&loaded.state);
     assert_eq!(texts, ["task", "a", "a said", "b", "b later"]);
 }
 
@@ -401,7 +401,7 @@ async fn lost_write(resumed_with: Vec<Input>) {
     let halt =
         living.drive("r", &mut loaded.state, &mut journal, answer, &mut Controls::default()).await.unwrap();
     assert_eq!(halt, Halt::Ended);
-    assert_eq!(loaded.state.view().output, json!("written"));
+    assert_eq!(*loaded.state.view().output(), json!("written"));
 }
 
 /// E-28: no more calls at a time than the limits say.
@@ -431,13 +431,13 @@ async fn calls_queue_at_their_limit() {
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
-trait Texts {
-    fn concat_texts(&self) -> Vec<String>;
-}
-impl Texts for Vec<(Arc<str>, Vec<Arc<selvedge_engine::Message>>)> {
-    fn concat_texts(&self) -> Vec<String> {
-        self.iter().flat_map(|(_, messages)| messages.iter().map(|m| m.content.to_string())).collect()
-    }
+/// What stands on all threads.
+fn texts(state: &State) -> Vec<String> {
+    state
+        .view()
+        .threads()
+        .flat_map(|(_, thread)| thread.iter().map(|m| m.content.to_string()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Which effects had their turn, in that order, and how many of them were over by then.
@@ -529,5 +529,5 @@ async fn a_splice_drops_calls_in_flight() {
     let mut state = State::new(graph);
     let halt = driver.drive("r", &mut state, &mut journal, start(), &mut Controls::default()).await.unwrap();
     assert_eq!((halt, state.status()), (Halt::Ended, RunStatus::Completed));
-    assert_eq!(state.view().output, json!(1), "the call was dropped before the run had ended");
+    assert_eq!(*state.view().output(), json!(1), "the call was dropped before the run had ended");
 }

@@ -126,7 +126,7 @@ fn long_chains_of_forks_are_read_on_a_small_stack() {
     let reading = std::thread::Builder::new().stack_size(512 << 10).spawn(move || {
         let state = load(&store, "r40", None, None).unwrap().state;
         assert_eq!(state.status(), RunStatus::Completed);
-        assert_eq!(state.view().output, "to n2/model/1/1", "what the first of them was told");
+        assert_eq!(*state.view().output(), "to n2/model/1/1", "what the first of them was told");
         assert_eq!(state.usage().model_calls, 0);
     });
     reading.unwrap().join().unwrap();
@@ -151,7 +151,7 @@ fn a_fork_looks_at_its_source_as_it_was() {
     store.append("r0", entries.collect()).wait().unwrap();
     let state = load(&store, "r1", None, None).unwrap().state;
     assert_eq!(state.usage().model_calls, 2, "it asked by itself, and keeps what it was told");
-    assert_eq!(state.view().output, "to n1/model/1/1");
+    assert_eq!(*state.view().output(), "to n1/model/1/1");
 }
 
 /// C-07: in a fork the requests count that had retired where it left, and those that it took or made.

@@ -78,14 +78,14 @@ async fn e40_what_waits_for_a_run_holds_nothing_that_it_needs() {
             let mut state = State::new(child);
             let (halt, _) = Box::pin(drive(&driver, "child", &mut state, start())).await;
             assert_eq!(halt, Halt::Ended);
-            Ok(state.view().output.into())
+            Ok(state.view().output().clone().into())
         })
     }));
     assert!(own.set(driver.clone()).is_ok());
     let mut state = State::new(calls("selvedge__run"));
     let ran = drive(&driver, "r", &mut state, start());
     let (halt, _) = tokio::time::timeout(Duration::from_secs(20), ran).await.unwrap();
-    assert_eq!((halt, state.view().output), (Halt::Ended, json!({"x": 1})));
+    assert_eq!((halt, state.view().output()), (Halt::Ended, &json!({"x": 1})));
 }
 
 /// What was done, by run and key, as a library keeps it.
@@ -136,7 +136,7 @@ async fn e40_what_is_done_outside_is_done_once() {
     assert_eq!(pending, ["it/call/1/2"]);
     let (halt, events) = drive(&begun(0), "r", &mut again, Vec::new()).await;
     assert_eq!((halt, again.status()), (Halt::Ended, RunStatus::Completed));
-    assert_eq!(again.view().output, json!({"version": 1}));
+    assert_eq!(*again.view().output(), json!({"version": 1}));
     assert_eq!(ledger.lock().unwrap().len(), 1);
     assert_eq!((again.usage().tool_calls, again.usage().tokens.input), (0, 5));
     let recorded = serde_json::to_value(&events[0]).unwrap();
@@ -152,7 +152,7 @@ async fn e40_an_operation_that_there_is_not() {
     let driver = Driver::new(Arc::new(Silent), Arc::new(Echo), Limits::default());
     let mut state = State::new(calls("selvedge__publish"));
     drive(&driver, "r", &mut state, start()).await;
-    let fault = state.view().fault.unwrap();
+    let fault = state.view().fault().cloned().unwrap();
     assert_eq!(
         (fault.kind, &*fault.message),
         (FaultKind::UnknownTool, "there is no operation `selvedge__publish` here")

@@ -224,7 +224,7 @@ impl<'p> Sim<'p> {
 
     /// The observable result so far.
     pub fn observed(&self) -> Observed {
-        Observed::from_view(&self.state.view(), &self.requests)
+        Observed::from_view(self.state.view(), &self.requests)
     }
 
     /// P-20's order of calls, over the whole run.

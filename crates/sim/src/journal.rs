@@ -75,25 +75,25 @@ impl Journal {
 pub(crate) fn digest(state: &State, deep: bool) -> u64 {
     let view = state.live_view();
     let threads: Vec<Value> = view
-        .threads
-        .iter()
+        .threads()
         .map(|(name, list)| {
-            let last = list.last().map(|message| (message.content.clone(), message.tool_calls.len()));
+            let last =
+                list.last(1).iter().next().map(|message| (message.content.clone(), message.tool_calls.len()));
             json!([name, list.len(), last])
         })
         .collect();
     let pending: Vec<String> = state.pending().iter().map(|(id, p)| format!("{id} {p:?}")).collect();
     let seen = json!([
         threads,
-        view.data_out.len(),
-        view.results,
-        view.runtime,
+        view.data_out().len(),
+        view.results().collect::<Vec<_>>(),
+        crate::conformance::compare::metadata(view),
         pending,
         state.asks().keys().collect::<Vec<_>>(),
         state.events(),
         state.warnings(),
-        format!("{:?} {:?} {:?}", view.status, view.fault, state.usage()),
-        state.node_views(),
+        format!("{:?} {:?} {:?}", view.status(), view.fault(), state.usage()),
+        state.node_views().collect::<Vec<_>>(),
         state.step().map(|event| format!("{event:?}")),
     ]);
     let shallow = hash(1, &seen.to_string());

@@ -29,8 +29,8 @@ pub struct Observed {
 
 impl Observed {
     /// The view of a run, and what it requested: pairs of a node's position and what was asked.
-    pub fn from_view(view: &View, requests: &[(usize, String)]) -> Self {
-        let status = match view.status {
+    pub fn from_view(view: View<'_>, requests: &[(usize, String)]) -> Self {
+        let status = match view.status() {
             RunStatus::Running => "running",
             RunStatus::Waiting => "waiting",
             RunStatus::Completed => "completed",
@@ -44,32 +44,32 @@ impl Observed {
             }
             row
         };
-        let threads = view.threads.iter().map(|(name, messages)| {
+        let threads = view.threads().map(|(name, messages)| {
             let messages: Vec<Msg> = messages.iter().map(|message| Msg::from(message.as_ref())).collect();
             (name.to_string(), canon::messages(&messages, true))
         });
-        let data_out = view.data_out.iter().map(|(thread, node, row)| {
+        let data_out = view.data_out().into_iter().map(|published| {
+            let row = published.publication;
             let value = json!({
-                "node": node, "node_type": row.label, "description": canon::text(&row.description),
+                "node": published.node, "node_type": row.label, "description": canon::text(&row.description),
                 "content": canon::text(&row.content),
             });
-            (thread.to_string(), value)
+            (published.thread.to_string(), value)
         });
-        let results = view.results.iter().map(|row| {
+        let results = view.results().map(|row| {
             json!({
                 "id": row.step_id, "name": row.step_name, "tool": row.tool_id,
-                "output": canon::value(&row.output), "ok": row.is_success,
-                "error": row.error.as_ref().map(fault),
+                "output": canon::value(row.output), "ok": row.is_success,
+                "error": row.error.map(fault),
             })
         });
-        let runtime = view
-            .runtime
-            .iter()
-            .map(|(name, (value, node))| (name.to_string(), json!([canon::value(value), node])));
+        let runtime = view.runtime().into_iter();
+        let runtime =
+            runtime.map(|(name, known)| (name.to_string(), json!([canon::value(known.value), known.node])));
         let mut observed = Self {
             status: status.into(),
-            output: canon::value(&view.output),
-            fault: view.fault.as_ref().map(fault).unwrap_or_default(),
+            output: canon::value(view.output()),
+            fault: view.fault().map(fault).unwrap_or_default(),
             threads: threads.collect(),
             data_out: data_out.collect(),
             results: results.collect(),

@@ -152,7 +152,7 @@ impl Watch {
             return Err(format!("P-20: {} nodes were retired, now {retired}", self.retired));
         }
         self.retired = retired;
-        match state.node_views().iter().take(retired).find(|view| view.ended.is_none() || !view.retired) {
+        match state.node_views().take(retired).find(|view| view.ended.is_none() || !view.retired) {
             Some(view) => Err(format!("P-20: {} retired and has not finished", view.node)),
             None => Ok(()),
         }
@@ -163,8 +163,9 @@ impl Watch {
         if state.ended().is_some() {
             return Ok(());
         }
-        for (name, now) in state.live_view().threads {
-            if let Some(before) = self.threads.get(&name) {
+        for (name, now) in state.live_view().threads() {
+            let now: Vec<_> = now.iter().cloned().collect();
+            if let Some(before) = self.threads.get(name) {
                 let same = before.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b));
                 if !same || now.len() < before.len() {
                     return Err(format!(
@@ -174,7 +175,7 @@ impl Watch {
                     ));
                 }
             }
-            self.threads.insert(name, now);
+            self.threads.insert(Arc::clone(name), now);
         }
         Ok(())
     }

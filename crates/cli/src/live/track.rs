@@ -7,7 +7,6 @@ use crate::look::waits::turn;
 use selvedge_engine::graph::OnError;
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Where a node stands.
@@ -79,21 +78,14 @@ impl Track {
 
     /// What happened before anybody looked on.
     fn catch_up(&mut self, state: &State) {
-        let views = state.node_views();
-        let mut failed: HashSet<Arc<str>> = HashSet::new();
-        if views.iter().any(|view| view.ended.is_some()) {
-            let results = state.live_view().results.into_iter().filter(|result| !result.is_success);
-            failed.extend(results.map(|result| result.step_id));
-        }
-        for (at, view) in views.iter().enumerate() {
-            let node = NodeIx::new(at);
+        for (node, view) in state.graph().nodes.indices().zip(state.node_views()) {
             if view.started > 0 {
                 self.started(node);
             }
             if view.skipped {
                 self.skipped(node);
             } else if view.ended.is_some() {
-                self.finished(node, failed.contains(&view.node));
+                self.finished(node, view.failed);
             }
         }
         self.retire(state);

@@ -14,7 +14,7 @@ use crate::look::explain::Fate;
 use crate::nodes::Tally;
 use crate::progress::limited::Limited;
 use crate::recovery::done;
-use selvedge_engine::{Asked, EffectId, Event, Ix, NodeIx, Record, Recovered, State, Tokens, Usage};
+use selvedge_engine::{Asked, EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -394,9 +394,8 @@ impl View {
 
     /// The nodes that run have run since they started, whoever drove the run then.
     pub(super) fn since_started(&mut self, state: &State, now: Now) {
-        let views = state.node_views();
         for (node, active) in &mut self.active {
-            if let Some(view) = views.get(node.get()) {
+            if let Some(view) = state.node_view(*node) {
                 active.started = now.running.saturating_sub(now.journal.saturating_sub(view.started).max(0));
             }
         }

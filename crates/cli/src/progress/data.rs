@@ -56,11 +56,9 @@ pub(super) fn resolved(nodes: &Nodes, ladder: &Ladder, event: &Event) -> Option<
 }
 
 /// The fields that a node's result brought to the second data layer, with their values.
-pub(super) fn synced(state: &State, node: &str) -> Option<Vec<(String, Value)>> {
-    // A later node of the list that was faster hides a plain name; the one with the node's id before it is its own.
-    let own = state.live_view().runtime.into_iter().filter(|(_, (_, origin))| **origin == *node);
-    let field = |name: &str| Some(name.strip_prefix(node)?.strip_prefix('_')?.to_owned());
-    let fields: Vec<_> = own.filter_map(|(name, (value, _))| Some((field(&name)?, value))).collect();
+pub(super) fn synced<'s>(state: &'s State, node: &str) -> Option<Vec<(&'s str, &'s Value)>> {
+    let mut fields: Vec<_> = state.live_view().synced(node).collect();
+    fields.sort_by_key(|(name, _)| *name);
     (!fields.is_empty()).then_some(fields)
 }
 

@@ -341,7 +341,7 @@ impl State {
         });
         match children.as_deref() {
             Some(Children::Sub(SubPhase { ended: Some(ended), outputs, .. })) => {
-                let value = ended.frame.output();
+                let value = ended.frame.output().clone();
                 for (name, value) in outputs {
                     self.set_variable(node.frame, name, value.clone());
                 }
@@ -355,7 +355,7 @@ impl State {
                 };
                 if matches!(self.live_act(node), Some(Act::Loop(each)) if each.times != Times::Aside) {
                     // One that did not go round has the result of the node before it.
-                    let before = || self.of(node).flow.is_some().then(|| self.of(node).output());
+                    let before = || self.of(node).flow.is_some().then(|| self.of(node).output().clone());
                     let value = last.or_else(before).unwrap_or_default();
                     self.give_value(node, value);
                 }

@@ -65,15 +65,13 @@ impl Frame {
     }
 
     /// What the frame comes to, if all goes well.
-    pub(crate) fn output(&self) -> Value {
+    pub(crate) fn output(&self) -> &Value {
+        let result = |node: NodeIx| self.done(node).filter(|done| !done.skipped);
         let last = match &self.flow {
-            Some(flow) => flow.last,
-            None => self
-                .nodes_from(NodeIx(0))
-                .filter(|node| self.done(*node).is_some_and(|done| !done.skipped))
-                .last(),
+            Some(flow) => flow.last.and_then(|node| self.done(node)),
+            None => self.graph.nodes.indices().rev().find_map(result),
         };
-        last.and_then(|node| self.done(node)).map(|done| done.output.clone()).unwrap_or_default()
+        last.map_or(&Value::Null, |done| &done.output)
     }
 
     /// A result brings its declared fields, and sets them under the node's id, too (D-05).

@@ -304,10 +304,9 @@ impl State {
         let Some(leaf) = self.visit(node).and_then(|visit| visit.leaf) else { return };
         let graph = Arc::clone(&self.of(node).graph);
         let Act::Fork(paths) = &graph.leaf(node.node, leaf).act else { return };
-        let results =
-            phase.paths.iter().enumerate().filter_map(|(at, path)| {
-                Some((paths.of.id(at).to_string(), path.completed()?.frame.output()))
-            });
+        let results = phase.paths.iter().enumerate().filter_map(|(at, path)| {
+            Some((paths.of.id(at).to_string(), path.completed()?.frame.output().clone()))
+        });
         let results: Map<String, Value> = results.collect();
         self.give_value(node, Value::Object(results));
         let find = |id: &str| {

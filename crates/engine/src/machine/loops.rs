@@ -76,7 +76,7 @@ impl LoopPhase {
     }
     /// What the last iteration came to.
     pub(super) fn output(&self) -> Option<Value> {
-        self.last.as_ref().map(|ended| ended.frame.output())
+        self.last.as_ref().map(|ended| ended.frame.output().clone())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::flow::Flow;
 use super::frame::Frame;
 use super::state::State;
+use super::view::RuntimeValue;
 use crate::fault::Warning;
 use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{paths, reads};
@@ -120,10 +121,10 @@ impl Frame {
     }
 
     /// All of `runtime_metadata` before `at`.
-    pub(crate) fn runtime_values(&self, at: NodeIx) -> BTreeMap<Arc<str>, (Value, Arc<str>)> {
+    pub(crate) fn runtime_values(&self, at: NodeIx) -> BTreeMap<&Arc<str>, RuntimeValue<'_>> {
         let names = self.dataflow.iter().flat_map(|dataflow| dataflow.runtime.keys()).filter_map(|name| {
             let (node, value) = self.runtime_at(name, at)?;
-            Some((name.clone(), (value.clone(), self.graph.nodes[node].id.clone())))
+            Some((name, RuntimeValue { value, node: &self.graph.nodes[node].id }))
         });
         names.collect()
     }

@@ -9,10 +9,12 @@ use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
 use crate::graph::Graph;
 use crate::ids::{NodeIx, NodeRef, OrderIx, ThreadIx};
-use crate::message::{Message, Thread};
+use crate::message::Thread;
+use crate::messages::ThreadView;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Where a run stands, for people (C-02).
@@ -32,57 +34,71 @@ pub enum RunStatus {
 }
 
 /// One entry of the third data layer (D-03).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StepResult {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StepResult<'s> {
     /// The node's id.
-    pub step_id: Arc<str>,
+    pub step_id: &'s str,
     /// Its name.
-    pub step_name: Arc<str>,
+    pub step_name: &'s str,
     /// The tool that gave the result; null for a model's node.
-    pub tool_id: Option<Arc<str>>,
+    pub tool_id: Option<&'s str>,
     /// The result (E-25); null after a fault.
-    pub output: Value,
+    pub output: &'s Value,
     /// Whether it succeeded.
     pub is_success: bool,
     /// Why not.
-    pub error: Option<Fault>,
+    pub error: Option<&'s Fault>,
     /// Tries of this id, from 1.
     pub attempts: u32,
 }
 
 /// One node's progress, for live views and `explain`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NodeView {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NodeView<'s> {
     /// The node's id.
-    pub node: Arc<str>,
+    pub node: &'s Arc<str>,
     /// Milliseconds since the epoch; 0 if it has not started.
     pub started: i64,
     /// Milliseconds since the epoch, once it has finished.
     pub ended: Option<i64>,
     /// Whether its result is final (P-20).
     pub retired: bool,
+    /// Whether it ended in a fault.
+    #[serde(skip)]
+    pub failed: bool,
     /// It does not run, because it may depend on a node that failed (D-16).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
 }
 
-/// The observable part of a run at one moment.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// Where it stands.
-    pub status: RunStatus,
-    /// The last node's result, once completed.
-    pub output: Value,
-    /// Why it did not complete.
-    pub fault: Option<Fault>,
-    /// Every thread that exists, in the order of the document.
-    pub threads: Vec<(Arc<str>, Vec<Arc<Message>>)>,
-    /// What nodes published, by the key thread, last write wins (P-18).
-    pub data_out: Vec<(Arc<str>, Arc<str>, Publication)>,
-    /// Results by node, in list order.
-    pub results: Vec<StepResult>,
-    /// `runtime_metadata`: value and the node it came from.
-    pub runtime: BTreeMap<Arc<str>, (Value, Arc<str>)>,
+/// What a node published, by the thread that is the key (P-18).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published<'s> {
+    /// The key.
+    pub thread: &'s Arc<str>,
+    /// The node, by its id.
+    pub node: &'s Arc<str>,
+    /// What it published.
+    pub publication: &'s Publication,
+}
+
+/// A value of `runtime_metadata` (D-02).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RuntimeValue<'s> {
+    /// What it is.
+    pub value: &'s Value,
+    /// The node it came from, by its id.
+    pub node: &'s Arc<str>,
+}
+
+/// The observable part of a run at one moment: a way to look at its state, which costs what is looked at and copies
+/// nothing.
+#[derive(Clone, Copy)]
+pub struct View<'s> {
+    state: &'s State,
+    status: RunStatus,
+    /// Nodes from here on are hidden.
+    horizon: u32,
 }
 
 impl State {
@@ -174,32 +190,14 @@ impl State {
 
     /// What may be seen: everything of a run that goes on, and of an ended one what a sequential run would
     /// have left (P-20's precise faults).
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> View<'_> {
         let status = self.status();
-        self.view_to(status, self.horizon(status))
+        View { state: self, status, horizon: self.horizon(status) }
     }
 
     /// Everything that is known, also what ran ahead and is not final yet: for watchers.
-    pub fn live_view(&self) -> View {
-        self.view_to(self.status(), u32::MAX)
-    }
-
-    fn view_to(&self, status: RunStatus, horizon: u32) -> View {
-        let root = self.frames.root();
-        let visible = root.graph.nodes.indices().filter(|node| node.0 < horizon);
-        let finished: Vec<(NodeIx, &Done)> = visible
-            .filter_map(|node| root.done(node).filter(|done| !done.skipped).map(|done| (node, done)))
-            .collect();
-        let last = finished.last().filter(|_| status == RunStatus::Completed);
-        View {
-            status,
-            output: last.map(|_| root.output()).unwrap_or_default(),
-            fault: self.ended().and_then(|(_, fault)| fault.cloned()),
-            threads: self.visible_threads(horizon),
-            data_out: self.published_values(&finished),
-            results: finished.iter().map(|(node, done)| self.step_result(*node, done)).collect(),
-            runtime: root.runtime_values(NodeIx(horizon)),
-        }
+    pub fn live_view(&self) -> View<'_> {
+        View { state: self, status: self.status(), horizon: u32::MAX }
     }
 
     /// Nodes from here on are hidden: a run that stands still shows what a sequential one would, which is all
@@ -218,71 +216,157 @@ impl State {
         }
     }
 
-    fn visible_threads(&self, horizon: u32) -> Vec<(Arc<str>, Vec<Arc<Message>>)> {
-        let threads = self.frames.root().graph.threads.iter().filter_map(|(ix, def)| {
-            let thread = self.frames.root().visible_thread(ix, horizon)?;
-            let messages = thread.iter().map(|message| Arc::clone(&self.messages[message])).collect();
-            Some((def.name.clone(), messages))
-        });
-        threads.collect()
-    }
-
-    fn published_values(&self, finished: &[(NodeIx, &Done)]) -> Vec<(Arc<str>, Arc<str>, Publication)> {
-        let mut values: Vec<(Arc<str>, Arc<str>, Publication)> = Vec::new();
-        let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
-        for (node, done) in finished {
-            let Some(publication) = done.publication() else { continue };
-            let graph = &self.frames.root().graph;
-            let key = graph.threads[publication.key].name.clone();
-            let row = (key, graph.nodes[*node].id.clone(), publication.clone());
-            let place = *at.entry(publication.key).or_insert(values.len());
-            match values.get_mut(place) {
-                Some(old) => *old = row,
-                None => values.push(row),
-            }
-        }
-        values
-    }
-
-    fn step_result(&self, node: NodeIx, done: &Done) -> StepResult {
-        let def = &self.frames.root().graph.nodes[node];
-        StepResult {
-            step_id: def.id.clone(),
-            step_name: def.name.clone(),
-            tool_id: done.tool().or(def.tool.as_ref()).cloned(),
-            output: done.output.clone(),
-            is_success: done.fault.is_none(),
-            error: done.fault.as_deref().cloned(),
-            attempts: done.attempts,
-        }
-    }
-
     /// The first data layer (D-01).
     pub fn initial(&self) -> &Map<String, Value> {
         &self.start.initial
     }
 
     /// Every node's progress, in list order.
-    pub fn node_views(&self) -> Vec<NodeView> {
+    pub fn node_views(&self) -> impl Iterator<Item = NodeView<'_>> {
+        self.frames.root().graph.nodes.indices().filter_map(|node| self.node_view(node))
+    }
+
+    /// The progress of one node.
+    pub fn node_view(&self, ix: NodeIx) -> Option<NodeView<'_>> {
         let root = self.frames.root();
-        let rows = root.graph.nodes.iter().map(|(ix, def)| {
-            let row = root.nodes.get(ix);
-            NodeView {
-                node: def.id.clone(),
-                started: row.map_or(0, |row| row.started_at),
-                ended: root.done(ix).map(|done| done.finished_at),
-                retired: if root.flow.is_some() { root.done(ix).is_some() } else { ix.0 < root.retired() },
-                skipped: root.done(ix).is_some_and(|done| done.skipped),
-            }
-        });
-        rows.collect()
+        let (row, done) = (root.nodes.get(ix), root.done(ix));
+        Some(NodeView {
+            node: &root.graph.nodes.get(ix)?.id,
+            started: row.map_or(0, |row| row.started_at),
+            ended: done.map(|done| done.finished_at),
+            retired: if root.flow.is_some() { done.is_some() } else { ix.0 < root.retired() },
+            failed: done.is_some_and(|done| done.fault.is_some()),
+            skipped: done.is_some_and(|done| done.skipped),
+        })
     }
 
     /// A node's live conversation, for watchers.
-    pub fn thread_of(&self, node: &str) -> Option<Vec<Arc<Message>>> {
+    pub fn thread_of(&self, node: &str) -> Option<ThreadView<'_>> {
         let node = self.frames.root().by_id(node)?;
         let visit = self.visit(NodeRef::root(node))?;
-        Some(visit.thread.iter().map(|ix| Arc::clone(&self.messages[ix])).collect())
+        Some(ThreadView::new(&self.messages, visit.thread.clone()))
+    }
+}
+
+impl<'s> View<'s> {
+    /// Where the run stands.
+    pub fn status(self) -> RunStatus {
+        self.status
+    }
+
+    /// The run's result, once completed; null before, and without one.
+    pub fn output(self) -> &'s Value {
+        match self.status {
+            RunStatus::Completed => self.root().output(),
+            _ => &Value::Null,
+        }
+    }
+
+    /// Why it did not complete.
+    pub fn fault(self) -> Option<&'s Fault> {
+        self.state.ended().and_then(|(_, fault)| fault)
+    }
+
+    /// Every thread that exists, in the order of the document.
+    pub fn threads(self) -> impl Iterator<Item = (&'s Arc<str>, ThreadView<'s>)> {
+        let threads = self.root().graph.threads.iter();
+        threads.filter_map(move |(ix, def)| Some((&def.name, self.thread_at(ix)?)))
+    }
+
+    /// The thread of that name, if it exists.
+    pub fn thread(self, name: &str) -> Option<ThreadView<'s>> {
+        self.thread_at(*self.root().schedule.thread_by_name.get(name)?)
+    }
+
+    /// Results by node, in list order.
+    pub fn results(self) -> impl Iterator<Item = StepResult<'s>> {
+        self.finished().map(move |(node, done)| self.step_result(node, done))
+    }
+
+    /// The result of the node of that id.
+    pub fn result(self, node: &str) -> Option<StepResult<'s>> {
+        let (node, done) = self.finished_as(self.root().by_id(node)?)?;
+        Some(self.step_result(node, done))
+    }
+
+    /// What nodes published, by the key thread, last write wins (P-18); in the order of the first writes.
+    pub fn data_out(self) -> Vec<Published<'s>> {
+        let mut rows: Vec<Published<'s>> = Vec::new();
+        let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
+        let graph = &self.root().graph;
+        for (node, done) in self.finished() {
+            let Some(publication) = done.publication() else { continue };
+            let thread = &graph.threads[publication.key].name;
+            let row = Published { thread, node: &graph.nodes[node].id, publication };
+            let place = *at.entry(publication.key).or_insert(rows.len());
+            match rows.get_mut(place) {
+                Some(old) => *old = row,
+                None => rows.push(row),
+            }
+        }
+        rows
+    }
+
+    /// `runtime_metadata`, by name.
+    pub fn runtime(self) -> BTreeMap<&'s Arc<str>, RuntimeValue<'s>> {
+        self.root().runtime_values(NodeIx(self.horizon))
+    }
+
+    /// What the result of a node has brought to `runtime_metadata`, by the names of its fields (D-05).
+    pub fn synced(self, node: &str) -> impl Iterator<Item = (&'s str, &'s Value)> {
+        let at = self.root().by_id(node).and_then(|node| self.finished_as(node));
+        let fields = at.and_then(|(_, done)| done.output.as_object()).into_iter().flatten();
+        let prefix = format!("{node}_");
+        fields.filter_map(move |(name, _)| {
+            let (by, value) = self.root().runtime_at(&format!("{prefix}{name}"), NodeIx(self.horizon))?;
+            at.is_some_and(|(node, _)| node == by).then_some((name.as_str(), value))
+        })
+    }
+
+    fn root(self) -> &'s Frame {
+        self.state.frames.root()
+    }
+
+    /// The nodes that have a result here.
+    fn finished(self) -> impl Iterator<Item = (NodeIx, &'s Done)> {
+        self.root().graph.nodes.indices().filter_map(move |node| self.finished_as(node))
+    }
+
+    fn finished_as(self, node: NodeIx) -> Option<(NodeIx, &'s Done)> {
+        let done = self.root().done(node).filter(|done| node.0 < self.horizon && !done.skipped)?;
+        Some((node, done))
+    }
+
+    fn thread_at(self, thread: ThreadIx) -> Option<ThreadView<'s>> {
+        let thread = self.root().visible_thread(thread, self.horizon)?;
+        Some(ThreadView::new(&self.state.messages, thread))
+    }
+
+    fn step_result(self, node: NodeIx, done: &'s Done) -> StepResult<'s> {
+        let def = &self.root().graph.nodes[node];
+        StepResult {
+            step_id: &def.id,
+            step_name: &def.name,
+            tool_id: done.tool().or(def.tool.as_ref()).map(|tool| &**tool),
+            output: &done.output,
+            is_success: done.fault.is_none(),
+            error: done.fault.as_deref(),
+            attempts: done.attempts,
+        }
+    }
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("status", &self.status)
+            .field("output", self.output())
+            .field("fault", &self.fault())
+            .field("threads", &self.threads().collect::<Vec<_>>())
+            .field("data_out", &self.data_out())
+            .field("results", &self.results().collect::<Vec<_>>())
+            .field("runtime", &self.runtime())
+            .finish()
     }
 }
 
@@ -290,15 +374,11 @@ impl Frame {
     /// A thread as the live node has it, or as the last one left it.
     fn thread_in_flow(&self, ix: ThreadIx, flow: &Flow) -> Option<Thread> {
         let state = &self.threads[ix];
-        let live = self.nodes.iter().find_map(|(node, _)| {
-            self.visit(node).filter(|_| self.graph.nodes[node].body.thread == Some(ix))
-        });
-        let live = live.map(|visit| &visit.thread);
+        let works_on = |node: &NodeIx| self.graph.nodes[*node].body.thread == Some(ix);
+        let at = flow.at.filter(works_on);
+        let live = at.and_then(|node| self.visit(node)).map(|visit| &visit.thread);
         // Who failed shows what it had said.
-        let failed = flow
-            .at
-            .filter(|_| flow.ended.is_some())
-            .filter(|node| self.graph.nodes[*node].body.thread == Some(ix));
+        let failed = at.filter(|_| flow.ended.is_some());
         let partial = failed.and_then(|node| self.done(node)?.partial());
         let thread = live.or(partial).unwrap_or(&state.base);
         (state.exists || !thread.is_empty()).then(|| thread.clone())

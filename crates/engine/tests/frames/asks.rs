@@ -31,7 +31,7 @@ impl World {
         }
     }
     fn came_to(&self) -> (RunStatus, Vec<String>, Value) {
-        (self.state.status(), self.texts(), self.state.view().output)
+        (self.state.status(), self.texts(), self.state.view().output().clone())
     }
 }
 
@@ -187,7 +187,7 @@ fn a_schema_that_is_none_is_a_fault() {
     let ask = json!(["answer", "Who?", {"schema": {"type": "no such type"}}]);
     let graph = graph(json!([question("who", ask, Value::Null, json!([]))]), json!([]));
     let world = World::begin(&graph);
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(fault.kind, FaultKind::InputError);
     assert!(fault.message.contains("not a valid JSON Schema"), "{}", fault.message);
     replays(&world, &graph);

@@ -161,7 +161,7 @@ fn e41_what_is_no_definition_is_a_fault() {
     for (tools, initial, why) in cases {
         let graph = graph(json!([bind("bind", tools, json!([]))]), json!([]));
         let world = World::begin_with(&graph, initial, 0);
-        let fault = world.state.view().fault.unwrap();
+        let fault = world.state.view().fault().cloned().unwrap();
         assert_eq!((fault.kind, &*fault.message), (FaultKind::InputError, why));
     }
 }
@@ -182,7 +182,7 @@ fn e41_a_dataflow_calls_no_version_that_does_more_than_it_was_ordered_by() {
         let graph = graph(nodes, json!([steps]));
         let mut world = World::begin(&graph);
         world.run(false, echo);
-        world.state.view().fault.map(|fault| fault.message)
+        world.state.view().fault().map(|fault| fault.message.clone())
     };
     assert_eq!(with("pure"), None);
     assert_eq!(
@@ -199,6 +199,6 @@ fn e41_a_node_of_a_dataflow_binds_nothing() {
     }))
     .unwrap();
     let world = World::begin(&Arc::new(graph));
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(&*fault.message, "`bind` binds tools, which only a node of a flow can");
 }

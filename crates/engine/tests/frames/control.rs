@@ -21,13 +21,13 @@ fn e34_a_flow_follows_its_ways() {
         world.run(false, echo);
         assert_eq!(world.state.status(), RunStatus::Completed);
         assert_eq!(world.texts(), ["one", "re: one", said, &format!("re: {said}")]);
-        assert_eq!(world.state.view().output, json!(format!("re: {said}")));
+        assert_eq!(*world.state.view().output(), json!(format!("re: {said}")));
         replays(&world, &graph);
     }
     let mut world = World::begin(&graph);
     world.run(false, echo);
     assert_eq!(world.state.status(), RunStatus::Failed);
-    assert_eq!(world.state.view().fault.unwrap().kind, FaultKind::UnresolvedPlaceholder);
+    assert_eq!(world.state.view().fault().unwrap().kind, FaultKind::UnresolvedPlaceholder);
     replays(&world, &graph);
 }
 
@@ -86,7 +86,7 @@ fn a_join_that_cant_be_met_is_a_fault() {
     world.complete("before/model/1/1", reply("cats"));
     world.complete("debate~1[pro]/argue/model/1/1", fails("no"));
     assert_eq!(world.state.status(), RunStatus::Failed);
-    let fault: Fault = world.state.view().fault.unwrap();
+    let fault: Fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(fault.kind, FaultKind::JoinUnmet);
     assert!(fault.message.contains("`pro` failed (no), `con` had not ended"), "{}", fault.message);
     replays(&world, &graph);
@@ -105,7 +105,7 @@ fn a_fork_over_a_list_has_a_path_for_each_element() {
     world.run(true, echo);
     assert_eq!(world.state.status(), RunStatus::Completed);
     let got = |it: &str, at: u32| json!({"got": {"it": it, "at": at}});
-    assert_eq!(world.state.view().output, json!({"0": got("a", 0), "1": got("b", 1), "2": got("c", 2)}));
+    assert_eq!(*world.state.view().output(), json!({"0": got("a", 0), "1": got("b", 1), "2": got("c", 2)}));
     replays(&world, &graph);
 }
 
@@ -141,7 +141,7 @@ fn a_loop_ends_at_its_limit() {
     let mut world = World::begin(&graph);
     world.run(false, echo);
     assert_eq!(world.state.usage().tool_calls, 3);
-    assert_eq!(world.state.view().fault.unwrap().kind, FaultKind::LimitExceeded);
+    assert_eq!(world.state.view().fault().unwrap().kind, FaultKind::LimitExceeded);
     replays(&world, &graph);
 }
 
@@ -167,7 +167,7 @@ fn e12_all_loops_have_a_limit() {
         let start = Start { limits, ..Start::default() };
         let mut world = World::again(&graph, &[Event::Started(Box::new(start))]);
         world.run(false, echo);
-        assert_eq!(world.state.view().fault.unwrap().message, why);
+        assert_eq!(world.state.view().fault().unwrap().message, why);
     }
 }
 
@@ -219,7 +219,7 @@ fn e12_frames_inside_each_other_have_a_limit() {
         json!([flow(json!([node("down", json!({"sub": {"graph": 0}}), json!([]))]))]),
     );
     let world = World::begin(&graph);
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(
         (fault.kind, fault.message.contains("subgraph_depth")),
         (FaultKind::LimitExceeded, true),
@@ -288,7 +288,7 @@ fn e17_an_event_that_does_not_fit_poisons_the_run() {
         let mut world = World::begin(&graph);
         world.state.apply(&event);
         assert_eq!(world.state.status(), RunStatus::Failed, "{event:?}");
-        assert!(world.state.view().fault.unwrap().message.contains("does not fit"), "{event:?}");
+        assert!(world.state.view().fault().unwrap().message.contains("does not fit"), "{event:?}");
         assert_eq!(world.state.step(), None, "{event:?}");
     }
 }
@@ -301,7 +301,7 @@ fn a_dataflow_has_no_variables() {
     let graph: Arc<Graph> = Arc::new(serde_json::from_value(graph).unwrap());
     let world = World::begin(&graph);
     assert_eq!(world.state.status(), RunStatus::Failed);
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(fault.kind, FaultKind::InputError);
     assert!(fault.message.contains("`set` sets the variable `x`: a dataflow has none"), "{}", fault.message);
     replays(&world, &graph);

@@ -62,9 +62,8 @@ fn converse(graph: &Arc<Graph>, text: &str, tools: &[&str]) -> World {
 
 /// What stands on `main`: role, text and calls of each message.
 fn main_thread(world: &World) -> Vec<String> {
-    let view = world.state.view();
-    let (_, messages) = view.threads.iter().find(|(name, _)| **name == *"main").unwrap();
-    let rows = messages.iter().map(|message| {
+    let rows = world.state.view().thread("main").unwrap();
+    let rows = rows.iter().map(|message| {
         let calls: Vec<&str> = message.tool_calls.iter().map(|call| &*call.id).collect();
         let role = serde_json::to_value(message.role).unwrap();
         let answers = message.tool_call_id.as_deref().map(|id| format!(" to {id}")).unwrap_or_default();
@@ -190,7 +189,7 @@ fn e09_a_summary_stands_for_what_is_older() {
     let sent: Vec<&str> = request.messages.iter().map(|message| &*message.content).collect();
     assert_eq!(sent, ["they talked", "second", "go on"]);
     world.run(false, echo);
-    assert_eq!(world.state.view().output, json!("re: go on"));
+    assert_eq!(*world.state.view().output(), json!("re: go on"));
     replays(&world, &graph);
     // What was said stays in the journal.
     assert!(serde_json::to_string(&world.journal).unwrap().contains("note did"));
@@ -231,8 +230,7 @@ fn e09_who_takes_the_first_messages_waits_for_who_edits_them() {
     let mut world = World::begin(&graph);
     assert_eq!(world.pending(), ["tidy/model/1/1"], "the first message is not the question for long");
     world.run(false, echo);
-    let view = world.state.view();
-    let (_, other) = view.threads.iter().find(|(name, _)| **name == *"other").unwrap();
-    assert_eq!(&*other[0].content, "re: question");
+    let other = world.state.view().thread("other").unwrap();
+    assert_eq!(&*other.iter().next().unwrap().content, "re: question");
     replays(&world, &graph);
 }

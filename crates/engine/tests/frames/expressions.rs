@@ -102,7 +102,7 @@ fn e46_what_has_no_value_is_an_input_error() {
         let mut world = World::begin(&graph);
         world.run(false, echo);
         assert_eq!(world.state.status(), RunStatus::Failed);
-        let fault = world.state.view().fault.unwrap();
+        let fault = world.state.view().fault().cloned().unwrap();
         assert_eq!((fault.kind, fault.node.as_deref()), (FaultKind::InputError, Some("a")), "{fault:?}");
         assert!(fault.message.contains(told), "{}", fault.message);
         replays(&world, &graph);
@@ -126,7 +126,7 @@ fn e46_e12_the_cost_of_an_expression_is_a_limit_of_the_run() {
         world.input(Input::Start(Box::new(Start { limits, ..Start::default() })));
         assert_eq!(world.state.status() == RunStatus::Completed, fits);
         if !fits {
-            let fault = world.state.view().fault.unwrap();
+            let fault = world.state.view().fault().cloned().unwrap();
             assert_eq!(fault.kind, FaultKind::InputError);
             assert!(
                 fault.message.contains("more than 10 steps") && fault.message.contains("`expression_cost`"),

@@ -61,7 +61,7 @@ fn forks_ask_nobody(graph: &Arc<Graph>, source: &World) {
             source.journal[at - 1]
         );
         assert_eq!((world.models_asked(), world.tools_run()), (0, 0), "at {at}");
-        assert_eq!(world.state.view().output, source.state.view().output, "at {at}");
+        assert_eq!(world.state.view().output(), source.state.view().output(), "at {at}");
         assert_eq!(world.texts(), source.texts(), "at {at}");
         ids_are_new(&world, &source.journal, at);
         // A fork of the fork, from where that was forked.

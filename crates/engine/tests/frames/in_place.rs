@@ -139,7 +139,7 @@ fn e29_replies_stay_on_their_paths() {
         world.input(Input::Complete(effect, outcome, 0, None, None));
     }
     assert_eq!(world.state.status(), RunStatus::Completed);
-    let results = world.state.view().output;
+    let results = world.state.view().output().clone();
     for path in 0..64 {
         assert_eq!(results[path.to_string()], json!(format!("mine is {path}")));
     }
@@ -161,7 +161,7 @@ fn e29_replies_stay_on_their_paths() {
             }
         });
         assert_eq!(
-            (fork.state.status(), &fork.state.view().output),
+            (fork.state.status(), fork.state.view().output()),
             (RunStatus::Completed, &results),
             "at {at}"
         );
@@ -216,7 +216,7 @@ fn frames_that_were_open_as_the_run_ended_go_on() {
             assert_eq!(world.pending(), [second], "{control}, {act}");
             world.run(false, echo);
             assert_eq!(world.state.status(), RunStatus::Completed);
-            assert!(world.state.view().output.to_string().contains("re: b"));
+            assert!(world.state.view().output().to_string().contains("re: b"));
             replays(&world, &graph);
         }
     }
@@ -230,7 +230,7 @@ fn a_fork_without_its_graph_is_poisoned() {
     let fork = selvedge_engine::Fork { graph: Some("abc".into()), ..selvedge_engine::Fork::default() };
     world.input(Input::Fork(Box::new(fork)));
     assert_eq!(world.state.status(), RunStatus::Failed);
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert!(fault.message.contains("the graph of a fork, `abc`, is not at hand"), "{}", fault.message);
     assert!(world.pending().is_empty());
 }

@@ -269,7 +269,7 @@ impl World {
                 RunStatus::Failed => {
                     let before = self.journal.len();
                     self.input(Input::Resume(Vec::new()));
-                    assert!(self.journal.len() > before, "{:?}", self.state.view().fault);
+                    assert!(self.journal.len() > before, "{:?}", self.state.view().fault());
                     continue;
                 }
                 // What nobody knows of is to run again.
@@ -316,7 +316,7 @@ impl World {
         reply(&answer(&thread))
     }
     fn end(&self) -> (Vec<String>, Value) {
-        (self.texts(), self.state.view().output)
+        (self.texts(), self.state.view().output().clone())
     }
 }
 

@@ -88,6 +88,6 @@ fn e40_attempts_share_a_key_and_a_crash_asks_again() {
 fn e40_its_arguments_are_checked_and_no_model_may_call_it() {
     let graph = operates("pure");
     let world = World::begin_with(&graph, json!({"text": 5}), 0);
-    assert_eq!(world.state.view().fault.unwrap().kind, FaultKind::InputError);
+    assert_eq!(world.state.view().fault().unwrap().kind, FaultKind::InputError);
     assert_eq!(graph.offered().count(), 0);
 }

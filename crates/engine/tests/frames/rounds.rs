@@ -109,7 +109,7 @@ fn a10_rounds_are_taken_back_so_often_and_no_more() {
     let mut world = World::begin(&graph);
     tell(&mut world, vec![reply("hi"), reply(""), reply(""), reply("")]);
     assert_eq!(world.state.status(), RunStatus::Failed);
-    let fault = world.state.view().fault.unwrap();
+    let fault = world.state.view().fault().cloned().unwrap();
     assert_eq!(fault.kind, FaultKind::EmptyResponse);
     assert!(fault.message.contains("answered 3 times"), "{}", fault.message);
     assert_eq!(world.texts(), ["hello", "hi", "go"], "with nothing to take back only the empty reply goes");

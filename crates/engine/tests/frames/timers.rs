@@ -53,7 +53,7 @@ fn timers(world: &World) -> Vec<(String, i64)> {
 }
 
 fn fault_of(world: &World) -> Fault {
-    world.state.view().fault.unwrap()
+    world.state.view().fault().cloned().unwrap()
 }
 
 /// Three rounds, or one subgraph of three nodes, in two and a half seconds.

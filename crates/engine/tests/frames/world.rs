@@ -128,9 +128,8 @@ impl World {
         }
     }
     pub(crate) fn texts(&self) -> Vec<String> {
-        let view = self.state.view();
-        let main = view.threads.iter().find(|(name, _)| &**name == "main");
-        main.map(|(_, messages)| messages.iter().map(|m| m.content.to_string()).collect()).unwrap_or_default()
+        let main = self.state.view().thread("main");
+        main.map(|main| main.iter().map(|m| m.content.to_string()).collect()).unwrap_or_default()
     }
 }
 
@@ -206,6 +205,6 @@ pub(crate) fn goes_on(world: &World, graph: &Arc<Graph>, now: i64) {
             assert!(again.journal.len() > before, "cut at {cut}");
         }
         assert_eq!(again.journal, world.journal, "cut at {cut}");
-        assert_eq!(again.state.view().output, world.state.view().output);
+        assert_eq!(again.state.view().output(), world.state.view().output());
     }
 }

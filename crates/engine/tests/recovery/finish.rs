@@ -47,7 +47,7 @@ fn independent_steps_finish() {
     because.sort();
     let expected = [("after", "bad"), ("behind", "ref"), ("name", "bad"), ("ref", "bad")];
     assert_eq!(because, expected.map(|(node, because)| (node.to_owned(), because.to_owned())));
-    let views: Vec<bool> = run.state.node_views().into_iter().map(|view| view.skipped).collect();
+    let views: Vec<bool> = run.state.node_views().map(|view| view.skipped).collect();
     assert_eq!(views, [false, false, true, true, false, true, true, false]);
 }
 

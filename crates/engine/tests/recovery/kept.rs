@@ -29,7 +29,7 @@ fn answer(run: &mut Run, value: &str) {
 
 fn outcome(run: &Run, id: &str) -> (bool, Value, u32) {
     let row = run.row(id).unwrap();
-    (row.is_success, row.output, row.attempts)
+    (row.is_success, row.output.clone(), row.attempts)
 }
 
 /// Writes behind a failed step stand when the run is resumed, whatever the failed step, and those that had waited for

@@ -143,18 +143,18 @@ impl Run {
         self.state.status()
     }
 
-    pub(crate) fn row(&self, id: &str) -> Option<StepResult> {
-        self.state.view().results.into_iter().find(|row| &*row.step_id == id)
+    pub(crate) fn row(&self, id: &str) -> Option<StepResult<'_>> {
+        self.state.view().result(id)
     }
 
     /// Ids, whether they succeeded, and attempts.
     pub(crate) fn rows(&self) -> Vec<(String, bool, u32)> {
-        let rows = self.state.view().results.into_iter();
+        let rows = self.state.view().results();
         rows.map(|row| (row.step_id.to_string(), row.is_success, row.attempts)).collect()
     }
 
     pub(crate) fn output(&self, id: &str) -> Value {
-        self.row(id).unwrap_or_else(|| panic!("no result of {id}")).output
+        self.row(id).unwrap_or_else(|| panic!("no result of {id}")).output.clone()
     }
 
     /// Effects that were sent.
@@ -187,7 +187,7 @@ impl Run {
     }
 
     pub(crate) fn fault(&self) -> selvedge_engine::Fault {
-        self.state.view().fault.expect("the run failed")
+        self.state.view().fault().cloned().expect("the run failed")
     }
 
     pub(crate) fn place(&self, find: impl Fn(&Event) -> bool) -> usize {
@@ -218,6 +218,5 @@ impl Run {
 }
 
 pub(crate) fn seen(state: &State) -> String {
-    let view = state.view();
-    format!("{:?} {:?} {:#?} {:#?} {:?}", view.status, view.fault, view.results, view.runtime, view.threads)
+    format!("{:#?}", state.view())
 }

@@ -124,7 +124,7 @@ pub async fn run(race: Race, tools: Arc<dyn Tools>) -> Raced {
     let (mut state, mut journal) = (State::new(graph), Journal::Memory(Vec::new()));
     let start = vec![Input::Start(Box::default())];
     driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
-    assert_eq!(state.status(), RunStatus::Completed, "{:?}", state.view().fault);
+    assert_eq!(state.status(), RunStatus::Completed, "{:?}", state.view().fault());
     let took = referee.took.lock().unwrap().take().expect("something is left after 5 s");
     let (_, asks, timers, pending) = referee.decided.lock().unwrap().take().unwrap();
     let warnings = state.warnings().iter().map(|w| (w.code.to_string(), w.message.clone())).collect();

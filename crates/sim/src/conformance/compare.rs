@@ -35,10 +35,10 @@ pub fn findings(expected: &[Expected], found: &[Diagnostic]) -> Option<String> {
 pub fn run(expect: &Expect, session: &Session, seen: &Seen) -> Vec<String> {
     let view = session.state.view();
     let mut wrong = Vec::new();
-    outcome(expect, session, &view, &mut wrong);
-    threads(expect, &view, &mut wrong);
-    results(expect, session, &view, &mut wrong);
-    effects(expect, session, &view, seen, &mut wrong);
+    outcome(expect, session, view, &mut wrong);
+    threads(expect, view, &mut wrong);
+    results(expect, session, view, &mut wrong);
+    effects(expect, session, view, seen, &mut wrong);
     events(expect, session, &mut wrong);
     wrong
 }
@@ -57,25 +57,29 @@ fn unequal(what: &str, expected: &Value, got: &Value) -> Option<String> {
     (expected != got).then(|| format!("{what}\n  expected: {expected}\n  got:      {got}"))
 }
 
-fn outcome(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<String>) {
+fn outcome(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<String>) {
     if let Some(status) = &expect.status {
-        let got = json!(view.status);
-        let fault = view.fault.as_ref().map(|fault| format!(" ({}: {})", fault.kind.name(), fault.message));
+        let got = json!(view.status());
+        let fault = view.fault().map(|fault| format!(" ({}: {})", fault.kind.name(), fault.message));
         if got != json!(status) {
             wrong.push(format!("status: expected {status}, got {got}{}", fault.unwrap_or_default()));
         }
     }
     if let Some(output) = &expect.output {
-        wrong.extend(unequal("output", output, &view.output));
+        wrong.extend(unequal("output", output, view.output()));
     }
     if let Some(expected) = &expect.fault {
-        let fits = view.fault.as_ref().is_some_and(|fault| {
+        let fits = view.fault().is_some_and(|fault| {
             fault.kind.name() == expected.kind
                 && expected.node.as_ref().is_none_or(|node| fault.node.as_deref() == Some(node))
                 && expected.contains.iter().all(|part| text_of(fault).contains(part.as_str()))
         });
         if !fits {
-            wrong.push(format!("fault\n  expected: {}\n  got:      {}", json!(expected), json!(view.fault)));
+            wrong.push(format!(
+                "fault\n  expected: {}\n  got:      {}",
+                json!(expected),
+                json!(view.fault())
+            ));
         }
     }
     if let Some(expected) = &expect.warnings {
@@ -117,14 +121,14 @@ fn text_of(fault: &Fault) -> String {
     format!("{} {}", fault.message, cause.unwrap_or_default())
 }
 
-fn threads(expect: &Expect, view: &View, wrong: &mut Vec<String>) {
+fn threads(expect: &Expect, view: View<'_>, wrong: &mut Vec<String>) {
     for (name, messages) in expect.threads.iter().flatten() {
-        let thread = view.threads.iter().find(|(known, _)| **known == **name);
+        let thread = view.thread(name);
         match (thread, messages.is_null()) {
             (None, true) => {}
             (Some(_), true) => wrong.push(format!("thread {name} exists")),
             (None, false) => wrong.push(format!("thread {name} does not exist")),
-            (Some((_, found)), false) => {
+            (Some(found), false) => {
                 let what = format!("thread {name}");
                 wrong.extend(difference(&what, messages, found.iter().map(AsRef::as_ref)));
             }
@@ -136,24 +140,31 @@ fn threads(expect: &Expect, view: &View, wrong: &mut Vec<String>) {
 }
 
 /// What was published, in C-02's shape.
-pub fn data_out(view: &View) -> Value {
-    let rows = view.data_out.iter().map(|(thread, node, publication)| {
-        let row = json!({
-            "node": node, "node_type": publication.label,
+pub fn data_out(view: View<'_>) -> Value {
+    let rows = view.data_out().into_iter().map(|row| {
+        let publication = row.publication;
+        let value = json!({
+            "node": row.node, "node_type": publication.label,
             "description": publication.description, "content": publication.content,
         });
-        (thread.to_string(), row)
+        (row.thread.to_string(), value)
     });
     Value::Object(rows.collect())
 }
 
-fn results(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<String>) {
+/// `runtime_metadata`: each value with the node it came from.
+pub fn metadata(view: View<'_>) -> Value {
+    let rows = view.runtime().into_iter();
+    rows.map(|(name, known)| (name.to_string(), json!([known.value, known.node]))).collect()
+}
+
+fn results(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<String>) {
     if let Some(ran) = &expect.ran {
-        let got: Vec<&str> = view.results.iter().map(|result| &*result.step_id).collect();
+        let got: Vec<&str> = view.results().map(|result| result.step_id).collect();
         wrong.extend(unequal("nodes with a result", &json!(ran), &json!(got)));
     }
     for (node, fields) in expect.results.iter().flatten() {
-        let Some(result) = view.results.iter().find(|result| *result.step_id == **node) else {
+        let Some(result) = view.result(node) else {
             wrong.push(format!("node {node} has no result"));
             continue;
         };
@@ -175,23 +186,24 @@ fn results(expect: &Expect, session: &Session, view: &View, wrong: &mut Vec<Stri
         }
     }
     if let Some(expected) = &expect.metadata {
-        let runtime = view.runtime.iter().map(|(name, (value, _))| (name.to_string(), value.clone()));
+        let runtime = view.runtime().into_iter();
+        let runtime = runtime.map(|(name, known)| (name.to_string(), known.value.clone()));
         wrong.extend(unequal("runtime_metadata", expected, &Value::Object(runtime.collect())));
     }
-    if session.state.status() != view.status {
+    if session.state.status() != view.status() {
         wrong.push("the view and the state disagree on the status".into());
     }
 }
 
 /// The nodes whose effects can be observed, in order: of a failed run, only those up to the last that has a result
 /// (P-20). A node that made way for others stands before the first of them (D-20).
-pub fn observable(session: &Session, view: &View) -> HashMap<String, usize> {
+pub fn observable(session: &Session, view: View<'_>) -> HashMap<String, usize> {
     let nodes = session.state.graph().nodes.values().enumerate();
     let mut order: HashMap<String, usize> =
         nodes.map(|(at, node)| (node.id.to_string(), 2 * at + 1)).collect();
-    if view.status == RunStatus::Failed {
-        let place = |result: &selvedge_engine::StepResult| order.get(&*result.step_id).copied();
-        let last = view.results.iter().filter_map(place).max().unwrap_or(0);
+    if view.status() == RunStatus::Failed {
+        let place = |result: selvedge_engine::StepResult<'_>| order.get(result.step_id).copied();
+        let last = view.results().filter_map(place).max().unwrap_or(0);
         order.retain(|_, at| *at <= last);
     }
     for record in &session.records {
@@ -203,7 +215,7 @@ pub fn observable(session: &Session, view: &View) -> HashMap<String, usize> {
     order
 }
 
-fn effects(expect: &Expect, session: &Session, view: &View, seen: &Seen, wrong: &mut Vec<String>) {
+fn effects(expect: &Expect, session: &Session, view: View<'_>, seen: &Seen, wrong: &mut Vec<String>) {
     let order = observable(session, view);
     if let Some(expected) = &expect.requests {
         let mut got: Vec<_> = seen.requests.iter().filter(|r| order.contains_key(&*r.node)).collect();

@@ -1,7 +1,7 @@
 //! What holds for every case, whatever it expects: it can be replayed, crashed and reordered, and nobody can tell.
 
 use super::case::{Case, Crash};
-use super::compare::{data_out, observable};
+use super::compare::{data_out, metadata, observable};
 use super::messages::{invalid, short};
 use super::ports::Pace;
 use super::run::{Compiled, Seen, Session};
@@ -125,26 +125,25 @@ fn lost(session: &Session, reference: &Session) -> Option<Vec<Input>> {
 pub(crate) fn summary(session: &Session, seen: Option<&Seen>) -> Value {
     let view = session.state.view();
     let mut warnings: Vec<Value> = session.state.warnings().iter().map(|warning| json!(warning)).collect();
-    warnings.retain(|warning| visible(session, &view, warning["node"].as_str()));
+    warnings.retain(|warning| visible(session, view, warning["node"].as_str()));
     warnings.sort_by_key(Value::to_string);
     let threads: serde_json::Map<String, Value> = view
-        .threads
-        .iter()
+        .threads()
         .map(|(name, messages)| (name.to_string(), messages.iter().map(|m| short(m)).collect()))
         .collect();
     json!({
-        "status": view.status, "output": view.output, "fault": view.fault, "threads": threads,
-        "data_out": data_out(&view), "results": view.results, "warnings": warnings,
-        "metadata": view.runtime, "effects": seen.map(|seen| effects(session, &view, seen)),
+        "status": view.status(), "output": view.output(), "fault": view.fault(), "threads": threads,
+        "data_out": data_out(view), "results": view.results().collect::<Vec<_>>(), "warnings": warnings,
+        "metadata": metadata(view), "effects": seen.map(|seen| effects(session, view, seen)),
     })
 }
 
-fn visible(session: &Session, view: &View, node: Option<&str>) -> bool {
+fn visible(session: &Session, view: View<'_>, node: Option<&str>) -> bool {
     node.is_none_or(|node| observable(session, view).contains_key(node))
 }
 
 /// Which effects were requested with which content, node by node.
-fn effects(session: &Session, view: &View, seen: &Seen) -> Value {
+fn effects(session: &Session, view: View<'_>, seen: &Seen) -> Value {
     let order = observable(session, view);
     let requests = seen.requests.iter().map(|request| {
         let messages: Vec<Value> = request.messages.iter().map(|m| short(m)).collect();

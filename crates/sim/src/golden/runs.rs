@@ -2,7 +2,7 @@
 //! runs that a person, a signal or a limit ended. Nothing of their world is needed: what came of an effect stands in the journal.
 
 use super::world::World;
-use crate::conformance::compare::data_out;
+use crate::conformance::compare::{data_out, metadata};
 use crate::conformance::laws::{replay, unlike, without_attempts};
 use crate::conformance::messages::short;
 use selvedge_engine::{Event, Graph, Input, Record, RunStatus, State};
@@ -128,15 +128,14 @@ impl Run {
 pub fn summary(state: &State) -> Value {
     let view = state.view();
     let threads: serde_json::Map<String, Value> = view
-        .threads
-        .iter()
+        .threads()
         .map(|(name, messages)| (name.to_string(), messages.iter().map(|message| short(message)).collect()))
         .collect();
     let mut warnings: Vec<Value> = state.warnings().iter().map(|warning| json!(warning)).collect();
     warnings.sort_by_key(Value::to_string);
     json!({
-        "status": view.status, "output": view.output, "fault": view.fault, "threads": threads,
-        "data_out": data_out(&view), "results": view.results, "metadata": view.runtime, "warnings": warnings,
+        "status": view.status(), "output": view.output(), "fault": view.fault(), "threads": threads,
+        "data_out": data_out(view), "results": view.results().collect::<Vec<_>>(), "metadata": metadata(view), "warnings": warnings,
         "asks": state.asks().keys().collect::<Vec<_>>(),
     })
 }

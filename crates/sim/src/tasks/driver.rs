@@ -318,31 +318,28 @@ impl<'t> Sim<'t> {
     pub fn observed(&self) -> Observed {
         let view = self.state.view();
         let kind = |fault: &Fault| fault.kind.name().to_owned();
-        let results = view.results.iter().map(|row| {
+        let results = view.results().map(|row| {
             (
                 row.step_id.to_string(),
-                row.tool_id.as_deref().unwrap_or("").to_owned(),
+                row.tool_id.unwrap_or("").to_owned(),
                 row.output.clone(),
-                row.error.as_ref().map(kind),
+                row.error.map(kind),
                 row.attempts,
             )
         });
-        let runtime = view.runtime.iter();
+        let runtime = view.runtime().into_iter();
         let runtime =
-            runtime.map(|(name, (value, node))| (name.to_string(), (value.clone(), node.to_string())));
+            runtime.map(|(name, known)| (name.to_string(), (known.value.clone(), known.node.to_string())));
         // What ran ahead of a fault says nothing that anybody hears (P-20).
         let by_id = |id: &str| self.state.graph().nodes.values().any(|node| *node.id == *id);
-        let hidden = |id: &str| by_id(id) && !view.results.iter().any(|row| *row.step_id == *id);
+        let hidden = |id: &str| by_id(id) && view.result(id).is_none();
         let heard =
             self.state.warnings().iter().filter(|warning| !warning.node.as_deref().is_some_and(hidden));
         let mut warnings: Vec<String> = heard.map(|warning| warning.code.to_string()).collect();
         warnings.sort();
         Observed {
-            status: if view.status == RunStatus::Completed { "completed" } else { "failed" }.into(),
-            fault: view
-                .fault
-                .as_ref()
-                .map(|fault| (kind(fault), fault.node.as_deref().unwrap_or("").to_owned())),
+            status: if view.status() == RunStatus::Completed { "completed" } else { "failed" }.into(),
+            fault: view.fault().map(|fault| (kind(fault), fault.node.as_deref().unwrap_or("").to_owned())),
             results: results.collect(),
             runtime: runtime.collect(),
             writes: self.world.writes(),

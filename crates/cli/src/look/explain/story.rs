@@ -306,9 +306,8 @@ impl Reader {
     fn spliced(&mut self, state: &State) {
         let graph = state.graph();
         let mut told = std::mem::take(&mut self.story.nodes);
-        let views = state.node_views();
-        let nodes = graph.nodes.indices().zip(&views).map(|(node, view)| {
-            let known = self.known.position(&view.node).and_then(|old| told.get_mut(old.get()));
+        let nodes = graph.nodes.indices().zip(state.node_views()).map(|(node, view)| {
+            let known = self.known.position(view.node).and_then(|old| told.get_mut(old.get()));
             match known {
                 Some(known) if view.started > 0 => std::mem::take(known),
                 _ => Told::fresh(graph, node),

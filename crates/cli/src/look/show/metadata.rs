@@ -3,7 +3,7 @@
 use crate::live::text::cut;
 use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::ui::Ui;
-use selvedge_engine::{State, View};
+use selvedge_engine::State;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -26,8 +26,7 @@ pub(super) fn print(state: &State, ui: &Ui) {
     let mut rows: Vec<(&String, &Value)> =
         merged.iter().filter(|(name, entry)| !is_echo(name, entry, &merged)).collect();
     // The initial layer as it was given, then step by step.
-    let view = state.view();
-    let places = view.results.iter().enumerate().map(|(place, result)| (&*result.step_id, place + 1));
+    let places = state.view().results().enumerate().map(|(place, result)| (result.step_id, place + 1));
     let places: HashMap<&str, usize> = places.collect();
     rows.sort_by_key(|(_, entry)| {
         let (node, _) = origin_of(entry).split_once('.').unwrap_or_default();
@@ -81,17 +80,12 @@ fn merged(state: &State) -> Map<String, Value> {
     let mut merged: Map<String, Value> =
         state.initial().iter().map(|(name, value)| (name.clone(), entry(value, INITIAL))).collect();
     let view = state.view();
-    let outputs: HashMap<&str, &Value> = outputs(&view);
-    for (name, (value, node)) in &view.runtime {
-        let origin = origin(name, node, outputs.get(&**node).copied());
-        merged.insert(name.to_string(), entry(value, &origin));
+    for (name, known) in view.runtime() {
+        let output = view.result(known.node).map(|result| result.output);
+        let origin = origin(name, known.node, output);
+        merged.insert(name.to_string(), entry(known.value, &origin));
     }
     merged
-}
-
-/// What each node gave.
-fn outputs(view: &View) -> HashMap<&str, &Value> {
-    view.results.iter().map(|result| (&*result.step_id, &result.output)).collect()
 }
 
 /// Where a value of the second layer comes from: the node and the field of its output, `step_2.datasource_id`. A name is

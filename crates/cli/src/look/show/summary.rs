@@ -32,23 +32,23 @@ const ANSWERS: usize = 20;
 pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Answer], moment: Moment, ui: &Ui) {
     let view = report.state.view();
     let mut page = Page::new();
-    head(&mut page, found, report, &view, moment);
-    fault(&mut page, found, report, &view);
-    open_asks(&mut page, report, view.status);
+    head(&mut page, found, report, view, moment);
+    fault(&mut page, found, report, view);
+    open_asks(&mut page, report, view.status());
     answered(&mut page, said);
-    threads::summary(&mut page, &view, report.run);
-    results(&mut page, report.state, &view);
-    output(&mut page, &view.output);
+    threads::summary(&mut page, view, report.run);
+    results(&mut page, report.state, view);
+    output(&mut page, view.output());
     warnings(&mut page, report);
     page.print(ui);
 }
 
-fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment: Moment) {
+fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, moment: Moment) {
     let info = &found.info;
     let room = page.width.saturating_sub(info.id.len() + 6).max(20);
     let name = page.short(&info.name, room);
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", info.id))));
-    let (status, style) = runs::status(runs::stored(view.status), report.driven);
+    let (status, style) = runs::status(runs::stored(view.status()), report.driven);
     page.line(&format!("  {}{}", page.paint(DIM, "status    "), page.paint(style, status)));
     if moment.at < moment.of {
         page.labelled("  as of", DIM, INDENT, &format!("event {} of {}", moment.at, moment.of), 1);
@@ -89,15 +89,15 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: &View, moment
 }
 
 /// Why the run did not complete, and what to do (C-04).
-fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
+fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>) {
     let run = report.run;
-    if view.status == RunStatus::Running && !report.driven {
+    if view.status() == RunStatus::Running && !report.driven {
         page.gap();
         let text = "no process drives it any more; it goes on where it was with:";
         page.labelled("", "", 0, text, 3);
         page.line(&format!("  {}", command(&["resume", run])));
     }
-    let Some(fault) = &view.fault else { return };
+    let Some(fault) = view.fault() else { return };
     page.gap();
     let place = fault.node.as_deref().map(|node| format!(" at node {}", clean(node))).unwrap_or_default();
     page.line(&format!("{}{place}", page.paint(RED, &format!("fault[{}]", fault.kind.name()))));
@@ -109,7 +109,7 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: &View) {
     page.printed(INDENT, &printed::parts(Some(fault), said.as_ref(), FAULT), YELLOW);
     page.labelled("  do", CYAN, INDENT, advice(fault), 4);
     // What is shown may be a moment before a resume; the advice is about the present.
-    if view.status == RunStatus::Failed && found.info.status == Stored::Failed {
+    if view.status() == RunStatus::Failed && found.info.status == Stored::Failed {
         let (said, ways) = match report.state.declined() {
             Some((ask, _)) => (SAME_QUESTION.to_owned(), asks::ways(run, ask)),
             None => (format!("{KEPT}; to go on:"), ways::ways(report.store, run, report.state)),
@@ -155,29 +155,30 @@ fn answered(page: &mut Page, said: &[Answer]) {
     }
 }
 
-fn results(page: &mut Page, state: &State, view: &View) {
+fn results(page: &mut Page, state: &State, view: View<'_>) {
     let tally = Tally::of(state);
-    let ahead = (tally.done + tally.failed).saturating_sub(view.results.len());
-    if view.results.is_empty() && ahead == 0 {
+    let shown = view.results().count();
+    let ahead = (tally.done + tally.failed).saturating_sub(shown);
+    if shown == 0 && ahead == 0 {
         return;
     }
     page.gap();
     let mut table = Table::new(&["NODE", "NAME", "TOOL", "TRIES", "RESULT"], 4);
     (table.spare, table.whole) = (vec![1, 2], vec![3]);
-    for result in view.results.iter().take(RESULTS) {
-        let (text, style) = outcome(result);
+    for result in view.results().take(RESULTS) {
+        let (text, style) = outcome(&result);
         let short = |text: &str| page.short(text, 20);
         table.row([
-            (short(&result.step_id), BOLD),
-            (short(&result.step_name), ""),
-            (short(result.tool_id.as_deref().unwrap_or("")), DIM),
+            (short(result.step_id), BOLD),
+            (short(result.step_name), ""),
+            (short(result.tool_id.unwrap_or("")), DIM),
             (result.attempts.to_string(), DIM),
             (text, style),
         ]);
     }
     page.table(&table);
-    if view.results.len() > RESULTS {
-        page.line(&page.paint(DIM, &format!("… {} more: --json has all", view.results.len() - RESULTS)));
+    if shown > RESULTS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", shown - RESULTS)));
     }
     if ahead > 0 {
         let text = format!(
@@ -187,10 +188,10 @@ fn results(page: &mut Page, state: &State, view: &View) {
     }
 }
 
-fn outcome(result: &StepResult) -> (String, &'static str) {
-    match &result.error {
+fn outcome(result: &StepResult<'_>) -> (String, &'static str) {
+    match result.error {
         Some(fault) => (format!("{}: {}", fault.kind.name(), fault.message), RED),
-        None => (short_value(&result.output), ""),
+        None => (short_value(result.output), ""),
     }
 }
 

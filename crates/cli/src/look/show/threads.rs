@@ -4,10 +4,10 @@ use crate::look::Found;
 use crate::look::events::role_name;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
 use crate::ui::Ui;
-use selvedge_engine::{Message, Role, State, View};
+use selvedge_engine::{Message, Role, Slice, State, View};
 use selvedge_host::Error;
 use selvedge_host::hints::{command, or_meant};
-use serde_json::{Map, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Where the text of messages begins.
@@ -24,28 +24,25 @@ const NAME: usize = 60;
 
 /// Prints one thread in full.
 pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Result<(), Error> {
-    let threads = state.view().threads;
-    let Some((name, messages)) = threads.iter().find(|(known, _)| **known == *name) else {
+    let view = state.view();
+    let Some(thread) = view.thread(name) else {
         let message = format!("run {} has no thread \"{name}\"", found.run());
-        let names: Vec<String> =
-            threads.iter().take(NAMES).map(|(name, _)| cut(&clean(name), NAME)).collect();
+        let known: Vec<&str> = view.threads().map(|(name, _)| &**name).collect();
+        let names: Vec<String> = known.iter().take(NAMES).map(|name| cut(&clean(name), NAME)).collect();
         let help = match names.is_empty() {
             true => "it has no thread yet".to_owned(),
             false => format!("its threads are: {}", names.join(", ")),
         };
-        let known: Vec<&str> = threads.iter().map(|(name, _)| &**name).collect();
         let help = or_meant(name, &known, &help);
         return Err(Error::usage("C-15", "unknown-thread", &message).help(&help));
     };
     if ui.json {
-        let mut thread = Map::new();
-        thread.insert(name.to_string(), json!(messages));
-        ui.result(&format!("{}\n", json!({"threads": thread})));
+        ui.result(&format!("{}\n", json!({"threads": {name: thread}})));
         return Ok(());
     }
     let mut page = Page::whole();
-    heading(&mut page, name, messages.len());
-    for message in messages {
+    heading(&mut page, name, thread.len());
+    for message in thread.iter() {
         self::message(&mut page, message, usize::MAX, usize::MAX);
     }
     page.print(ui);
@@ -53,27 +50,25 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
 }
 
 /// Adds all threads, each cut in its middle.
-pub(super) fn summary(page: &mut Page, view: &View, run: &str) {
-    for (name, messages) in view.threads.iter().take(THREADS) {
+pub(super) fn summary(page: &mut Page, view: View<'_>, run: &str) {
+    for (name, thread) in view.threads().take(THREADS) {
         page.gap();
-        heading(page, name, messages.len());
-        let left_out = messages.len().saturating_sub(FIRST + LAST);
-        for (at, message) in messages.iter().enumerate() {
-            if at == FIRST && left_out > 0 {
-                let more = format!("  … {left_out} more: {}", command(&["show", run, "--thread", name]));
-                page.line(&page.paint(DIM, &more));
-            }
-            if at < FIRST || at >= FIRST + left_out {
+        heading(page, name, thread.len());
+        let left_out = thread.len().saturating_sub(FIRST + LAST);
+        let first = if left_out > 0 { FIRST } else { thread.len() };
+        for message in thread.slice(Slice(None, i64::try_from(first).ok())).iter() {
+            self::message(page, message, LINES, CALLS);
+        }
+        if left_out > 0 {
+            let more = format!("  … {left_out} more: {}", command(&["show", run, "--thread", name]));
+            page.line(&page.paint(DIM, &more));
+            for message in thread.last(LAST).iter() {
                 self::message(page, message, LINES, CALLS);
             }
         }
     }
-    let rest: Vec<String> = view
-        .threads
-        .iter()
-        .skip(THREADS)
-        .map(|(name, messages)| format!("{name} ({})", messages.len()))
-        .collect();
+    let rest = view.threads().skip(THREADS).map(|(name, thread)| format!("{name} ({})", thread.len()));
+    let rest: Vec<String> = rest.collect();
     if !rest.is_empty() {
         page.gap();
         page.labelled("more threads", BOLD, 14, &rest.join(", "), LINES);

@@ -142,8 +142,8 @@ impl State {
     /// D-04's merged view, as the node sees it.
     fn merged_metadata(&self, node: NodeRef) -> Value {
         let mut merged = self.start.initial.clone();
-        for (name, (value, _)) in self.of(node).runtime_values(node.node) {
-            merged.insert(name.to_string(), value);
+        for (name, known) in self.of(node).runtime_values(node.node) {
+            merged.insert(name.to_string(), known.value.clone());
         }
         Value::Object(merged)
     }
