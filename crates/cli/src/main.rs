@@ -26,6 +26,7 @@ mod progress;
 mod recovery;
 mod setup;
 mod signals;
+mod status;
 mod ui;
 mod ways;
 

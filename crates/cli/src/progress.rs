@@ -3,11 +3,11 @@
 use crate::asks;
 use crate::live::text::{cut, width};
 use crate::look::events::node_of;
-use crate::look::explain::Fate;
 use crate::look::page::wrap;
-use crate::nodes::Nodes;
 use crate::printed::message;
-use crate::recovery::{Ladder, What, again};
+use crate::recovery::Words as _;
+use crate::recovery::again;
+use crate::status::Words as _;
 use crate::ui::Ui;
 use limited::Limited;
 use selvedge_engine::graph::is_operation;
@@ -15,6 +15,7 @@ use selvedge_engine::{
     Asked, Body, EffectId, Event, Fault, Outcome, Printed, Record, Request, State, Tokens, Warning,
 };
 use selvedge_host::text::one_line;
+use selvedge_host::timeline::{Ladder, NodeStatus, Nodes, What};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
 use std::collections::HashMap;
@@ -269,8 +270,8 @@ impl Progress {
                 let prompt = self.ui.redacted(open.as_ref().unwrap_or(prompt)).into_owned();
                 // Who sits here is asked, with all of it.
                 let text = match self.ui.may_ask {
-                    true => format!("{} {}", seen.title(node), Fate::Asks.words()),
-                    false => format!("{} {}: {prompt}", seen.title(node), Fate::Asks.words()),
+                    true => format!("{} {}", seen.title(node), NodeStatus::Asking.words()),
+                    false => format!("{} {}: {prompt}", seen.title(node), NodeStatus::Asking.words()),
                 };
                 self.line(seen, at, ("35", "ask  "), &text);
             }

@@ -6,6 +6,7 @@
 //! - [`config`], [`options`]: what is configured and chosen, from weakest to strongest (C-06).
 //! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
 //! - [`models`]: which models answer a run's requests. [`secrets`]: keys, which nothing shows or keeps.
+//! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 //! - [`places`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
@@ -21,6 +22,7 @@ pub mod options;
 pub mod places;
 pub mod secrets;
 pub mod text;
+pub mod timeline;
 pub mod trust;
 
 pub use config::Config;

@@ -153,7 +153,7 @@ async fn e43_an_answer_and_its_refusals_come_while_a_call_is_under_way() {
     model.open(1);
     let driven = task.await.unwrap();
     assert_eq!((driven.halt.unwrap(), driven.state.status()), (Halt::Ended, RunStatus::Completed));
-    assert_eq!(driven.state.view().results[0].output, json!(3));
+    assert_eq!(*driven.state.view().results().next().unwrap().output, json!(3));
     assert_eq!(handle.cancel().await, Err(Refusal::NotDriven));
 }
 

@@ -251,5 +251,5 @@ async fn drive(
     let Journal::Memory(records) = driven.journal else { return Err("it is in memory".into()) };
     let lines = records.iter().map(serde_json::to_string).collect::<Result<_, _>>();
     let lines = Lines { lines: lines.map_err(|error| error.to_string())?, ..Lines::default() };
-    Ok((Observed::from_view(&driven.state.view(), &seen.requests), lines))
+    Ok((Observed::from_view(driven.state.view(), &seen.requests), lines))
 }

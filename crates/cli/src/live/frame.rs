@@ -3,9 +3,10 @@
 use super::text::{calm, cut, elapsed, last_lines, pad, short, width};
 use super::track::{Lane, Phase};
 use super::view::{Active, Flying, View};
-use crate::look::explain::Fate;
 use crate::recovery::again;
+use crate::status::Words as _;
 use selvedge_engine::{NodeIx, Tokens};
+use selvedge_host::timeline::NodeStatus;
 use std::borrow::Cow;
 
 /// The most rows of a picture.
@@ -96,19 +97,19 @@ fn header(view: &View, now: i64, columns: usize) -> Line {
         (9, PLAIN, elapsed(now - view.begun)),
         (8, PLAIN, format!("{}/{} nodes", tally.done, tally.of)),
     ];
-    let mut stands = |rank: u8, style: &'static str, fate: Fate| {
+    let mut stands = |rank: u8, style: &'static str, fate: NodeStatus| {
         let number = view.standing(fate, now);
         if number > 0 {
             parts.push((rank, style, fate.counted(number)));
         }
     };
-    stands(7, CYAN, Fate::Running);
+    stands(7, CYAN, NodeStatus::Running);
     // What has had no turn when a run winds down has none any more.
     if view.stopping.is_none() {
-        stands(6, YELLOW, Fate::Again);
-        stands(6, PLAIN, Fate::Queued);
+        stands(6, YELLOW, NodeStatus::Retrying);
+        stands(6, PLAIN, NodeStatus::Queued);
     }
-    stands(6, MAGENTA, Fate::Asks);
+    stands(6, MAGENTA, NodeStatus::Asking);
     let mut count = |rank: u8, style: &'static str, number: u64, one: &str, many: &str| {
         if number > 0 {
             parts.push((rank, style, format!("{number} {}", if number == 1 { one } else { many })));
@@ -172,10 +173,10 @@ fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
     let all = view.track.lanes().len();
     let shown = if all <= room { all } else { room.saturating_sub(1) };
     // A person who is asked sees it, however much runs.
-    let busy = [Fate::Asks, Fate::Running, Fate::Again, Fate::Queued];
-    let mut ranked: Vec<(Vec<usize>, Fate)> = busy.map(|fate| (view.busy(fate, now), fate)).into();
-    ranked.push((view.idle.iter().copied().collect(), Fate::Waits));
-    ranked.push((view.over.iter().copied().collect(), Fate::Ran));
+    let busy = [NodeStatus::Asking, NodeStatus::Running, NodeStatus::Retrying, NodeStatus::Queued];
+    let mut ranked: Vec<(Vec<usize>, NodeStatus)> = busy.map(|fate| (view.busy(fate, now), fate)).into();
+    ranked.push((view.idle.iter().copied().collect(), NodeStatus::NotStarted));
+    ranked.push((view.over.iter().copied().collect(), NodeStatus::Done));
     let mut chosen: Vec<usize> = ranked.iter().flat_map(|(lanes, _)| lanes).copied().take(shown).collect();
     chosen.sort_unstable();
     let rows: Vec<Row> = chosen.into_iter().filter_map(|lane| row(view, now, lane, columns)).collect();
@@ -187,7 +188,7 @@ fn lanes(view: &View, now: i64, columns: usize, room: usize) -> Vec<Line> {
 }
 
 /// "… and 87 more threads: 3 running, 80 not started, 4 done".
-fn more(view: &View, ranked: &[(Vec<usize>, Fate)], shown: usize) -> String {
+fn more(view: &View, ranked: &[(Vec<usize>, NodeStatus)], shown: usize) -> String {
     let (mut left, mut all) = (shown, 0);
     let mut parts = Vec::new();
     for (lanes, fate) in ranked {
@@ -196,7 +197,11 @@ fn more(view: &View, ranked: &[(Vec<usize>, Fate)], shown: usize) -> String {
         all += hidden;
         if hidden > 0 {
             // Nodes of a lane that is over need not have ended well.
-            parts.push(if *fate == Fate::Ran { format!("{hidden} done") } else { fate.counted(hidden) });
+            parts.push(if *fate == NodeStatus::Done {
+                format!("{hidden} done")
+            } else {
+                fate.counted(hidden)
+            });
         }
     }
     let threaded = view.track.lanes().iter().any(|lane| lane.threaded);
@@ -248,8 +253,8 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
 /// How a lane ended whose nodes have all ended: a step by itself, a thread in any way.
 fn over(view: &View, lane: &Lane) -> (&'static str, String) {
     match lane.nodes.first().filter(|_| !lane.threaded).map(|node| view.track.phase(*node)) {
-        Some(Phase::Failed) => (RED, Fate::Failed.words().to_owned()),
-        Some(Phase::Skipped) => (YELLOW, Fate::Skipped.words().to_owned()),
+        Some(Phase::Failed) => (RED, NodeStatus::Failed.words().to_owned()),
+        Some(Phase::Skipped) => (YELLOW, NodeStatus::Skipped.words().to_owned()),
         _ if lane.nodes.iter().all(|node| view.reused.contains(node)) => {
             (DIM, format!("reused from {}", view.source.as_deref().map_or("an earlier visit".into(), calm)))
         }
@@ -281,7 +286,9 @@ fn strip(view: &View, lane: &Lane, node: Option<NodeIx>, most: usize) -> (Vec<(&
 fn activity(view: &View, active: &Active, now: i64) -> Line {
     let mut line = Line::default().with(PLAIN, elapsed(now - active.started));
     let doing = match (active.asking.first(), active.flying.as_slice()) {
-        (Some((_, prompt)), _) => Some((MAGENTA, format!("{}: {}", Fate::Asks.words(), calm(prompt)))),
+        (Some((_, prompt)), _) => {
+            Some((MAGENTA, format!("{}: {}", NodeStatus::Asking.words(), calm(prompt))))
+        }
         (None, []) if active.held.is_empty() => None,
         (None, []) if view.stopping.is_some() => None,
         (None, []) => Some((YELLOW, calm(&active.held))),
@@ -316,7 +323,7 @@ fn in_flight(flying: &[Flying], note: &str, now: i64) -> (&'static str, String) 
             let left = (at - now).saturating_add(999).div_euclid(1000);
             (YELLOW, calm(&again(&name, &format!("{left} s"), reason)))
         }
-        _ => (YELLOW, format!("{name} {}", Fate::Queued.words())),
+        _ => (YELLOW, format!("{name} {}", NodeStatus::Queued.words())),
     };
     if flying.len() > 1 {
         text.push_str(&format!(" and {} more", flying.len() - 1));

@@ -10,11 +10,11 @@ use super::Now;
 use super::track::{Phase, Track};
 use crate::asks;
 use crate::look::events::node_of;
-use crate::look::explain::Fate;
 use crate::nodes::Tally;
 use crate::progress::limited::Limited;
 use crate::recovery::done;
 use selvedge_engine::{Asked, EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
+use selvedge_host::timeline::NodeStatus;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -408,12 +408,12 @@ impl View {
     }
 
     /// How many of the nodes that have started stand there, in the words of the other views.
-    pub(super) fn standing(&self, fate: Fate, now: i64) -> usize {
+    pub(super) fn standing(&self, fate: NodeStatus, now: i64) -> usize {
         self.active.values().filter(|active| active.fate(now) == fate).count()
     }
 
     /// The busy lanes whose node stands there.
-    pub(super) fn busy(&self, fate: Fate, now: i64) -> Vec<usize> {
+    pub(super) fn busy(&self, fate: NodeStatus, now: i64) -> Vec<usize> {
         let active = |lane: usize| self.runs(lane).and_then(|node| self.active.get(&node));
         let stands = |lane: &usize| active(*lane).is_some_and(|active| active.fate(now) == fate);
         self.busy.iter().copied().filter(stands).collect()
@@ -422,13 +422,13 @@ impl View {
 
 impl Active {
     /// Where the node stands: it runs unless a person is asked, or none of its calls has its turn.
-    fn fate(&self, now: i64) -> Fate {
+    fn fate(&self, now: i64) -> NodeStatus {
         let later = |call: &Flying| call.again.as_ref().is_some_and(|(at, _)| *at > now);
         match self.flying.as_slice() {
-            _ if !self.asking.is_empty() => Fate::Asks,
-            flying if flying.is_empty() || flying.iter().any(|call| call.began) => Fate::Running,
-            flying if flying.iter().all(later) => Fate::Again,
-            _ => Fate::Queued,
+            _ if !self.asking.is_empty() => NodeStatus::Asking,
+            flying if flying.is_empty() || flying.iter().any(|call| call.began) => NodeStatus::Running,
+            flying if flying.iter().all(later) => NodeStatus::Retrying,
+            _ => NodeStatus::Queued,
         }
     }
 }

@@ -2,14 +2,12 @@
 
 mod bars;
 mod critical;
-mod fate;
 mod page;
 mod seen;
+mod statuses;
 mod story;
-mod times;
 
-pub(crate) use fate::Fate;
-pub(super) use fate::fates;
+pub(super) use statuses::statuses;
 
 use super::answers::Answer;
 use super::out::Out;
@@ -18,19 +16,19 @@ use super::{Found, guarded, time};
 use crate::args::{Common, count};
 use crate::failure::Exit;
 use crate::nodes::Tally;
-use crate::recovery::Rung;
+use crate::recovery;
 use crate::ui::Ui;
 use clap::Args;
 use critical::Step;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Event, Fault, Graph, Ix, NodeIx, Printed, RunStatus};
+use selvedge_engine::{Graph, Ix, NodeIx, RunStatus};
 use selvedge_host::Error;
 use selvedge_host::hints::or_meant;
+use selvedge_host::timeline::{Activity, Durations, Moment, Rung};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use story::{Reused, Story};
-use times::Sums;
+use story::Story;
 
 const EXPLAIN_HELP: &str = "\
 Examples:
@@ -83,7 +81,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let (state, story) = story::read(&found)?;
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
-    let waits = waits::all(&graph, &schedule, |node| story.nodes.get(node.get())?.calls);
+    let waits = waits::all(&graph, &schedule, |node| story.effects(node));
     let mut explained = Explained::new(graph, story, waits);
     explained.tally = Tally::of(&state);
     explained.status = state.status();
@@ -106,7 +104,7 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
 impl Explained {
     fn new(graph: Arc<Graph>, story: Story, waits: Vec<Vec<Waited>>) -> Self {
         let mut by_node: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (at, rung) in story.rungs.iter().enumerate() {
+        for (at, rung) in story.rungs().iter().enumerate() {
             by_node.entry(rung.node.clone()).or_default().push(at);
         }
         let (tally, status) = (Tally::default(), RunStatus::Completed);
@@ -131,8 +129,8 @@ impl Explained {
 
     /// The nodes that worked longest, the longest first; of equal ones the first in the list.
     fn slowest(&self, most: usize) -> Vec<NodeIx> {
-        let worked = |node: NodeIx| (Sums::of(&self.story.pieces(node)).worked(), node);
-        let started = self.graph.nodes.indices().filter(|node| self.story.visit(*node).is_some());
+        let worked = |node: NodeIx| (self.story.durations(node).worked(), node);
+        let started = self.graph.nodes.indices().filter(|node| self.story.started(*node).is_some());
         let mut nodes: Vec<(i64, NodeIx)> = started.map(worked).collect();
         nodes.sort_by_key(|(worked, node)| (std::cmp::Reverse(*worked), *node));
         nodes.into_iter().take(most).map(|(_, node)| node).collect()
@@ -145,7 +143,7 @@ impl Explained {
     /// What was done about a node's faults (D-22).
     fn rungs(&self, node: NodeIx) -> impl Iterator<Item = &Rung> {
         let at = self.by_node.get(self.id(node)).into_iter().flatten();
-        at.filter_map(|at| self.story.rungs.get(*at))
+        at.filter_map(|at| self.story.rungs().get(*at))
     }
 
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
@@ -184,8 +182,8 @@ impl Explained {
         out.write(if separator == "," { "]" } else { "{\"nodes\":[]" })?;
         // Also of nodes that others have taken the place of (D-20, D-22).
         let id = only.map(|only| self.id(only));
-        let rungs = self.story.rungs.iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
-        let rungs: Vec<Value> = rungs.map(Rung::json).collect();
+        let rungs = self.story.rungs().iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
+        let rungs: Vec<Value> = rungs.map(recovery::json).collect();
         if !rungs.is_empty() {
             out.json(",\"recovery\":", &Value::from(rungs).to_string(), "")?;
         }
@@ -196,51 +194,56 @@ impl Explained {
         out.finish()
     }
 
-    /// Why a node failed, and what the call that failed had printed (A-30).
-    fn failure(&self, found: &Found, node: NodeIx) -> Option<(&Fault, Option<Arc<Printed>>)> {
-        let told = self.story.nodes.get(node.get())?;
-        let fault = told.fault.as_deref()?;
-        let entry = told.said.and_then(|n| found.store.journal(found.run(), n).ok()?.next()?.ok());
-        let event = entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok());
-        let printed = if let Some(Event::Completed { printed, .. }) = event { printed } else { None };
-        Some((fault, printed))
-    }
-
     fn object(&self, found: &Found, node: NodeIx, from: &[NodeIx]) -> Value {
-        let told = self.story.nodes.get(node.get());
-        let when = |moment: Option<story::Moment>| moment.map(|moment| time::rfc3339(moment.at));
+        let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits.get(node.get()).into_iter().flatten();
         let waited: Vec<Value> =
             waited.map(|waited| json!({"node": self.id(waited.node), "why": waited.why})).collect();
         let mut object = json!({
             "node": self.id(node),
-            "started": told.and_then(|told| when(told.started)),
-            "ended": told.and_then(|told| when(told.ended)),
+            "started": when(self.story.started(node)),
+            "ended": when(self.story.ended(node)),
             "waited_for": waited,
             "ran_ahead": self.story.ran_ahead(node),
             "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
         });
         let Some(fields) = object.as_object_mut() else { return object };
-        if self.story.visit(node).is_some()
-            && let Value::Object(figures) = Sums::of(&self.story.pieces(node)).json()
+        if self.story.started(node).is_some()
+            && let Value::Object(figures) = figures(&self.story.durations(node))
         {
             fields.extend(figures);
         }
-        if let Some(reused) = self.story.reused(node).filter(Reused::whole) {
-            fields.insert("reused_from".to_owned(), reused.run(found.run()).into());
+        if let Some(reused) = self.story.reused(node).filter(|reuse| reuse.whole()) {
+            fields.insert("reused_from".to_owned(), reused.from.map_or(found.run(), |from| from).into());
         }
-        let rungs: Vec<Value> = self.rungs(node).map(Rung::json).collect();
-        if let Some((fault, printed)) = self.failure(found, node) {
+        let rungs: Vec<Value> = self.rungs(node).map(recovery::json).collect();
+        if let Some((fault, printed)) = self.story.fault(node) {
             fields.insert("fault".to_owned(), json!(fault));
             printed.map(|printed| fields.insert("printed".to_owned(), json!(printed)));
         }
         if !rungs.is_empty() {
             fields.insert("recovery".to_owned(), Value::from(rungs));
         }
-        let answers: Vec<Value> = told.into_iter().flat_map(|told| &told.answers).map(Answer::json).collect();
+        let answers: Vec<Value> = self.story.answers(node).map(|answer| Answer::json(&answer)).collect();
         if !answers.is_empty() {
             fields.insert("answers".to_owned(), answers.into());
         }
         object
     }
+}
+
+/// C-15's figures. What the journal does not tell is null.
+fn figures(sums: &Durations) -> Value {
+    let known = sums.get(Activity::InFlight) == 0;
+    json!({
+        "total_ms": sums.total(),
+        "worked_ms": known.then(|| sums.worked()),
+        "queued_ms": known.then(|| sums.queued()),
+        "waited_ms": sums.waited(),
+        "waited": {
+            "person_ms": sums.get(Activity::Asking),
+            "retry_ms": sums.get(Activity::Retrying),
+            "other_ms": sums.get(Activity::Other),
+        },
+    })
 }

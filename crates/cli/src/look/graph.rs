@@ -6,12 +6,13 @@ mod drawing;
 mod mermaid;
 mod shapes;
 
-use super::explain::fates;
+use super::explain::statuses;
 use super::{Found, guarded};
 use crate::args::{Common, Reading};
 use crate::commands::check::{self, Check};
 use crate::failure::Exit;
 use crate::setup::block_on;
+use crate::status::Words as _;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::Diagnostic;
@@ -108,7 +109,7 @@ fn run(file: &Path, common: &Common, ui: &Ui) -> Result<Option<Found>, Error> {
 
 /// Draws the graph that a run came to, with where its nodes stand.
 fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Error> {
-    let fates = fates(found)?;
+    let fates = statuses(found)?;
     let mut drawing = Drawing::new(&fates.graph);
     drawing.colour(&fates.nodes);
     let nodes = fates.graph.nodes.values().zip(&fates.nodes);

@@ -20,6 +20,7 @@ mod runs;
 pub(crate) mod schema;
 mod show;
 pub(crate) mod time;
+mod timeline;
 pub(crate) mod waits;
 
 pub(crate) use doctor::doctor;

@@ -2,11 +2,10 @@
 //! resolution, with the text as it was written, and one for each sync. Read off events and the state after them.
 
 use crate::look::events::node_of;
-use crate::nodes::Nodes;
-use crate::recovery::Ladder;
 use selvedge_engine::graph::Act;
 use selvedge_engine::template::{JsonTemplate, Template};
 use selvedge_engine::{Asked, Body, EffectId, Event, State};
+use selvedge_host::timeline::{Ladder, Nodes};
 use serde_json::Value;
 use std::sync::Arc;
 

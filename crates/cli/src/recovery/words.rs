@@ -1,21 +1,28 @@
 //! The rungs of the ladder in words, for people, and as JSON.
 
-use super::{Rung, Spent, What};
 use crate::look::time;
 use crate::progress::seconds;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault};
 use selvedge_host::hints::command;
 use selvedge_host::text::one_line;
+use selvedge_host::timeline::{Rung, Spent, What};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Ids that a line lists.
 const LISTED: usize = 12;
 
-impl What {
+/// What happened, in words.
+pub(crate) trait Words {
     /// The word that stands before it, of at most seven letters.
-    pub(crate) fn word(&self) -> &'static str {
+    fn word(&self) -> &'static str;
+    /// What happened, in a line.
+    fn told(&self) -> String;
+}
+
+impl Words for What {
+    fn word(&self) -> &'static str {
         match self {
             What::Retry { .. } => "retry",
             What::Fault { .. } => "fault",
@@ -28,8 +35,7 @@ impl What {
         }
     }
 
-    /// What happened, in a line.
-    pub(crate) fn told(&self) -> String {
+    fn told(&self) -> String {
         match self {
             What::Retry { reason, after_ms } => {
                 let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
@@ -120,33 +126,30 @@ fn used(spent: &Spent) -> String {
     text
 }
 
-impl Rung {
-    /// As an object: `{n, at, node, what, …}`.
-    pub(crate) fn json(&self) -> Value {
-        let mut object = json!({"n": self.n, "at": time::rfc3339(self.at), "node": self.node});
-        let more = match &self.what {
-            What::Retry { reason, after_ms } => {
-                json!({"what": "retry", "reason": reason, "after_ms": after_ms})
-            }
-            What::Fault { tool, fault } => json!({"what": "fault", "tool": tool, "fault": fault}),
-            What::Action { action, by, reason, tool, parameters, strategy, spent } => json!({
-                "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
-                "parameters": parameters, "strategy": strategy, "usage": usage(spent),
-            }),
-            What::Planned { steps, spent, .. } => {
-                json!({"what": "planned", "steps": steps, "usage": usage(spent)})
-            }
-            What::Skipped { because } => json!({"what": "skipped", "because": because}),
-            What::Ended { fault: None } => json!({"what": "succeeded"}),
-            What::Ended { fault: Some(fault) } => json!({"what": "failed", "fault": fault}),
-        };
-        if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-            object.extend(more);
+/// As an object: `{n, at, node, what, …}`.
+pub(crate) fn json(rung: &Rung) -> Value {
+    let mut object = json!({"n": rung.n, "at": time::rfc3339(rung.at), "node": rung.node});
+    let more = match &rung.what {
+        What::Retry { reason, after_ms } => {
+            json!({"what": "retry", "reason": reason, "after_ms": after_ms})
         }
-        object
+        What::Fault { tool, fault } => json!({"what": "fault", "tool": tool, "fault": fault}),
+        What::Action { action, by, reason, tool, parameters, strategy, spent } => json!({
+            "what": "action", "action": action, "by": by, "reason": reason, "tool": tool,
+            "parameters": parameters, "strategy": strategy, "usage": usage(spent),
+        }),
+        What::Planned { steps, spent, .. } => {
+            json!({"what": "planned", "steps": steps, "usage": usage(spent)})
+        }
+        What::Skipped { because } => json!({"what": "skipped", "because": because}),
+        What::Ended { fault: None } => json!({"what": "succeeded"}),
+        What::Ended { fault: Some(fault) } => json!({"what": "failed", "fault": fault}),
+    };
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
     }
+    object
 }
-
 /// C-02's `usage`, of models.
 fn usage(spent: &Spent) -> Value {
     json!({

@@ -130,7 +130,8 @@ impl Sim<'_> {
 pub(crate) fn content_of(state: &State, request: &ModelRequest) -> String {
     let mut sent: Vec<Msg> = request.messages.iter().map(|m| Msg::from(m.as_ref())).collect();
     let thread = state.thread_of(&request.node);
-    let foreign = |m: &Arc<Message>| !thread.iter().flat_map(|thread| thread.iter()).any(|known| Arc::ptr_eq(known, m));
+    let foreign =
+        |m: &Arc<Message>| !thread.iter().flat_map(|thread| thread.iter()).any(|known| Arc::ptr_eq(known, m));
     if let [.., reply, again] = request.messages.as_slice()
         && reply.role == Role::Assistant
         && again.role == Role::User

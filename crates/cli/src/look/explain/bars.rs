@@ -1,9 +1,7 @@
 //! Lines of time: what a node did when, beside the others.
 
-use super::Explained;
-use super::times::{Doing, Piece};
 use crate::look::page::pad;
-use selvedge_engine::{Ix, NodeIx};
+use selvedge_host::timeline::{Activity, Interval};
 
 const BAR: (usize, usize) = (16, 60);
 
@@ -22,10 +20,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub(super) fn new(explained: &Explained, width: usize) -> Self {
-        let nodes = explained.story.nodes.len();
-        let mut times: Vec<(i64, i64)> =
-            (0..nodes).filter_map(|node| explained.story.visit(NodeIx::new(node))).collect();
+    /// Of nodes that ran at these times.
+    pub(super) fn new(mut times: Vec<(i64, i64)>, width: usize) -> Self {
         times.sort_unstable();
         let (mut busy, mut total): (Vec<(i64, i64, i64)>, i64) = (Vec::new(), 0);
         for (from, to) in times {
@@ -60,7 +56,7 @@ impl Scale {
     /// A bar of what was done one after the other between two times, at least one column long; what is rarer to see goes
     /// over the rest: work over waiting.
     /// `now` is what goes on in a node that has not ended.
-    pub(super) fn bar(&self, (from, to): (i64, i64), pieces: &[Piece], now: Option<Doing>) -> String {
+    pub(super) fn bar(&self, (from, to): (i64, i64), pieces: &[Interval], now: Option<Activity>) -> String {
         let start = self.column(from).min(self.width.saturating_sub(1));
         let end = self.column(to).clamp(start + 1, self.width.max(start + 1));
         // Shorter than a column.
@@ -69,35 +65,35 @@ impl Scale {
             return pad(&format!("{}{drawn}", " ".repeat(start)), self.width);
         }
         let mut drawn = vec![' '; start];
-        drawn.resize(end, glyph(Doing::Other));
-        let mut painted: Vec<&Piece> = pieces.iter().collect();
-        painted.sort_by_key(|piece| std::cmp::Reverse(piece.doing));
+        drawn.resize(end, glyph(Activity::Other));
+        let mut painted: Vec<&Interval> = pieces.iter().collect();
+        painted.sort_by_key(|piece| std::cmp::Reverse(piece.activity));
         for piece in painted {
             let from = self.column(piece.from).min(end - 1);
             let to = self.column(piece.to).clamp(from + 1, end.max(from + 1));
-            drawn.iter_mut().take(to).skip(from).for_each(|column| *column = glyph(piece.doing));
+            drawn.iter_mut().take(to).skip(from).for_each(|column| *column = glyph(piece.activity));
         }
         pad(&drawn.into_iter().collect::<String>(), self.width)
     }
 }
 
 /// How a bar shows what is done.
-fn glyph(doing: Doing) -> char {
-    match doing {
-        Doing::Working => '█',
-        Doing::Flying => '▓',
-        Doing::Queued => '░',
-        Doing::Person | Doing::Again | Doing::Other => '·',
+fn glyph(activity: Activity) -> char {
+    match activity {
+        Activity::Working => '█',
+        Activity::InFlight => '▓',
+        Activity::Queued => '░',
+        Activity::Asking | Activity::Retrying | Activity::Other => '·',
     }
 }
 
 /// What the parts of bars stand for, of which these are seen; nothing where all of it is work.
 pub(super) fn legend(shown: &str) -> Option<String> {
     let words = [
-        (Doing::Working, "works"),
-        (Doing::Flying, "a call out: work, or waiting for its turn"),
-        (Doing::Queued, "queued: waits for its turn"),
-        (Doing::Other, "waits: for a person, another try, or other nodes"),
+        (Activity::Working, "works"),
+        (Activity::InFlight, "a call out: work, or waiting for its turn"),
+        (Activity::Queued, "queued: waits for its turn"),
+        (Activity::Other, "waits: for a person, another try, or other nodes"),
     ];
     let told: Vec<String> = words
         .iter()
@@ -111,42 +107,37 @@ pub(super) fn legend(shown: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::explain::story::Story;
     use unicode_width::UnicodeWidthStr;
 
-    fn explained(times: &[(i64, Option<i64>)]) -> Explained {
-        Explained::new(Default::default(), Story::of(times), Vec::new())
-    }
-
     fn works(scale: &Scale, from: i64, to: i64) -> String {
-        scale.bar((from, to), &[Piece { doing: Doing::Working, from, to }], None)
+        scale.bar((from, to), &[Interval { activity: Activity::Working, from, to }], None)
     }
 
     #[test]
     fn bars_share_the_width_and_leave_idle_time_out() {
-        let scale = Scale::new(&explained(&[(0, Some(10)), (5, Some(20)), (1_000_020, Some(1_000_040))]), 40);
+        let scale = Scale::new(vec![(0, 10), (5, 20), (1_000_020, 1_000_040)], 40);
         assert_eq!((scale.total, scale.idle()), (40, 1_000_000));
         assert_eq!(works(&scale, 0, 10), pad(&"█".repeat(10), 40));
         assert_eq!(works(&scale, 5, 20), pad(&format!("     {}", "█".repeat(15)), 40));
         assert_eq!(works(&scale, 1_000_020, 1_000_040), format!("{}{}", " ".repeat(20), "█".repeat(20)));
         assert_eq!(works(&scale, 1_000_040, 1_000_040).width(), 40, "an instant at the end still shows");
         assert!(works(&scale, 20, 20).contains('▏'));
-        for (now, drawn) in [(Doing::Flying, '▓'), (Doing::Person, '·'), (Doing::Other, '·')] {
+        for (now, drawn) in [(Activity::InFlight, '▓'), (Activity::Asking, '·'), (Activity::Other, '·')] {
             assert!(scale.bar((20, 20), &[], Some(now)).contains(drawn), "it has not ended");
         }
-        let nothing = Scale::new(&explained(&[(7, Some(7))]), 16);
+        let nothing = Scale::new(vec![(7, 7)], 16);
         assert_eq!(works(&nothing, 7, 7).width(), 16);
     }
 
     #[test]
     fn a_bar_tells_waiting_from_work() {
-        let scale = Scale::new(&explained(&[(0, Some(40))]), 40);
-        let piece = |doing, from, to| Piece { doing, from, to };
+        let scale = Scale::new(vec![(0, 40)], 40);
+        let piece = |activity, from, to| Interval { activity, from, to };
         let pieces = [
-            piece(Doing::Queued, 0, 20),
-            piece(Doing::Working, 20, 30),
-            piece(Doing::Again, 30, 36),
-            piece(Doing::Flying, 36, 40),
+            piece(Activity::Queued, 0, 20),
+            piece(Activity::Working, 20, 30),
+            piece(Activity::Retrying, 30, 36),
+            piece(Activity::InFlight, 36, 40),
         ];
         let bar = scale.bar((0, 40), &pieces, None);
         assert_eq!(bar, format!("{}{}······▓▓▓▓", "░".repeat(20), "█".repeat(10)));

@@ -1,10 +1,11 @@
 //! The critical path: the chain of nodes and waits that set how long a run took.
 
 use super::Explained;
-use super::times::{Doing, Sums, pieces};
+use super::figures;
 use crate::look::page::{BOLD, DIM, Page, Table, clean, cut};
 use crate::progress::seconds;
 use selvedge_engine::{Ix, NodeIx};
+use selvedge_host::timeline::{Durations, intervals};
 use serde_json::{Value, json};
 
 /// Columns of a node's id at most, and rows.
@@ -18,33 +19,31 @@ pub(super) struct Step {
     after: Option<(NodeIx, String)>,
     /// When it begins on the line of time, and what it went into.
     from: i64,
-    sums: Sums,
+    sums: Durations,
 }
 
 /// The path of a run, from its first node on: back from the node that ended last, each time to the one that ended last of
 /// those that it waited for. Their parts follow each other without a gap.
 pub(super) fn path(explained: &Explained) -> Vec<Step> {
     let story = &explained.story;
-    let last = story.from_to.map_or(0, |(_, last)| last.n + 1);
+    let last = story.until.n + 1;
     // A node that goes on ends after all that have ended.
-    let end = |node: NodeIx| {
-        let told = story.nodes.get(node.get())?;
-        told.started.map(|_| told.ended.map_or(last, |ended| ended.n))
-    };
+    let end = |node: NodeIx| story.started(node).map(|_| story.ended(node).map_or(last, |ended| ended.n));
     let mut steps = Vec::new();
     let mut next = explained.graph.nodes.indices().max_by_key(|node| end(*node));
     while let Some(node) = next.take()
-        && let Some((_, to)) = story.visit(node)
+        && let Some((_, to)) = story.extent(node)
     {
         let waits = explained.waits.get(node.get()).into_iter().flatten();
         let before = waits.filter_map(|waited| Some((end(waited.node)?, waited)));
         let before = before.filter(|(n, _)| Some(*n) < end(node)).max_by_key(|(n, _)| *n);
         let after = before.map(|(_, waited)| (waited.node, waited.why.clone()));
-        let ended = after.as_ref().and_then(|(before, _)| story.visit(*before)).map(|(_, ended)| ended);
-        let from = ended.or(story.from_to.map(|(first, _)| first.line)).unwrap_or(to).min(to);
-        let spans = story.nodes.get(node.get()).map_or(&[][..], |told| &told.spans);
+        let ended = after.as_ref().and_then(|(before, _)| story.extent(*before)).map(|(_, ended)| ended);
+        let from = ended.or(story.begun()).unwrap_or(to).min(to);
+        let spans = story.node(node).map(|node| story.timeline.spans(node, story.until)).unwrap_or_default();
+        let parts = intervals(&spans, from, to, |at| story.timeline.line(at));
         next = after.as_ref().map(|(before, _)| *before);
-        steps.push(Step { node, after, from, sums: Sums::of(&pieces(spans, from, to)) });
+        steps.push(Step { node, after, from, sums: Durations::of(&parts) });
     }
     steps.reverse();
     steps
@@ -58,7 +57,7 @@ pub(super) fn json(explained: &Explained, steps: &[Step]) -> Value {
             "after": step.after.as_ref().map(|(node, _)| explained.id(*node)),
             "why": step.after.as_ref().map(|(_, why)| why),
         });
-        if let (Some(object), Value::Object(figures)) = (object.as_object_mut(), step.sums.json()) {
+        if let (Some(object), Value::Object(figures)) = (object.as_object_mut(), figures(&step.sums)) {
             object.extend(figures);
         }
         object
@@ -69,12 +68,11 @@ pub(super) fn json(explained: &Explained, steps: &[Step]) -> Value {
 /// Prints it as a table.
 pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
     page.gap();
-    let sum = |of: &dyn Fn(&Sums) -> i64| steps.iter().map(|step| of(&step.sums)).sum::<i64>();
-    let queued = |sums: &Sums| sums.get(Doing::Queued);
+    let sum = |of: &dyn Fn(&Durations) -> i64| steps.iter().map(|step| of(&step.sums)).sum::<i64>();
     let nodes = if steps.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", steps.len()) };
-    let (all, work) = (seconds(sum(&Sums::all)), seconds(sum(&Sums::worked)));
+    let (all, work) = (seconds(sum(&Durations::total)), seconds(sum(&Durations::worked)));
     let mut text = format!("{nodes}, {all}: {work} work");
-    for (ms, what) in [(sum(&queued), "queued"), (sum(&Sums::waited), "waiting")] {
+    for (ms, what) in [(sum(&Durations::queued), "queued"), (sum(&Durations::waited), "waiting")] {
         if ms >= 10 {
             text.push_str(&format!(", {} {what}", seconds(ms)));
         }
@@ -83,7 +81,7 @@ pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
     let mut table = Table::new(&["NODE", "FROM", "TOOK", "QUEUED", "WAITED", "AFTER"], 5);
     (table.spare, table.whole) = (vec![1], vec![1, 2, 3, 4]);
     table.optional = vec![3, 4];
-    let begun = explained.story.from_to.map_or(0, |(first, _)| first.line);
+    let begun = explained.story.begun().unwrap_or(0);
     for step in steps.iter().take(ROWS) {
         let time = |ms: i64| if ms >= 10 { seconds(ms) } else { String::new() };
         let after = step.after.as_ref();
@@ -92,7 +90,7 @@ pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
             (cut(&clean(explained.id(step.node)), NODE), BOLD),
             (seconds(step.from - begun), DIM),
             (seconds(step.sums.worked()), ""),
-            (time(queued(&step.sums)), ""),
+            (time(step.sums.queued()), ""),
             (time(step.sums.waited()), ""),
             (after, ""),
         ]);

@@ -2,18 +2,19 @@
 
 use super::bars::{self, Scale};
 use super::critical::{self, Step};
-use super::story::Moment;
-use super::times::{Doing, Sums};
-use super::{Explained, Fate, Schedule};
+use super::story::reuse_words;
+use super::{Explained, Schedule};
 use crate::commands::run::now_ms;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::printed::{message, parts};
 use crate::progress::seconds;
-use crate::recovery::{Rung, What};
+use crate::recovery::Words as _;
+use crate::status::Words as _;
 use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
 use selvedge_host::hints::command;
+use selvedge_host::timeline::{Activity, Durations, Moment, NodeStatus, Rung, What};
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a node's id at most.
@@ -47,7 +48,8 @@ pub(super) fn all(
         return page.print(ui);
     }
     page.gap();
-    let scale = Scale::new(explained, bars::width(page.width));
+    let times = explained.graph.nodes.indices().filter_map(|node| explained.story.extent(node));
+    let scale = Scale::new(times.collect(), bars::width(page.width));
     let short = |text: &str| page.short(text, (page.width / 5).min(NODE));
     let (table, bars) = table(explained, &scale, nodes, short);
     let left_out = page.table(&table);
@@ -59,7 +61,7 @@ pub(super) fn all(
         critical::print(&mut page, explained, steps);
     }
     answers(&mut page, explained);
-    failures(&mut page, explained, found);
+    failures(&mut page, explained);
     ladder(&mut page, explained, found);
     let shown = (!left_out.contains(&BARS)).then_some((&scale, bars.as_str()));
     legend(&mut page, explained, found, shown);
@@ -71,7 +73,7 @@ fn head(page: &mut Page, explained: &Explained, found: &Found) {
     let counts = explained.tally.told(" nodes");
     // As in `show`: a fork's time is its own.
     let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
-    let last = explained.story.from_to.map_or(found.info.started_ms, |(_, last)| last.at);
+    let last = explained.story.timeline.first().map_or(found.info.started_ms, |_| explained.story.until.at);
     let lost = explained.status == RunStatus::Running && !found.driven;
     let took = match found.info.ended_ms {
         Some(to) => format!(", {}", since(to)),
@@ -97,10 +99,10 @@ fn table(
     nodes: &[NodeIx],
     short: impl Fn(&str) -> String,
 ) -> (Table, String) {
-    let sums: Vec<Sums> = nodes.iter().map(|node| Sums::of(&explained.story.pieces(*node))).collect();
+    let sums: Vec<Durations> = nodes.iter().map(|node| explained.story.durations(*node)).collect();
     // What is next to nothing beside the whole is no news.
-    let much = |ms: i64, of: &Sums| ms >= MUCH_MS && ms.saturating_mul(20) >= of.all();
-    let (queued, waited) = (|sums: &Sums| sums.get(Doing::Queued), Sums::waited);
+    let much = |ms: i64, of: &Durations| ms >= MUCH_MS && ms.saturating_mul(20) >= of.total();
+    let (queued, waited) = (Durations::queued, Durations::waited);
     let queues = sums.iter().any(|sums| much(queued(sums), sums));
     let waits = sums.iter().any(|sums| much(waited(sums), sums));
     let columns = ["NODE", " ", "NAME", BARS, "TOOK"].into_iter();
@@ -112,17 +114,16 @@ fn table(
     let mut bars = String::new();
     for (node, sums) in nodes.iter().copied().zip(&sums).take(ROWS) {
         let Some(def) = explained.graph.nodes.get(node) else { continue };
-        let told = explained.story.nodes.get(node.get());
-        let ended = told.is_some_and(|told| told.ended.is_some());
-        let now = told.filter(|_| !ended).map(|told| told.now.unwrap_or(Doing::Other));
+        let ended = explained.story.ended(node).is_some();
+        let now = (!ended).then(|| explained.story.now(node).unwrap_or(Activity::Other));
         let (took, style) = took(explained, node, sums);
         let bar_style = match style {
             RED => RED,
             _ if ended => GREEN,
             _ => YELLOW,
         };
-        let bar = explained.story.visit(node);
-        let bar = bar.map(|visit| scale.bar(visit, &explained.story.pieces(node), now));
+        let bar = explained.story.extent(node);
+        let bar = bar.map(|visit| scale.bar(visit, &explained.story.intervals(node), now));
         let bar = bar.unwrap_or_else(|| " ".repeat(scale.width));
         bars.push_str(&bar);
         let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
@@ -138,28 +139,28 @@ fn table(
 }
 
 /// How long a node worked, or why it did not.
-fn took(explained: &Explained, node: NodeIx, sums: &Sums) -> (String, &'static str) {
-    let Some(told) = explained.story.nodes.get(node.get()) else { return Default::default() };
-    match (told.started, told.ended, told.failed) {
-        (None, ..) if told.skipped.is_some() => (Fate::Skipped.words().to_owned(), YELLOW),
-        (None, ..) => (Fate::Waits.words().to_owned(), DIM),
-        (Some(_), None, _) => (goes_on(explained, told.now, sums), YELLOW),
+fn took(explained: &Explained, node: NodeIx, sums: &Durations) -> (String, &'static str) {
+    let story = &explained.story;
+    match (story.started(node), story.ended(node), story.fault(node).is_some()) {
+        (None, ..) if story.skipped(node).is_some() => (NodeStatus::Skipped.words().to_owned(), YELLOW),
+        (None, ..) => (NodeStatus::NotStarted.words().to_owned(), DIM),
+        (Some(_), None, _) => (goes_on(explained, story.now(node), sums), YELLOW),
         (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
-        _ if explained.story.reused(node).is_some_and(|reused| reused.whole()) => {
-            (Fate::Reused.words().to_owned(), CYAN)
+        _ if story.reused(node).is_some_and(|reused| reused.whole()) => {
+            (NodeStatus::Reused.words().to_owned(), CYAN)
         }
         _ => (seconds(sums.worked()), ""),
     }
 }
 
 /// What becomes of a node that has started and not ended.
-fn goes_on(explained: &Explained, now: Option<Doing>, sums: &Sums) -> String {
+fn goes_on(explained: &Explained, now: Option<Activity>, sums: &Durations) -> String {
     match now {
-        Some(Doing::Person) => Fate::Asks.words().to_owned(),
-        Some(Doing::Again) if explained.driven => Fate::Again.words().to_owned(),
-        _ if explained.driven => format!("{} {}", Fate::Running.words(), seconds(sums.worked())),
+        Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
+        Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
+        _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), seconds(sums.worked())),
         None if explained.status == RunStatus::Waiting => "waits".to_owned(),
-        _ => Fate::Stopped.words().to_owned(),
+        _ => NodeStatus::Stopped.words().to_owned(),
     }
 }
 
@@ -168,8 +169,7 @@ fn waited_for(explained: &Explained, node: NodeIx) -> String {
     let mut nodes: Vec<NodeIx> =
         explained.waits.get(node.get()).into_iter().flatten().map(|waited| waited.node).collect();
     nodes.sort_by_key(|node| {
-        let told = explained.story.nodes.get(node.get());
-        std::cmp::Reverse(told.and_then(|told| told.ended).map_or(u64::MAX, |ended| ended.n))
+        std::cmp::Reverse(explained.story.ended(*node).map_or(u64::MAX, |ended| ended.n))
     });
     let names: Vec<&str> = nodes.iter().take(20).map(|node| explained.id(*node)).collect();
     let more = nodes.len().saturating_sub(names.len());
@@ -181,8 +181,8 @@ fn waited_for(explained: &Explained, node: NodeIx) -> String {
 fn answers(page: &mut Page, explained: &Explained) {
     const ANSWERS: usize = 20;
     const INDENT: usize = 12;
-    let nodes = explained.graph.nodes.indices().zip(&explained.story.nodes);
-    let said = nodes.flat_map(|(node, told)| told.answers.iter().map(move |answer| (node, answer)));
+    let nodes = explained.graph.nodes.indices();
+    let said = nodes.flat_map(|node| explained.story.answers(node).map(move |answer| (node, answer)));
     for (at, (node, answer)) in said.take(ANSWERS).enumerate() {
         if at == 0 {
             page.gap();
@@ -195,36 +195,33 @@ fn answers(page: &mut Page, explained: &Explained) {
 }
 
 /// Why nodes failed, with tracebacks and what was printed, of the first few.
-fn failures(page: &mut Page, explained: &Explained, found: &Found) {
+fn failures(page: &mut Page, explained: &Explained) {
     const FAILURES: usize = 5;
-    let failed = explained
-        .graph
-        .nodes
-        .indices()
-        .filter(|node| explained.story.nodes.get(node.get()).is_some_and(|told| told.fault.is_some()));
+    let failed = explained.graph.nodes.indices().filter(|node| explained.story.fault(*node).is_some());
     for (at, node) in failed.take(FAILURES).enumerate() {
         if at == 0 {
             page.gap();
             page.line(&page.paint(DIM, "FAILED"));
         }
-        failure(page, explained, found, node);
+        failure(page, explained, node);
     }
 }
 
 /// Why a node failed.
-fn failure(page: &mut Page, explained: &Explained, found: &Found, node: NodeIx) {
+fn failure(page: &mut Page, explained: &Explained, node: NodeIx) {
     const INDENT: usize = 12;
-    let Some((fault, printed)) = explained.failure(found, node) else { return };
+    let Some((fault, printed)) = explained.story.fault(node) else { return };
+    let printed = printed.map(|printed| &**printed);
     let id = cut(&clean(explained.id(node)), NODE);
     let label = if id.len() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
-    let text = format!("{}: {}", fault.kind.name(), message(fault, printed.as_deref()));
+    let text = format!("{}: {}", fault.kind.name(), message(fault, printed));
     page.labelled(&label, RED, label.width().max(INDENT), &text, LINES);
-    page.printed(INDENT, &parts(Some(fault), printed.as_deref(), LINES), YELLOW);
+    page.printed(INDENT, &parts(Some(fault), printed, LINES), YELLOW);
 }
 
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
 fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
-    let rungs = &explained.story.rungs;
+    let rungs = explained.story.rungs();
     if rungs.is_empty() {
         return;
     }
@@ -270,7 +267,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(
     let reused = explained.graph.nodes.indices().filter_map(|node| explained.story.reused(node));
     let reused: Vec<_> = reused.filter(|reused| reused.whole()).collect();
     if let Some(first) = reused.first() {
-        page.labelled("", "", 0, &format!("{} {}", reused.len(), first.told()), 2);
+        page.labelled("", "", 0, &format!("{} {}", reused.len(), reuse_words(first)), 2);
     }
     let ahead = explained.graph.nodes.indices().filter(|node| explained.story.ran_ahead(*node)).count();
     if ahead > 0 {
@@ -298,37 +295,36 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
     let name = explained.graph.nodes.get(node).map_or("", |node| &node.name);
     let heading = format!("node {}", clean(explained.id(node)));
     page.line(&format!("{}  {}", page.paint(BOLD, &heading), clean(name)));
-    let told = explained.story.nodes.get(node.get());
-    let after = |Moment { n, at, .. }: Moment| match &found.info.fork {
+    let story = &explained.story;
+    let after = |Moment { n, at }: Moment| match &found.info.fork {
         Some(fork) if n <= fork.events => format!("{} UTC, in run {}", time::plain(at), fork.run),
         _ => {
             let since = seconds(at.saturating_sub(found.info.started_ms));
             format!("{} UTC, {since} after the run began", time::plain(at))
         }
     };
-    let (started, ended) = (told.and_then(|told| told.started), told.and_then(|told| told.ended));
-    let skipped = told.and_then(|told| told.skipped.as_ref());
-    let text = match (started, skipped) {
+    let (started, ended) = (story.started(node), story.ended(node));
+    let text = match (started, story.skipped(node)) {
         (Some(began), _) => after(began),
         (None, Some(because)) => format!("not at all: may depend on {because}, which has no result"),
         (None, None) => "not yet".to_owned(),
     };
     page.labelled("  started", DIM, INDENT, &text, 3);
-    let sums = Sums::of(&explained.story.pieces(node));
+    let sums = story.durations(node);
     if started.is_some() && ended.is_some() {
-        let failed = if told.is_some_and(|told| told.failed) { ", and failed" } else { "" };
+        let failed = if story.fault(node).is_some() { ", and failed" } else { "" };
         let text =
-            format!("{} of the {} from its start to its end", seconds(sums.worked()), seconds(sums.all()));
+            format!("{} of the {} from its start to its end", seconds(sums.worked()), seconds(sums.total()));
         page.labelled("  took", DIM, INDENT, &format!("{text}{failed}"), 2);
     }
     for (label, text) in shares(&sums) {
         page.labelled(&format!("  {label}"), DIM, INDENT, &text, 2);
     }
-    for answer in told.into_iter().flat_map(|told| &told.answers) {
+    for answer in story.answers(node) {
         page.labelled("  answer", MAGENTA, INDENT, &answer.told(), LINES);
     }
     if let Some(reused) = explained.story.reused(node) {
-        page.labelled("  result", DIM, INDENT, &reused.told(), 2);
+        page.labelled("  result", DIM, INDENT, &reuse_words(&reused), 2);
     }
     if started.is_some() {
         let text = match explained.story.ran_ahead(node) {
@@ -337,11 +333,11 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
         };
         page.labelled("  ahead", DIM, INDENT, text, 2);
     }
-    if explained.failure(found, node).is_some() {
+    if story.fault(node).is_some() {
         page.gap();
-        failure(&mut page, explained, found, node);
+        failure(&mut page, explained, node);
     }
-    waits(&mut page, explained, node, started.map_or(i64::MAX, |started| started.line));
+    waits(&mut page, explained, node, started.map_or(i64::MAX, |started| story.timeline.line(started)));
     let mut seen = explained.story.seen(&explained.graph, schedule);
     let from = explained.graph.nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
     let from: Vec<&str> = from.iter().flatten().map(|node| explained.id(*node)).collect();
@@ -360,17 +356,17 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
 }
 
 /// What a node's time went into, part by part.
-fn shares(sums: &Sums) -> Vec<(&'static str, String)> {
+fn shares(sums: &Durations) -> Vec<(&'static str, String)> {
     let waits = [
-        (Doing::Person, "for a person"),
-        (Doing::Again, "for another try"),
-        (Doing::Other, "for other nodes, the journal or a process that goes on with the run"),
+        (Activity::Asking, "for a person"),
+        (Activity::Retrying, "for another try"),
+        (Activity::Other, "for other nodes, the journal or a process that goes on with the run"),
     ];
     let waits = waits.iter().filter(|(doing, _)| sums.get(*doing) > 0);
     let waits = waits.map(|(doing, what)| ("waited", format!("{} {what}", seconds(sums.get(*doing)))));
     let calls = [
-        (Doing::Flying, "calls", " out: work, or waiting for their turn"),
-        (Doing::Queued, "queued", " until its calls had their turn"),
+        (Activity::InFlight, "calls", " out: work, or waiting for their turn"),
+        (Activity::Queued, "queued", " until its calls had their turn"),
     ];
     let calls = calls.iter().filter(|(doing, ..)| sums.get(*doing) > 0);
     calls
@@ -403,17 +399,18 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
         return page.labelled("waited for", DIM, 12, "no node", 1);
     }
     let mut table = Table::new(&["WAITED FOR", "ENDED", "WHY"], 2);
-    let last = waited.iter().filter_map(|waited| explained.story.nodes.get(waited.node.get())?.ended);
+    let last = waited.iter().filter_map(|waited| explained.story.ended(waited.node));
     let last = last.map(|ended| ended.n).max();
     for waited in waited.iter().take(WAITS) {
-        let ended = explained.story.nodes.get(waited.node.get()).and_then(|told| told.ended);
+        let ended = explained.story.ended(waited.node);
+        let line = ended.map_or(0, |ended| explained.story.timeline.line(ended));
         let text = match ended {
             None => "not yet".to_owned(),
             // The node itself has not started, or never will.
             Some(_) if started == i64::MAX => "yes".to_owned(),
-            Some(ended) if ended.line <= started => format!("{} before", seconds(started - ended.line)),
+            Some(_) if line <= started => format!("{} before", seconds(started - line)),
             // Only its calls had to wait.
-            Some(ended) => format!("{} after", seconds(ended.line - started)),
+            Some(_) => format!("{} after", seconds(line - started)),
         };
         let style = if ended.map(|ended| ended.n) == last { YELLOW } else { "" };
         let id = page.short(explained.id(waited.node), NODE);

@@ -3,7 +3,9 @@
 use super::story::Story;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, Ix, NodeIx, ThreadIx};
-use std::collections::HashSet;
+use selvedge_host::timeline::Visit;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 impl Story {
     /// Walks the threads, node by node in list order.
@@ -13,7 +15,8 @@ impl Story {
             Talk { base, said: vec![None; base], ..Talk::default() }
         });
         let own = graph.nodes.values().map(|node| node.body.thread).collect();
-        Seen { story: self, schedule, own, threads: threads.collect() }
+        let by_name = &schedule.thread_by_name;
+        Seen { story: self, schedule, own, by_name, threads: threads.collect() }
     }
 }
 
@@ -22,6 +25,7 @@ pub(super) struct Seen<'s> {
     story: &'s Story,
     schedule: &'s Schedule,
     own: Vec<Option<ThreadIx>>,
+    by_name: &'s HashMap<Arc<str>, ThreadIx>,
     /// By the position of the thread.
     threads: Vec<Talk>,
 }
@@ -53,18 +57,23 @@ impl Seen<'_> {
     /// The nodes whose messages stood on the thread of `node` when it started, in order, if it showed them to a
     /// model. To be asked of all nodes, in list order.
     pub(super) fn next(&mut self, node: NodeIx) -> Vec<NodeIx> {
-        let Some(told) = self.story.nodes.get(node.get()) else { return Vec::new() };
-        let taken = told.opened.map(|(from, start, end)| self.slice(node, from, start, end));
+        let visit = self.story.visit(node);
+        let opened = visit.and_then(|visit| visit.thread.opened.as_ref());
+        let taken = opened.and_then(|opened| {
+            let from = *self.by_name.get(&opened.from)?;
+            Some(self.slice(node, from, opened.start as usize, opened.end as usize))
+        });
         let own = self.own.get(node.get()).copied().flatten();
         let mut seen = Vec::new();
         if let Some(talk) = own.and_then(|thread| self.threads.get_mut(thread.get())) {
             taken.into_iter().flatten().for_each(|speaker| talk.say(speaker));
-            if told.asked {
+            if visit.is_some_and(Visit::asked_model) {
                 seen = talk.speakers.clone();
             }
-            (0..told.appended).for_each(|_| talk.say(Some(node)));
+            (0..visit.map_or(0, |visit| visit.thread.appended)).for_each(|_| talk.say(Some(node)));
         }
-        if let Some(talk) = told.published.and_then(|to| self.threads.get_mut(to.get())) {
+        let to = visit.and_then(|visit| self.by_name.get(visit.thread.published.as_ref()?)).copied();
+        if let Some(talk) = to.filter(|to| own != Some(*to)).and_then(|to| self.threads.get_mut(to.get())) {
             talk.say(Some(node));
         }
         for (order, _) in self.schedule.member.get(node).into_iter().flatten() {

@@ -1,8 +1,9 @@
 //! DOT, the language of Graphviz.
 
 use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
-use crate::look::explain::Fate;
 use crate::look::page::clean;
+use crate::status::Words as _;
+use selvedge_host::timeline::NodeStatus;
 use std::fmt::Write;
 
 /// A drawing as DOT.
@@ -47,13 +48,13 @@ fn legend(text: &mut String, drawing: &Drawing) {
 }
 
 /// The colours of a box, beside a style that it has anyway.
-fn filled(fate: Fate, style: Option<&str>) -> String {
+fn filled(fate: NodeStatus, style: Option<&str>) -> String {
     let (inside, border) = colours(fate);
     let style = style.map(|style| format!("{style},")).unwrap_or_default();
     format!(", style=\"{style}filled\", fillcolor=\"{inside}\", color=\"{border}\"")
 }
 
-fn boxed(shape: &Shape, fate: Option<Fate>) -> String {
+fn boxed(shape: &Shape, fate: Option<NodeStatus>) -> String {
     let looks = match shape.kind {
         Kind::Start | Kind::End => ", shape=oval",
         Kind::Model if fate.is_some() => "",

@@ -2,6 +2,7 @@
 
 use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
 use crate::look::page::clean;
+use crate::status::Words as _;
 use std::fmt::Write;
 
 /// What viewers draw unless they are configured otherwise; a drawing can't ask for more by itself.

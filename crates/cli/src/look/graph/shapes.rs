@@ -1,9 +1,10 @@
 //! The parts of a drawing, and what a node looks like in it.
 
-use crate::look::explain::Fate;
 use crate::look::page::cut;
+use crate::status::Words as _;
 use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::{Ix, NodeIx, Slice, ThreadIx};
+use selvedge_host::timeline::NodeStatus;
 use std::collections::BTreeMap;
 
 /// Characters of a label.
@@ -21,12 +22,12 @@ pub(super) struct Drawing {
     /// The arrows.
     pub(super) arrows: Vec<Arrow>,
     /// Of a run: where the nodes behind boxes stand.
-    pub(super) fates: BTreeMap<String, Fate>,
+    pub(super) fates: BTreeMap<String, NodeStatus>,
 }
 
 impl Drawing {
     /// Colours the nodes of a run, and says in their boxes what became of them.
-    pub(super) fn colour(&mut self, fates: &[(Fate, String)]) {
+    pub(super) fn colour(&mut self, fates: &[(NodeStatus, String)]) {
         let known = fates.iter().enumerate();
         self.fates = known.map(|(at, (fate, _))| (node_id(NodeIx::new(at)), *fate)).collect();
         let words: BTreeMap<String, &String> =
@@ -38,25 +39,26 @@ impl Drawing {
     }
 
     /// What the colours stand for: each that occurs, with how many nodes have it.
-    pub(super) fn legend(&self) -> Vec<(Fate, String)> {
-        let count = |fate: Fate| self.fates.values().filter(|known| **known == fate).count();
-        let counted = Fate::ALL.into_iter().map(|fate| (fate, count(fate))).filter(|(_, count)| *count > 0);
+    pub(super) fn legend(&self) -> Vec<(NodeStatus, String)> {
+        let count = |fate: NodeStatus| self.fates.values().filter(|known| **known == fate).count();
+        let counted =
+            crate::status::ALL.into_iter().map(|fate| (fate, count(fate))).filter(|(_, count)| *count > 0);
         counted.map(|(fate, count)| (fate, format!("{}: {count}", fate.words()))).collect()
     }
 }
 
 /// The colours of a box, of its inside and of its border, of which the words in it speak, too.
-pub(super) fn colours(fate: Fate) -> (&'static str, &'static str) {
+pub(super) fn colours(fate: NodeStatus) -> (&'static str, &'static str) {
     match fate {
-        Fate::Ran => ("#d3f9d8", "#2b8a3e"),
-        Fate::Reused => ("#d0ebff", "#1864ab"),
-        Fate::Failed => ("#ffc9c9", "#c92a2a"),
-        Fate::Running => ("#c5f6fa", "#0b7285"),
-        Fate::Stopped => ("#ffe8cc", "#d9480f"),
-        Fate::Again => ("#ffec99", "#f08c00"),
-        Fate::Asks => ("#eebefa", "#862e9c"),
-        Fate::Queued | Fate::Waits => ("#f1f3f5", "#868e96"),
-        Fate::Skipped => ("#fff3bf", "#e67700"),
+        NodeStatus::Done => ("#d3f9d8", "#2b8a3e"),
+        NodeStatus::Reused => ("#d0ebff", "#1864ab"),
+        NodeStatus::Failed => ("#ffc9c9", "#c92a2a"),
+        NodeStatus::Running => ("#c5f6fa", "#0b7285"),
+        NodeStatus::Stopped => ("#ffe8cc", "#d9480f"),
+        NodeStatus::Retrying => ("#ffec99", "#f08c00"),
+        NodeStatus::Asking => ("#eebefa", "#862e9c"),
+        NodeStatus::Queued | NodeStatus::NotStarted | NodeStatus::Cancelled => ("#f1f3f5", "#868e96"),
+        NodeStatus::Skipped => ("#fff3bf", "#e67700"),
     }
 }
 

@@ -1,0 +1,42 @@
+//! Where the nodes of a run stand, in a word each.
+
+use super::story::{self, reuse_words};
+use crate::commands::run::now_ms;
+use crate::look::Found;
+use crate::status::Words;
+use selvedge_engine::{Graph, NodeIx};
+use selvedge_host::Error;
+use selvedge_host::timeline::NodeStatus;
+use std::sync::Arc;
+
+/// Where each node of a run stands, in list order, and what is to be said of it beyond that.
+pub(crate) struct Statuses {
+    /// The graph that the run came to.
+    pub(crate) graph: Arc<Graph>,
+    /// In list order.
+    pub(crate) nodes: Vec<(NodeStatus, String)>,
+}
+
+/// Reads them from a run's journal.
+///
+/// # Errors
+/// If it can't be read.
+pub(crate) fn statuses(found: &Found) -> Result<Statuses, Error> {
+    let (state, story) = story::read(found)?;
+    let graph = Arc::clone(state.graph());
+    let driven = state.ended().is_none() && crate::look::is_driven(&found.store, found.run());
+    let now = now_ms();
+    let status = |node: NodeIx| {
+        let status = match story.timeline.status(story.node(node), now) {
+            NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,
+            status => status,
+        };
+        let words = match status {
+            NodeStatus::Reused => story.reused(node).map(|reuse| reuse_words(&reuse)),
+            NodeStatus::Skipped => story.skipped(node).map(|on| format!("skipped: may depend on {on}")),
+            _ => None,
+        };
+        (status, words.unwrap_or_else(|| status.words().to_owned()))
+    };
+    Ok(Statuses { nodes: graph.nodes.indices().map(status).collect(), graph: Arc::clone(&graph) })
+}

@@ -1,0 +1,280 @@
+//! Calls and questions, as events tell of them.
+
+use super::Timeline;
+use super::history::{Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Question, Visit};
+use selvedge_engine::graph::Act;
+use selvedge_engine::place::EffectPlace;
+use selvedge_engine::{AskPlace, Asked, EffectId, Event, Failure, Outcome, Request, State};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Where an attempt stands: its node, and by number the visit, the call and the attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallAt {
+    row: usize,
+    visit: usize,
+    call: usize,
+    attempt: usize,
+}
+
+impl Timeline {
+    /// Takes an event of a call or a question in.
+    pub(super) fn call_event(&mut self, state: &State, now: Moment, event: &Event) {
+        match event {
+            Event::Requested { effect, args, .. } => {
+                let mut call = self.requested(state, effect);
+                call.arguments = call.arguments.or_else(|| args.as_deref().map(shared));
+                self.call(effect, call, Attempt::new(effect, now), |visit| visit.requested += 1);
+            }
+            Event::Retried { effect, after_ms, reason } => {
+                let again = Attempt {
+                    after_ms: *after_ms,
+                    reason: Some(reason.as_str().into()),
+                    ..Attempt::new(effect, now)
+                };
+                self.retried(state, effect, again);
+            }
+            Event::Reused { effect, from, args } => self.reused(effect, from, args.as_deref(), now),
+            Event::Refused { effect, fault, args } => {
+                let arguments = args.as_deref().map(shared);
+                let outcome = Some(Outcome::from(Failure::of((**fault).clone())));
+                let attempt = Attempt { ended: Some(now), outcome, ..Attempt::new(effect, now) };
+                self.call(effect, Call::of(CallKind::Unknown, arguments), attempt, |_| {});
+            }
+            Event::Completed { effect, outcome, printed, took, .. } => {
+                let Some(at) = self.calls.get(effect).copied() else { return };
+                let Some(visit) = self.visit_mut(at) else { return };
+                outcome.tokens().into_iter().for_each(|tokens| visit.tokens.add(tokens));
+                if let Some(attempt) = visit.attempt_mut(at) {
+                    (attempt.ended, attempt.took) = (Some(now), *took);
+                    (attempt.outcome, attempt.printed) = (Some(outcome.clone()), printed.clone());
+                }
+            }
+            Event::Lost { effect } => {
+                if let Some(attempt) = self.attempt_mut(effect) {
+                    attempt.lost = true;
+                }
+            }
+            Event::Asked(asked) => self.asked(asked, now),
+            Event::Answered { ask, value } => self.answered(ask, value, now),
+            Event::Fired { timer } => self.close(timer, now),
+            _ => {}
+        }
+    }
+
+    /// What a call is, by the state that has it under way.
+    fn requested(&self, state: &State, effect: &EffectId) -> Call {
+        let Some(pending) = state.pending().get(effect) else {
+            return Call::of(self.kind_by_graph(effect), None);
+        };
+        if pending.model {
+            return Call::of(CallKind::Model, None);
+        }
+        let call = match state.request(effect) {
+            Some(Request::Tool(request)) => {
+                Call::of(CallKind::Tool(request.tool.name.clone()), Some(Arc::new(request.args)))
+            }
+            Some(Request::Operation(request)) => {
+                Call::of(CallKind::Operation(request.tool.name.clone()), Some(Arc::new(request.args)))
+            }
+            Some(Request::Model(_)) => Call::of(CallKind::Model, None),
+            None => Call::of(CallKind::Unknown, None),
+        };
+        Call { effects: Some(pending.effects), ..call }
+    }
+
+    /// Whether a call is one of a model, by the leaf that its id names (E-06).
+    fn kind_by_graph(&self, effect: &EffectId) -> CallKind {
+        let leaf = effect.place().filter(|place| place.place.frames.is_root()).and_then(|place| {
+            let node = self.graph.get(&place.place.node)?;
+            self.graph.graph().leaves(node).find(|known| *known.name == *place.leaf)
+        });
+        match leaf.map(|leaf| &leaf.act) {
+            Some(Act::Infer(_)) => CallKind::Model,
+            _ => CallKind::Unknown,
+        }
+    }
+
+    /// A recorded outcome stands for a call: that of an earlier visit is known here.
+    fn reused(&mut self, effect: &EffectId, from: &EffectId, args: Option<&Value>, now: Moment) {
+        let known = self.calls.get(from).and_then(|at| {
+            let call = self.nodes.get(at.row)?.visits.get(at.visit)?.calls.get(at.call)?;
+            Some((call, call.attempts.get(at.attempt)?))
+        });
+        let attempt = Attempt { ended: Some(now), ..Attempt::new(effect, now) };
+        let (mut call, attempt) = match known {
+            Some((call, before)) => {
+                let (outcome, printed) = (before.outcome.clone(), before.printed.clone());
+                let call = Call::of(call.kind.clone(), call.arguments.clone());
+                (call, Attempt { outcome, printed, ..attempt })
+            }
+            None => (Call::of(self.kind_by_graph(effect), None), attempt),
+        };
+        call.arguments = args.map(shared).or(call.arguments);
+        call.reused = Some(from.clone());
+        self.call(effect, call, attempt, |visit| visit.reused += 1);
+    }
+
+    /// A call with its first attempt.
+    fn call(&mut self, effect: &EffectId, mut call: Call, attempt: Attempt, count: impl FnOnce(&mut Visit)) {
+        let Some(place) = effect.place() else { return };
+        let row = self.of_effect(&place);
+        let Some(node) = self.nodes.get_mut(row) else { return };
+        let Some(visit) = node.current_mut() else { return };
+        visit.number = visit.number.max(place.place.visit);
+        call.attempts.push(attempt);
+        count(visit);
+        visit.calls.push(call);
+        let call = visit.calls.len() - 1;
+        let visit = node.visits.len() - 1;
+        self.calls.insert(effect.clone(), CallAt { row, visit, call, attempt: 0 });
+    }
+
+    /// Another attempt of a call; of one that is not known the first.
+    fn retried(&mut self, state: &State, effect: &EffectId, again: Attempt) {
+        let Some(place) = effect.place() else { return };
+        let before = EffectPlace { attempt: place.attempt.saturating_sub(1), ..place }.id();
+        let known = self.calls.get(&before).copied();
+        let call =
+            known.and_then(|at| self.nodes.get_mut(at.row)?.visits.get_mut(at.visit)?.calls.get_mut(at.call));
+        match (known, call) {
+            (Some(at), Some(call)) => {
+                call.attempts.push(again);
+                let attempt = call.attempts.len() - 1;
+                self.calls.insert(effect.clone(), CallAt { attempt, ..at });
+            }
+            _ => {
+                let call = self.requested(state, effect);
+                self.call(effect, call, again, |_| {});
+            }
+        }
+    }
+
+    fn visit_mut(&mut self, at: CallAt) -> Option<&mut Visit> {
+        self.nodes.get_mut(at.row)?.visits.get_mut(at.visit)
+    }
+
+    fn attempt_mut(&mut self, effect: &EffectId) -> Option<&mut Attempt> {
+        let at = *self.calls.get(effect)?;
+        self.visit_mut(at)?.attempt_mut(at)
+    }
+
+    fn asked(&mut self, asked: &Asked, now: Moment) {
+        let Asked { ask, node, ask_kind, prompt, .. } = asked;
+        let released = self.released;
+        let Some(row) = self.named(node) else { return };
+        if row.current().is_none() {
+            // It asks whether it may begin.
+            row.begin(released, None);
+        }
+        let Some(visit) = row.current_mut() else { return };
+        let prompt = prompt.as_str().into();
+        visit.questions.push(Question {
+            ask: ask.clone(),
+            kind: *ask_kind,
+            prompt,
+            asked: now,
+            closed: None,
+        });
+        let question = visit.questions.len() - 1;
+        let Some(row) = AskPlace::parse(ask).map(|place| place.into_place()) else { return };
+        let row = self.at(&row.frames.to_path(), &row.node);
+        self.questions.insert(ask.clone(), (row, question));
+    }
+
+    /// An answer. To a question that is not open it takes back what was said before.
+    fn answered(&mut self, ask: &Arc<str>, value: &Value, now: Moment) {
+        let Some(place) = AskPlace::parse(ask).map(AskPlace::into_place) else { return };
+        self.close(ask, now);
+        let row = self.at(&place.frames.to_path(), &place.node);
+        let Some(row) = self.nodes.get_mut(row) else { return };
+        row.answers.push(Answer { ask: ask.clone(), value: Arc::new(value.clone()), at: now });
+        // What came back of a call in doubt, whose effect is the ask.
+        if let Some(output) = value.get("done")
+            && let Some(attempt) = self.attempt_mut(&EffectId(ask.clone())).filter(|attempt| attempt.lost)
+        {
+            (attempt.ended, attempt.outcome) = (Some(now), Some(Outcome::Output(shared(output))));
+        }
+    }
+
+    /// A question is open no more.
+    fn close(&mut self, ask: &Arc<str>, now: Moment) {
+        let Some((row, question)) = self.questions.remove(ask) else { return };
+        let visit = self.nodes.get_mut(row).and_then(NodeTimeline::current_mut);
+        let question = visit.and_then(|visit| visit.questions.get_mut(question));
+        if let Some(question) = question.filter(|question| question.ask == *ask) {
+            question.closed = Some(now);
+        }
+    }
+
+    fn of_effect(&mut self, place: &EffectPlace<'_>) -> usize {
+        let known = self.by_frame.get(place.place.frames.as_str());
+        match known.and_then(|nodes| nodes.get(&*place.place.node)) {
+            Some(at) => *at,
+            None => self.at(&place.place.frames.to_path(), &place.place.node),
+        }
+    }
+}
+
+impl Visit {
+    fn attempt_mut(&mut self, at: CallAt) -> Option<&mut Attempt> {
+        self.calls.get_mut(at.call)?.attempts.get_mut(at.attempt)
+    }
+}
+
+fn shared(value: &Value) -> Arc<Value> {
+    Arc::new(value.clone())
+}
+
+impl Call {
+    fn of(kind: CallKind, arguments: Option<Arc<Value>>) -> Self {
+        Self { kind, arguments, effects: None, reused: None, attempts: Vec::new() }
+    }
+}
+
+impl Attempt {
+    pub(super) fn new(effect: &EffectId, requested: Moment) -> Self {
+        Self {
+            effect: effect.clone(),
+            requested,
+            after_ms: 0,
+            reason: None,
+            ended: None,
+            took: None,
+            outcome: None,
+            printed: None,
+            lost: false,
+        }
+    }
+}
+
+/// What is open in a node, and in the frames that its current visit opened.
+impl Timeline {
+    /// The node itself, and all nodes of the frames that its current visit opened.
+    pub fn within<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t NodeTimeline> {
+        let mut rows = vec![node];
+        std::iter::from_fn(move || {
+            let row = rows.pop()?;
+            let inner = row.current().into_iter().flat_map(|visit| &visit.inner);
+            rows.extend(inner.filter_map(|at| self.nodes.get(*at)));
+            Some(row)
+        })
+    }
+
+    /// Attempts that are under way or wait to be.
+    pub fn open_attempts<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Attempt> {
+        let visits = self.open_visits(node);
+        visits.flat_map(Visit::attempts).map(|(_, attempt)| attempt).filter(|attempt| attempt.is_open())
+    }
+
+    /// Questions that nobody has answered.
+    pub fn open_questions<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Question> {
+        let visits = self.open_visits(node);
+        visits.flat_map(|visit| &visit.questions).filter(|question| question.closed.is_none())
+    }
+
+    fn open_visits<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Visit> {
+        let visits = self.within(node).filter_map(NodeTimeline::current);
+        visits.filter(|visit| visit.ended.is_none())
+    }
+}
