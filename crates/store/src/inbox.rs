@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -149,11 +150,24 @@ impl Drop for Bell {
 
 /// The bells that hang, by run: a run has one driver, and so one bell.
 #[derive(Debug, Default)]
-struct Hung(Mutex<HashMap<String, mpsc::Sender<()>>>);
+struct Hung {
+    bells: Mutex<HashMap<String, mpsc::Sender<()>>>,
+    /// One was hung since the last look: its run may have letters that were there before.
+    new: AtomicBool,
+}
 
 impl Hung {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::Sender<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hangs a bell, and says whether it is the only one.
+    fn hang(&self, run: &str, ring: mpsc::Sender<()>) -> bool {
+        let mut bells = self.lock();
+        bells.insert(run.to_owned(), ring);
+        // Behind it: a look in between has not looked for it.
+        self.new.store(true, Ordering::SeqCst);
+        bells.len() == 1
     }
 }
 
@@ -181,13 +195,14 @@ impl Bells {
     fn hang(&self, run: &str) -> Bell {
         let (ring, rung) = mpsc::channel(0);
         let Some(dir) = &self.dir else { return Bell { rung, run: run.to_owned(), bells: None } };
-        self.hung.lock().insert(run.to_owned(), ring);
+        let only = self.hung.hang(run, ring);
         let mut looking = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if looking.is_none() {
             *looking = start(dir.clone(), Arc::clone(&self.hung));
         }
-        if let Some(Looking { wake, .. }) = &*looking {
-            // Full: it will look anyway.
+        // Where others hang it looks anyway.
+        if let Some(Looking { wake, .. }) = looking.as_ref().filter(|_| only) {
+            // Full: it will look at once.
             let _ = wake.try_send(());
         }
         Bell { rung, run: run.to_owned(), bells: Some(Arc::clone(&self.hung)) }
@@ -220,14 +235,15 @@ fn look(dir: &Path, hung: &Hung, woken: &Receiver<()>) {
     let mut pause = LOOK;
     loop {
         let idle = hung.lock().is_empty();
-        let hung_now = match idle {
+        let waited = match idle {
             true => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
             false => woken.recv_timeout(pause),
         };
-        match hung_now {
-            Ok(()) => seen = None,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+        if waited == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        if hung.new.swap(false, Ordering::SeqCst) {
+            seen = None;
         }
         if conn.is_none() {
             conn = open::read(dir).ok();

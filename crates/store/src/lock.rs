@@ -40,16 +40,17 @@ impl DriverLock {
     pub(crate) fn acquire(dir: &Path, run: &str) -> Result<Self, StoreError> {
         let path = lock_path(dir, run);
         let io = |error: &io::Error| StoreError::from_io(&path, error);
-        fs::create_dir_all(dir.join(LOCKS)).map_err(|error| io(&error))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(|error| io(&error))?;
+            let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            let mut file = match open() {
+                // The first lock of the folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir_all(dir.join(LOCKS)).and_then(|()| open())
+                }
+                file => file,
+            }
+            .map_err(|error| io(&error))?;
             match file.try_lock() {
                 Ok(()) if leads_to(&path, &file) => {
                     // For messages only, so a full disk does not stop a run here.
