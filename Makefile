@@ -45,7 +45,7 @@ endif
 
 # The simulator over many more plans than `make test` takes: SIM_PLANS=1000000 make sim
 sim:
-	SELVEDGE_SIM_PLANS=$(SIM_PLANS) cargo test --locked --release -p selvedge-sim --test properties
+	SELVEDGE_SIM_PLANS=$(SIM_PLANS) cargo test --locked --release -p selvedge-sim --test all properties::
 
 clean:
 	cargo clean

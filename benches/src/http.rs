@@ -11,6 +11,6 @@ pub(crate) fn model(query: &str) -> Result<Arc<dyn Model>> {
     let base = std::env::var("BENCH_BASE_URL").unwrap_or_else(|_| "http://127.0.0.1:18080/v1".into());
     Ok(Arc::new(Endpoint::new(
         ProviderConfig::new(Provider::OpenAi, format!("mock{query}")).at(base),
-        &Http::new(),
+        &Http::new(|_| None),
     )?))
 }

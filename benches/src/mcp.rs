@@ -6,6 +6,7 @@ use crate::measure::{cpu_s, emit, folder, middle};
 use crate::runs::runtime;
 use selvedge_engine::{EffectId, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
+use selvedge_sandbox::env::ProcessEnv;
 use selvedge_tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted};
 use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::{Value, json};
@@ -23,7 +24,8 @@ pub(crate) fn mcp(scale: f64) -> Result<()> {
     let bare = middle(by_hand(calls)?);
     let folder = folder()?;
     let place = folder.path();
-    let mut config = CatalogueConfig::new(place, place.join("tools"), place.join("shared"));
+    let env = ProcessEnv::new(std::env::vars_os(), None);
+    let mut config = CatalogueConfig::new(place, place.join("tools"), place.join("shared"), env);
     config.mcp = vec![server(place)?];
     config.wanted = Wanted::names([TOOL.into()]);
     runtime()?.block_on(async {

@@ -5,7 +5,9 @@ use crate::measure::{chosen, complain, emit, family_cpu_s, folder, middle, setti
 use crate::runs::runtime;
 use selvedge_engine::{EffectId, ToolRequest};
 use selvedge_runtime::{CallContext, Tools};
-use selvedge_sandbox::isolation::{Isolation, Launcher};
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::isolation::Isolation;
+use selvedge_sandbox::launcher::Launcher;
 use selvedge_tools::{Catalogue, CatalogueConfig, ErrorClass};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -61,14 +63,16 @@ fn config(folder: &Path) -> Result<CatalogueConfig> {
             .or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))
             .map(|c| c.join("selvedge"))
     });
+    let env = ProcessEnv::new(std::env::vars_os(), std::env::current_dir().ok());
     let mut config = CatalogueConfig::new(
         folder,
         folder.join("cache/tools"),
         shared.unwrap_or_else(|| folder.join("cache")),
+        env.clone(),
     );
     config.tool_dirs = vec![folder.join("tools")];
     config.isolation =
-        Isolation::new(Launcher { program: std::env::current_exe()?, args: vec![CONFINE.to_owned()] })
+        Isolation::new(Launcher { program: std::env::current_exe()?, args: vec![CONFINE.to_owned()] }, &env)
             .kept_in(folder.join("isolation.json"));
     Ok(config)
 }

@@ -184,10 +184,11 @@ pub(crate) fn settings(
         workspace,
         state.join("cache/tools"),
         places::shared_cache(&ui.environment, state),
+        ui.environment.process().clone(),
     );
     settings.tool_dirs = chosen.tools.clone();
     settings.config_dirs = config.tool_dirs.clone();
-    settings.shelf = library::shelf(state)?;
+    settings.library = library::source(state)?;
     settings.commands = config.commands.values().cloned().collect::<Vec<CommandTool>>();
     settings.mcp = config.mcp.values().cloned().collect();
     settings.withheld = config.withheld();
@@ -239,7 +240,8 @@ pub(crate) const CONFINE: &str = "__confine";
 
 /// What isolates tools here.
 pub(crate) fn isolation(environment: &Environment) -> Isolation {
-    environment.launcher().cloned().map_or_else(Isolation::none, Isolation::new)
+    let with = |launcher| Isolation::new(launcher, environment.process());
+    environment.launcher().cloned().map_or_else(Isolation::none, with)
 }
 
 /// A driver over these models and tools; keys in use never come back from any of its ports (C-06).

@@ -1,11 +1,11 @@
 //! What a process is started with, as it is handed in: nothing in this crate asks the system for it (C-06).
 
-use selvedge_sandbox::isolation::Launcher;
-use std::collections::BTreeMap;
+use selvedge_http::Http;
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::launcher::Launcher;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Every variable with what it means.
 pub const VARIABLES: [(&str, &str); 28] = [
@@ -48,7 +48,7 @@ pub const VARIABLES: [(&str, &str); 28] = [
 /// Variables, the current folder, and what else is this process's own. Cheap to clone.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    variables: Arc<BTreeMap<OsString, OsString>>,
+    process: ProcessEnv,
     cwd: PathBuf,
     state_dir: Option<PathBuf>,
     launcher: Option<Launcher>,
@@ -57,7 +57,7 @@ pub struct Environment {
 impl Environment {
     /// An environment of these variables, in the folder where relative paths start.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>, cwd: PathBuf) -> Self {
-        Self { variables: Arc::new(variables.into_iter().collect()), cwd, ..Self::default() }
+        Self { process: ProcessEnv::new(variables, Some(cwd.clone())), cwd, ..Self::default() }
     }
 
     /// The same where a person has named the state folder, which is trusted then (C-20).
@@ -86,15 +86,22 @@ impl Environment {
     /// A variable that holds a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         debug_assert!(is_listed(name), "{name} is in no table");
-        self.variables
-            .get(OsString::from(name).as_os_str())
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+        self.process.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
     /// Whether a variable is set, be it to nothing.
     pub fn is_set(&self, name: &str) -> bool {
-        self.variables.contains_key(OsString::from(name).as_os_str())
+        self.process.variable(name).is_some()
+    }
+
+    /// All of it, for those who start programs.
+    pub fn process(&self) -> &ProcessEnv {
+        &self.process
+    }
+
+    /// Clients of requests, with the proxies and certificates that its variables name.
+    pub fn http(&self) -> Http {
+        Http::new(|name| self.process.variable(name).map(OsString::from))
     }
 
     /// The current folder.

@@ -11,13 +11,14 @@ mod trouble;
 
 pub use proxy::{PROXY_VARIABLES, Proxies, ProxyInUse, proxy_passwords, url_passwords};
 pub use public::NotPublic;
-pub use roots::{Roots, roots};
+pub use roots::{Certificates, Roots};
 pub use secret::{Flow, REDACTED, Secret, Secrets};
 pub use trouble::Trouble;
 
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -89,7 +90,7 @@ pub fn shown(url: &Url) -> String {
 ///
 /// Cloning shares the connection pools. Redirects are not followed because a request carries a key and a body
 /// that were meant for one address; who calls sees the 3xx answer.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Http {
     clients: Arc<Clients>,
 }
@@ -101,7 +102,8 @@ struct Clients {
     outside: OnceLock<Result<Client, String>>,
     public: OnceLock<Result<Client, String>>,
     elsewhere: OnceLock<Result<Client, String>>,
-    proxies: OnceLock<Proxies>,
+    proxies: Proxies,
+    certificates: Certificates,
 }
 
 impl fmt::Debug for Http {
@@ -111,9 +113,10 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Nothing is built yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// Clients of a process whose variables these are. Nothing is built yet.
+    pub fn new(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let (proxies, certificates) = (Proxies::of(&variable), Certificates::of(&variable));
+        Self { clients: Arc::new(Clients { proxies, certificates, ..Clients::default() }) }
     }
 
     /// The client for a URL. What goes to this machine goes past any proxy, and plain HTTP to it without TLS;
@@ -127,13 +130,13 @@ impl Http {
         match (is_loopback(url), url.scheme()) {
             (true, "http") => self.clients.local.get_or_init(local_client).clone(),
             (true, _) => {
-                self.clients.local_tls.get_or_init(|| tls_client(Client::builder().no_proxy())).clone()
+                self.clients.local_tls.get_or_init(|| self.tls_client(Client::builder().no_proxy())).clone()
             }
             (false, _) => {
                 self.proxies().check(url).map_err(|wrong| wrong.to_string())?;
                 let outside = || {
                     let builder = self.proxies().of_client(Client::builder().connect_timeout(CONNECT));
-                    tls_client(builder.map_err(|error| unbuilt(&error))?)
+                    self.tls_client(builder.map_err(|error| unbuilt(&error))?)
                 };
                 self.clients.outside.get_or_init(outside).clone()
             }
@@ -170,7 +173,7 @@ impl Http {
         let made = || {
             let resolver = Arc::new(public::Public { proxies, refused });
             let builder = Client::builder().connect_timeout(CONNECT).dns_resolver(resolver);
-            tls_client(self.proxies().of_client(builder).map_err(|error| unbuilt(&error))?)
+            self.tls_client(self.proxies().of_client(builder).map_err(|error| unbuilt(&error))?)
         };
         client.get_or_init(made).clone().map_err(Unreached::Unusable)
     }
@@ -184,11 +187,21 @@ impl Http {
         if !is_loopback(url) {
             self.proxies().check(url)?;
         }
-        roots::check(url)
+        self.clients.certificates.check(url)
     }
 
     fn proxies(&self) -> &Proxies {
-        self.clients.proxies.get_or_init(Proxies::from_env)
+        &self.clients.proxies
+    }
+
+    fn tls_client(&self, builder: reqwest::ClientBuilder) -> Result<Client, String> {
+        let tls = tls_builder()?.with_platform_verifier().map_err(|error| {
+            match self.clients.certificates.roots() {
+                Err(wrong) => wrong.to_string(),
+                Ok(_) => format!("the root certificates can't be loaded ({error})"),
+            }
+        })?;
+        build(builder, tls.with_no_client_auth())
     }
 }
 
@@ -216,14 +229,6 @@ fn local_client() -> Result<Client, String> {
     // The client library wants some TLS configuration; one that trusts nobody costs no file access.
     let tls = tls_builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
     build(Client::builder().no_proxy(), tls)
-}
-
-fn tls_client(builder: reqwest::ClientBuilder) -> Result<Client, String> {
-    let tls = tls_builder()?.with_platform_verifier().map_err(|error| match roots() {
-        Err(wrong) => wrong.to_string(),
-        Ok(_) => format!("the root certificates can't be loaded ({error})"),
-    })?;
-    build(builder, tls.with_no_client_auth())
 }
 
 /// An error with what lies behind it, outermost first, without repeats and without the URL.

@@ -24,7 +24,7 @@ struct Route {
 }
 
 /// The proxies of this process.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Proxies {
     http: Option<Route>,
     https: Option<Route>,
@@ -44,13 +44,8 @@ pub struct ProxyInUse {
 }
 
 impl Proxies {
-    /// Reads this process's variables.
-    pub fn from_env() -> Self {
-        Self::of(|name| std::env::var_os(name))
-    }
-
-    /// Reads variables; an empty one counts as not set.
-    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+    /// What the variables of this process say; an empty one counts as not set.
+    pub fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let cgi = set(CGI).is_some();
         let first = |names: &[&'static str]| {

@@ -2,6 +2,11 @@
 
 use super::Misconfigured;
 use reqwest::Url;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const FILE: &str = "SSL_CERT_FILE";
+const DIR: &str = "SSL_CERT_DIR";
 
 /// The certificates that connections are checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,40 +19,42 @@ pub struct Roots {
     pub wrong: Vec<String>,
 }
 
-/// Refuses variables that leave no certificate to trust, where a request to `url` needs one (C-06).
-pub(super) fn check(url: &Url) -> Result<(), Misconfigured> {
-    if url.scheme() == "https" && variables::are_set() { roots().map(|_| ()) } else { Ok(()) }
+/// What the variables of this process say about certificates. What is trusted is read by the verifier, from the variables
+/// of these names.
+#[derive(Clone, Debug, Default)]
+pub struct Certificates {
+    named: Vec<(&'static str, PathBuf)>,
 }
 
-/// The root certificates that are trusted; `None` where the system decides by itself.
-///
-/// # Errors
-/// There is none, so that no server's certificate can be checked: what is wrong.
-pub fn roots() -> Result<Option<Roots>, Misconfigured> {
-    variables::roots()
+impl Certificates {
+    /// What the variables name. An empty `SSL_CERT_FILE` is one that is set: so has it who reads it, the verifier.
+    pub fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let file = variable(FILE).map(|file| (FILE, PathBuf::from(file)));
+        let dirs = variable(DIR).unwrap_or_default();
+        let dirs = std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty());
+        Self { named: file.into_iter().chain(dirs.map(|dir| (DIR, dir))).collect() }
+    }
+
+    /// Refuses variables that leave no certificate to trust, where a request to `url` needs one (C-06).
+    pub(super) fn check(&self, url: &Url) -> Result<(), Misconfigured> {
+        if url.scheme() == "https" && !self.named.is_empty() { self.roots().map(|_| ()) } else { Ok(()) }
+    }
+
+    /// The root certificates that are trusted; `None` where the system decides by itself.
+    ///
+    /// # Errors
+    /// There is none, so that no server's certificate can be checked: what is wrong.
+    pub fn roots(&self) -> Result<Option<Roots>, Misconfigured> {
+        variables::roots(&self.named)
+    }
 }
 
 #[cfg(all(unix, not(target_os = "android"), not(target_vendor = "apple")))]
 mod variables {
-    use super::{Misconfigured, Roots};
+    use super::{FILE, Misconfigured, Roots};
     use rustls::RootCertStore;
     use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
     use std::path::{Path, PathBuf};
-
-    const FILE: &str = "SSL_CERT_FILE";
-    const DIR: &str = "SSL_CERT_DIR";
-
-    /// What the variables name. An empty `SSL_CERT_FILE` is one that is set: so has it who reads it, the verifier.
-    fn named() -> Vec<(&'static str, PathBuf)> {
-        let file = std::env::var_os(FILE).map(|file| (FILE, PathBuf::from(file)));
-        let dirs = std::env::var_os(DIR).unwrap_or_default();
-        let dirs = std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty());
-        file.into_iter().chain(dirs.map(|dir| (DIR, dir))).collect()
-    }
-
-    pub(super) fn are_set() -> bool {
-        !named().is_empty()
-    }
 
     /// How many certificates can be used, and what was wrong with others.
     fn usable(found: CertificateResult) -> (usize, Vec<String>) {
@@ -84,8 +91,7 @@ mod variables {
         }
     }
 
-    pub(super) fn roots() -> Result<Option<Roots>, Misconfigured> {
-        let named = named();
+    pub(super) fn roots(named: &[(&'static str, PathBuf)]) -> Result<Option<Roots>, Misconfigured> {
         let (count, mut wrong) = usable(load_native_certs());
         if !named.is_empty() {
             wrong = named.iter().filter_map(|(variable, path)| trouble(variable, path)).collect();
@@ -115,13 +121,10 @@ mod variables {
 #[cfg(not(all(unix, not(target_os = "android"), not(target_vendor = "apple"))))]
 mod variables {
     use super::{Misconfigured, Roots};
-
-    pub(super) fn are_set() -> bool {
-        false
-    }
+    use std::path::PathBuf;
 
     #[allow(clippy::unnecessary_wraps, reason = "elsewhere there may be no certificates")]
-    pub(super) fn roots() -> Result<Option<Roots>, Misconfigured> {
+    pub(super) fn roots(_named: &[(&'static str, PathBuf)]) -> Result<Option<Roots>, Misconfigured> {
         Ok(None)
     }
 }

@@ -8,8 +8,8 @@ mod reply;
 mod request;
 mod schema;
 
-use super::endpoint::Place;
-use super::protocol::{Assembler, Form, ModelPage, Protocol, below, extras, refusal_words};
+use super::protocol::{Assembler, ModelPage, Protocol, WireQuirks, below, extras, refusal_words};
+use super::target::Target;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings};
@@ -36,40 +36,52 @@ const NO_FORCED_TOOL: u16 = 4;
 pub(crate) struct Messages;
 
 impl Protocol for Messages {
-    fn url(&self, base: &Url, _model: &str, _form: Form) -> Url {
+    fn url(&self, base: &Url, _model: &str, _quirks: WireQuirks) -> Url {
         below(base, "messages")
     }
 
-    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
+    fn sign(&self, headers: &mut HeaderMap, target: &Target) -> Result<(), Failure> {
         headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
-        if let Some(key) = place.secret("")? {
+        if let Some(key) = target.secret("")? {
             headers.insert(HeaderName::from_static("x-api-key"), key);
         }
         Ok(())
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&request::Body::new(model, request, form))
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        quirks: WireQuirks,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&request::Body::new(model, request, quirks))
     }
 
-    fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form> {
+    fn after(
+        &self,
+        quirks: WireQuirks,
+        status: StatusCode,
+        body: &[u8],
+        request: &ModelRequest,
+    ) -> Option<WireQuirks> {
         let text = refusal_words(status, body)?;
         let names = |words: &[&str]| words.iter().any(|word| text.contains(word));
         // The document's own figure is not lowered: the refusal is the call's fault.
         let unset = request.settings.max_tokens.is_none();
-        if let Some(most) = maximum_in(&text, max_tokens(request, form)).filter(|_| unset) {
-            return Some(form.capped(most));
+        if let Some(most) = maximum_in(&text, max_tokens(request, quirks)).filter(|_| unset) {
+            return Some(quirks.capped(most));
         }
-        if !form.has(NO_PREFILL) && names(&["prefill", "must end with a user message"]) {
-            return Some(form.with(NO_PREFILL));
+        if !quirks.has(NO_PREFILL) && names(&["prefill", "must end with a user message"]) {
+            return Some(quirks.with(NO_PREFILL));
         }
         let schema = request.schema.as_ref()?;
-        let as_tool = form.has(SCHEMA_AS_TOOL) || schema::native(&schema.schema).is_none();
-        if as_tool && !form.has(NO_FORCED_TOOL) && names(&["tool_choice", "forces tool use", "forced tool"]) {
-            return Some(form.with(NO_FORCED_TOOL));
+        let as_tool = quirks.has(SCHEMA_AS_TOOL) || schema::native(&schema.schema).is_none();
+        if as_tool && !quirks.has(NO_FORCED_TOOL) && names(&["tool_choice", "forces tool use", "forced tool"])
+        {
+            return Some(quirks.with(NO_FORCED_TOOL));
         }
         let refused = names(&["output_config", "output_format", "schema", "structured output"]);
-        (!as_tool && refused).then_some(form.with(SCHEMA_AS_TOOL))
+        (!as_tool && refused).then_some(quirks.with(SCHEMA_AS_TOOL))
     }
 
     fn assembler(&self, request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {
@@ -110,8 +122,8 @@ impl Protocol for Messages {
 }
 
 /// The most tokens that a request asks for: what the document says, else what the endpoint lets it ask for.
-fn max_tokens(request: &ModelRequest, form: Form) -> u64 {
-    let usual = || form.max_tokens.map_or(MAX_TOKENS, |most| MAX_TOKENS.min(most));
+fn max_tokens(request: &ModelRequest, quirks: WireQuirks) -> u64 {
+    let usual = || quirks.max_tokens.map_or(MAX_TOKENS, |most| MAX_TOKENS.min(most));
     request.settings.max_tokens.unwrap_or_else(usual)
 }
 

@@ -6,18 +6,17 @@
 //! a request whose *form* the server refuses: the endpoint's form is remembered, so that this happens once per
 //! process.
 
-mod fault;
 mod list;
 mod mend;
 mod names;
 mod stream;
 
-pub(crate) use fault::Place;
 pub use list::list_models;
 
-use super::protocol::{Form, Protocol, count_in};
+use super::protocol::{Protocol, WireQuirks, count_in};
 use super::provider::ProviderConfig;
-use super::{CallLimits, Price};
+use super::target::{Target, secrets};
+use super::terms::{CallLimits, Price};
 use names::Names;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -52,7 +51,7 @@ struct Inner {
     base: Url,
     protocol: Box<dyn Protocol>,
     /// The form of a call, as far as it was learnt, and where calls of that form go.
-    known: Mutex<(Form, Arc<Place>)>,
+    known: Mutex<(WireQuirks, Arc<Target>)>,
     price: Option<Price>,
     limits: CallLimits,
     http: Http,
@@ -66,18 +65,18 @@ impl Endpoint {
     pub fn new(config: ProviderConfig, http: &Http) -> Result<Self, String> {
         let base = base_url(config.base_url.as_deref().unwrap_or(config.provider.default_base_url()))?;
         let protocol = config.provider.protocol(&base, config.extras);
-        let form = Form::default();
-        let place = Place {
-            url: protocol.url(&base, &config.model, form),
+        let quirks = WireQuirks::default();
+        let target = Target {
+            url: protocol.url(&base, &config.model, quirks),
             base: base.clone(),
             model: config.model,
-            secrets: fault::secrets(config.key.as_ref(), &base),
+            secrets: secrets(config.key.as_ref(), &base),
             key: config.key,
             key_variable: config.key_variable,
             longest_wait: config.limits.rate_limit_wait,
         };
         let (price, limits, http) = (config.price, config.limits, http.clone());
-        let known = Mutex::new((form, Arc::new(place)));
+        let known = Mutex::new((quirks, Arc::new(target)));
         Ok(Self { inner: Arc::new(Inner { base, protocol, known, price, limits, http }) })
     }
 
@@ -116,21 +115,21 @@ impl Inner {
         deadline: Instant,
         spent: &Mutex<(Tokens, Unread)>,
     ) -> Result<ModelReply, Failure> {
-        let (mut form, mut place) = self.known();
-        let client = self.http.client(&self.base).map_err(|error| place.hopeless(error))?;
+        let (mut quirks, mut target) = self.known();
+        let client = self.http.client(&self.base).map_err(|error| target.hopeless(error))?;
         let mut tried = 1;
         loop {
-            let names = Names::of(request, self.protocol.names(form));
+            let names = Names::of(request, self.protocol.names(quirks));
             let sent = names.sent(request);
             let request = &*sent;
             let wait = self.limits.first_token_timeout;
             let first = (Instant::now() + wait, wait);
-            let response = self.send(&client, &place, request, context, form, first).await?;
+            let response = self.send(&client, &target, request, context, quirks, first).await?;
             let status = response.status();
             if status.is_success() {
-                self.remember(form, &place);
+                self.remember(quirks, &target);
                 let reading = stream::Reading {
-                    place: &place,
+                    target: &target,
                     limit: self.limits.message_bytes,
                     first,
                     deadline,
@@ -139,56 +138,56 @@ impl Inner {
                 };
                 let empty = self.protocol.assembler(request, self.limits.message_bytes);
                 let (reply, learnt) = reading.read(response, empty).await?;
-                self.remember(form.merge(learnt), &place);
-                return Ok(self.settle(names.received(reply), &place));
+                self.remember(quirks.merge(learnt), &target);
+                return Ok(self.settle(names.received(reply), &target));
             }
             let headers = response.headers().clone();
             let body = error_body(response).await;
             // Nobody can read it, and it would say nothing.
             let body = if compressed(&headers).is_some() { Vec::new() } else { body };
-            let next = self.protocol.after(form, status, &body, request);
-            match next.filter(|next| *next != form && tried < FORMS) {
-                Some(next) => (form, place) = (next, self.place_of(next, &place)),
+            let next = self.protocol.after(quirks, status, &body, request);
+            match next.filter(|next| *next != quirks && tried < FORMS) {
+                Some(next) => (quirks, target) = (next, self.target_of(next, &target)),
                 None => {
                     let mut reply = self.protocol.assembler(request, self.limits.message_bytes);
                     count_in(&body, &mut *reply);
                     *spent.lock().unwrap_or_else(PoisonError::into_inner) = (reply.tokens(), reply.unread());
-                    return Err(place.refused(status, &headers, &body));
+                    return Err(target.refused(status, &headers, &body));
                 }
             }
             tried += 1;
         }
     }
 
-    fn known(&self) -> (Form, Arc<Place>) {
+    fn known(&self) -> (WireQuirks, Arc<Target>) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where calls of a form go.
-    fn place_of(&self, form: Form, place: &Place) -> Arc<Place> {
-        Arc::new(place.at(self.protocol.url(&self.base, &place.model, form)))
+    fn target_of(&self, quirks: WireQuirks, target: &Target) -> Arc<Target> {
+        Arc::new(target.at(self.protocol.url(&self.base, &target.model, quirks)))
     }
 
-    fn remember(&self, form: Form, place: &Place) {
+    fn remember(&self, quirks: WireQuirks, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let merged = known.0.merge(form);
+        let merged = known.0.merge(quirks);
         if merged != known.0 {
-            *known = (merged, self.place_of(merged, place));
+            *known = (merged, self.target_of(merged, target));
         }
     }
 
     async fn send(
         &self,
         client: &Client,
-        place: &Place,
+        target: &Target,
         request: &ModelRequest,
         context: &CallContext,
-        form: Form,
+        quirks: WireQuirks,
         first: (Instant, Duration),
     ) -> Result<Response, Failure> {
-        let body = self.protocol.body(&place.model, request, form);
+        let body = self.protocol.body(&target.model, request, quirks);
         let body =
-            body.map_err(|error| place.hopeless(format!("the request can't be written as JSON: {error}")))?;
+            body.map_err(|error| target.hopeless(format!("the request can't be written as JSON: {error}")))?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
@@ -196,18 +195,18 @@ impl Inner {
         if let Some(key) = idempotency_key(&format!("{}/{}", context.run, request.effect)) {
             headers.insert(HeaderName::from_static("idempotency-key"), key);
         }
-        self.protocol.sign(&mut headers, place)?;
-        let sent = client.post(place.url.clone()).headers(headers).body(body).send();
+        self.protocol.sign(&mut headers, target)?;
+        let sent = client.post(target.url.clone()).headers(headers).body(body).send();
         let response = match timeout_at(first.0, sent).await {
-            Err(_) => return Err(place.late("sent no token", first.1, "limits.first_token_timeout_s")),
+            Err(_) => return Err(target.late("sent no token", first.1, "limits.first_token_timeout_s")),
             Ok(response) => response.map_err(reqwest::Error::without_url),
         };
         response.map_err(|error| match error {
             error if error.is_builder() => {
-                place.hopeless(format!("the request can't be built: {}", selvedge_http::chain(&error)))
+                target.hopeless(format!("the request can't be built: {}", selvedge_http::chain(&error)))
             }
-            error if error.is_connect() => place.unreached(&error),
-            error => place.broken("closed the connection", Some(&error)),
+            error if error.is_connect() => target.unreached(&error),
+            error => target.broken("closed the connection", Some(&error)),
         })
     }
 
@@ -217,15 +216,15 @@ impl Inner {
     }
 
     /// The reply with its cost, and without the key should the provider have echoed it (C-06).
-    fn settle(&self, mut reply: ModelReply, place: &Place) -> ModelReply {
+    fn settle(&self, mut reply: ModelReply, target: &Target) -> ModelReply {
         reply.tokens = self.charged(reply.tokens);
-        reply.text = place.clean(reply.text);
-        reply.stop = reply.stop.map(|stop| place.clean(stop));
+        reply.text = target.clean(reply.text);
+        reply.stop = reply.stop.map(|stop| target.clean(stop));
         for call in &mut reply.calls {
             for text in [&mut call.id, &mut call.name] {
-                place.clean_shared(text);
+                target.clean_shared(text);
             }
-            place.clean_value(&mut call.arguments);
+            target.clean_value(&mut call.arguments);
         }
         reply
     }
@@ -251,7 +250,7 @@ fn idempotency_key(text: &str) -> Option<HeaderValue> {
 /// The content coding of a body that is not plain.
 fn compressed(headers: &HeaderMap) -> Option<String> {
     let coding = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
-    (!coding.is_empty() && !coding.eq_ignore_ascii_case(PLAIN)).then(|| super::bounded(coding, 20))
+    (!coding.is_empty() && !coding.eq_ignore_ascii_case(PLAIN)).then(|| super::text::bounded(coding, 20))
 }
 
 async fn error_body(mut response: Response) -> Vec<u8> {

@@ -8,10 +8,9 @@
 mod reply;
 mod request;
 
-use super::endpoint::Place;
-pub(super) use reply::is_withheld;
+use super::target::Target;
 
-use super::protocol::{Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words};
+use super::protocol::{Assembler, ModelPage, NameRule, Protocol, WireQuirks, below, extras, refusal_words};
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings, Role};
@@ -33,7 +32,7 @@ const PAGE: &str = "1000";
 pub(crate) struct Gemini;
 
 impl Protocol for Gemini {
-    fn url(&self, base: &Url, model: &str, _form: Form) -> Url {
+    fn url(&self, base: &Url, model: &str, _quirks: WireQuirks) -> Url {
         // A tuned model comes with its collection: `tunedModels/mine`.
         let model = if model.contains('/') { model.to_owned() } else { format!("models/{model}") };
         let mut url = below(base, &format!("{model}:streamGenerateContent"));
@@ -41,36 +40,48 @@ impl Protocol for Gemini {
         url
     }
 
-    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
-        if let Some(key) = place.secret("")? {
+    fn sign(&self, headers: &mut HeaderMap, target: &Target) -> Result<(), Failure> {
+        if let Some(key) = target.secret("")? {
             headers.insert(HeaderName::from_static("x-goog-api-key"), key);
         }
         Ok(())
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&request::Body::new(model, request, form))
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        quirks: WireQuirks,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&request::Body::new(model, request, quirks))
     }
 
-    fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form> {
+    fn after(
+        &self,
+        quirks: WireQuirks,
+        status: StatusCode,
+        body: &[u8],
+        request: &ModelRequest,
+    ) -> Option<WireQuirks> {
         let text = refusal_words(status, body)?;
         let both = !request.tools.is_empty() && request.schema.is_some();
-        if both && !form.has(NO_SCHEMA_WITH_TOOLS) && text.contains("response mime type") {
-            return Some(form.with(NO_SCHEMA_WITH_TOOLS));
+        if both && !quirks.has(NO_SCHEMA_WITH_TOOLS) && text.contains("response mime type") {
+            return Some(quirks.with(NO_SCHEMA_WITH_TOOLS));
         }
         let names = ["thought_signature", "thought signature", "thoughtsignature"];
         let signatures = names.iter().any(|name| text.contains(name));
         let calls = request.messages.iter().any(|message| !message.tool_calls.is_empty());
-        if calls && signatures && !form.has(OTHER_SIGNATURES) {
-            return Some(form.with(OTHER_SIGNATURES));
+        if calls && signatures && !quirks.has(OTHER_SIGNATURES) {
+            return Some(quirks.with(OTHER_SIGNATURES));
         }
-        let says = |bit: u16, words: &[&str]| !form.has(bit) && words.iter().any(|word| text.contains(word));
+        let says =
+            |bit: u16, words: &[&str]| !quirks.has(bit) && words.iter().any(|word| text.contains(word));
         if says(ALTERNATE, &["alternate between user and model"]) {
-            return Some(form.with(ALTERNATE));
+            return Some(quirks.with(ALTERNATE));
         }
         let last = request.messages.last().is_some_and(|message| message.role == Role::Assistant);
         let refused = says(USER_LAST, &["ending with a model turn", "ends with a user", "end with a user"]);
-        (last && refused).then(|| form.with(USER_LAST))
+        (last && refused).then(|| quirks.with(USER_LAST))
     }
 
     fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {
@@ -118,7 +129,7 @@ impl Protocol for Gemini {
         extras(settings)
     }
 
-    fn names(&self, _form: Form) -> Option<NameRule> {
+    fn names(&self, _quirks: WireQuirks) -> Option<NameRule> {
         Some(NameRule::Word)
     }
 }

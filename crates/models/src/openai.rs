@@ -6,10 +6,10 @@
 mod reply;
 mod request;
 
-use super::endpoint::Place;
 use super::protocol::{
-    Assembler, Form, ModelPage, NameRule, Protocol, below, extras, refusal_words, refuses_streaming,
+    Assembler, ModelPage, NameRule, Protocol, WireQuirks, below, extras, refusal_words, refuses_streaming,
 };
+use super::target::Target;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings, Role};
@@ -59,46 +59,57 @@ impl Chat {
 }
 
 impl Protocol for Chat {
-    fn url(&self, base: &Url, _model: &str, _form: Form) -> Url {
+    fn url(&self, base: &Url, _model: &str, _quirks: WireQuirks) -> Url {
         below(base, "chat/completions")
     }
 
-    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
-        bearer(headers, place)
+    fn sign(&self, headers: &mut HeaderMap, target: &Target) -> Result<(), Failure> {
+        bearer(headers, target)
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&request::Body { model, request, form, extras: self.extras })
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        quirks: WireQuirks,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&request::Body { model, request, quirks, extras: self.extras })
     }
 
-    fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form> {
+    fn after(
+        &self,
+        quirks: WireQuirks,
+        status: StatusCode,
+        body: &[u8],
+        request: &ModelRequest,
+    ) -> Option<WireQuirks> {
         let text = refusal_words(status, body)?;
         let max_tokens = request.settings.max_tokens.is_some();
-        if max_tokens && !form.has(COMPLETION_TOKENS) && text.contains("max_completion_tokens") {
-            return Some(form.with(COMPLETION_TOKENS));
+        if max_tokens && !quirks.has(COMPLETION_TOKENS) && text.contains("max_completion_tokens") {
+            return Some(quirks.with(COMPLETION_TOKENS));
         }
         let too_long = text.contains("too long") && (text.contains("].id") || text.contains("tool_call_id"));
-        if !form.has(SHORT_IDS) && (text.contains("tool call id") || too_long) {
-            return Some(form.with(SHORT_IDS));
+        if !quirks.has(SHORT_IDS) && (text.contains("tool call id") || too_long) {
+            return Some(quirks.with(SHORT_IDS));
         }
-        if let Some(form) = self.after_calls(form, &text, request) {
-            return Some(form);
+        if let Some(quirks) = self.after_calls(quirks, &text, request) {
+            return Some(quirks);
         }
-        if let Some(form) = after_tools(form, &text, request) {
-            return Some(form);
+        if let Some(quirks) = after_tools(quirks, &text, request) {
+            return Some(quirks);
         }
-        let named = |name: &&String| !form.has(no_extra(name)) && text.contains(name.as_str());
+        let named = |name: &&String| !quirks.has(no_extra(name)) && text.contains(name.as_str());
         let extra = request.settings.extra.keys().filter(|_| self.extras).find(named);
         if let Some(bit) = extra.map(|name| no_extra(name)).filter(|bit| *bit != 0) {
-            return Some(form.with(bit));
+            return Some(quirks.with(bit));
         }
-        if form.has(NO_STREAM) {
+        if quirks.has(NO_STREAM) {
             return None;
         }
-        if !form.has(NO_STREAM_OPTIONS) && text.contains("stream_options") {
-            return Some(form.with(NO_STREAM_OPTIONS));
+        if !quirks.has(NO_STREAM_OPTIONS) && text.contains("stream_options") {
+            return Some(quirks.with(NO_STREAM_OPTIONS));
         }
-        refuses_streaming(&text).then_some(form.with(NO_STREAM))
+        refuses_streaming(&text).then_some(quirks.with(NO_STREAM))
     }
 
     fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {
@@ -118,49 +129,49 @@ impl Protocol for Chat {
     }
 
     /// Most servers take any name, and models know their tools by it.
-    fn names(&self, form: Form) -> Option<NameRule> {
-        (self.own || form.has(PLAIN_NAMES)).then_some(NameRule::Plain)
+    fn names(&self, quirks: WireQuirks) -> Option<NameRule> {
+        (self.own || quirks.has(PLAIN_NAMES)).then_some(NameRule::Plain)
     }
 }
 
 impl Chat {
     /// The next form when a refusal is about what calls in the history say.
-    fn after_calls(&self, form: Form, text: &str, request: &ModelRequest) -> Option<Form> {
+    fn after_calls(&self, quirks: WireQuirks, text: &str, request: &ModelRequest) -> Option<WireQuirks> {
         let calls = || request.messages.iter().flat_map(|message| &message.tool_calls);
         let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        if self.names(form).is_none() {
+        if self.names(quirks).is_none() {
             let mut names = calls().map(|call| &call.name).chain(request.tools.iter().map(|tool| &tool.name));
             let words = ["function.name", "function name", "tool name", "name of the tool", "a-za-z0-9"];
             if names.any(|name| !NameRule::Plain.fits(name)) && says(&words) {
-                return Some(form.with(PLAIN_NAMES));
+                return Some(quirks.with(PLAIN_NAMES));
             }
         }
         let unparsed = || calls().any(|call| matches!(call.arguments, Value::String(_)));
-        (!form.has(OBJECT_ARGUMENTS) && text.contains("arguments") && unparsed())
-            .then(|| form.with(OBJECT_ARGUMENTS))
+        (!quirks.has(OBJECT_ARGUMENTS) && text.contains("arguments") && unparsed())
+            .then(|| quirks.with(OBJECT_ARGUMENTS))
     }
 }
 
 /// The next form when a server refuses what is newer than it: `tools`, or messages of `tool`.
-fn after_tools(form: Form, text: &str, request: &ModelRequest) -> Option<Form> {
+fn after_tools(quirks: WireQuirks, text: &str, request: &ModelRequest) -> Option<WireQuirks> {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     // One whose model can't use tools says that it does not support them; it must not seem to be given some.
     let unknown = says(&["unrecognized", "unknown", "unexpected", "not permitted", "extra inputs"]);
     let names_tools = says(&["tools", "tool_choice"]) && !text.contains("support");
-    if !form.has(FUNCTIONS) && !request.tools.is_empty() && unknown && names_tools {
-        return Some(form.with(FUNCTIONS).with(FUNCTION_MESSAGES));
+    if !quirks.has(FUNCTIONS) && !request.tools.is_empty() && unknown && names_tools {
+        return Some(quirks.with(FUNCTIONS).with(FUNCTION_MESSAGES));
     }
     let called = request.messages.iter().any(|message| message.role == Role::Tool);
     let wants_functions = says(&["'function'", "\"function\"", "function_call"])
         && says(&["role", "'assistant'", "\"assistant\""]);
     let no_tools = unknown && says(&["tool_calls", "tool_call_id"]);
-    (!form.has(FUNCTION_MESSAGES) && called && (wants_functions || no_tools))
-        .then(|| form.with(FUNCTION_MESSAGES))
+    (!quirks.has(FUNCTION_MESSAGES) && called && (wants_functions || no_tools))
+        .then(|| quirks.with(FUNCTION_MESSAGES))
 }
 
 /// The key as a bearer token.
-pub(crate) fn bearer(headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
-    if let Some(value) = place.secret("Bearer ")? {
+pub(crate) fn bearer(headers: &mut HeaderMap, target: &Target) -> Result<(), Failure> {
+    if let Some(value) = target.secret("Bearer ")? {
         headers.insert(AUTHORIZATION, value);
     }
     Ok(())

@@ -3,8 +3,8 @@
 //! [`super::endpoint`] does everything else: it sends, watches limits, reads event streams and bodies, and makes
 //! faults. A protocol does no I/O.
 
-use super::cut_by;
-use super::endpoint::Place;
+use super::stop::cut_by;
+use super::target::Target;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Cut, Failure, ModelReply, ModelRequest, ModelSettings, Tokens, ToolCall, Unread};
@@ -17,14 +17,14 @@ use std::fmt;
 /// How a request is written, as far as an endpoint was found to differ: kept per endpoint, so that a refusal
 /// happens once per process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct WireQuirks {
     /// Bits whose meaning is the protocol's own: what the endpoint does not take.
     bits: u16,
     /// The most tokens of reply that the endpoint lets a request ask for.
     pub(crate) max_tokens: Option<u64>,
 }
 
-impl Form {
+impl WireQuirks {
     /// Whether `bit` is set.
     pub(crate) fn has(self, bit: u16) -> bool {
         self.bits & bit != 0
@@ -59,17 +59,28 @@ pub(crate) struct ModelPage {
 /// One provider's protocol.
 pub(crate) trait Protocol: Send + Sync + fmt::Debug {
     /// The address of a call; [`below`] keeps the query of `base`.
-    fn url(&self, base: &Url, model: &str, form: Form) -> Url;
+    fn url(&self, base: &Url, model: &str, quirks: WireQuirks) -> Url;
 
-    /// Adds the key ([`Place::secret`]) and whatever else the provider wants to see in the headers.
-    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure>;
+    /// Adds the key ([`Target::secret`]) and whatever else the provider wants to see in the headers.
+    fn sign(&self, headers: &mut HeaderMap, target: &Target) -> Result<(), Failure>;
 
     /// The JSON body of a call (E-23).
-    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error>;
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        quirks: WireQuirks,
+    ) -> Result<Vec<u8>, serde_json::Error>;
 
     /// The form to try next when a refusal names a part of this one; `None` makes the refusal the call's fault.
     /// Asked for every status that is not 2xx. The answer must differ from `form`, and never lead back to it.
-    fn after(&self, form: Form, status: StatusCode, body: &[u8], request: &ModelRequest) -> Option<Form>;
+    fn after(
+        &self,
+        quirks: WireQuirks,
+        status: StatusCode,
+        body: &[u8],
+        request: &ModelRequest,
+    ) -> Option<WireQuirks>;
 
     /// An empty reply to `request` that may hold `limit` bytes of text and arguments.
     fn assembler(&self, request: &ModelRequest, limit: usize) -> Box<dyn Assembler>;
@@ -84,7 +95,7 @@ pub(crate) trait Protocol: Send + Sync + fmt::Debug {
     fn unsent(&self, settings: &ModelSettings) -> Vec<String>;
 
     /// What names of tools the endpoint takes; `None`: any (E-23).
-    fn names(&self, _form: Form) -> Option<NameRule> {
+    fn names(&self, _quirks: WireQuirks) -> Option<NameRule> {
         Some(NameRule::Plain)
     }
 }
@@ -135,7 +146,7 @@ impl Phase {
 
 /// Why a piece of a reply can't be used.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Flaw {
+pub(crate) enum ReplyError {
     /// Not the JSON it should be; why.
     Unparsable(String),
     /// Text and arguments passed `message_bytes`.
@@ -163,19 +174,19 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     /// A reply that its provider held back.
-    pub(crate) fn withheld(field: &'static str, reason: &str, detail: &str) -> Flaw {
+    pub(crate) fn withheld(field: &'static str, reason: &str, detail: &str) -> ReplyError {
         let what = "the provider withheld the reply";
-        Flaw::Refused(Self { what, field, reason: reason.to_owned(), detail: detail.to_owned() })
+        ReplyError::Refused(Self { what, field, reason: reason.to_owned(), detail: detail.to_owned() })
     }
 }
 
 /// Puts one reply together, from the events of a stream or from one body.
 pub(crate) trait Assembler: Send {
     /// Takes one event, `name` being its `event:` field, and returns the text it adds to the reply.
-    fn event(&mut self, name: Option<&str>, data: &str) -> Result<String, Flaw>;
+    fn event(&mut self, name: Option<&str>, data: &str) -> Result<String, ReplyError>;
 
     /// Takes a reply that came in one piece and returns its text.
-    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw>;
+    fn whole(&mut self, body: &[u8]) -> Result<String, ReplyError>;
 
     /// How far the reply has come.
     fn phase(&self) -> Phase;
@@ -190,8 +201,8 @@ pub(crate) trait Assembler: Send {
     fn unread(&self) -> Unread;
 
     /// What the reply shows of the form that the endpoint wants requests in.
-    fn learnt(&self) -> Form {
-        Form::default()
+    fn learnt(&self) -> WireQuirks {
+        WireQuirks::default()
     }
 
     /// The finished reply, without its cost.
@@ -208,28 +219,29 @@ pub(crate) fn count_in(body: &[u8], reply: &mut dyn Assembler) {
         body => body,
     };
     let places = [Some(body), body.get("error"), body.get("response"), body.get("message")];
-    for usage in places.into_iter().flatten().flat_map(|place| NAMES.map(|name| place.get(name))).flatten() {
+    for usage in places.into_iter().flatten().flat_map(|target| NAMES.map(|name| target.get(name))).flatten()
+    {
         reply.count(usage);
     }
 }
 
 /// Counts the bytes of a reply against `message_bytes`.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ByteBudget {
     limit: usize,
     used: usize,
 }
 
-impl Room {
-    /// Room for `limit` bytes.
+impl ByteBudget {
+    /// ByteBudget for `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, used: 0 }
     }
 
     /// Takes room for `more` bytes.
-    pub(crate) fn take(&mut self, more: usize) -> Result<(), Flaw> {
+    pub(crate) fn take(&mut self, more: usize) -> Result<(), ReplyError> {
         self.used = self.used.saturating_add(more);
-        if self.used > self.limit { Err(Flaw::TooLong) } else { Ok(()) }
+        if self.used > self.limit { Err(ReplyError::TooLong) } else { Ok(()) }
     }
 }
 
@@ -243,8 +255,8 @@ pub(crate) fn below(base: &Url, path: &str) -> Url {
 
 /// A chunk, event or body of `T`, or why it is none. Half a character, as streams that are cut anywhere have it, is
 /// no reason: texts have marks in their place, until [`surrogates::settled`].
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Flaw> {
-    let unparsable = |error: serde_json::Error| Flaw::Unparsable(error.to_string());
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ReplyError> {
+    let unparsable = |error: serde_json::Error| ReplyError::Unparsable(error.to_string());
     let error = match serde_json::from_slice(body) {
         Ok(parsed) => return Ok(parsed),
         Err(error) => error,

@@ -5,7 +5,7 @@ use super::gemini::Gemini;
 use super::openai::Chat;
 use super::protocol::Protocol;
 use super::responses::Responses;
-use super::{CallLimits, Price};
+use super::terms::{CallLimits, Price};
 use reqwest::Url;
 use selvedge_http::Secret;
 

@@ -5,11 +5,11 @@
 mod reply;
 mod request;
 
-use super::endpoint::Place;
 use super::openai::{bearer, listed};
 use super::protocol::{
-    Assembler, Form, ModelPage, Protocol, below, extras, refusal_words, refuses_streaming,
+    Assembler, ModelPage, Protocol, WireQuirks, below, extras, refusal_words, refuses_streaming,
 };
+use super::target::Target;
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 use selvedge_engine::{Failure, ModelRequest, ModelSettings};
@@ -22,22 +22,33 @@ const NO_STREAM: u16 = 1;
 pub(crate) struct Responses;
 
 impl Protocol for Responses {
-    fn url(&self, base: &Url, _model: &str, _form: Form) -> Url {
+    fn url(&self, base: &Url, _model: &str, _quirks: WireQuirks) -> Url {
         below(base, "responses")
     }
 
-    fn sign(&self, headers: &mut HeaderMap, place: &Place) -> Result<(), Failure> {
-        bearer(headers, place)
+    fn sign(&self, headers: &mut HeaderMap, target: &Target) -> Result<(), Failure> {
+        bearer(headers, target)
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&request::Body::new(model, request, !form.has(NO_STREAM)))
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        quirks: WireQuirks,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&request::Body::new(model, request, !quirks.has(NO_STREAM)))
     }
 
     /// Settings that a model does not take (`temperature`) are not left out: the refusal names them.
-    fn after(&self, form: Form, status: StatusCode, body: &[u8], _request: &ModelRequest) -> Option<Form> {
+    fn after(
+        &self,
+        quirks: WireQuirks,
+        status: StatusCode,
+        body: &[u8],
+        _request: &ModelRequest,
+    ) -> Option<WireQuirks> {
         let text = refusal_words(status, body)?;
-        (!form.has(NO_STREAM) && refuses_streaming(&text)).then(|| form.with(NO_STREAM))
+        (!quirks.has(NO_STREAM) && refuses_streaming(&text)).then(|| quirks.with(NO_STREAM))
     }
 
     fn assembler(&self, _request: &ModelRequest, limit: usize) -> Box<dyn Assembler> {

@@ -9,8 +9,8 @@ mod rules;
 
 pub use rules::ScriptError;
 
-use super::bounded;
 use super::protocol::{arguments_in, finished};
+use super::text::bounded;
 use rules::{Call, Reply, Rule};
 use selvedge_engine::{Failure, Fault, FaultKind, ModelReply, ModelRequest, ToolCall};
 use selvedge_runtime::ports::{CallContext, Delta, Model, Pending, Watch};

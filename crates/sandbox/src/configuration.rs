@@ -73,10 +73,9 @@ pub fn state_of(real: &Path) -> Option<&Path> {
 }
 
 /// Where the names are looked for first: in the folders granted for writing, and in those between them and what is `read` or
-/// where this process is. One that was granted by its own name is the user's will.
-pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf]) -> Vec<PathBuf> {
-    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
-    let starts: Vec<&PathBuf> = read.iter().chain(&here).collect();
+/// where this process is, `here`. One that was granted by its own name is the user's will.
+pub(crate) fn places(granted: &[PathBuf], read: &[PathBuf], here: Option<&PathBuf>) -> Vec<PathBuf> {
+    let starts: Vec<&PathBuf> = read.iter().chain(here).collect();
     let mut places = Vec::new();
     for root in granted.iter().filter(|root| !root.is_file()) {
         let below = starts.iter().filter(|path| path.starts_with(root) && path.is_dir());

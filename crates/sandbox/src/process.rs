@@ -4,8 +4,6 @@
 //! killed as a whole: when the child ends, when its time is up, when it writes too much, and when the future that waits
 //! for it is dropped (E-13). Nothing here blocks.
 
-#[cfg(target_os = "linux")]
-mod aside;
 mod attend;
 mod collect;
 mod dropped;
@@ -15,22 +13,22 @@ mod finished;
 mod made;
 #[cfg(target_os = "linux")]
 mod open_calls;
-pub(crate) mod orphans;
 #[cfg(target_os = "linux")]
 mod owner;
 mod pipes;
 #[cfg(target_os = "linux")]
+mod quarantine;
+#[cfg(target_os = "linux")]
 mod repository;
 mod room;
 mod scratch;
-mod victim;
 #[cfg(target_os = "linux")]
 mod word;
 
-use crate::grant::Grant;
 use crate::isolation::{Isolation, Start};
-#[cfg(target_os = "linux")]
-pub(crate) use aside::Before;
+use crate::policy::Policy;
+use crate::reaper::bound;
+use crate::spawn::{Guard, Handed, KillHandle, started};
 pub use attend::Talk;
 pub(crate) use attend::{Pipes, attend};
 pub use collect::{TAIL, Tail};
@@ -42,9 +40,11 @@ pub(crate) use open_calls::Note;
 #[cfg(target_os = "linux")]
 pub use open_calls::{Left, no_more_calls, note_calls_in, settle_killed_calls};
 #[cfg(target_os = "linux")]
-pub(crate) use owner::{Owed, Until};
+pub(crate) use owner::{OwnershipRestore, Until};
 use pipes::pipes;
 pub(crate) use pipes::talking;
+#[cfg(target_os = "linux")]
+pub(crate) use quarantine::Before;
 pub use room::MOST_ENTRIES;
 pub(crate) use room::Room;
 use rustix::process::Pid;
@@ -58,8 +58,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout_at};
-pub(crate) use victim::Guard;
-pub use victim::{Handed, Victim, started};
 
 /// Who is told each line that a process prints, or writes to stderr, where that is no output.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
@@ -70,47 +68,6 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long a sandbox may take to end with all that is in it.
 const REAP: Duration = Duration::from_secs(3);
 
-/// What a process may reach. Enforced by the isolation layer; limits are set on every child.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Policy {
-    /// Folders and files it may read, besides its scratch folder and its interpreter.
-    pub read: Vec<Grant>,
-    /// Folders and files it may write, besides its scratch folder.
-    pub write: Vec<Grant>,
-    /// What its program consists of, where that is no part of the system: read as well.
-    pub runtime: Vec<PathBuf>,
-    /// What stays hidden although it lies in what may be read: the state folder.
-    pub hidden: Vec<PathBuf>,
-    /// What stays as it is although it lies in what may be written: what Selvedge reads for itself, and what other programs
-    /// run unasked.
-    pub kept: Vec<PathBuf>,
-    /// Files that Selvedge would read or run, and that are not there: they are not to be made.
-    pub unmade: Vec<PathBuf>,
-    /// Whether none of the latter is made either.
-    pub unasked: bool,
-    /// Whether it may use the network.
-    pub network: bool,
-    /// Processes and threads; needs isolation.
-    pub processes: Option<u64>,
-    /// Address space in bytes.
-    pub memory_bytes: Option<u64>,
-    /// Memory in bytes of all processes together; needs control groups.
-    pub total_bytes: Option<u64>,
-    /// The largest file in bytes.
-    pub file_bytes: Option<u64>,
-    /// Open files.
-    pub open_files: Option<u64>,
-}
-
-/// The environment variables of a child.
-#[derive(Clone, Debug)]
-pub enum Environment {
-    /// Exactly these: what tools get.
-    Clean(Vec<(OsString, OsString)>),
-    /// This process's own with changes, `None` removing one: only for programs of ours that run no tool's code.
-    Inherited(Vec<(OsString, Option<OsString>)>),
-}
-
 /// A process to be run to its end.
 #[derive(Clone)]
 pub struct Launch {
@@ -118,8 +75,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Its environment variables.
-    pub environment: Environment,
+    /// Its environment variables: exactly these.
+    pub environment: Vec<(OsString, OsString)>,
     /// Its working folder.
     pub cwd: PathBuf,
     /// What it reads on stdin.
@@ -149,7 +106,12 @@ pub struct Launch {
 
 impl Launch {
     /// A program of ours, which runs no tool's code: the lightest policy, nobody watches, no input, in `cwd`.
-    pub fn own(program: PathBuf, args: Vec<OsString>, environment: Environment, cwd: PathBuf) -> Self {
+    pub fn own(
+        program: PathBuf,
+        args: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+        cwd: PathBuf,
+    ) -> Self {
         Self {
             program,
             args,
@@ -202,7 +164,7 @@ pub enum End {
 /// Only when the program cannot be started, or what is to confine it.
 pub async fn run(launch: Launch) -> io::Result<Finished> {
     #[cfg(target_os = "linux")]
-    let before = aside::Before::now(&launch.policy);
+    let before = Before::now(&launch.policy);
     #[cfg(target_os = "linux")]
     let mut word = word::Word::of(&launch)?;
     #[cfg(target_os = "linux")]
@@ -210,7 +172,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     #[cfg(not(target_os = "linux"))]
     let told = None;
     if launch.bound {
-        orphans::ready().await;
+        bound::ready().await;
     }
     let (talk_end, stdin) = match launch.answers.then(talking).transpose()? {
         Some((ours, its)) => (Some(ours), Stdio::from(its)),
@@ -218,16 +180,17 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     };
     let start = start(&launch, told).await?;
     #[cfg(target_os = "linux")]
-    let tools = launch.confined.as_ref().map(|confined| confined.isolation.nobodys()).unwrap_or_default();
+    let tools =
+        launch.confined.as_ref().map(|confined| confined.isolation.unassigned_uids()).unwrap_or_default();
     #[cfg(target_os = "linux")]
     let note = Note::of(&before, start.user, &tools, &launch.tool)?;
-    let (mut child, victim) = spawn(&launch, &start, stdin).await?;
-    let mut guard = Guard(Some(victim));
+    let (mut child, handle) = spawn(&launch, &start, stdin).await?;
+    let mut guard = Guard(Some(handle));
     #[cfg(target_os = "linux")]
-    let owed = Owed::new(before, start.user, tools, note, || Some(Until::Gone(victim)));
-    let _watched = if launch.bound { orphans::Watched::new(victim).await } else { None };
+    let owed = OwnershipRestore::new(before, start.user, tools, note, || Some(Until::Gone(handle)));
+    let _watched = if launch.bound { bound::Watched::new(handle).await } else { None };
     if launch.confined.is_none() {
-        limit(victim.leader, &launch.policy);
+        limit(handle.leader, &launch.policy);
     }
     let pipes = pipes(&mut child, talk_end);
     let talk = Talk {
@@ -243,7 +206,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     #[cfg(target_os = "linux")]
     word.iter_mut().for_each(word::Word::given);
     #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is set aside there"))]
-    let mut finished = attend(talk, pipes, room, waiting, || start.kill(victim)).await;
+    let mut finished = attend(talk, pipes, room, waiting, || start.kill(handle)).await;
     #[cfg(target_os = "linux")]
     let refused = word.is_some_and(|mut word| !word.came())
         && matches!(finished.end, End::Exited(_) | End::Signalled(_) | End::Dismissed);
@@ -254,7 +217,7 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     // Reap a process that was killed just now, so that it, and the sandbox with all in it, is gone when the caller
     // goes on. A reaped leader's number may be given to another process: from here on nobody is to be killed by it.
     if timeout_at(Instant::now() + REAP, child.wait()).await.is_err() {
-        victim.kill_group();
+        handle.kill_group();
         if timeout_at(Instant::now() + DRAIN, child.wait()).await.is_err() {
             return Ok(finished);
         }
@@ -270,34 +233,22 @@ pub async fn run(launch: Launch) -> io::Result<Finished> {
     Ok(finished)
 }
 
-async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, Victim)> {
+async fn spawn(launch: &Launch, start: &Start, stdin: Stdio) -> io::Result<(Child, KillHandle)> {
     let mut command = Command::new(&start.program);
     command.args(&start.args);
     // A sandbox changes to it inside.
     command.current_dir(if start.sandbox { Path::new("/") } else { &launch.cwd });
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    match &launch.environment {
-        Environment::Clean(variables) => {
-            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
-        }
-        Environment::Inherited(changes) => {
-            for (name, value) in changes {
-                match value {
-                    Some(value) => command.env(name, value),
-                    None => command.env_remove(name),
-                };
-            }
-        }
-    }
+    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
     let child = started(command, start.handed.clone()).await?;
-    let victim = Victim::of(&child, start.sandbox);
-    Ok((child, victim))
+    let handle = KillHandle::of(&child, start.sandbox);
+    Ok((child, handle))
 }
 
 impl Start {
     /// Ends the process that was started and all that it started.
-    fn kill(&self, victim: Victim) {
-        victim.kill();
+    fn kill(&self, handle: KillHandle) {
+        handle.kill();
         #[cfg(target_os = "linux")]
         if let Some(group) = &self.group {
             group.kill();

@@ -11,7 +11,9 @@ use crate::isolation::confine::syscalls;
 use crate::isolation::groups::{Group, Groups};
 use crate::isolation::view::{SHARED_MEMORY, View, make_writable};
 use crate::isolation::{Isolation, Start};
-use crate::process::{Guard, Own, Policy, Victim, started, sweep};
+use crate::policy::Policy;
+use crate::process::{Own, sweep};
+use crate::spawn::{Guard, KillHandle, started};
 pub use call::Call;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
@@ -142,7 +144,7 @@ impl Server {
         command.env("HOME", base.path()).env("TMPDIR", base.path());
         command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = started(command, handed).await?;
-        let guard = Guard(Some(Victim::of(&child, sandbox)));
+        let guard = Guard(Some(KillHandle::of(&child, sandbox)));
         let control = std::os::unix::net::UnixStream::from(ours);
         control.set_nonblocking(true)?;
         let server = Self {

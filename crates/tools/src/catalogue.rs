@@ -1,31 +1,28 @@
 //! All tools of a run: found, named by rank, prepared when a document uses them, run as pinned.
 
-mod config;
 mod confined;
 mod gathered;
 mod offered;
 mod remote;
-mod shelved;
+mod stored;
 mod withheld;
 
-pub use config::{CatalogueConfig, cache_folders};
 pub use confined::ISOLATION_MISSING;
 pub use offered::Offer;
-pub use withheld::Withheld;
 
-use crate::builtin::{Bench, Builtin};
+use crate::builtin::{Builtin, BuiltinContext};
 use crate::command::{CommandTool, Place};
+use crate::config::CatalogueConfig;
 use crate::diag::{CatalogueErrors, ToolError, one_line};
 use crate::failures::not_allowed;
-use crate::mcp::{Call, Pinned, Servers};
+use crate::mcp::{Call, Means, Pinned, Servers};
 use crate::permissions::{Access, Declared, Granted, Reach};
 use crate::python::PythonTool;
-use crate::python::tool::Workshop;
+use crate::python::context::PythonContext;
 use crate::store::{is_hash, keep, sha256};
 use futures_util::StreamExt;
 use gathered::{Gathered, defined};
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
-use selvedge_http::Http;
 use selvedge_runtime::ports::{CallContext, Pending, Tools};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -67,8 +64,8 @@ impl Kind {
 }
 
 struct Inner {
-    workshop: Workshop,
-    bench: Bench,
+    shared: PythonContext,
+    bench: BuiltinContext,
     by_name: BTreeMap<Arc<str>, Kind>,
     /// Bare names of MCP tools that no tool of higher rank has.
     bare: BTreeMap<Arc<str>, Kind>,
@@ -94,18 +91,18 @@ impl Catalogue {
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = config.folder();
         let granted = Granted::new(&config.permissions, &workspace);
-        let reach =
-            Reach::new(&granted).without(&config.hidden).keeping(&[config.own(), config.unmade()].concat());
-        let http = Http::new();
-        let launcher = config.isolation.launcher();
-        let servers = Servers::new(config.mcp.clone(), &config.limits, &http, launcher, &config.progress);
-        let bench = Bench::new(reach, &config, http);
-        let workshop = Workshop::new(&config, workspace, granted);
+        let reach = Reach::new(&granted, config.env.folder())
+            .without(&config.hidden)
+            .keeping(&[config.own(), config.unmade()].concat());
+        let means = Means::new(&config.isolation, &config.env);
+        let servers = Servers::new(config.mcp.clone(), &config.limits, &means, &config.progress);
+        let bench = BuiltinContext::new(reach, &config, means.http);
+        let shared = PythonContext::new(&config, workspace, granted);
         let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();
-        gathered.python(&workshop, &config.tool_dirs, "--tools").await;
-        gathered.python(&workshop, &config.config_dirs, "the configured folders").await;
-        gathered.library(&workshop, config.shelf.as_ref()).await;
+        gathered.python(&shared, &config.tool_dirs, "--tools").await;
+        gathered.python(&shared, &config.config_dirs, "the configured folders").await;
+        gathered.library(&shared, config.library.as_ref()).await;
         gathered.commands(config.commands, config.limits.schema_steps).await;
         gathered.builtins(config.shell_approval);
         gathered.mcp(&servers, &config.wanted).await;
@@ -116,10 +113,10 @@ impl Catalogue {
         let Gathered { by_name, bare, by_version, broken, mut warnings, .. } = gathered;
         // They quote names of files, of metadata and of servers' tools.
         warnings.iter_mut().for_each(|warning| warning.message = one_line(&warning.message));
-        confined::settle_effects(&workshop.isolation, &by_name).await;
+        confined::settle_effects(&shared.isolation, &by_name).await;
         let by_version = Mutex::new(by_version);
         Ok(Self(Arc::new(Inner {
-            workshop,
+            shared,
             bench,
             by_name,
             bare,
@@ -171,7 +168,7 @@ impl Catalogue {
     pub async fn def_at_version(&self, version: &str) -> Option<Arc<ToolDef>> {
         let kind = self.0.at_version(version).await?;
         if let Kind::Python(tool) = &kind {
-            tool.prepare(&self.0.workshop).await.ok()?;
+            tool.prepare(&self.0.shared).await.ok()?;
         }
         kind.def()
     }
@@ -190,17 +187,17 @@ impl Catalogue {
     /// Why every call of a tool would be denied: what it declares, or always does, is not allowed, or a variable
     /// that it needs is not set.
     pub fn refusal(&self, name: &str) -> Option<ToolError> {
-        let Inner { workshop, bench, .. } = &*self.0;
+        let Inner { shared, bench, .. } = &*self.0;
         match self.0.named(name)? {
             // The calls themselves are refused where they would write.
-            Kind::Python(_) if workshop.replay => None,
+            Kind::Python(_) if shared.replay => None,
             Kind::Python(tool) => {
                 let declared = tool.meta.declared();
-                let checked = workshop.granted.check(name, &declared);
+                let checked = shared.granted.check(name, &declared);
                 checked.err().map(|error| error.at(&tool.source, None))
             }
             Kind::Builtin(builtin, _) => bench.refusal(*builtin),
-            Kind::Command(command, _) => workshop.granted.check(name, &command.declared()).err(),
+            Kind::Command(command, _) => shared.granted.check(name, &command.declared()).err(),
             Kind::Mcp(..) => None,
         }
     }
@@ -209,7 +206,7 @@ impl Catalogue {
     pub fn unreadable(&self, name: &str) -> Option<ToolError> {
         let Some(Kind::Python(tool)) = self.0.named(name) else { return None };
         let needs = Declared { network: false, write_paths: Vec::new(), ..tool.meta.declared() };
-        self.0.workshop.granted.check(name, &needs).err()
+        self.0.shared.granted.check(name, &needs).err()
     }
 
     /// Makes the named tools ready: permissions first, then environments and schemas, so that
@@ -262,12 +259,12 @@ impl Tools for Catalogue {
 impl Inner {
     async fn ready(&self, kind: &Kind) -> Result<(), ToolError> {
         match kind {
-            Kind::Python(tool) => tool.prepare(&self.workshop).await,
-            Kind::Builtin(Builtin::Python, _) => self.workshop.environments.interpreter().await.map(|_| ()),
+            Kind::Python(tool) => tool.prepare(&self.shared).await,
+            Kind::Builtin(Builtin::Python, _) => self.shared.environments.interpreter().await.map(|_| ()),
             Kind::Builtin(..) => Ok(()),
             Kind::Command(command, def) => {
                 let (copy, declaration) = (self.declaration(&def.version), command.declaration());
-                self.workshop.keys.refuse_definition(&def.name, &declaration)?;
+                self.shared.keys.refuse_definition(&def.name, &declaration)?;
                 keep(&copy, &declaration)
                     .map_err(|e| ToolError::environment("A-23", format!("{}: {e}", copy.display())))
             }
@@ -281,7 +278,7 @@ impl Inner {
     }
 
     fn declaration(&self, version: &str) -> PathBuf {
-        self.workshop.cache.join(format!("{version}.command.json"))
+        self.shared.cache.join(format!("{version}.command.json"))
     }
 
     async fn at_version(&self, version: &str) -> Option<Kind> {
@@ -291,7 +288,7 @@ impl Inner {
         if !is_hash(version) {
             return None;
         }
-        let kind = match PythonTool::at_version(&self.workshop, version).await {
+        let kind = match PythonTool::at_version(&self.shared, version).await {
             Some(tool) => Kind::Python(Arc::new(tool)),
             None if let Some(pinned) = self.pinned(version).await => {
                 let def = Arc::new(pinned.tool());
@@ -303,7 +300,7 @@ impl Inner {
                     return None;
                 }
                 let command: CommandTool = serde_json::from_slice(&bytes).ok()?;
-                let (command, def) = defined(command, self.workshop.limits.schema_steps).await;
+                let (command, def) = defined(command, self.shared.limits.schema_steps).await;
                 Kind::Command(Arc::new(command), Arc::new(def.ok()?))
             }
         };
@@ -316,12 +313,12 @@ impl Inner {
         let name = &request.tool.name;
         // the pinned version runs, whatever the name means by now.
         match self.at_version(&request.tool.version).await {
-            Some(Kind::Python(tool)) => tool.call(&self.workshop, request, context).await,
+            Some(Kind::Python(tool)) => tool.call(&self.shared, request, context).await,
             Some(Kind::Builtin(builtin, _)) => {
-                self.bench.call(builtin, request, &self.workshop, &context.printing).await
+                self.bench.call(builtin, request, &self.shared, &context.printing).await
             }
             Some(Kind::Command(command, _)) => {
-                let Workshop { limits, workspace, granted, scratch_root, .. } = &self.workshop;
+                let PythonContext { limits, workspace, granted, process, .. } = &self.shared;
                 let env = granted.check(name, &command.declared()).map_err(not_allowed)?.env;
                 // The user wrote the command: it may reach what the user allowed.
                 let mut policy = limits.closed();
@@ -329,8 +326,9 @@ impl Inner {
                 policy.memory_bytes = None;
                 Access { read: policy.read, write: policy.write, .. } = granted.all();
                 policy.network = granted.network();
-                let scratch_root = scratch_root.clone();
-                command.call(request, limits, Place { workspace, policy, env, scratch_root, context }).await
+                policy.here = self.shared.names.here();
+                let scratch_root = self.shared.scratch_folder();
+                command.call(request, limits, Place { workspace, process, policy, env, scratch_root, context }).await
             }
             Some(Kind::Mcp(pinned, _)) => {
                 self.servers.call(Call { pinned: &pinned, request, watch: context.watch }).await

@@ -4,18 +4,19 @@ use crate::diag::ToolError;
 use crate::failures::{crashed, over_limit, tool_failure};
 use crate::json;
 use crate::limits::ToolLimits;
+use crate::names::reserved;
 use crate::permissions::Declared;
 use crate::printed::{output_printed, progress};
-use crate::reserved;
 use crate::store::sha256;
 use crate::variables::{pairs, unfit_variable};
 use selvedge_engine::schema::{Schema, Unusable};
 use selvedge_engine::{Effects, Failure, FaultKind, Outputs, ToolDef, ToolRequest};
 use selvedge_http::Secret;
 use selvedge_runtime::ports::{CallContext, Stream};
-use selvedge_sandbox::process::{
-    End, Environment, Handed, Launch, Policy, SEARCH_PATH, Scratch, clean_variables, run, search_path,
-};
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{End, Launch, SEARCH_PATH, Scratch, clean_variables, run, search_path};
+use selvedge_sandbox::spawn::Handed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -53,12 +54,14 @@ pub struct CommandTool {
 pub struct Place<'a> {
     /// The document's folder.
     pub workspace: &'a Path,
+    /// Where its program is looked for.
+    pub process: &'a ProcessEnv,
     /// What it may reach.
     pub policy: Policy,
     /// The variables that it is given.
     pub env: Vec<(String, Secret)>,
-    /// Where its scratch folder is made; `None` is the system's folder for such.
-    pub scratch_root: Option<PathBuf>,
+    /// Where its scratch folder is made.
+    pub scratch_root: PathBuf,
     /// Who watches the lines it writes to stderr (E-15), and where they are kept.
     pub context: CallContext,
 }
@@ -150,14 +153,14 @@ impl CommandTool {
             let message = format!("the command of `{name}`, `{program}`, cannot be started: {why}");
             tool_failure("subprocess_execution_error", message)
         };
-        let (program, folder) = found(dir, program).map_err(unusable)?;
+        let (program, folder) = found(dir, program, place.process).map_err(unusable)?;
         let mut variables =
             clean_variables(search_path(folder.as_deref()), scratch.path(), &request.effect.0);
         variables.extend(pairs(&place.env));
         let launch = Launch {
             program,
             args: args.iter().map(Into::into).collect(),
-            environment: Environment::Clean(variables),
+            environment: variables,
             cwd: dir.to_owned(),
             stdin: request.args.to_string().into_bytes(),
             timeout,
@@ -192,7 +195,7 @@ pub(crate) fn dir_relative(dir: &Path, program: &str) -> PathBuf {
 
 /// The program of a command. A bare name is looked up on the user's search path, as the user's shell does it; what
 /// runs is told nothing of that path but the folder of its own program, where its interpreter may be as well.
-fn found(dir: &Path, program: &str) -> Result<(PathBuf, Option<PathBuf>), String> {
+fn found(dir: &Path, program: &str, env: &ProcessEnv) -> Result<(PathBuf, Option<PathBuf>), String> {
     if program.contains('/') {
         let path = dir_relative(dir, program);
         return match runs(&path) {
@@ -201,8 +204,8 @@ fn found(dir: &Path, program: &str) -> Result<(PathBuf, Option<PathBuf>), String
             None => Err(format!("there is no {}", path.display())),
         };
     }
-    let users = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&users).chain(std::env::split_paths(SEARCH_PATH));
+    let users = env.variable("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(users).chain(std::env::split_paths(SEARCH_PATH));
     let mut refused = None;
     for folder in folders.filter(|folder| folder.is_absolute()) {
         let path = folder.join(program);

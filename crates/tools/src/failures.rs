@@ -3,7 +3,8 @@
 use crate::diag::{ToolError, one_line};
 use crate::limits::ToolLimits;
 use selvedge_engine::{Failure, Fault, FaultKind};
-use selvedge_sandbox::process::{End, Finished, MOST_ENTRIES, Made, Policy};
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{End, Finished, MOST_ENTRIES, Made};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

@@ -8,36 +8,33 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod command;
+pub mod config;
 pub mod diag;
+pub mod examine;
 mod failures;
 mod json;
 pub mod leftovers;
 pub mod library;
 pub mod limits;
 pub mod mcp;
+mod names;
 pub mod operations;
 pub mod permissions;
 mod printed;
+mod progress;
 pub mod python;
 mod store;
 pub mod variables;
+mod withheld;
 
-pub use catalogue::{Catalogue, CatalogueConfig, ISOLATION_MISSING, Offer, Withheld};
+pub use catalogue::{Catalogue, ISOLATION_MISSING, Offer};
 pub use command::CommandTool;
+pub use config::CatalogueConfig;
 pub use diag::{CatalogueErrors, ErrorClass, ToolError};
 pub use limits::ToolLimits;
+pub use names::reserved;
 pub use operations::{Computations, Compute};
 pub use permissions::{Network, Permissions};
+pub use progress::Progress;
 pub use variables::{Variables, unfit_variable};
-
-use selvedge_engine::graph::{INTERNAL, is_operation};
-
-/// What is wrong with a name that begins as those of Selvedge's own tools do; `None` for any other name.
-pub fn reserved(name: &str) -> Option<String> {
-    let message =
-        || format!("the name `{name}` begins with `{INTERNAL}`, which is kept for Selvedge's own tools");
-    is_operation(name).then(message)
-}
-
-/// Where lines about slow preparations go (fetching uv, building an environment): for people, on stderr.
-pub type Progress = std::sync::Arc<dyn Fn(&str) + Send + Sync>;
+pub use withheld::Withheld;

@@ -1,6 +1,6 @@
 //! Limits of tool calls, with their defaults and the keys that set them (E-12, E-28, A-20).
 
-use selvedge_sandbox::process::Policy;
+use selvedge_sandbox::policy::Policy;
 use std::time::Duration;
 
 /// What one tool call may use.

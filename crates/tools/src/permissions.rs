@@ -118,8 +118,8 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The reach of built-ins over documents of `workspace`.
-    pub(crate) fn new(granted: &Granted) -> Self {
+    /// The reach of built-ins over documents of `workspace`, in a process that is in the folder `here`.
+    pub(crate) fn new(granted: &Granted, here: Option<&Path>) -> Self {
         let real = |grants: &[Grant]| grants.iter().map(|grant| grant.real.clone()).collect();
         let (read, write) = (real(&granted.read), real(&granted.write));
         Self {
@@ -128,7 +128,7 @@ impl Reach {
             write,
             hidden: Vec::new(),
             kept: Vec::new(),
-            names: Found::default(),
+            names: Found::new(here),
         }
     }
 

@@ -29,3 +29,9 @@ pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
         _ => write_whole(path, bytes),
     }
 }
+
+/// A version's text from the cache, if it is there as it should be.
+pub(crate) async fn text_of(cache: &Path, version: &str) -> Option<Vec<u8>> {
+    let text = tokio::fs::read(cache.join(format!("{version}.py"))).await.ok()?;
+    (sha256(&text) == version).then_some(text)
+}

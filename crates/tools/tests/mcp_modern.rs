@@ -12,6 +12,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use selvedge_engine::{EffectId, FaultKind, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Tools};
+use selvedge_sandbox::env::ProcessEnv;
 use selvedge_sandbox::isolation::Isolation;
 use selvedge_tools::mcp::{EffectsRule, Hidden, McpServer, Reached, Wanted, survey};
 use selvedge_tools::{Catalogue, CatalogueConfig, ToolLimits};
@@ -104,10 +105,12 @@ async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
         given: Vec::new(),
         unset: Vec::new(),
     };
+    let env = ProcessEnv::new(std::env::vars_os(), None);
     let (_, report) =
-        survey(vec![server.clone()], &ToolLimits::default(), &Isolation::none()).await.remove(0);
+        survey(vec![server.clone()], &ToolLimits::default(), &Isolation::none(), &env).await.remove(0);
     assert_eq!(report.unwrap().protocol, spoken);
-    let mut config = CatalogueConfig::new(place.path(), place.path().join("t"), place.path().join("c"));
+    let mut config =
+        CatalogueConfig::new(place.path(), place.path().join("t"), place.path().join("c"), env.clone());
     config.mcp = vec![server];
     config.wanted = Wanted::names(["add".into()]);
     let catalogue = Catalogue::load(config).await.unwrap();

@@ -23,7 +23,7 @@ use selvedge_host::models::{self, Models};
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
-use selvedge_http::{Http, Secret};
+use selvedge_http::Secret;
 use selvedge_runtime::{LoadError, load};
 use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store, StoreError};
 use selvedge_tools::Catalogue;
@@ -267,7 +267,8 @@ impl Source {
         let workspace = setup::workspace(&ui.environment, &chosen.document);
         let wanted = setup::wanted_by(self.state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
-        let models = models::prepare(chosen, config, &roles(self.state.graph()), &Http::new()).await?;
+        let models =
+            models::prepare(chosen, config, &roles(self.state.graph()), &ui.environment.http()).await?;
         ready(self.state.graph(), &catalogue, ui).await?;
         // Caps as the source had them in the end, which a resume may have raised.
         let caps = self.state.start().budget;

@@ -20,7 +20,7 @@ use crate::setup::CONFINE;
 use crate::ui::Ui;
 use clap::Parser;
 use selvedge_host::Environment;
-use selvedge_sandbox::isolation::Launcher;
+use selvedge_sandbox::launcher::Launcher;
 
 /// Reads the command line, does what it says, and returns the exit code.
 pub(crate) fn main() -> Exit {

@@ -19,7 +19,7 @@ use selvedge_host::models::{self, Models};
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
-use selvedge_http::{Http, Secret};
+use selvedge_http::Secret;
 use selvedge_runtime::{Loaded, graph_of, load};
 use selvedge_store::{DriverLock, RunInfo, RunUpdate, Store};
 use selvedge_tools::library::LIBRARY;
@@ -117,7 +117,7 @@ impl Held {
         let workspace = setup::workspace(&ui.environment, &chosen.document);
         let wanted = setup::wanted_by(state.graph());
         let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
-        let models = models::prepare(chosen, config, &roles(state.graph()), &Http::new()).await?;
+        let models = models::prepare(chosen, config, &roles(state.graph()), &ui.environment.http()).await?;
         config.told(&mut chosen.warnings);
         let mut inputs = with_tools(inputs, state, &catalogue, ui).await?;
         setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;

@@ -24,7 +24,6 @@ use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
 use selvedge_host::text::one_line;
-use selvedge_http::Http;
 use selvedge_store::{BlobHash, DriverLock, Entry, NewRun, RunStatus, Store};
 use selvedge_tools::{Catalogue, ErrorClass, Offer, ToolError};
 use serde_json::{Map, Value};
@@ -226,7 +225,7 @@ async fn find_models(
     if means.model {
         roles.extend(read.document.optional_models(means).into_iter().filter(|role| !needed.contains(role)));
     }
-    let failure = match models::prepare(chosen, config, &roles, &Http::new()).await {
+    let failure = match models::prepare(chosen, config, &roles, &ui.environment.http()).await {
         Ok(models) => return Ok((models, roles)),
         Err(failure) => failure,
     };
@@ -234,7 +233,7 @@ async fn find_models(
         return Err(read.placed(failure, chosen, config, &roles));
     }
     means.model = false;
-    let models = models::prepare(chosen, config, &needed, &Http::new()).await?;
+    let models = models::prepare(chosen, config, &needed, &ui.environment.http()).await?;
     let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
     ui.note(&format!("note: no model can be asked when a step fails: {}", one_line(why, 1000)));
     Ok((models, needed))

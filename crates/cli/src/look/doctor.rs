@@ -76,7 +76,7 @@ pub(crate) fn doctor(args: &DoctorArgs, common: &Common, ui: &Ui) -> Result<Exit
     let (config, chosen) = settings::look(gate, &ui, &mut report);
     block_on(0, async {
         models::look(&chosen, &config, args.online, &mut report).await;
-        network::look(&mut report);
+        network::look(&ui.environment, &mut report);
         terminal::look(&ui.environment, &mut report);
         tools::look(&chosen, &config, state.as_deref(), &mut report).await;
         mcp::look(&config, &mut report).await;

@@ -12,7 +12,7 @@ use selvedge_host::Error;
 use selvedge_host::config::Config;
 use selvedge_host::models::{Lists, Place, Surveyed, ask, has, near, ollama, place, survey, ways};
 use selvedge_host::options::{EVERY_ROLE, RunOptions};
-use selvedge_http::{Http, shown};
+use selvedge_http::shown;
 use selvedge_models::{Price, Provider};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit
             Vec::new()
         };
         block_on(0, async {
-            ask(models.iter().chain(&others).filter(|m| can_be_asked(m)), &Http::new()).await
+            ask(models.iter().chain(&others).filter(|m| can_be_asked(m)), &config.environment.http()).await
         })?
     } else {
         Lists::new()

@@ -132,7 +132,8 @@ fn settings_that_are_not_sent_are_warned_of() {
                 {"name": "model", "act": {"infer": {"settings": {"temperature": 0.5}}}}]}}],
         "tools": {}}))
     .unwrap();
-    let endpoint = |provider| Endpoint::new(ProviderConfig::new(provider, "m"), &Http::new()).unwrap();
+    let endpoint =
+        |provider| Endpoint::new(ProviderConfig::new(provider, "m"), &Http::new(|_| None)).unwrap();
     let mut models = Models::of(Router::new());
     assert!(models.unsent(&graph).is_empty());
     for role in [EVERY_ROLE, DEFAULT_ROLE] {

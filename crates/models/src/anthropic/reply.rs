@@ -1,10 +1,11 @@
 //! Putting a reply together, from the events of a stream or from one body. No I/O here.
 
 use super::schema::ReplyTool;
-use crate::cut_by;
 use crate::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, is_unread, parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, arguments_of, count, finished,
+    is_unread, parse,
 };
+use crate::stop::cut_by;
 use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -83,7 +84,7 @@ struct Open {
 
 /// The reply as far as it has come.
 pub(super) struct Reply {
-    room: Room,
+    budget: ByteBudget,
     tool: Option<ReplyTool>,
     text: String,
     calls: Vec<Open>,
@@ -103,7 +104,7 @@ impl Reply {
     /// An empty reply of at most `limit` bytes of text and arguments; a call of `tool` is the reply itself.
     pub(super) fn new(tool: Option<ReplyTool>, limit: usize) -> Self {
         Self {
-            room: Room::new(limit),
+            budget: ByteBudget::new(limit),
             tool,
             text: String::new(),
             calls: Vec::new(),
@@ -115,7 +116,7 @@ impl Reply {
         }
     }
 
-    fn body(&mut self, body: Body) -> Result<String, Flaw> {
+    fn body(&mut self, body: Body) -> Result<String, ReplyError> {
         self.counts(body.usage.as_ref());
         self.stopped(body.stop_reason, body.stop_details);
         let mut added = String::new();
@@ -126,7 +127,7 @@ impl Reply {
     }
 
     /// Begins a block. Thoughts, and tools that the provider runs itself, are not the reply's.
-    fn block(&mut self, index: u64, content: Content) -> Result<String, Flaw> {
+    fn block(&mut self, index: u64, content: Content) -> Result<String, ReplyError> {
         match content.kind.as_str() {
             "text" => self.say(content.text),
             "tool_use" => {
@@ -134,7 +135,7 @@ impl Reply {
                 let input = content.input.unwrap_or(Value::Null);
                 let size = if input.is_null() { 0 } else { input.to_string().len() };
                 // A flood of empty calls must meet the limit too.
-                self.room.take(id.len() + name.len() + size + size_of::<Open>())?;
+                self.budget.take(id.len() + name.len() + size + size_of::<Open>())?;
                 self.calls.push(Open { index, id, name, arguments: String::new(), input });
                 Ok(String::new())
             }
@@ -142,16 +143,16 @@ impl Reply {
         }
     }
 
-    fn say(&mut self, text: Option<String>) -> Result<String, Flaw> {
+    fn say(&mut self, text: Option<String>) -> Result<String, ReplyError> {
         let text = text.unwrap_or_default();
-        self.room.take(text.len())?;
+        self.budget.take(text.len())?;
         self.text.push_str(&text);
         Ok(text)
     }
 
-    fn delta(&mut self, index: u64, delta: Delta) -> Result<String, Flaw> {
+    fn delta(&mut self, index: u64, delta: Delta) -> Result<String, ReplyError> {
         if let Some(json) = delta.partial_json {
-            self.room.take(json.len())?;
+            self.budget.take(json.len())?;
             let open = self.calls.iter_mut().rev().find(|open| open.index == index);
             // Without a call of that index it belongs to a tool that the provider runs itself.
             if let Some(open) = open {
@@ -184,13 +185,13 @@ impl Reply {
     }
 
     /// A refusal without a word before it. Words are a reply, whatever they say.
-    fn refused(&self) -> Result<(), Flaw> {
+    fn refused(&self) -> Result<(), ReplyError> {
         let silent = self.text.is_empty() && self.calls.is_empty();
         let Some(reason) = self.stop.as_ref().filter(|stop| silent && *stop == "refusal") else {
             return Ok(());
         };
         let why = self.details.as_ref().and_then(|details| details.get("explanation")?.as_str());
-        Err(Flaw::Refused(Refusal {
+        Err(ReplyError::Refused(Refusal {
             what: "the model refused to answer",
             field: "stop reason",
             reason: reason.clone(),
@@ -211,7 +212,7 @@ impl Reply {
 }
 
 impl Assembler for Reply {
-    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, Flaw> {
+    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, ReplyError> {
         // Some gateways end every stream like OpenAI's.
         if data.trim() == "[DONE]" {
             self.ended = true;
@@ -219,7 +220,7 @@ impl Assembler for Reply {
         }
         let event: Event = parse(data.as_bytes())?;
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error));
+            return Err(ReplyError::Provider(error));
         }
         self.counts(event.usage.as_ref());
         match (event.kind.as_str(), event.message, event.content_block, event.delta) {
@@ -239,13 +240,13 @@ impl Assembler for Reply {
         }
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn whole(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         let body: Body = parse(body)?;
         if let Some(error) = body.error.filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error));
+            return Err(ReplyError::Provider(error));
         }
         if body.kind == "error" || body.content.is_none() {
-            return Err(Flaw::Unparsable("it has no content".to_owned()));
+            return Err(ReplyError::Unparsable("it has no content".to_owned()));
         }
         let text = self.body(Body { error: None, ..body })?;
         self.refused()?;

@@ -2,7 +2,7 @@
 
 use super::schema::{ReplyTool, native};
 use super::{NO_FORCED_TOOL, NO_PREFILL, SCHEMA_AS_TOOL, max_tokens};
-use crate::protocol::{Form, never_came, tool_schema, wire_id};
+use crate::protocol::{WireQuirks, never_came, tool_schema, wire_id};
 use selvedge_engine::{Message, ModelRequest, Role, ToolDef};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -89,14 +89,14 @@ struct Tool<'r> {
 
 impl<'r> Body<'r> {
     /// The body of `request` in a form that the endpoint takes.
-    pub(super) fn new(model: &'r str, request: &'r ModelRequest, form: Form) -> Self {
+    pub(super) fn new(model: &'r str, request: &'r ModelRequest, quirks: WireQuirks) -> Self {
         let settings = &request.settings;
-        let (system, messages) = turns(&request.messages, form);
-        let output = output_config(request, form);
-        let (tools, tool_choice) = tools(request, form, output.is_none());
+        let (system, messages) = turns(&request.messages, quirks);
+        let output = output_config(request, quirks);
+        let (tools, tool_choice) = tools(request, quirks, output.is_none());
         Self {
             model,
-            max_tokens: max_tokens(request, form),
+            max_tokens: max_tokens(request, quirks),
             system,
             messages,
             tools,
@@ -117,7 +117,7 @@ fn blank(text: &str) -> bool {
 /// The system's blocks, and the conversation by turns. Nothing is left out but text of white space alone, which is
 /// refused. Neighbours of one role become blocks of one turn, as the API would join them; what the system says
 /// within the conversation stays in its place, as the user's.
-fn turns(messages: &[Arc<Message>], form: Form) -> (Vec<Block<'_>>, Vec<Turn<'_>>) {
+fn turns(messages: &[Arc<Message>], quirks: WireQuirks) -> (Vec<Block<'_>>, Vec<Turn<'_>>) {
     let leading = messages.iter().take_while(|message| message.role == Role::System).count();
     let (first, rest) = messages.split_at_checked(leading).unwrap_or((messages, &[]));
     let system = first.iter().flat_map(|message| text(&message.content)).collect();
@@ -141,7 +141,7 @@ fn turns(messages: &[Arc<Message>], form: Form) -> (Vec<Block<'_>>, Vec<Turn<'_>
         if let Some(Block::Text { text }) = turn.content.last_mut() {
             *text = text.trim_end();
         }
-        if form.has(NO_PREFILL) {
+        if quirks.has(NO_PREFILL) {
             turns.push(Turn { role: "user", content: text(GO_ON).collect() });
         }
     }
@@ -170,8 +170,8 @@ fn blocks(message: &Message) -> (&'static str, Vec<Block<'_>>) {
 }
 
 /// The schema as the API's own kind of structured reply, where it can be said so.
-fn output_config(request: &ModelRequest, form: Form) -> Option<Value> {
-    let schema = request.schema.as_ref().filter(|_| !form.has(SCHEMA_AS_TOOL))?;
+fn output_config(request: &ModelRequest, quirks: WireQuirks) -> Option<Value> {
+    let schema = request.schema.as_ref().filter(|_| !quirks.has(SCHEMA_AS_TOOL))?;
     Some(json!({"format": {"type": "json_schema", "schema": native(&schema.schema)?}}))
 }
 
@@ -179,7 +179,11 @@ fn output_config(request: &ModelRequest, form: Form) -> Option<Value> {
 ///
 /// A request without tools over a history with calls still defines the tools of that history and forbids their use
 /// (E-30), as the graph knows them. Of one that it does not know there is a name, which is all that is asked.
-fn tools<'r>(request: &'r ModelRequest, form: Form, schema_as_tool: bool) -> (Vec<Tool<'r>>, Option<Value>) {
+fn tools<'r>(
+    request: &'r ModelRequest,
+    quirks: WireQuirks,
+    schema_as_tool: bool,
+) -> (Vec<Tool<'r>>, Option<Value>) {
     let mut tools: Vec<Tool<'_>> = request.tools.iter().map(|tool| defined(tool)).collect();
     let offered = !tools.is_empty();
     if !offered {
@@ -195,7 +199,7 @@ fn tools<'r>(request: &'r ModelRequest, form: Form, schema_as_tool: bool) -> (Ve
     let choice = (!offered && !tools.is_empty()).then(|| json!({"type": "none"}));
     let reply = ReplyTool::of(request).filter(|_| schema_as_tool);
     let (Some(reply), Some(schema)) = (reply, &request.schema) else { return (tools, choice) };
-    let choice = match (form.has(NO_FORCED_TOOL), offered) {
+    let choice = match (quirks.has(NO_FORCED_TOOL), offered) {
         (true, _) => json!({"type": "auto"}),
         (false, true) => json!({"type": "any"}),
         (false, false) => json!({"type": "tool", "name": reply.name}),

@@ -2,7 +2,7 @@
 
 use super::schema::{ReplyTool, native};
 use super::*;
-use crate::protocol::{Flaw, wire_id};
+use crate::protocol::{ReplyError, wire_id};
 use crate::samples::{any_json, call, calling, request, said};
 use proptest::prelude::*;
 use selvedge_engine::{Message, ReplySchema, Role};
@@ -126,9 +126,9 @@ proptest! {
     /// stand-ins aside.
     #[test]
     fn every_conversation_is_sendable(messages in conversation(), refused in any::<bool>()) {
-        let form = if refused { Form::default().with(NO_PREFILL) } else { Form::default() };
+        let quirks = if refused { WireQuirks::default().with(NO_PREFILL) } else { WireQuirks::default() };
         let asked = request(messages.clone());
-        let body: Value = serde_json::from_slice(&Messages.body("m", &asked, form).unwrap()).unwrap();
+        let body: Value = serde_json::from_slice(&Messages.body("m", &asked, quirks).unwrap()).unwrap();
         let turns = body["messages"].as_array().unwrap();
         let roles: Vec<&str> = turns.iter().map(|turn| turn["role"].as_str().unwrap()).collect();
         prop_assert_eq!(roles.first(), Some(&"user"));
@@ -179,9 +179,9 @@ proptest! {
         for event in &events {
             match reply.event(None, &event.to_string()) {
                 Ok(text) => heard.push_str(&text),
-                Err(Flaw::Provider(error)) => prop_assert_eq!(Some(&error), event.get("error")),
-                Err(Flaw::Unparsable(_)) => {}
-                Err(Flaw::TooLong | Flaw::Refused(_)) => return Ok(()),
+                Err(ReplyError::Provider(error)) => prop_assert_eq!(Some(&error), event.get("error")),
+                Err(ReplyError::Unparsable(_)) => {}
+                Err(ReplyError::TooLong | ReplyError::Refused(_)) => return Ok(()),
             }
         }
         prop_assert_eq!(reply.finish().text, heard);

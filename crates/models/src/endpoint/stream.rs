@@ -1,9 +1,9 @@
 //! Reading a reply off the wire: a stream of server-sent events, or one JSON body from servers that don't stream.
 
-use super::fault::Place;
 use super::mend::mend;
-use crate::bounded;
-use crate::protocol::{Assembler, Flaw, Form, Phase, count_in};
+use crate::protocol::{Assembler, Phase, ReplyError, WireQuirks, count_in};
+use crate::target::Target;
+use crate::text::bounded;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt};
@@ -31,7 +31,7 @@ const ENVELOPE: usize = 1 << 20;
 /// The limits and listeners of one reply.
 pub(super) struct Reading<'c> {
     /// Where it comes from.
-    pub(super) place: &'c Place,
+    pub(super) target: &'c Target,
     /// `message_bytes`.
     pub(super) limit: usize,
     /// When the reply must have begun, and how long that was.
@@ -93,11 +93,11 @@ impl Reading<'_> {
         &self,
         response: Response,
         mut reply: Box<dyn Assembler>,
-    ) -> Result<(ModelReply, Form), Failure> {
+    ) -> Result<(ModelReply, WireQuirks), Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut chunks = response.bytes_stream().map(|chunk| chunk.map_err(Broken::Wire)).boxed();
         let head = self.head(&mut chunks, status).await?;
-        let keys = Flow::new(&self.place.secrets);
+        let keys = Flow::new(&self.target.secrets);
         let mut speaker = Speaker { watch: self.watch, halves: Said::default(), keys };
         match kind(&head) {
             Kind::Events => {
@@ -117,7 +117,7 @@ impl Reading<'_> {
                         ("neither JSON nor an event stream".to_owned(), body)
                     }
                 };
-                return Err(self.place.unparsable(status, &why, &body));
+                return Err(self.target.unparsable(status, &why, &body));
             }
         }
         speaker.end();
@@ -128,13 +128,13 @@ impl Reading<'_> {
     }
 
     fn late(&self) -> Failure {
-        self.place.late("sent no token", self.first.1, "limits.first_token_timeout_s")
+        self.target.late("sent no token", self.first.1, "limits.first_token_timeout_s")
     }
 
     fn broken(&self, error: &Broken) -> Failure {
         match error {
-            Broken::Wire(error) => self.place.broken("broke off its reply", Some(error)),
-            Broken::TooLong => self.place.too_long(self.limit),
+            Broken::Wire(error) => self.target.broken("broke off its reply", Some(error)),
+            Broken::TooLong => self.target.too_long(self.limit),
         }
     }
 
@@ -152,13 +152,13 @@ impl Reading<'_> {
             match next {
                 Some(Ok(chunk)) => head.extend_from_slice(&chunk),
                 Some(Err(error)) => return Err(self.broken(&error)),
-                None => return Err(self.place.unparsable(status, "it is empty", "")),
+                None => return Err(self.target.unparsable(status, "it is empty", "")),
             }
             if !text_of(&head).is_empty() {
                 return Ok(head.freeze());
             }
             if head.len() > ENVELOPE {
-                return Err(self.place.too_long(self.limit));
+                return Err(self.target.too_long(self.limit));
             }
         }
     }
@@ -177,7 +177,7 @@ impl Reading<'_> {
             let chunk = chunk.map_err(|error| self.broken(&error))?;
             body.extend_from_slice(&chunk);
             if body.len() > self.widest() {
-                return Err(self.place.too_long(self.limit));
+                return Err(self.target.too_long(self.limit));
             }
         }
         let text = text_of(&body);
@@ -190,7 +190,7 @@ impl Reading<'_> {
     }
 
     /// Takes note of what a reply has taken, be it none (E-20).
-    fn counted(&self, data: &[u8], taken: &Result<String, Flaw>, reply: &mut dyn Assembler) {
+    fn counted(&self, data: &[u8], taken: &Result<String, ReplyError>, reply: &mut dyn Assembler) {
         if taken.is_err() {
             count_in(data, reply);
         }
@@ -199,24 +199,24 @@ impl Reading<'_> {
 
     fn flaw(
         &self,
-        flaw: Flaw,
+        flaw: ReplyError,
         status: StatusCode,
         headers: &HeaderMap,
         body: impl FnOnce() -> String,
     ) -> Failure {
         match flaw {
-            Flaw::TooLong => self.place.too_long(self.limit),
-            Flaw::Provider(mut error) => {
+            ReplyError::TooLong => self.target.too_long(self.limit),
+            ReplyError::Provider(mut error) => {
                 surrogates::value(&mut error);
-                self.place.in_reply(&error, headers)
+                self.target.in_reply(&error, headers)
             }
-            Flaw::Refused(mut refusal) => {
+            ReplyError::Refused(mut refusal) => {
                 for text in [&mut refusal.reason, &mut refusal.detail] {
                     surrogates::text(text);
                 }
-                self.place.withheld(&refusal)
+                self.target.withheld(&refusal)
             }
-            Flaw::Unparsable(why) => self.place.unparsable(status, &why, &body()),
+            ReplyError::Unparsable(why) => self.target.unparsable(status, &why, &body()),
         }
     }
 
@@ -250,7 +250,7 @@ impl Reading<'_> {
                     Some(Ok(event)) => event,
                     Some(Err(error)) => return Err(self.undecoded(error, status)),
                     None => {
-                        return Err(self.place.broken("ended its stream in the middle of the reply", None));
+                        return Err(self.target.broken("ended its stream in the middle of the reply", None));
                     }
                 }
             };
@@ -277,9 +277,9 @@ impl Reading<'_> {
         match error {
             SseError::Body(inner) => match inner.downcast_ref::<Broken>() {
                 Some(broken) => self.broken(broken),
-                None => self.place.broken("broke off its reply", Some(&*inner)),
+                None => self.target.broken("broke off its reply", Some(&*inner)),
             },
-            other => self.place.unparsable(status, &other.to_string(), ""),
+            other => self.target.unparsable(status, &other.to_string(), ""),
         }
     }
 }

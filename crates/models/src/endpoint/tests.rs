@@ -19,11 +19,11 @@ fn an_idempotency_key_is_whole_or_absent() {
 
 #[test]
 fn what_an_endpoint_refuses_is_remembered() {
-    let (first, second) = (Form::default().with(1).capped(9), Form::default().with(4).capped(5));
+    let (first, second) = (WireQuirks::default().with(1).capped(9), WireQuirks::default().with(4).capped(5));
     let both = first.merge(second);
     assert!(both.has(1) && both.has(4) && !both.has(2));
     assert_eq!(both.max_tokens, Some(5));
-    assert_eq!(both.merge(Form::default()), both);
+    assert_eq!(both.merge(WireQuirks::default()), both);
 }
 
 #[test]

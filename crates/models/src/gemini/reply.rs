@@ -1,8 +1,9 @@
 //! Putting a reply together from the chunks of `streamGenerateContent`. No I/O here.
 
 use crate::protocol::{
-    Assembler, Flaw, Phase, Refusal, Room, arguments_in, count, finished, is_unread, parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, arguments_in, count, finished, is_unread, parse,
 };
+use crate::stop::is_withheld;
 use selvedge_engine::{ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -105,7 +106,7 @@ impl Counts {
 
 /// The reply as far as it has come.
 pub(super) struct Reply {
-    room: Room,
+    budget: ByteBudget,
     text: String,
     calls: Vec<ToolCall>,
     counts: Counts,
@@ -119,7 +120,7 @@ impl Reply {
     /// An empty reply that may hold `limit` bytes of text and arguments.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            room: Room::new(limit),
+            budget: ByteBudget::new(limit),
             text: String::new(),
             calls: Vec::new(),
             counts: Counts::default(),
@@ -131,7 +132,7 @@ impl Reply {
     }
 
     /// Takes a chunk or a list of them: without `alt=sse` a stream is one JSON array, and so are some errors.
-    fn take(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn take(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         if body.trim_ascii_start().first() != Some(&b'[') {
             return self.chunk(parse(body)?);
         }
@@ -142,9 +143,9 @@ impl Reply {
         Ok(added)
     }
 
-    fn chunk(&mut self, chunk: Chunk) -> Result<String, Flaw> {
+    fn chunk(&mut self, chunk: Chunk) -> Result<String, ReplyError> {
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error));
+            return Err(ReplyError::Provider(error));
         }
         if let Some(usage) = &chunk.usage_metadata {
             self.count(usage);
@@ -161,7 +162,7 @@ impl Reply {
         Ok(added)
     }
 
-    fn candidate(&mut self, candidate: Candidate) -> Result<String, Flaw> {
+    fn candidate(&mut self, candidate: Candidate) -> Result<String, ReplyError> {
         self.began = true;
         let mut added = String::new();
         for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
@@ -170,7 +171,7 @@ impl Reply {
             }
             // Thoughts are summaries of the model's reasoning, not the reply.
             if let Some(text) = part.text.filter(|_| part.thought != Some(true)) {
-                self.room.take(text.len())?;
+                self.budget.take(text.len())?;
                 added.push_str(&text);
             }
         }
@@ -183,31 +184,33 @@ impl Reply {
                     return Err(Refusal::withheld("finishReason", &reason, &detail));
                 }
                 // What the model did not get to call is no reply: it is asked again, as for an unreadable body (E-14).
-                Verdict::Lost => return Err(Flaw::Provider(json!({"message": said(&reason, &detail)}))),
+                Verdict::Lost => {
+                    return Err(ReplyError::Provider(json!({"message": said(&reason, &detail)})));
+                }
                 Verdict::Whole | Verdict::Withheld => self.stop = Some(reason),
             }
         }
         Ok(added)
     }
 
-    fn feedback(&mut self, feedback: Feedback) -> Result<(), Flaw> {
+    fn feedback(&mut self, feedback: Feedback) -> Result<(), ReplyError> {
         let Some(reason) = feedback.block_reason.filter(|reason| !is_unspecified(reason)) else {
             return Ok(());
         };
         if self.is_empty() {
             let detail = feedback.block_reason_message.unwrap_or_default();
             let (what, field) = ("the provider blocked the prompt", "blockReason");
-            return Err(Flaw::Refused(Refusal { what, field, reason, detail }));
+            return Err(ReplyError::Refused(Refusal { what, field, reason, detail }));
         }
         self.stop.get_or_insert(reason);
         Ok(())
     }
 
     /// Calls come whole, one part each (E-10). Older models give them no ids.
-    fn call(&mut self, call: Call) -> Result<(), Flaw> {
+    fn call(&mut self, call: Call) -> Result<(), ReplyError> {
         let (id, name) = (call.id.unwrap_or_default(), call.name.unwrap_or_default());
         let arguments = arguments_in(call.args.unwrap_or_default());
-        self.room.take(id.len() + name.len() + arguments.to_string().len() + size_of::<ToolCall>())?;
+        self.budget.take(id.len() + name.len() + arguments.to_string().len() + size_of::<ToolCall>())?;
         self.calls.push(ToolCall { id: id.into(), name: name.into(), arguments });
         Ok(())
     }
@@ -218,7 +221,7 @@ impl Reply {
 }
 
 impl Assembler for Reply {
-    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, Flaw> {
+    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, ReplyError> {
         // Google ends a stream by closing it; gateways add the word of chat completions.
         if data.trim() == "[DONE]" {
             self.ended = true;
@@ -227,10 +230,10 @@ impl Assembler for Reply {
         self.take(data.as_bytes())
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn whole(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         let text = self.take(body)?;
         if !self.began {
-            return Err(Flaw::Unparsable("it has no candidates".to_owned()));
+            return Err(ReplyError::Unparsable("it has no candidates".to_owned()));
         }
         Ok(text)
     }
@@ -274,21 +277,6 @@ impl Assembler for Reply {
 
 fn is_unspecified(reason: &str) -> bool {
     reason.is_empty() || reason.ends_with("_UNSPECIFIED")
-}
-
-/// Whether a reply that stopped with this reason was held back, or the rest of it.
-pub(crate) fn is_withheld(reason: &str) -> bool {
-    let names = [
-        "SAFETY",
-        "RECITATION",
-        "LANGUAGE",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "MODEL_ARMOR",
-        "MISSING_THOUGHT_SIGNATURE",
-    ];
-    names.contains(&reason) || reason.starts_with("IMAGE_")
 }
 
 fn verdict(reason: &str) -> Verdict {

@@ -1,7 +1,7 @@
 //! The body of `generateContent`, made of the shared messages (E-23).
 
 use super::{ALTERNATE, NO_SCHEMA_WITH_TOOLS, OTHER_SIGNATURES, USER_LAST};
-use crate::protocol::{Form, never_came};
+use crate::protocol::{WireQuirks, never_came};
 use selvedge_engine::{Message, ModelRequest, Role, ToolCall, ToolDef};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -134,15 +134,15 @@ impl Settings<'_> {
 
 impl<'r> Body<'r> {
     /// The body of `request` for `model`.
-    pub(super) fn new(model: &str, request: &'r ModelRequest, form: Form) -> Self {
+    pub(super) fn new(model: &str, request: &'r ModelRequest, quirks: WireQuirks) -> Self {
         let settings = &request.settings;
-        let signed = wants_signatures(model) != form.has(OTHER_SIGNATURES);
+        let signed = wants_signatures(model) != quirks.has(OTHER_SIGNATURES);
         let first = request.messages.iter().take_while(|message| message.role == Role::System).count();
         let (system, rest) = request.messages.split_at(first);
         // Without tools there is no tool choice either: the protocol takes calls in the history of a request that
         // offers no tool, and refuses a tool choice there (E-30, P-15).
         let tools = (!request.tools.is_empty()).then(|| [Tools::of(&request.tools)]);
-        let alone = !(tools.is_some() && form.has(NO_SCHEMA_WITH_TOOLS));
+        let alone = !(tools.is_some() && quirks.has(NO_SCHEMA_WITH_TOOLS));
         let schema = request.schema.as_ref().map(|schema| &schema.schema);
         let told = schema.filter(|_| !alone).map(|schema| format!("{SHAPE}{schema}"));
         let schema = schema.filter(|_| alone);
@@ -152,7 +152,7 @@ impl<'r> Body<'r> {
             system.chain(told.map(|told| Part::Text { text: Cow::Owned(told) })).collect();
         Self {
             system_instruction: (!parts.is_empty()).then_some(Content { role: None, parts }),
-            contents: turns(contents(rest, signed), form),
+            contents: turns(contents(rest, signed), quirks),
             tools,
             generation_config: Settings {
                 temperature: settings.temperature,
@@ -221,17 +221,17 @@ fn contents(messages: &[Arc<Message>], signed: bool) -> Vec<Content<'_>> {
 }
 
 /// The contents as turns that the model takes.
-fn turns(mut all: Vec<Content<'_>>, form: Form) -> Vec<Content<'_>> {
+fn turns(mut all: Vec<Content<'_>>, quirks: WireQuirks) -> Vec<Content<'_>> {
     let is_users = |content: &Content<'_>| content.role == Some("user");
     let nothing = || Content { role: Some("user"), parts: vec![text(NOTHING)] };
     // Every model wants a conversation to begin with the user's turn, and newer ones that it ends so.
     if !all.first().is_some_and(is_users) {
         all.insert(0, nothing());
     }
-    if form.has(USER_LAST) && !all.last().is_some_and(is_users) {
+    if quirks.has(USER_LAST) && !all.last().is_some_and(is_users) {
         all.push(nothing());
     }
-    if form.has(ALTERNATE) {
+    if quirks.has(ALTERNATE) {
         all.dedup_by(|next, content| {
             let same = next.role == content.role;
             if same {

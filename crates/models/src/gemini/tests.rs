@@ -1,7 +1,7 @@
 //! Bodies and replies without a server (E-10, E-20, E-23, E-26, E-30).
 
 use super::*;
-use crate::protocol::{Flaw, Phase};
+use crate::protocol::{Phase, ReplyError};
 use crate::samples::{any_json, call, calling, pieces, request, said, schema, settings, tool};
 use proptest::prelude::*;
 use selvedge_engine::{Message, ModelReply, Role, Tokens};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 const MODEL: &str = "gemini-3-pro";
 
-fn body_of(model: &str, request: &ModelRequest, form: Form) -> Value {
-    serde_json::from_slice(&Gemini.body(model, request, form).unwrap()).unwrap()
+fn body_of(model: &str, request: &ModelRequest, quirks: WireQuirks) -> Value {
+    serde_json::from_slice(&Gemini.body(model, request, quirks).unwrap()).unwrap()
 }
 
 fn contents(messages: Vec<Message>) -> Value {
-    body_of(MODEL, &request(messages), Form::default())["contents"].clone()
+    body_of(MODEL, &request(messages), WireQuirks::default())["contents"].clone()
 }
 
 fn user(text: &str) -> Value {
@@ -39,7 +39,7 @@ fn every_message_is_a_content_of_its_own_in_order() {
 fn leading_system_messages_are_the_instruction() {
     let asked = request(vec![said(Role::System, "one"), said(Role::System, "two"), said(Role::User, "hi")]);
     assert_eq!(
-        body_of(MODEL, &asked, Form::default()),
+        body_of(MODEL, &asked, WireQuirks::default()),
         json!({"systemInstruction": {"parts": [{"text": "one"}, {"text": "two"}]}, "contents": [user("hi")]})
     );
 }
@@ -155,10 +155,10 @@ fn older_models_get_no_signature_unless_they_ask() {
         calling("", std::slice::from_ref(&one)),
         Message::tool(&one, "r"),
     ]);
-    let signed = |model: &str, form: Form| {
-        body_of(model, &asked, form)["contents"][1]["parts"][0].get("thoughtSignature").is_some()
+    let signed = |model: &str, quirks: WireQuirks| {
+        body_of(model, &asked, quirks)["contents"][1]["parts"][0].get("thoughtSignature").is_some()
     };
-    let now = Form::default();
+    let now = WireQuirks::default();
     for (model, expected) in [
         ("gemini-2.5-pro", false),
         ("models/gemini-2.0-flash", false),
@@ -183,11 +183,11 @@ fn turns_are_changed_only_for_models_that_refuse_them() {
         said(Role::Assistant, "c"),
         said(Role::Assistant, "d"),
     ]);
-    let after = |form: Form, words: &str| {
+    let after = |quirks: WireQuirks, words: &str| {
         let body = json!({"error": {"code": 400, "message": words}}).to_string();
-        Gemini.after(form, StatusCode::BAD_REQUEST, body.as_bytes(), &asked)
+        Gemini.after(quirks, StatusCode::BAD_REQUEST, body.as_bytes(), &asked)
     };
-    let now = Form::default();
+    let now = WireQuirks::default();
     assert_eq!(body_of(MODEL, &asked, now)["contents"].as_array().unwrap().len(), 4);
     let ending = "Requests ending with a model turn are not supported.";
     let last = after(now, ending).unwrap();
@@ -212,7 +212,7 @@ fn settings_tools_and_schema_go_as_they_are() {
     asked.tools = vec![tool("search", parameters.clone()), tool("none", json!({"type": "object"}))];
     asked.schema = Some(schema());
     asked.settings = settings();
-    let whole = body_of(MODEL, &asked, Form::default());
+    let whole = body_of(MODEL, &asked, WireQuirks::default());
     assert_eq!(
         whole,
         json!({
@@ -229,20 +229,20 @@ fn settings_tools_and_schema_go_as_they_are() {
         })
     );
     let refusal = br#"{"error":{"message":"Function calling with a response mime type: 'application/json' is unsupported"}}"#;
-    let form = Gemini.after(Form::default(), StatusCode::BAD_REQUEST, refusal, &asked).unwrap();
-    let without = &body_of(MODEL, &asked, form)["generationConfig"];
+    let quirks = Gemini.after(WireQuirks::default(), StatusCode::BAD_REQUEST, refusal, &asked).unwrap();
+    let without = &body_of(MODEL, &asked, quirks)["generationConfig"];
     assert_eq!((without.get("responseMimeType"), without.get("responseJsonSchema")), (None, None));
     assert_eq!(without["topP"], 0.9);
-    assert_eq!(Gemini.after(form, StatusCode::BAD_REQUEST, refusal, &asked), None);
+    assert_eq!(Gemini.after(quirks, StatusCode::BAD_REQUEST, refusal, &asked), None);
     // Without tools there is nothing in the schema's way.
     asked.tools.clear();
-    assert!(body_of(MODEL, &asked, form)["generationConfig"].get("responseJsonSchema").is_some());
+    assert!(body_of(MODEL, &asked, quirks)["generationConfig"].get("responseJsonSchema").is_some());
 }
 
 #[test]
 fn addresses_keep_the_query_and_escape_the_model() {
     let base = Url::parse("https://h/v1beta/?x=1").unwrap();
-    let url = |model: &str| Gemini.url(&base, model, Form::default()).to_string();
+    let url = |model: &str| Gemini.url(&base, model, WireQuirks::default()).to_string();
     assert_eq!(url(MODEL), "https://h/v1beta/models/gemini-3-pro:streamGenerateContent?x=1&alt=sse");
     assert_eq!(
         url("tunedModels/a b?"),
@@ -278,7 +278,7 @@ fn stopped(reason: &str) -> Value {
 }
 
 /// The reply of a stream, or the first flaw.
-fn read(events: &[Value]) -> Result<(ModelReply, Phase), Flaw> {
+fn read(events: &[Value]) -> Result<(ModelReply, Phase), ReplyError> {
     let mut reply = Box::new(reply::Reply::new(1 << 20));
     let mut heard = String::new();
     for event in events {
@@ -309,11 +309,11 @@ fn usage_counts_thoughts_as_output() {
 #[test]
 fn blocks_without_text_are_refusals_and_lost_calls_may_pass() {
     let flaw = |events: &[Value]| match read(events) {
-        Err(Flaw::Provider(error)) => error,
+        Err(ReplyError::Provider(error)) => error,
         other => panic!("{other:?}"),
     };
     let refused = |events: &[Value]| match read(events) {
-        Err(Flaw::Refused(refusal)) => (refusal.field, refusal.reason),
+        Err(ReplyError::Refused(refusal)) => (refusal.field, refusal.reason),
         other => panic!("{other:?}"),
     };
     let blocked = refused(&[
@@ -350,10 +350,13 @@ fn a_list_of_chunks_is_a_reply_and_a_list_of_an_error_is_one() {
     assert_eq!(reply.whole(list.to_string().as_bytes()).unwrap(), "ab");
     assert_eq!(reply.finish().stop.as_deref(), Some("STOP"));
     let error = json!([{"error": {"code": 503, "message": "overloaded"}}]).to_string();
-    let flaw = Flaw::Provider(json!({"code": 503, "message": "overloaded"}));
+    let flaw = ReplyError::Provider(json!({"code": 503, "message": "overloaded"}));
     assert_eq!(reply::Reply::new(100).whole(error.as_bytes()), Err(flaw));
     for body in ["{}", "[]", r#"{"candidates":[]}"#, "{", "3", r#"{"candidates":{}}"#] {
-        assert!(matches!(reply::Reply::new(100).whole(body.as_bytes()), Err(Flaw::Unparsable(_))), "{body}");
+        assert!(
+            matches!(reply::Reply::new(100).whole(body.as_bytes()), Err(ReplyError::Unparsable(_))),
+            "{body}"
+        );
     }
 }
 
@@ -362,7 +365,7 @@ fn floods_meet_the_limit() {
     let flood = |event: Value| {
         let mut reply = reply::Reply::new(1000);
         let found = (0..1000).find_map(|_| reply.event(None, &event.to_string()).err());
-        assert_eq!(found, Some(Flaw::TooLong), "{event}");
+        assert_eq!(found, Some(ReplyError::TooLong), "{event}");
     };
     flood(chunk(&json!([{"text": "abcdefgh"}])));
     flood(chunk(&json!([{"functionCall": {}}])));

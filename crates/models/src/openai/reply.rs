@@ -1,11 +1,11 @@
 //! Putting a reply together, from the chunks of a stream or from one body. No I/O here.
 
 use super::FUNCTION_MESSAGES;
-use crate::cut_by;
 use crate::protocol::{
-    Assembler, Flaw, Form, Phase, Refusal, Room, arguments_in, arguments_of, count, finished, is_unread,
-    parse,
+    Assembler, ByteBudget, Phase, Refusal, ReplyError, WireQuirks, arguments_in, arguments_of, count,
+    finished, is_unread, parse,
 };
+use crate::stop::cut_by;
 use selvedge_engine::{Cut, ModelReply, Tokens, ToolCall, Unread};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ struct Open {
 
 /// The reply as far as it has come.
 pub(super) struct Reply {
-    room: Room,
+    budget: ByteBudget,
     text: String,
     refusal: String,
     calls: Vec<Open>,
@@ -115,7 +115,7 @@ impl Reply {
     /// An empty reply that may hold `limit` bytes of text and arguments.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            room: Room::new(limit),
+            budget: ByteBudget::new(limit),
             text: String::new(),
             refusal: String::new(),
             calls: Vec::new(),
@@ -128,14 +128,14 @@ impl Reply {
         }
     }
 
-    fn take(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn take(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         let chunk: Chunk = parse(body)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error));
+            return Err(ReplyError::Provider(error));
         }
         if chunk.object.as_deref() == Some("error") {
             // Older vLLM puts the error's fields at the top.
-            return Err(Flaw::Provider(serde_json::from_slice(body).unwrap_or(Value::Null)));
+            return Err(ReplyError::Provider(serde_json::from_slice(body).unwrap_or(Value::Null)));
         }
         if let Some(usage) = &chunk.usage {
             self.count(usage);
@@ -147,23 +147,23 @@ impl Reply {
         }
     }
 
-    fn choice(&mut self, choice: Choice) -> Result<String, Flaw> {
+    fn choice(&mut self, choice: Choice) -> Result<String, ReplyError> {
         if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error));
+            return Err(ReplyError::Provider(error));
         }
         if choice.finish_reason.as_deref() == Some("error") {
             // OpenRouter's word for a provider that failed behind it.
-            return Err(Flaw::Provider(json!({"message": "finish_reason is `error`"})));
+            return Err(ReplyError::Provider(json!({"message": "finish_reason is `error`"})));
         }
         self.began = true;
         let mut added = String::new();
         if let Some(part) = choice.delta.or(choice.message) {
             if let Some(refusal) = part.refusal {
-                self.room.take(refusal.len())?;
+                self.budget.take(refusal.len())?;
                 self.refusal.push_str(&refusal);
             }
             added = part.content.map(|content| self.content(content)).unwrap_or_default();
-            self.room.take(added.len())?;
+            self.budget.take(added.len())?;
             self.text.push_str(&added);
             let legacy = part.function_call.filter(|_| part.tool_calls.as_ref().is_none_or(Vec::is_empty));
             for call in part.tool_calls.into_iter().flatten() {
@@ -203,7 +203,7 @@ impl Reply {
         text
     }
 
-    fn call(&mut self, part: CallPart) -> Result<(), Flaw> {
+    fn call(&mut self, part: CallPart) -> Result<(), ReplyError> {
         let function = part.function.unwrap_or_default();
         let id = part.id.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -214,7 +214,7 @@ impl Reply {
         };
         let size = arguments.1.as_ref().map_or(0, |value| value.to_string().len());
         // A flood of empty calls must meet the limit too.
-        self.room.take(id.len() + name.len() + arguments.0.len() + size + size_of::<Open>())?;
+        self.budget.take(id.len() + name.len() + arguments.0.len() + size + size_of::<Open>())?;
         let Some(open) = self.slot(part.index, &id, &name) else { return Ok(()) };
         if open.id.is_empty() {
             open.id = id;
@@ -263,7 +263,7 @@ impl Reply {
 
 impl Assembler for Reply {
     /// Chunks without choices (usage, pings, filters) add no text.
-    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, Flaw> {
+    fn event(&mut self, _name: Option<&str>, data: &str) -> Result<String, ReplyError> {
         if data.trim() == "[DONE]" {
             self.done = true;
             return Ok(String::new());
@@ -271,10 +271,10 @@ impl Assembler for Reply {
         self.take(data.as_bytes())
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn whole(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         let text = self.take(body)?;
         if !self.began {
-            return Err(Flaw::Unparsable("it has no choices".to_owned()));
+            return Err(ReplyError::Unparsable("it has no choices".to_owned()));
         }
         Ok(text)
     }
@@ -306,8 +306,8 @@ impl Assembler for Reply {
         self.unread
     }
 
-    fn learnt(&self) -> Form {
-        if self.legacy { Form::default().with(FUNCTION_MESSAGES) } else { Form::default() }
+    fn learnt(&self) -> WireQuirks {
+        if self.legacy { WireQuirks::default().with(FUNCTION_MESSAGES) } else { WireQuirks::default() }
     }
 
     /// A refusal is text like any other: the run shows it instead of an empty reply.

@@ -6,7 +6,7 @@ use super::{
     COMPLETION_TOKENS, FUNCTION_MESSAGES, FUNCTIONS, NO_STREAM, NO_STREAM_OPTIONS, OBJECT_ARGUMENTS,
     SHORT_IDS, no_extra,
 };
-use crate::protocol::{Form, never_came, schema_name, short_id, tool_schema};
+use crate::protocol::{WireQuirks, never_came, schema_name, short_id, tool_schema};
 use selvedge_engine::{Message, ModelRequest, ReplySchema, Role, ToolCall, ToolDef};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -21,7 +21,7 @@ pub(super) struct Body<'r> {
     /// What to ask.
     pub(super) request: &'r ModelRequest,
     /// What this endpoint was found not to take.
-    pub(super) form: Form,
+    pub(super) quirks: WireQuirks,
     /// Whether `settings.extra` is sent (P-26).
     pub(super) extras: bool,
 }
@@ -31,9 +31,9 @@ impl Serialize for Body<'_> {
         let (request, settings) = (self.request, &self.request.settings);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
-        map.serialize_entry("messages", &Messages(&request.messages, self.form))?;
+        map.serialize_entry("messages", &Messages(&request.messages, self.quirks))?;
         if !request.tools.is_empty() {
-            if self.form.has(FUNCTIONS) {
+            if self.quirks.has(FUNCTIONS) {
                 map.serialize_entry("functions", &Functions(&request.tools))?;
             } else {
                 map.serialize_entry("tools", &Tools(&request.tools))?;
@@ -49,7 +49,7 @@ impl Serialize for Body<'_> {
             map.serialize_entry("top_p", &top_p)?;
         }
         if let Some(max_tokens) = settings.max_tokens {
-            let key = if self.form.has(COMPLETION_TOKENS) { "max_completion_tokens" } else { "max_tokens" };
+            let key = if self.quirks.has(COMPLETION_TOKENS) { "max_completion_tokens" } else { "max_tokens" };
             map.serialize_entry(key, &max_tokens)?;
         }
         if let Some(seed) = settings.seed {
@@ -58,12 +58,12 @@ impl Serialize for Body<'_> {
         if !settings.stop.is_empty() {
             map.serialize_entry("stop", &settings.stop)?;
         }
-        map.serialize_entry("stream", &!self.form.has(NO_STREAM))?;
-        if !self.form.has(NO_STREAM) && !self.form.has(NO_STREAM_OPTIONS) {
+        map.serialize_entry("stream", &!self.quirks.has(NO_STREAM))?;
+        if !self.quirks.has(NO_STREAM) && !self.quirks.has(NO_STREAM_OPTIONS) {
             map.serialize_entry("stream_options", &Pairs(&[("include_usage", &true)]))?;
         }
         if self.extras {
-            for (key, value) in settings.extra.iter().filter(|(key, _)| !self.form.has(no_extra(key))) {
+            for (key, value) in settings.extra.iter().filter(|(key, _)| !self.quirks.has(no_extra(key))) {
                 map.serialize_entry(key, value)?;
             }
         }
@@ -80,7 +80,7 @@ impl<V: Serialize> Serialize for Pairs<'_, V> {
     }
 }
 
-struct Messages<'r>(&'r [Arc<Message>], Form);
+struct Messages<'r>(&'r [Arc<Message>], WireQuirks);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -97,7 +97,7 @@ impl Serialize for Messages<'_> {
 
 /// One message. `content` is always a string: empty text of an assistant that only calls tools is `""`, which
 /// chat templates print as nothing, where `null` becomes the word `None` in some.
-struct Sent<'r>(&'r Message, Form);
+struct Sent<'r>(&'r Message, WireQuirks);
 
 impl Serialize for Sent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -125,11 +125,11 @@ fn role(role: Role) -> &'static str {
 }
 
 /// The id of a call, the same in the call and in its result.
-fn call_id(id: &str, form: Form) -> Cow<'_, str> {
-    if form.has(SHORT_IDS) { short_id(id) } else { Cow::Borrowed(id) }
+fn call_id(id: &str, quirks: WireQuirks) -> Cow<'_, str> {
+    if quirks.has(SHORT_IDS) { short_id(id) } else { Cow::Borrowed(id) }
 }
 
-struct Calls<'r>(&'r [ToolCall], Form);
+struct Calls<'r>(&'r [ToolCall], WireQuirks);
 
 impl Serialize for Calls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -137,7 +137,7 @@ impl Serialize for Calls<'_> {
     }
 }
 
-struct Call<'r>(&'r ToolCall, Form);
+struct Call<'r>(&'r ToolCall, WireQuirks);
 
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -149,7 +149,7 @@ impl Serialize for Call<'_> {
     }
 }
 
-struct Function<'r>(&'r ToolCall, Form);
+struct Function<'r>(&'r ToolCall, WireQuirks);
 
 impl Serialize for Function<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

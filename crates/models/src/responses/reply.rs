@@ -6,8 +6,8 @@
 
 mod items;
 
-use crate::cut_by;
-use crate::protocol::{Assembler, Flaw, Phase, Refusal, Room, count, finished, is_unread, parse};
+use crate::protocol::{Assembler, ByteBudget, Phase, Refusal, ReplyError, count, finished, is_unread, parse};
+use crate::stop::cut_by;
 use items::{Items, Kind};
 use selvedge_engine::{ModelReply, Tokens, Unread};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const INCOMPLETE: &str = "incomplete";
 
 /// The reply as far as it has come.
 pub(super) struct Reply {
-    room: Room,
+    budget: ByteBudget,
     items: Items,
     tokens: Tokens,
     unread: Unread,
@@ -29,7 +29,7 @@ impl Reply {
     /// An empty reply that may hold `limit` bytes of text and arguments.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            room: Room::new(limit),
+            budget: ByteBudget::new(limit),
             items: Items::default(),
             tokens: Tokens::default(),
             unread: Unread::default(),
@@ -38,22 +38,22 @@ impl Reply {
         }
     }
 
-    fn take(&mut self, kind: &str, event: &Value) -> Result<String, Flaw> {
-        let (items, room) = (&mut self.items, &mut self.room);
+    fn take(&mut self, kind: &str, event: &Value) -> Result<String, ReplyError> {
+        let (items, budget) = (&mut self.items, &mut self.budget);
         let place = items::Place::of(event);
         match kind {
-            "response.output_item.added" => items.added(room, &place, field(event, "item")),
-            "response.output_item.done" => items.done(room, &place, field(event, "item")),
-            "response.content_part.done" => items.part_done(room, &place, field(event, "part")),
-            "response.output_text.delta" => items.more(room, &place, Kind::Text, field(event, "delta")),
-            "response.output_text.done" => items.settle(room, &place, Kind::Text, field(event, "text")),
-            "response.refusal.delta" => items.more(room, &place, Kind::Refusal, field(event, "delta")),
-            "response.refusal.done" => items.settle(room, &place, Kind::Refusal, field(event, "refusal")),
+            "response.output_item.added" => items.added(budget, &place, field(event, "item")),
+            "response.output_item.done" => items.done(budget, &place, field(event, "item")),
+            "response.content_part.done" => items.part_done(budget, &place, field(event, "part")),
+            "response.output_text.delta" => items.more(budget, &place, Kind::Text, field(event, "delta")),
+            "response.output_text.done" => items.settle(budget, &place, Kind::Text, field(event, "text")),
+            "response.refusal.delta" => items.more(budget, &place, Kind::Refusal, field(event, "delta")),
+            "response.refusal.done" => items.settle(budget, &place, Kind::Refusal, field(event, "refusal")),
             "response.function_call_arguments.delta" => {
-                items.more(room, &place, Kind::Arguments, field(event, "delta"))
+                items.more(budget, &place, Kind::Arguments, field(event, "delta"))
             }
             "response.function_call_arguments.done" => {
-                items.settle(room, &place, Kind::Arguments, field(event, "arguments"))
+                items.settle(budget, &place, Kind::Arguments, field(event, "arguments"))
             }
             "response.completed"
             | "response.incomplete"
@@ -69,17 +69,17 @@ impl Reply {
     }
 
     /// Takes the finished response, whose event is `kind`, and returns the text that only it has.
-    fn close(&mut self, response: &Value, kind: &str) -> Result<String, Flaw> {
+    fn close(&mut self, response: &Value, kind: &str) -> Result<String, ReplyError> {
         if let Some(usage) = response.get("usage") {
             self.count(usage);
         }
         let ending = response.get("status").and_then(Value::as_str);
         match ending.unwrap_or(kind.strip_prefix("response.").unwrap_or(kind)) {
-            "failed" => return Err(Flaw::Provider(failure(response, "the response failed"))),
-            "cancelled" => return Err(Flaw::Provider(failure(response, "the response was cancelled"))),
+            "failed" => return Err(ReplyError::Provider(failure(response, "the response failed"))),
+            "cancelled" => return Err(ReplyError::Provider(failure(response, "the response was cancelled"))),
             _ => {}
         }
-        let added = self.items.replace(&mut self.room, response.get("output"))?;
+        let added = self.items.replace(&mut self.budget, response.get("output"))?;
         let reason = field(field(response, "incomplete_details"), "reason").as_str();
         if reason == Some("content_filter") && self.items.is_empty() {
             return Err(Refusal::withheld("stop reason", "content_filter", ""));
@@ -92,7 +92,7 @@ impl Reply {
 }
 
 impl Assembler for Reply {
-    fn event(&mut self, name: Option<&str>, data: &str) -> Result<String, Flaw> {
+    fn event(&mut self, name: Option<&str>, data: &str) -> Result<String, ReplyError> {
         // Not this protocol's word, but gateways say it.
         if data.trim() == "[DONE]" {
             self.ended = true;
@@ -102,26 +102,26 @@ impl Assembler for Reply {
         let kind = event.get("type").and_then(Value::as_str).or(name).unwrap_or_default();
         let inner = event.get("error").filter(|error| !error.is_null());
         match (kind, inner) {
-            ("error", inner) => Err(Flaw::Provider(inner.unwrap_or(&event).clone())),
-            (kind, Some(inner)) if !kind.starts_with("response.") => Err(Flaw::Provider(inner.clone())),
+            ("error", inner) => Err(ReplyError::Provider(inner.unwrap_or(&event).clone())),
+            (kind, Some(inner)) if !kind.starts_with("response.") => Err(ReplyError::Provider(inner.clone())),
             (kind, _) => self.take(kind, &event),
         }
     }
 
-    fn whole(&mut self, body: &[u8]) -> Result<String, Flaw> {
+    fn whole(&mut self, body: &[u8]) -> Result<String, ReplyError> {
         let response: Value = parse(body)?;
         if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-            return Err(Flaw::Provider(error.clone()));
+            return Err(ReplyError::Provider(error.clone()));
         }
         if field(&response, "type") == "error" {
-            return Err(Flaw::Provider(response));
+            return Err(ReplyError::Provider(response));
         }
         let unfinished = matches!(field(&response, "status").as_str(), Some("queued" | "in_progress"));
         if unfinished {
-            return Err(Flaw::Unparsable("it is not finished".to_owned()));
+            return Err(ReplyError::Unparsable("it is not finished".to_owned()));
         }
         if !field(&response, "output").is_array() {
-            return Err(Flaw::Unparsable("it has no output".to_owned()));
+            return Err(ReplyError::Unparsable("it has no output".to_owned()));
         }
         self.close(&response, "response.completed")
     }

@@ -3,13 +3,13 @@
 mod properties;
 
 use super::*;
-use crate::protocol::{Flaw, Phase};
+use crate::protocol::{Phase, ReplyError};
 use crate::samples::{call, calling, request, said, schema, settings, tool};
 use selvedge_engine::{Message, ModelReply, Role, Tokens, Unread};
 use serde_json::{Value, json};
 
-fn body_of(request: &ModelRequest, form: Form) -> Value {
-    serde_json::from_slice(&Responses.body("gpt-5", request, form).unwrap()).unwrap()
+fn body_of(request: &ModelRequest, quirks: WireQuirks) -> Value {
+    serde_json::from_slice(&Responses.body("gpt-5", request, quirks).unwrap()).unwrap()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn every_message_is_an_item_and_calls_are_their_own() {
         |id: &str, text: &str| json!({"type": "function_call_output", "call_id": id, "output": text});
     let called = json!({"type": "function_call", "call_id": "c1", "name": "a", "arguments": "{\"x\":\"ä\"}"});
     assert_eq!(
-        body_of(&asked, Form::default()),
+        body_of(&asked, WireQuirks::default()),
         json!({
             "model": "gpt-5",
             "input": [
@@ -56,7 +56,7 @@ fn ids_that_are_too_long_are_shortened_in_both_places() {
     for id in &ids {
         let one = call(id, "a", json!({}));
         let asked = request(vec![calling("", std::slice::from_ref(&one)), Message::tool(&one, "")]);
-        let input = body_of(&asked, Form::default())["input"].clone();
+        let input = body_of(&asked, WireQuirks::default())["input"].clone();
         assert_eq!(input[0]["call_id"], input[1]["call_id"]);
         sent.push(input[0]["call_id"].as_str().unwrap().to_owned());
     }
@@ -71,7 +71,7 @@ fn settings_tools_and_schema_go_as_they_are() {
     asked.schema = Some(schema());
     asked.settings = settings();
     assert_eq!(
-        body_of(&asked, Form::default().with(NO_STREAM)),
+        body_of(&asked, WireQuirks::default().with(NO_STREAM)),
         json!({
             "model": "gpt-5", "input": [],
             "tools": [{"type": "function", "name": "search", "description": "Looks things up.",
@@ -86,11 +86,11 @@ fn settings_tools_and_schema_go_as_they_are() {
 
 #[test]
 fn only_streaming_is_given_up() {
-    let after = |form, words: &str| {
+    let after = |quirks, words: &str| {
         let body = json!({"error": {"message": words}}).to_string();
-        Responses.after(form, StatusCode::BAD_REQUEST, body.as_bytes(), &request(vec![]))
+        Responses.after(quirks, StatusCode::BAD_REQUEST, body.as_bytes(), &request(vec![]))
     };
-    let now = Form::default();
+    let now = WireQuirks::default();
     for kept in [
         "Unsupported parameter: 'temperature' is not supported with this model.",
         "Unknown parameter: 'seed'.",
@@ -105,7 +105,7 @@ fn only_streaming_is_given_up() {
 }
 
 /// The reply of a stream, or the first flaw. What was heard is the text, unless a later form changed it.
-fn read(events: &[Value]) -> Result<(ModelReply, String, Phase), Flaw> {
+fn read(events: &[Value]) -> Result<(ModelReply, String, Phase), ReplyError> {
     let mut reply = Box::new(reply::Reply::new(1 << 20));
     let mut heard = String::new();
     for event in events {
@@ -250,8 +250,8 @@ fn indices_and_ids_that_are_wrong_do_no_harm() {
     let mut renamed = stream();
     ends(&mut renamed);
     for (number, event) in renamed.iter_mut().enumerate() {
-        for place in ["/item_id", "/item/id"] {
-            if let Some(id) = event.pointer_mut(place) {
+        for target in ["/item_id", "/item/id"] {
+            if let Some(id) = event.pointer_mut(target) {
                 *id = json!(format!("id{number}"));
             }
         }
@@ -359,7 +359,7 @@ fn refusals_are_text_and_reasons_are_the_stop() {
     assert_eq!(reply.stop.as_deref(), Some("content_filter"));
     let withheld = read(&[cut("content_filter", json!([]))]).unwrap_err();
     assert!(
-        matches!(&withheld, Flaw::Refused(refusal) if refusal.reason == "content_filter"),
+        matches!(&withheld, ReplyError::Refused(refusal) if refusal.reason == "content_filter"),
         "{withheld:?}"
     );
 }
@@ -372,14 +372,18 @@ fn failures_are_flaws_however_they_are_said() {
         json!({"type": "error", "error": error, "sequence_number": 2}),
         json!({"error": error}),
     ] {
-        assert_eq!(read(std::slice::from_ref(&event)).unwrap_err(), Flaw::Provider(error.clone()), "{event}");
+        assert_eq!(
+            read(std::slice::from_ref(&event)).unwrap_err(),
+            ReplyError::Provider(error.clone()),
+            "{event}"
+        );
     }
     let flat = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": null, "sequence_number": 1});
-    assert_eq!(read(std::slice::from_ref(&flat)).unwrap_err(), Flaw::Provider(flat.clone()));
+    assert_eq!(read(std::slice::from_ref(&flat)).unwrap_err(), ReplyError::Provider(flat.clone()));
     let cancelled = json!({"type": "response.cancelled", "response": {"status": "cancelled", "error": null}});
     assert_eq!(
         read(&[cancelled]).unwrap_err(),
-        Flaw::Provider(json!({"message": "the response was cancelled"}))
+        ReplyError::Provider(json!({"message": "the response was cancelled"}))
     );
 }
 
@@ -398,11 +402,11 @@ fn one_body_is_a_reply() {
         (r#"{"output":{}}"#, "it has no output"),
     ] {
         let flaw = reply::Reply::new(1000).whole(body.as_bytes());
-        assert_eq!(flaw, Err(Flaw::Unparsable(why.to_owned())), "{body}");
+        assert_eq!(flaw, Err(ReplyError::Unparsable(why.to_owned())), "{body}");
     }
     let failed =
         reply::Reply::new(1000).whole(br#"{"status":"failed","error":{"code":"server_error"},"output":[]}"#);
-    assert_eq!(failed, Err(Flaw::Provider(json!({"code": "server_error"}))));
+    assert_eq!(failed, Err(ReplyError::Provider(json!({"code": "server_error"}))));
 }
 
 #[test]
@@ -410,7 +414,7 @@ fn floods_meet_the_limit_and_whole_forms_are_not_counted_twice() {
     let flood = |event: &dyn Fn(u64) -> Value| {
         let mut reply = reply::Reply::new(1000);
         let found = (0..1000).find_map(|number| reply.event(None, &event(number).to_string()).err());
-        assert_eq!(found, Some(Flaw::TooLong), "{}", event(0));
+        assert_eq!(found, Some(ReplyError::TooLong), "{}", event(0));
     };
     flood(&|_| json!({"type": "response.output_text.delta", "output_index": 0, "delta": "abcdefgh"}));
     flood(
@@ -423,7 +427,7 @@ fn floods_meet_the_limit_and_whole_forms_are_not_counted_twice() {
         &|n| json!({"type": "response.refusal.delta", "output_index": 0, "content_index": n, "delta": "x"}),
     );
     let big = completed(&json!([message("m", &"x".repeat(2000))]));
-    assert_eq!(reply::Reply::new(1000).event(None, &big.to_string()), Err(Flaw::TooLong));
+    assert_eq!(reply::Reply::new(1000).event(None, &big.to_string()), Err(ReplyError::TooLong));
     // 600 bytes, said four times.
     let text = "x".repeat(600);
     let mut reply = reply::Reply::new(1000);

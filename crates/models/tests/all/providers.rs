@@ -282,7 +282,7 @@ async fn a_key_that_a_provider_echoes_is_redacted() {
 
 #[tokio::test]
 async fn models_are_listed_over_all_pages_in_order() {
-    let http = Http::new();
+    let http = Http::new(|_| None);
     for wire in wires() {
         let mut answers: Vec<Vec<Step>> = wire.lists.iter().map(|(_, body)| json(body)).collect();
         answers.extend([answer(401, &[], &(wire.refusal)(401)), json("<html>")]);

@@ -179,13 +179,17 @@ fn openai_itself_gets_no_foreign_settings() {
     let extra = [("enable_search".to_owned(), Value::Bool(true))].into_iter().collect();
     let settings = ModelSettings { seed: Some(1), extra, ..ModelSettings::default() };
     let at = |provider, url: &str| {
-        Endpoint::new(ProviderConfig::new(provider, "m").at(url), &Http::new()).unwrap().unsent(&settings)
+        Endpoint::new(ProviderConfig::new(provider, "m").at(url), &Http::new(|_| None))
+            .unwrap()
+            .unsent(&settings)
     };
     assert_eq!(at(Provider::OpenAi, "https://api.openai.com/v1"), ["enable_search"]);
     assert_eq!(at(Provider::Ollama, "http://127.0.0.1:11434/v1"), ["enable_search"]);
     assert!(at(Provider::OpenAi, "https://dashscope.aliyuncs.com/compatible-mode/v1").is_empty());
-    let wrong =
-        Endpoint::new(ProviderConfig::new(Provider::OpenAi, "m").at("localhost:8000/v1"), &Http::new());
+    let wrong = Endpoint::new(
+        ProviderConfig::new(Provider::OpenAi, "m").at("localhost:8000/v1"),
+        &Http::new(|_| None),
+    );
     assert!(wrong.unwrap_err().contains("http://127.0.0.1:8000/v1"));
 }
 
@@ -202,7 +206,7 @@ async fn models_are_listed_in_the_servers_order() {
     let list = r#"{"object":"list","data":[{"id":"b","object":"model"},{"id":"a","object":"model"}]}"#;
     let server =
         Server::start(vec![json(list), json(r#"{"data":[]}"#), answer(401, &[], "{}"), json("<html>")]).await;
-    let http = Http::new();
+    let http = Http::new(|_| None);
     let ask = || {
         list_models(
             &http,

@@ -321,7 +321,7 @@ pub fn model_with(server: &Server, change: impl FnOnce(&mut ProviderConfig)) -> 
     config.key = Some(Secret::new(KEY));
     config.limits = limits();
     change(&mut config);
-    Endpoint::new(config, &Http::new()).unwrap()
+    Endpoint::new(config, &Http::new(|_| None)).unwrap()
 }
 
 /// One call of a server that answers with `steps`.

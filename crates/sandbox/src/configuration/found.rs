@@ -1,7 +1,7 @@
 //! Finding these names in what was granted, before a call: by a walk that has bounds.
 
 use super::{STATE, UNASKED, is_name, places, repositories};
-use crate::process::Policy;
+use crate::policy::Policy;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +18,11 @@ const FRESH: Duration = Duration::from_secs(5);
 const PACKAGES: &str = "node_modules";
 
 /// What was found so far, by the granted folder. What was found once is looked for again, however much else there is by then.
-#[derive(Clone, Debug, Default)]
-pub struct Found(Arc<Mutex<HashMap<PathBuf, Look>>>);
+#[derive(Clone, Debug)]
+pub struct Found {
+    here: Option<PathBuf>,
+    looks: Arc<Mutex<HashMap<PathBuf, Look>>>,
+}
 
 #[derive(Clone, Debug)]
 struct Look {
@@ -28,9 +31,20 @@ struct Look {
 }
 
 impl Found {
+    /// Nothing yet, in a process that is in this folder.
+    pub fn new(here: Option<&Path>) -> Self {
+        Self { here: here.and_then(|here| here.canonicalize().ok()), looks: Arc::default() }
+    }
+
+    /// The folder that this process is in, without links.
+    pub fn here(&self) -> Option<PathBuf> {
+        self.here.clone()
+    }
+
     /// Adds to a policy what is hidden in what it grants, and what stays as it is: `own` code, and what has one of the names.
     pub async fn guard(&self, policy: &mut Policy, own: &[PathBuf]) {
         policy.unasked = true;
+        policy.here.clone_from(&self.here);
         let reals = |grants: &[crate::grant::Grant]| {
             grants.iter().map(|grant| grant.real.clone()).collect::<Vec<_>>()
         };
@@ -67,7 +81,7 @@ impl Found {
         let mut names: Vec<PathBuf> =
             write.iter().flat_map(|root| self.names(root, Duration::ZERO)).collect();
         names.extend(read.iter().flat_map(|root| self.names(root, FRESH)));
-        let first = places(write, read);
+        let first = places(write, read, self.here.as_ref());
         let mut kept: Vec<PathBuf> = own.to_vec();
         for name in first.iter().chain(&names) {
             kept.push(name.clone());
@@ -96,7 +110,7 @@ impl Found {
 
     /// What was found in these folders not long ago, if all of them were looked at.
     fn known(&self, roots: &[PathBuf]) -> Option<Vec<PathBuf>> {
-        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
         for root in roots {
             all.extend(looks.get(root).filter(|look| look.at.elapsed() < FRESH)?.names.iter().cloned());
@@ -107,7 +121,7 @@ impl Found {
     /// The names in a granted folder.
     fn names(&self, root: &Path, fresh: Duration) -> Vec<PathBuf> {
         let before = {
-            let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
             looks.get(root).cloned()
         };
         if let Some(look) = before.as_ref().filter(|look| look.at.elapsed() < fresh) {
@@ -123,7 +137,7 @@ impl Found {
             }
         }
         names.sort();
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         looks.insert(root.to_owned(), Look { at, names: names.clone() });
         names
     }

@@ -3,8 +3,9 @@
 use crate::exact;
 use crate::isolation::confine::{Limits, Order};
 use crate::isolation::view::{Place, SHARED_MEMORY, Seen, View, swapped, system};
-use crate::isolation::{Found, Isolation, Launcher, Layer, Start};
-use crate::process::Policy;
+use crate::isolation::{Found, Isolation, Layer, Start};
+use crate::launcher::Launcher;
+use crate::policy::Policy;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;

@@ -5,7 +5,7 @@
 //! too. The kernel gives limits only below a group without processes of its own, so a process that is alone in its group
 //! moves one level down; one that is not alone gets no limits.
 
-use crate::process::Policy;
+use crate::policy::Policy;
 use rustix::fs::{Access, access};
 use std::fs::File;
 use std::io;

@@ -3,8 +3,9 @@
 use crate::files::write_whole;
 use crate::isolation::confine::Tried;
 use crate::isolation::groups::Groups;
-use crate::isolation::{Found, Isolation, Launcher, Layer, Missing, Start, USERS};
-use crate::process::{End, Environment, Launch, run};
+use crate::isolation::{Found, Isolation, Layer, Missing, Start, USERS};
+use crate::launcher::Launcher;
+use crate::process::{End, Launch, run};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ impl Isolation {
             let missing = Layer::ALL.map(|layer| Missing { layer, why: why.clone() });
             return Found { missing: missing.into(), warm: Some(why), ..Found::default() };
         };
-        let bubblewrap = on_path("bwrap");
+        let bubblewrap = self.on_path("bwrap");
         let circumstances = circumstances(launcher, bubblewrap.as_deref());
         if let (Some(file), Some(now)) = (&self.0.kept, &circumstances) {
             let kept = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
@@ -79,6 +80,16 @@ impl Isolation {
             }
         }
         found
+    }
+
+    fn on_path(&self, name: &str) -> Option<PathBuf> {
+        let mut found = self
+            .0
+            .search
+            .iter()
+            .map(|folder| folder.join(name))
+            .filter(|path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok());
+        found.find(|path| path.is_file())
     }
 
     /// Forgets what was kept when it did not come true, so that the next process asks the kernel again.
@@ -167,7 +178,7 @@ async fn attempt(
         timeout: Duration::from_secs(10),
         output_bytes: 64 << 10,
         handed,
-        ..Launch::own(program, args, Environment::Clean(Vec::new()), "/".into())
+        ..Launch::own(program, args, Vec::new(), "/".into())
     })
     .await
     .map_err(|e| e.to_string())?;
@@ -214,12 +225,4 @@ fn circumstances(launcher: &Launcher, bubblewrap: Option<&Path>) -> Option<Strin
         .collect();
     let parts = [stamp(&launcher.program)?, stamp(bubblewrap?)?, link("user")?, link("mnt")?, link("pid")?];
     Some(format!("{} {} {}", boot.trim(), parts.join(" "), rights.join(" ")))
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    let found =
-        std::env::split_paths(&search).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
-    let mut found = found.filter(|path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok());
-    found.find(|path| path.is_file())
 }

@@ -4,7 +4,7 @@ use crate::configuration;
 use crate::exact;
 use crate::grant::{Grant, OURS, PROGRAMS, is_ours, is_system};
 use crate::isolation::confine::Files;
-use crate::process::Policy;
+use crate::policy::Policy;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};

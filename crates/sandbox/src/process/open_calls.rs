@@ -5,8 +5,8 @@
 //! before a call's process starts until what the call has made is looked through.
 
 use super::Made;
-use super::aside::Before;
 use super::owner::{living, look_through};
+use super::quarantine::Before;
 use super::scratch::{is_taken, locked};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::process::geteuid;

@@ -1,11 +1,12 @@
 //! What a tool of root's has made where it may write belongs to the user number of its call; once the call is over, it is
 //! given to who runs Selvedge. With it goes what calls have left that ended with a Selvedge that was killed.
 
-use super::aside::{Before, set_aside};
 use super::entered::Entered;
 use super::open_calls::Note;
-use super::{Made, Victim, dropped};
+use super::quarantine::{Before, set_aside};
+use super::{Made, dropped};
 use crate::exact;
+use crate::spawn::KillHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chownat, openat, statat};
 use rustix::io::Errno;
@@ -34,12 +35,12 @@ pub(crate) enum Until {
     /// The socket on which a warm interpreter tells how a call has ended. Its end asks for that of the call.
     Told(UnixStream),
     /// A process and all under it.
-    Gone(Victim),
+    Gone(KillHandle),
 }
 
 /// What a call has made is to be given back when it is over, also when its future is dropped (E-13): then as soon as all of
 /// its processes are gone, and nobody waits for it.
-pub(crate) struct Owed(Option<Debt>);
+pub(crate) struct OwnershipRestore(Option<Debt>);
 
 struct Debt {
     before: Before,
@@ -50,7 +51,7 @@ struct Debt {
     _note: Note,
 }
 
-impl Owed {
+impl OwnershipRestore {
     /// What `user` comes to own in the places that may be written; nothing if that is who runs this process. With it what
     /// belongs there to one of the numbers that only `tools` have, if nothing lives under it any more. And what is made there
     /// that Selvedge would read as its own.
@@ -81,7 +82,7 @@ impl Owed {
     }
 }
 
-impl Drop for Owed {
+impl Drop for OwnershipRestore {
     fn drop(&mut self) {
         let Some(debt) = self.0.take() else { return };
         let ends = debt.until.ask();
@@ -102,9 +103,9 @@ impl Until {
                 let _ = socket.shutdown(std::net::Shutdown::Write);
                 socket.try_clone().map(OwnedFd::from).into_iter().collect()
             }
-            Self::Gone(victim) => {
-                let ends = victim.ends();
-                victim.kill();
+            Self::Gone(handle) => {
+                let ends = handle.ends();
+                handle.kill();
                 ends
             }
         }

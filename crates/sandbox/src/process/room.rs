@@ -1,7 +1,7 @@
 //! How much a call may leave in its scratch folder while it runs: the size of each file is limited by the kernel,
 //! the sum of them is looked at now and then.
 
-use super::Policy;
+use crate::policy::Policy;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 mod remove;
 
-use super::Policy;
+use crate::policy::Policy;
 #[cfg(target_os = "linux")]
 use remove::remove;
 use rustix::fs::{CWD, Mode, OFlags};
@@ -119,12 +119,11 @@ fn remove_left(root: &Path) {
 pub struct Scratch(Option<Own>, PathBuf);
 
 impl Scratch {
-    /// Makes a scratch folder, readable by its owner only, under `root` or the system's folder for such.
+    /// Makes a scratch folder, readable by its owner only, under `root`.
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub async fn new(root: Option<PathBuf>) -> io::Result<Self> {
-        let root = root.unwrap_or_else(std::env::temp_dir);
+    pub async fn new(root: PathBuf) -> io::Result<Self> {
         // Nobody waits for it.
         let at = root.clone();
         drop(tokio::task::spawn_blocking(move || sweep(&at)));
@@ -151,10 +150,9 @@ impl Scratch {
     }
 }
 
-/// Where scratch folders of a policy are made: the folder asked for, or the system's for such, unless it lies in what
+/// Where scratch folders of a policy are made: the folder asked for, or the `usual` one for such, unless it lies in what
 /// the policy grants, where calls would see each other's.
-pub fn scratch_root(asked_for: Option<PathBuf>, policy: &Policy) -> PathBuf {
-    let usual = std::env::temp_dir;
+pub fn scratch_root(asked_for: Option<PathBuf>, usual: PathBuf, policy: &Policy) -> PathBuf {
     if let Some(root) = asked_for {
         return root;
     }
@@ -164,7 +162,7 @@ pub fn scratch_root(asked_for: Option<PathBuf>, policy: &Policy) -> PathBuf {
         let root = real(root);
         root.is_dir() && !granted.iter().any(|path| root.starts_with(path))
     };
-    [usual(), "/var/tmp".into()].into_iter().find(apart).unwrap_or_else(usual)
+    [usual.clone(), "/var/tmp".into()].into_iter().find(apart).unwrap_or(usual)
 }
 
 impl Drop for Scratch {

@@ -3,9 +3,10 @@
 use super::Server;
 use crate::isolation::Isolation;
 use crate::process::{
-    Before, End, Environment, Finished, Note, Owed, Pipes, Room, Scratch, Talk, Until, attend, talking,
+    Before, End, Finished, Note, OwnershipRestore, Pipes, Room, Scratch, Talk, Until, attend, talking,
 };
 use serde_json::{Map, Value, json};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,7 +41,7 @@ impl Call {
         if user.is_some() {
             chown(scratch.path(), user, user)?;
         }
-        Ok(Self { server, scratch, user, tools: isolation.nobodys() })
+        Ok(Self { server, scratch, user, tools: isolation.unassigned_uids() })
     }
 
     /// The folder that is its own, removed with it.
@@ -59,7 +60,7 @@ impl Call {
     pub async fn run(
         self,
         folder: &Path,
-        environment: &Environment,
+        environment: &[(OsString, OsString)],
         version: &str,
         tool: &str,
         talk: Talk,
@@ -69,13 +70,9 @@ impl Call {
         let (printed, stdout) = io::pipe()?;
         let (words, stderr) = io::pipe()?;
         let (status, told) = std::os::unix::net::UnixStream::pair()?;
-        let variables: Map<String, Value> = match environment {
-            Environment::Clean(pairs) => {
-                let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
-                pairs.iter().map(|(name, value)| (text(name), text(value).into())).collect()
-            }
-            Environment::Inherited(_) => Map::new(),
-        };
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let variables: Map<String, Value> =
+            environment.iter().map(|(name, value)| (text(name), text(value).into())).collect();
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let packet = json!({
             "scratch": self.scratch.path(),
@@ -89,7 +86,7 @@ impl Call {
         let told_here = || status.try_clone().ok().map(Until::Told);
         let before = Before::now(self.server.policy());
         let note = Note::of(&before, self.user, &self.tools, tool)?;
-        let owed = Owed::new(before, self.user, self.tools.clone(), note, told_here);
+        let owed = OwnershipRestore::new(before, self.user, self.tools.clone(), note, told_here);
         let group = self.server.call(packet.as_bytes(), descriptors).await?;
         drop((its, stdout, stderr, told));
         status.set_nonblocking(true)?;

@@ -1,16 +1,15 @@
 //! `python` and `shell`: a process in the document's folder; its exit code is part of the output.
 
-use super::{Bench, Builtin, args};
+use super::{Builtin, BuiltinContext, args};
 use crate::failures::{crashed, made_ours, not_started, over_limit, overfull, tool_failure};
 use crate::permissions::Access;
 use crate::printed::output_printed;
-use crate::python::tool::Workshop;
+use crate::python::context::PythonContext;
 use selvedge_engine::{Failure, ToolRequest};
 use selvedge_runtime::ports::Printing;
-use selvedge_sandbox::process::{
-    Confined, End, Environment, Handed, Launch, Policy, Scratch, run, sandboxed_variables, scratch_root,
-    search_path,
-};
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{Confined, End, Launch, Scratch, run, sandboxed_variables, search_path};
+use selvedge_sandbox::spawn::Handed;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -30,18 +29,18 @@ struct ShellArgs {
 }
 
 pub(super) async fn python(
-    bench: &Bench,
+    bench: &BuiltinContext,
     request: &ToolRequest,
-    workshop: &Workshop,
+    context: &PythonContext,
     circumstances: (Duration, &Printing),
 ) -> Result<Value, Failure> {
     let PythonArgs { code } = args(request)?;
-    let interpreter = workshop
+    let interpreter = context
         .environments
         .interpreter()
         .await
         .map_err(|error| tool_failure("subprocess_execution_error", error.to_string()))?;
-    let scratch = scratch(workshop).await?;
+    let scratch = scratch(context).await?;
     // A file, because the system limits the length of an argument.
     let file = scratch.path().join("code.py");
     tokio::fs::write(&file, code)
@@ -51,34 +50,33 @@ pub(super) async fn python(
     let mut runtime = interpreter.homes.clone();
     runtime.push(interpreter.path.clone());
     let program = (interpreter.path.clone(), runtime);
-    execute(bench, request, workshop, scratch, program, arguments, circumstances).await
+    execute(bench, request, context, scratch, program, arguments, circumstances).await
 }
 
 pub(super) async fn shell(
-    bench: &Bench,
+    bench: &BuiltinContext,
     request: &ToolRequest,
-    workshop: &Workshop,
+    context: &PythonContext,
     circumstances: (Duration, &Printing),
 ) -> Result<Value, Failure> {
     let ShellArgs { command } = args(request)?;
-    let scratch = scratch(workshop).await?;
+    let scratch = scratch(context).await?;
     let program = ("/bin/sh".into(), Vec::new());
-    execute(bench, request, workshop, scratch, program, vec!["-c".into(), command.into()], circumstances)
-        .await
+    execute(bench, request, context, scratch, program, vec!["-c".into(), command.into()], circumstances).await
 }
 
-async fn scratch(workshop: &Workshop) -> Result<Scratch, Failure> {
-    let Access { read, write, .. } = workshop.granted.all();
+async fn scratch(context: &PythonContext) -> Result<Scratch, Failure> {
+    let Access { read, write, .. } = context.granted.all();
     let granted = Policy { read, write, ..Policy::default() };
-    Scratch::new(Some(scratch_root(workshop.scratch_root.clone(), &granted))).await.map_err(|e| {
+    Scratch::new(context.scratch_root(&granted)).await.map_err(|e| {
         tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
     })
 }
 
 async fn execute(
-    bench: &Bench,
+    bench: &BuiltinContext,
     request: &ToolRequest,
-    workshop: &Workshop,
+    context: &PythonContext,
     scratch: Scratch,
     (program, runtime): (PathBuf, Vec<PathBuf>),
     arguments: Vec<OsString>,
@@ -90,21 +88,17 @@ async fn execute(
         // Other languages' runtimes reserve far more address space than they use.
         policy.memory_bytes = None;
     }
-    Access { read: policy.read, write: policy.write, .. } = workshop.granted.all();
+    Access { read: policy.read, write: policy.write, .. } = context.granted.all();
     policy.runtime = runtime;
     policy.hidden.clone_from(&bench.hidden);
-    policy.unmade.clone_from(&workshop.unmade);
-    policy.network = workshop.granted.network();
-    workshop.names.guard(&mut policy, &workshop.own).await;
+    policy.unmade.clone_from(&context.unmade);
+    policy.network = context.granted.network();
+    context.names.guard(&mut policy, &context.own).await;
     let finished = run(Launch {
         program,
         args: arguments,
-        environment: Environment::Clean(sandboxed_variables(
-            search_path(None),
-            scratch.path(),
-            &request.effect.0,
-        )),
-        cwd: workshop.workspace.clone(),
+        environment: sandboxed_variables(search_path(None), scratch.path(), &request.effect.0),
+        cwd: context.workspace.clone(),
         stdin: Vec::new(),
         timeout,
         output_bytes: bench.limits.tool_output_bytes,
@@ -112,10 +106,7 @@ async fn execute(
         bound: false,
         answers: false,
         policy,
-        confined: Some(Confined {
-            isolation: workshop.isolation.clone(),
-            scratch: scratch.path().to_owned(),
-        }),
+        confined: Some(Confined { isolation: context.isolation.clone(), scratch: scratch.path().to_owned() }),
         watch: None,
         handed: Handed::default(),
         tool: name.to_string(),

@@ -1,6 +1,6 @@
 //! `http_get`: one document, with its redirects, within limits. A refusal by the site is an output.
 
-use super::{Bench, passing};
+use super::{BuiltinContext, passing};
 use crate::failures::{denied, input_error, over_limit, tool_failure};
 use crate::permissions::Network;
 use reqwest::{Client, Response, Url};
@@ -18,7 +18,7 @@ pub(super) struct GetArgs {
     url: String,
 }
 
-pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> {
+pub(super) async fn get(bench: &BuiltinContext, args: GetArgs) -> Result<Value, Failure> {
     let mut url =
         Url::parse(&args.url).map_err(|e| input_error(format!("`{}` is no address: {e}", args.url)))?;
     let (started_outside, mut led) = (!is_loopback(&url), false);
@@ -45,7 +45,7 @@ pub(super) async fn get(bench: &Bench, args: GetArgs) -> Result<Value, Failure> 
 }
 
 /// The client for an address that may be reached; `led` there by a site.
-fn client(bench: &Bench, url: &Url, led: bool) -> Result<Client, Failure> {
+fn client(bench: &BuiltinContext, url: &Url, led: bool) -> Result<Client, Failure> {
     let unusable = |e| tool_failure("tool_execution_error", e);
     let local = bench.network == Network::Local;
     let client = match (local, led) {
@@ -99,7 +99,7 @@ fn broken(url: &Url, error: reqwest::Error) -> Failure {
     passing(format!("{} broke the connection off: {}", shown(url), chain(&error.without_url())))
 }
 
-async fn document(bench: &Bench, url: &Url, mut response: Response) -> Result<Value, Failure> {
+async fn document(bench: &BuiltinContext, url: &Url, mut response: Response) -> Result<Value, Failure> {
     let status = response.status().as_u16();
     let mut headers = Map::new();
     for (name, value) in response.headers() {

@@ -1,6 +1,6 @@
 //! `read_file`, `write_file` and `list_files`, confined to what was allowed, links resolved.
 
-use super::{Bench, refused};
+use super::{BuiltinContext, refused};
 use crate::failures::{denied, input_error, over_limit, tool_failure};
 use crate::limits::ToolLimits;
 use crate::permissions::Reach;
@@ -41,12 +41,12 @@ pub(super) struct ListArgs {
     glob: Option<String>,
 }
 
-pub(super) async fn read(bench: &Bench, args: ReadArgs) -> Result<Value, Failure> {
+pub(super) async fn read(bench: &BuiltinContext, args: ReadArgs) -> Result<Value, Failure> {
     let (reach, limits) = (bench.reach.clone(), bench.limits.clone());
     aside(move || read_text(&reach, &limits, &args.path).map(Value::String)).await
 }
 
-pub(super) async fn write(bench: &Bench, args: WriteArgs) -> Result<Value, Failure> {
+pub(super) async fn write(bench: &BuiltinContext, args: WriteArgs) -> Result<Value, Failure> {
     let reach = bench.reach.clone();
     aside(move || {
         let place = reach.writable(&args.path).map_err(refused)?;
@@ -56,7 +56,7 @@ pub(super) async fn write(bench: &Bench, args: WriteArgs) -> Result<Value, Failu
     .await
 }
 
-pub(super) async fn list(bench: &Bench, args: ListArgs) -> Result<Value, Failure> {
+pub(super) async fn list(bench: &BuiltinContext, args: ListArgs) -> Result<Value, Failure> {
     let (reach, limits) = (bench.reach.clone(), bench.limits.clone());
     aside(move || list_folder(&reach, &limits, &args)).await
 }

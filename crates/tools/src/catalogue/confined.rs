@@ -22,7 +22,7 @@ impl Kind {
 impl Catalogue {
     /// What enforces permissions.
     pub fn isolation(&self) -> &Isolation {
-        &self.0.workshop.isolation
+        &self.0.shared.isolation
     }
 
     /// One warning for each layer of isolation that is missing, if one of the named tools needs it.

@@ -5,8 +5,8 @@ use crate::builtin::Builtin;
 use crate::command::CommandTool;
 use crate::diag::{ErrorClass, ToolError};
 use crate::python::PythonTool;
+use crate::python::context::PythonContext;
 use crate::python::load::{files_of, load};
-use crate::python::tool::Workshop;
 use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ impl Gathered {
         }
     }
 
-    pub(super) async fn python(&mut self, workshop: &Workshop, folders: &[PathBuf], what: &str) {
+    pub(super) async fn python(&mut self, context: &PythonContext, folders: &[PathBuf], what: &str) {
         let mut seen: Vec<PathBuf> = Vec::new();
         let mut files = Vec::new();
         for folder in folders {
@@ -64,7 +64,7 @@ impl Gathered {
                 Err(error) => self.errors.push(error),
             }
         }
-        let (tools, errors) = load(workshop, files).await;
+        let (tools, errors) = load(context, files).await;
         errors.into_iter().for_each(|error| self.left_out(error));
         for tool in &tools {
             self.warnings.extend(tool.meta.warnings(&tool.source));

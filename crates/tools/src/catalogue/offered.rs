@@ -57,11 +57,11 @@ impl Catalogue {
                     _ if refused.is_some() => refused.map_or(Ok(()), Err),
                     (Kind::Python(tool), Offer::Light) => {
                         match PATIENCE.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
-                            Some(left) => tool.prepare_lightly(&inner.workshop, left).await,
+                            Some(left) => tool.prepare_lightly(&inner.shared, left).await,
                             None => Ok(()),
                         }
                     }
-                    (Kind::Python(tool), Offer::Whole) => tool.prepare_to_offer(&inner.workshop).await,
+                    (Kind::Python(tool), Offer::Whole) => tool.prepare_to_offer(&inner.shared).await,
                     _ => inner.ready(&kind).await,
                 };
                 (name, done)

@@ -4,7 +4,7 @@ use super::gathered::Gathered;
 use super::{Inner, Kind};
 use crate::diag::ToolError;
 use crate::mcp::{Answers, Definition, Found, McpServer, Pinned, Servers, Wanted, tool_of};
-use crate::reserved;
+use crate::names::reserved;
 use crate::store::{keep, sha256};
 use selvedge_engine::{ToolDef, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Inner {
     fn pinned_file(&self, version: &str) -> PathBuf {
-        self.workshop.cache.join(format!("{version}.mcp.json"))
+        self.shared.cache.join(format!("{version}.mcp.json"))
     }
 
     /// Keeps what a run pins, for processes to come.

@@ -1,20 +1,19 @@
 //! One life of a server: the handshake, its tools, calls.
 
 use super::config::{McpServer, Reached};
+use super::error::{ServerError, line};
 use super::flights::Flights;
 use super::handler::{Handler, Progress};
 use super::handshake::{Generation, Service, late, over_http, over_stdio};
 use super::http::{self, Way};
 use super::listing::{Listing, NoListing};
-use super::message::{Reader, Unheard, code_of};
+use super::means::Means;
+use super::message::{Reader, UnreadableReply, code_of};
 use super::process::{Process, Start};
-use super::trouble::{Trouble, line};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProtocolVersion, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use selvedge_engine::{Effects, FaultKind};
-use selvedge_http::Http;
 use selvedge_runtime::ports::Watch;
-use selvedge_sandbox::warden::Warden;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +35,7 @@ pub(super) enum Unanswered {
     /// The connection has none, or the server refuses.
     Service(ServiceError),
     /// There is one, and it can't be taken.
-    Unheard(Unheard),
+    UnreadableReply(UnreadableReply),
 }
 
 /// When a server was last asked for its tools, and what it answered.
@@ -64,23 +63,23 @@ impl Connection {
     /// `known`, and kept there.
     pub(super) async fn start(
         server: &McpServer,
-        (http, warden): (&Http, &Arc<Warden>),
+        Means { http, reaper, env: process }: &Means,
         (reader, schema_steps): (Reader, u64),
         known: &mut Option<Generation>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ServerError> {
         if let Some(name) = server.unset.first() {
             let message =
                 format!("the MCP server `{}` can't be started: the variable {name} is not set", server.name);
-            return Err(
-                Trouble::lasting(message).help(format!("set {name}, or take it out of the configuration"))
-            );
+            return Err(ServerError::lasting(message)
+                .help(format!("set {name}, or take it out of the configuration")));
         }
         let deadline = Instant::now() + server.start_timeout;
         let handler = Handler { progress: Progress::default(), changed: Arc::default() };
         let (service, process) = match &server.reached {
             Reached::Command { program, args, env, dir } => {
                 let reader = &reader;
-                let start = || Start { server: &server.name, program, args, env, dir, reader, warden };
+                let start =
+                    || Start { server: &server.name, program, args, env, dir, process, reader, reaper };
                 over_stdio(server, start, &handler, known, deadline).await?
             }
             Reached::Url { url, headers, sse } => {
@@ -91,9 +90,9 @@ impl Connection {
             }
             Reached::Wrong { why, help, place } => {
                 let message = format!("the MCP server `{}` can't be had: {why} ({place})", server.name);
-                return Err(Trouble::lasting(message).help(help.clone()));
+                return Err(ServerError::lasting(message).help(help.clone()));
             }
-            Reached::Off { place } => return Err(Trouble::off(&server.name, place)),
+            Reached::Off { place } => return Err(ServerError::off(&server.name, place)),
         };
         if let Some(info) = service.peer().peer_info()
             && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
@@ -103,7 +102,7 @@ impl Connection {
                 "the MCP server `{name}` speaks version \"{version}\" of the protocol, which is not known"
             );
             return Err(
-                Trouble::lasting(message).help("take a version of the server that speaks an older one")
+                ServerError::lasting(message).help("take a version of the server that speaks an older one")
             );
         }
         let flights = Flights::new(service.peer().clone());
@@ -139,11 +138,11 @@ impl Connection {
 
     /// Makes sure that it lives, and before a call with these effects that its tools are known as they are now:
     /// before the first call at any rate, as no server has to say that a definition is another one.
-    pub(super) async fn check(&self, server: &McpServer, call: Option<Effects>) -> Result<(), Trouble> {
+    pub(super) async fn check(&self, server: &McpServer, call: Option<Effects>) -> Result<(), ServerError> {
         if self.flights.is_suspect() {
             return match timeout(CHECK, self.list(server, true)).await {
                 Ok(listed) => listed,
-                Err(_) => Err(Trouble::passing(format!("the MCP server `{}` hangs", server.name))),
+                Err(_) => Err(ServerError::passing(format!("the MCP server `{}` hangs", server.name))),
             };
         }
         let fresh = match call {
@@ -160,7 +159,7 @@ impl Connection {
         self.list(server, true).await
     }
 
-    async fn list(&self, server: &McpServer, again: bool) -> Result<(), Trouble> {
+    async fn list(&self, server: &McpServer, again: bool) -> Result<(), ServerError> {
         // News that come while it is asked count for the next time.
         self.handler.changed.store(false, Ordering::Relaxed);
         let before = self.listing();
@@ -168,10 +167,10 @@ impl Connection {
         let listing = match listed {
             Ok(listing) => listing,
             Err(NoListing::Wrong(trouble)) => return Err(trouble),
-            Err(NoListing::Unheard(unheard)) => {
+            Err(NoListing::UnreadableReply(unheard)) => {
                 let (name, words) = (&server.name, unheard.words(self.reader.nesting()));
                 let message = format!("the MCP server `{name}` answers `tools/list` with {words}");
-                return Err(Trouble { kind: FaultKind::LimitExceeded, ..Trouble::lasting(message) });
+                return Err(ServerError { kind: FaultKind::LimitExceeded, ..ServerError::lasting(message) });
             }
             Err(NoListing::Service(error)) => {
                 return Err(self.trouble(server, error, "told its tools").await);
@@ -212,33 +211,36 @@ impl Connection {
         };
         flight.landed();
         match (result, self.reader.fetch(&id)) {
-            (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(Unanswered::Unheard),
+            (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(Unanswered::UnreadableReply),
             (result, _) => result.map_err(Unanswered::Service),
         }
     }
 
     /// What an error of the connection means; `doing` is what the server did, as the rest of a sentence.
-    pub(super) async fn trouble(&self, server: &McpServer, error: ServiceError, doing: &str) -> Trouble {
+    pub(super) async fn trouble(&self, server: &McpServer, error: ServiceError, doing: &str) -> ServerError {
         let name = &server.name;
         match (error, &self.process, &server.reached) {
             (ServiceError::McpError(error), ..) => {
                 let code = code_of(&error).map(|code| format!(" ({code})")).unwrap_or_default();
-                Trouble::lasting(format!("the MCP server `{name}` refuses{code}: {}", line(&error.message)))
+                ServerError::lasting(format!(
+                    "the MCP server `{name}` refuses{code}: {}",
+                    line(&error.message)
+                ))
             }
             (ServiceError::TransportSend(error), None, Reached::Url { url, .. }) => {
                 http::trouble(name, url, &error)
             }
             (ServiceError::TransportClosed | ServiceError::TransportSend(_), Some(process), _) => {
                 let fate = process.fate().await;
-                Trouble::passing(format!("the MCP server `{name}` {fate} (while it {doing})"))
+                ServerError::passing(format!("the MCP server `{name}` {fate} (while it {doing})"))
             }
             (ServiceError::TransportClosed, None, Reached::Url { url, .. }) => {
                 let place = http::place(url);
-                Trouble::passing(format!(
+                ServerError::passing(format!(
                     "the connection to the MCP server `{name}` at {place} was lost while it {doing}"
                 ))
             }
-            (error, ..) => Trouble::passing(format!(
+            (error, ..) => ServerError::passing(format!(
                 "the MCP server `{name}`: {} (while it {doing})",
                 line(&error.to_string())
             )),

@@ -1,7 +1,7 @@
 //! What a call brought, as a tool's JSON value (E-25).
 
 use super::definition::Definition;
-use super::trouble::words;
+use super::error::words;
 use crate::failures::tool_failure;
 use crate::json::{self, Unread};
 use crate::limits::ToolLimits;

@@ -1,13 +1,13 @@
 //! The beginning of a conversation: a process or a connection, and which generation of the protocol is spoken.
 
 use super::config::{McpServer, Reached};
+use super::error::{ServerError, line, seconds};
 use super::handler::{Handler, config};
 use super::http::{self, Way};
 use super::message::code_of;
 use super::pipe::{PROBE, Pipe, closed};
 use super::process::{Process, Start};
 use super::sse::Sse;
-use super::trouble::{Trouble, line, seconds};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, JsonRpcMessage,
     ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
@@ -41,7 +41,7 @@ pub(super) async fn over_stdio<'s>(
     handler: &Handler,
     known: &mut Option<Generation>,
     deadline: Instant,
-) -> Result<(Service, Option<Process>), Trouble> {
+) -> Result<(Service, Option<Process>), ServerError> {
     loop {
         let (process, mut pipe) = Process::start(start()).await?;
         let patience = PATIENCE.min(server.start_timeout / 3);
@@ -62,10 +62,10 @@ pub(super) async fn over_stdio<'s>(
         return Err(match &error {
             ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
                 let fate = process.fate().await;
-                Trouble::lasting(format!("the MCP server `{name}` {fate} instead of starting to serve"))
+                ServerError::lasting(format!("the MCP server `{name}` {fate} instead of starting to serve"))
                     .help("run its command by hand to see what it lacks")
             }
-            other => Trouble::lasting(format!(
+            other => ServerError::lasting(format!(
                 "the MCP server `{name}` does not begin as MCP has it: {}{}",
                 line(&begun_as(other)),
                 process.said()
@@ -76,14 +76,15 @@ pub(super) async fn over_stdio<'s>(
 }
 
 /// A server that has not begun to serve in time.
-pub(super) fn late(server: &McpServer, said: String) -> Trouble {
+pub(super) fn late(server: &McpServer, said: String) -> ServerError {
     let limit = seconds(server.start_timeout);
     let message = format!("the MCP server `{}` was not ready within {limit}{said}", server.name);
     let what = match server.reached {
         Reached::Command { .. } => "command",
         Reached::Url { .. } | Reached::Off { .. } | Reached::Wrong { .. } => "address",
     };
-    Trouble::passing(message).help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
+    ServerError::passing(message)
+        .help(format!("check its {what}; `start_timeout_s` in its table is the limit"))
 }
 
 /// How a server began that does not begin as it should.

@@ -2,10 +2,10 @@
 
 use super::client::{Bad, Failed, Headers, RESERVED, Wire};
 use super::config::Hidden;
+use super::error::{ServerError, line};
 use super::handshake::begun_as;
 use super::message::Reader;
 use super::sse::Sse;
-use super::trouble::{Trouble, line};
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -39,8 +39,8 @@ impl Way {
         headers: &BTreeMap<String, Hidden>,
         http: &Http,
         reader: &Reader,
-    ) -> Result<Self, Trouble> {
-        let wrong = |message: String| Trouble::lasting(format!("the MCP server `{server}`: {message}"));
+    ) -> Result<Self, ServerError> {
+        let wrong = |message: String| ServerError::lasting(format!("the MCP server `{server}`: {message}"));
         let address = Url::parse(&url.0).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = address.filter(Url::has_host).ok_or_else(|| {
             wrong("its `url` is no http or https address".into()).help("write url = \"https://HOST/mcp\"")
@@ -99,11 +99,11 @@ pub(super) fn place(url: &Hidden) -> String {
 }
 
 /// Why a conversation over HTTP did not begin.
-pub(super) fn not_begun(server: &str, url: &Hidden, error: &ClientInitializeError) -> Trouble {
+pub(super) fn not_begun(server: &str, url: &Hidden, error: &ClientInitializeError) -> ServerError {
     match error {
         ClientInitializeError::TransportError { error, .. } => trouble(server, url, error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(server, url, fallback),
-        ClientInitializeError::JsonRpcError(_) => Trouble::passing(format!(
+        ClientInitializeError::JsonRpcError(_) => ServerError::passing(format!(
             "the MCP server `{server}` at {} does not begin as MCP has it: {}",
             place(url),
             line(&begun_as(error))
@@ -158,37 +158,39 @@ fn found<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e StreamableHttpError
 }
 
 /// Why a request over HTTP failed.
-pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static)) -> Trouble {
+pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static)) -> ServerError {
     let place = place(url);
     let strange = |error: &(dyn Error + 'static)| {
         let why = line(&chain(error));
-        Trouble::passing(format!("the MCP server `{server}` at {place} does not answer as it should: {why}"))
+        ServerError::passing(format!(
+            "the MCP server `{server}` at {place} does not answer as it should: {why}"
+        ))
     };
     match found(error) {
         Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
-            Trouble::lasting(format!("the MCP server `{server}` at {place} wants another authorization"))
+            ServerError::lasting(format!("the MCP server `{server}` at {place} wants another authorization"))
                 .help("give it a key: headers = { Authorization = \"Bearer ${NAME_OF_A_VARIABLE}\" }")
         }
         Some(StreamableHttpError::ServerDoesNotSupportSse) => {
             let message = format!("the MCP server `{server}` at {place} answers with no stream of events");
-            Trouble::lasting(message).help("leave `type` out, or write type = \"http\"")
+            ServerError::lasting(message).help("leave `type` out, or write type = \"http\"")
         }
         Some(StreamableHttpError::Client(bad)) => match bad {
             Bad::Wire(error) if error.is_connect() => {
                 let why = chain(error);
-                Trouble::passing(format!("the MCP server `{server}` at {place} can't be reached: {why}"))
+                ServerError::passing(format!("the MCP server `{server}` at {place} can't be reached: {why}"))
                     .help("check that it runs, and its `url`")
             }
             Bad::Wire(error) => strange(error),
             Bad::Moved { status, to } => {
                 let message = format!("the MCP server `{server}` at {place} is at {to} (status {status})");
-                Trouble::lasting(message).help("write that address as its `url`, if it is the right one")
+                ServerError::lasting(message).help("write that address as its `url`, if it is the right one")
             }
-            Bad::Lost { .. } => {
-                Trouble::passing(format!("the MCP server `{server}` at {place} has ended the session: {bad}"))
-            }
+            Bad::Lost { .. } => ServerError::passing(format!(
+                "the MCP server `{server}` at {place} has ended the session: {bad}"
+            )),
             Bad::Refused { status: 404, said, .. } => {
-                Trouble::lasting(format!("there is no MCP server at {place} (status 404{said})"))
+                ServerError::lasting(format!("there is no MCP server at {place} (status 404{said})"))
                     .help(format!("check the `url` of `{server}`"))
             }
             Bad::Refused { status, said, retry_after } if *status == 429 || *status >= 500 => {
@@ -196,11 +198,11 @@ pub(super) fn trouble(server: &str, url: &Hidden, error: &(dyn Error + 'static))
                     format!("the MCP server `{server}` at {place} answers with status {status}{said}");
                 let seconds = retry_after.as_deref().and_then(|after| after.trim().parse::<u64>().ok());
                 let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
-                Trouble { retry_after_ms, ..Trouble::passing(message) }
+                ServerError { retry_after_ms, ..ServerError::passing(message) }
             }
             // What it refuses once it refuses again.
             Bad::Refused { .. } | Bad::Unclear { .. } => {
-                Trouble::lasting(format!("the MCP server `{server}` at {place} refuses: {bad}"))
+                ServerError::lasting(format!("the MCP server `{server}` at {place} refuses: {bad}"))
             }
             Bad::NoMessage(_) | Bad::NoAnswer { .. } => strange(bad),
         },

@@ -2,8 +2,8 @@
 
 use super::config::McpServer;
 use super::definition::Definition;
-use super::message::{Reader, Unheard};
-use super::trouble::{Trouble, line};
+use super::error::{ServerError, line};
+use super::message::{Reader, UnreadableReply};
 use crate::diag::shown;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
@@ -30,9 +30,9 @@ pub(super) enum NoListing {
     /// The question could not be asked, or was refused.
     Service(ServiceError),
     /// The answer can't be taken.
-    Unheard(Unheard),
+    UnreadableReply(UnreadableReply),
     /// The answers are wrong.
-    Wrong(Trouble),
+    Wrong(ServerError),
 }
 
 impl Listing {
@@ -54,11 +54,11 @@ impl Listing {
             let page = ask(peer, request, reader).await?;
             cursor = listing.add(page, config, before, schema_steps).await.ok_or_else(|| {
                 let message = format!("the MCP server `{server}` answers `tools/list` with no list of tools");
-                NoListing::Wrong(Trouble::lasting(message))
+                NoListing::Wrong(ServerError::lasting(message))
             })?;
             if listing.tools.len() + listing.wrong.len() > TOOLS {
                 let message = format!("the MCP server `{server}` has more than {TOOLS} tools");
-                return Err(NoListing::Wrong(Trouble::lasting(message)));
+                return Err(NoListing::Wrong(ServerError::lasting(message)));
             }
             match &cursor {
                 None => return Ok(listing),
@@ -67,7 +67,7 @@ impl Listing {
             }
         }
         let message = format!("the MCP server `{server}` has no last page of its tools");
-        Err(NoListing::Wrong(Trouble::lasting(message)))
+        Err(NoListing::Wrong(ServerError::lasting(message)))
     }
 
     /// Adds a page and returns where the next one begins; `None` if this is no page. (The inner `None`: it is the last.)
@@ -145,7 +145,7 @@ async fn ask(
     let handle = handle.map_err(NoListing::Service)?;
     let id = handle.id.clone();
     match (handle.await_response().await, reader.fetch(&id)) {
-        (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(NoListing::Unheard),
+        (Err(ServiceError::McpError(_)), Some(answer)) => answer.map_err(NoListing::UnreadableReply),
         (answer, _) => answer.map_err(NoListing::Service),
     }
 }

@@ -6,7 +6,7 @@ mod lenient;
 mod tests;
 mod waiting;
 
-use super::trouble::{CUT, cut, line};
+use super::error::{CUT, cut, line};
 use crate::failures::{over_limit, tool_failure};
 use crate::json::{self, Unread};
 use crate::limits::ToolLimits;
@@ -40,7 +40,7 @@ const UNNAMED: i32 = i32::MIN;
 
 /// Why an answer is none.
 #[derive(Debug)]
-pub(super) enum Unheard {
+pub(super) enum UnreadableReply {
     /// It can't be kept as it is.
     Unread(Unread),
     /// Its message has more than so many bytes.
@@ -50,7 +50,7 @@ pub(super) enum Unheard {
 }
 
 /// An answer that did not go through the client of the protocol.
-pub(super) type Answer = Result<ServerResult, Unheard>;
+pub(super) type Answer = Result<ServerResult, UnreadableReply>;
 
 /// Reads the messages of one connection. Clones share what was put aside, and who waits.
 #[derive(Clone)]
@@ -120,7 +120,7 @@ impl Reader {
             }
             Ok(JsonRpcMessage::Response(response)) => match changed(&response.result, text) {
                 Some(digits) => {
-                    Some(self.put_aside(&response.id, Err(Unheard::Unread(Unread::Large(digits)))))
+                    Some(self.put_aside(&response.id, Err(UnreadableReply::Unread(Unread::Large(digits)))))
                 }
                 None => Some(JsonRpcMessage::Response(response)),
             },
@@ -211,14 +211,14 @@ impl Reader {
             told.push_str(CUT);
         }
         let over: Vec<Message> =
-            over.iter().map(|id| self.put_aside(id, Err(Unheard::Garbled(told.clone())))).collect();
+            over.iter().map(|id| self.put_aside(id, Err(UnreadableReply::Garbled(told.clone())))).collect();
         self.answered(&over);
         over
     }
 
     /// In the place of an answer to `id` that is longer than a message may be.
     pub(super) fn too_long(&self, id: &RequestId) -> Message {
-        self.put_aside(id, Err(Unheard::Long(self.longest)))
+        self.put_aside(id, Err(UnreadableReply::Long(self.longest)))
     }
 
     /// Gives an error that names no call to the only one that waits.
@@ -269,7 +269,7 @@ impl Reader {
             Some(digits) => Err(Unread::Large(digits)),
             None => Ok(result),
         });
-        Some(self.put_aside(&id, answer.map_err(Unheard::Unread)))
+        Some(self.put_aside(&id, answer.map_err(UnreadableReply::Unread)))
     }
 
     fn put_aside(&self, id: &RequestId, answer: Answer) -> Message {
@@ -348,7 +348,7 @@ fn changed(result: &ServerResult, text: &[u8]) -> Option<String> {
     if structured { json::large_integer(text) } else { None }
 }
 
-impl Unheard {
+impl UnreadableReply {
     /// What it means for the call of a tool.
     pub(super) fn failure(self, tool: &str, limits: &ToolLimits) -> Failure {
         match self {

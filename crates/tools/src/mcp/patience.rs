@@ -1,6 +1,6 @@
 //! How long a call is waited for (E-12).
 
-use super::trouble::seconds;
+use super::error::seconds;
 use crate::failures::TIMEOUT_SETTING;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The protocol over a program's stdin and stdout: one JSON message a line, with limits on what the program writes.
 
+use super::error::line;
 use super::framing::{Brought, Framing};
 use super::message::{Message, Reader, cancelled};
-use super::trouble::line;
 use rmcp::model::{JsonRpcMessage, RequestId};
 use rmcp::service::{RoleClient, TxJsonRpcMessage};
 use rmcp::transport::Transport;

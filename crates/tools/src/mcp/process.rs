@@ -1,14 +1,15 @@
 //! A server's process: in a clean environment and a group of its own, which ends as a whole (E-13).
 
 use super::config::Hidden;
+use super::error::{ServerError, line};
 use super::message::Reader;
 use super::pipe::{Ended, Input, Noise, Pipe, Why, tell};
-use super::trouble::{Trouble, line};
 use crate::command::dir_relative;
-use selvedge_sandbox::process::{Handed, Victim, started};
-use selvedge_sandbox::warden::Warden;
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::reaper::Reaper;
+use selvedge_sandbox::spawn::{Handed, KillHandle, started};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -45,7 +46,7 @@ const NEWS: Duration = Duration::from_millis(500);
 
 /// A running server. Dropped, it is killed with everything under it.
 pub(super) struct Process {
-    victim: Arc<Mutex<Option<Victim>>>,
+    handle: Arc<Mutex<Option<KillHandle>>>,
     ended: watch::Receiver<Option<Why>>,
     /// How the process itself ended, if it did.
     status: watch::Receiver<Option<ExitStatus>>,
@@ -61,10 +62,12 @@ pub(super) struct Start<'a> {
     pub(super) args: &'a [Hidden],
     pub(super) env: &'a BTreeMap<String, Hidden>,
     pub(super) dir: &'a Path,
+    /// Of which it is given some variables.
+    pub(super) process: &'a ProcessEnv,
     /// Reads the messages.
     pub(super) reader: &'a Reader,
     /// Who ends it if we can't.
-    pub(super) warden: &'a Arc<Warden>,
+    pub(super) reaper: &'a Arc<Reaper>,
 }
 
 impl Process {
@@ -72,19 +75,19 @@ impl Process {
     ///
     /// # Errors
     /// There is no such program, or it can't be run.
-    pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), Trouble> {
-        start.warden.ready().await;
+    pub(super) async fn start(start: Start<'_>) -> Result<(Self, Pipe), ServerError> {
+        start.reaper.ready().await;
         let mut child = spawn(&start).await.map_err(|error| not_started(&start, &error))?;
-        let victim = Arc::new(Mutex::new(Some(Victim::of(&child, false))));
+        let handle = Arc::new(Mutex::new(Some(KillHandle::of(&child, false))));
         if let Some(group) = child.id() {
-            start.warden.watch(group).await;
+            start.reaper.watch(group).await;
         }
         let (ended, has_ended) = watch::channel(None);
         let (exited, status) = watch::channel(None);
         let (stderr, noise) = (Arc::<Mutex<Vec<u8>>>::default(), Noise::default());
         let input: Input = Arc::new(tokio::sync::Mutex::new(child.stdin.take()));
         let (output, errors) = (child.stdout.take(), child.stderr.take());
-        let lacking = || Trouble::lasting(format!("the MCP server `{}` has no stdout", start.server));
+        let lacking = || ServerError::lasting(format!("the MCP server `{}` has no stdout", start.server));
         let pipe = Pipe::new(
             Arc::clone(&input),
             output.ok_or_else(lacking)?,
@@ -95,8 +98,8 @@ impl Process {
         if let Some(errors) = errors {
             tokio::spawn(keep_tail(errors, Arc::clone(&stderr)));
         }
-        tokio::spawn(attend(child, Arc::clone(&victim), Arc::clone(start.warden), exited, ended));
-        Ok((Self { victim, ended: has_ended, status, stderr, noise, input }, pipe))
+        tokio::spawn(attend(child, Arc::clone(&handle), Arc::clone(start.reaper), exited, ended));
+        Ok((Self { handle, ended: has_ended, status, stderr, noise, input }, pipe))
     }
 
     /// Waits until the server has ended, or has written what ends the conversation.
@@ -157,8 +160,8 @@ impl Process {
     }
 
     fn kill(&self) {
-        if let Some(victim) = self.victim.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            victim.kill();
+        if let Some(handle) = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            handle.kill();
         }
     }
 }
@@ -174,9 +177,8 @@ async fn spawn(start: &Start<'_>) -> io::Result<Child> {
     command.args(start.args.iter().map(|arg| &arg.0)).current_dir(start.dir).env_clear();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in INHERITED {
-        let value = std::env::var_os(name);
-        let value =
-            value.or_else(|| (name == "PATH").then(|| OsString::from("/usr/local/bin:/usr/bin:/bin")));
+        let value = start.process.variable(name);
+        let value = value.or_else(|| (name == "PATH").then(|| OsStr::new("/usr/local/bin:/usr/bin:/bin")));
         if let Some(value) = value {
             command.env(name, value);
         }
@@ -188,19 +190,19 @@ async fn spawn(start: &Start<'_>) -> io::Result<Child> {
 /// Waits for the process, ends what it leaves behind, and tells how it went.
 async fn attend(
     mut child: Child,
-    victim: Arc<Mutex<Option<Victim>>>,
-    warden: Arc<Warden>,
+    handle: Arc<Mutex<Option<KillHandle>>>,
+    reaper: Arc<Reaper>,
     exited: watch::Sender<Option<ExitStatus>>,
     ended: Ended,
 ) {
     let group = child.id();
     let status = child.wait().await;
     // From here on its number may be another process's: it is killed once more and never again.
-    if let Some(victim) = victim.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        victim.kill();
+    if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        handle.kill();
     }
     if let Some(group) = group {
-        warden.forget(group).await;
+        reaper.forget(group).await;
     }
     exited.send_replace(Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0))));
     // What it has written by now is read first: the end of its output tells by itself.
@@ -240,18 +242,20 @@ fn remedy(program: &str) -> String {
     }
 }
 
-fn not_started(start: &Start<'_>, error: &io::Error) -> Trouble {
+fn not_started(start: &Start<'_>, error: &io::Error) -> ServerError {
     let Start { server, program, dir, .. } = start;
     if error.kind() != io::ErrorKind::NotFound {
         let message = format!("the MCP server `{server}` can't be started: {program}: {error}");
-        return Trouble::lasting(message).help("check that the program may be run");
+        return ServerError::lasting(message).help("check that the program may be run");
     }
     if !dir.is_dir() {
         let message =
             format!("the MCP server `{server}` can't be started: there is no folder {}", dir.display());
-        return Trouble::lasting(message).help("correct `cwd`");
+        return ServerError::lasting(message).help("correct `cwd`");
     }
     let place = if program.contains('/') { "here" } else { "on PATH" };
-    Trouble::lasting(format!("the MCP server `{server}` can't be started: there is no `{program}` {place}"))
-        .help(remedy(program))
+    ServerError::lasting(format!(
+        "the MCP server `{server}` can't be started: there is no `{program}` {place}"
+    ))
+    .help(remedy(program))
 }

@@ -4,21 +4,20 @@ use super::config::{McpServer, Reached};
 use super::connection::{Connection, Unanswered};
 use super::content::output;
 use super::definition::Pinned;
+use super::error::ServerError;
 use super::handshake::Generation;
 use super::http;
 use super::listing::Listing;
+use super::means::Means;
 use super::message::{Reader, code_of};
 use super::patience::Patience;
-use super::trouble::Trouble;
-use crate::Progress;
 use crate::failures::{failure, input_error, over_limit, tool_failure};
 use crate::limits::ToolLimits;
+use crate::progress::Progress;
 use rmcp::model::{ErrorCode, InputRequest, InputRequiredResult, ServerResult};
 use rmcp::service::ServiceError;
 use selvedge_engine::{Effects, Failure, FaultKind, ToolRequest};
-use selvedge_http::Http;
 use selvedge_runtime::ports::{Delta, Watch};
-use selvedge_sandbox::warden::Warden;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -41,12 +40,11 @@ const SLOW: Duration = Duration::from_secs(3);
 pub(crate) struct Server {
     pub(super) config: McpServer,
     limits: ToolLimits,
-    http: Http,
-    warden: Arc<Warden>,
+    means: Means,
     progress: Progress,
     state: Mutex<State>,
     /// Failures in a row.
-    falls: AtomicU32,
+    failures: AtomicU32,
 }
 
 #[derive(Default)]
@@ -81,30 +79,24 @@ pub(crate) struct Call<'a> {
 }
 
 impl Server {
-    pub(super) fn new(
-        config: McpServer,
-        limits: &ToolLimits,
-        (http, warden): (&Http, &Arc<Warden>),
-        progress: &Progress,
-    ) -> Self {
+    pub(super) fn new(config: McpServer, limits: &ToolLimits, means: &Means, progress: &Progress) -> Self {
         Self {
             config,
             limits: limits.clone(),
-            http: http.clone(),
-            warden: Arc::clone(warden),
+            means: means.clone(),
             progress: Arc::clone(progress),
             state: Mutex::default(),
-            falls: AtomicU32::new(0),
+            failures: AtomicU32::new(0),
         }
     }
 
     /// The tools that it has, started if need be.
-    pub(super) async fn listing(&self) -> Result<Arc<Listing>, Trouble> {
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, ServerError> {
         Ok(self.ready(None).await?.listing())
     }
 
     /// What it is.
-    pub(super) async fn report(&self) -> Result<Report, Trouble> {
+    pub(super) async fn report(&self) -> Result<Report, ServerError> {
         let connection = self.ready(None).await?;
         let listing = connection.listing();
         let (protocol, called) = connection.introduced();
@@ -147,7 +139,7 @@ impl Server {
             Ended::Session(why) => {
                 let message =
                     format!("the MCP server `{}` ends its sessions at once: {why}", self.config.name);
-                Trouble::passing(message).fault().unsent()
+                ServerError::passing(message).fault().unsent()
             }
             Ended::Failed(failure) => failure,
         })?;
@@ -190,12 +182,12 @@ impl Server {
                 return Err(tool_failure("tool_execution_error", message).into());
             }
             Ok(result) => result,
-            Err(Unanswered::Unheard(unheard)) => {
-                self.stands();
+            Err(Unanswered::UnreadableReply(unheard)) => {
+                self.reset_failures();
                 return Err(unheard.failure(name, &self.limits).into());
             }
             Err(Unanswered::Service(ServiceError::McpError(error))) => {
-                self.stands();
+                self.reset_failures();
                 return Err(refused(name, error).into());
             }
             Err(Unanswered::Service(error)) if http::is_expired(&error) => {
@@ -213,7 +205,7 @@ impl Server {
                 return Err(Failure { unsent, ..trouble.fault() }.into());
             }
         };
-        self.stands();
+        self.reset_failures();
         let (name, definition, limits) = (Arc::clone(name), Arc::clone(definition), self.limits.clone());
         // Servers choose what is to be held against what.
         let read = spawn_blocking(move || output(&name, &definition, result, &limits)).await;
@@ -263,39 +255,35 @@ impl Server {
     }
 
     /// The server, running and with its tools as a call with these effects must know them.
-    async fn ready(&self, call: Option<Effects>) -> Result<Arc<Connection>, Trouble> {
+    async fn ready(&self, call: Option<Effects>) -> Result<Arc<Connection>, ServerError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = state.connection.clone() {
             let checked = match connection.is_alive() {
                 true => connection.check(&self.config, call).await,
-                false => Err(Trouble::passing("it had ended")),
+                false => Err(ServerError::passing("it had ended")),
             };
             match checked {
                 Ok(()) => return Ok(connection),
                 Err(trouble) => {
                     state.connection = None;
-                    self.fell(&mut state, &trouble);
+                    self.record_failure(&mut state, &trouble);
                 }
             }
         }
-        let falls = self.falls.load(Ordering::Relaxed);
-        if falls > RESTARTS {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures > RESTARTS {
             let message = format!(
-                "the MCP server `{}` has failed {falls} times in a row and is not started again; the last time: {}",
+                "the MCP server `{}` has failed {failures} times in a row and is not started again; the last time: {}",
                 self.config.name, state.last
             );
-            return Err(Trouble::lasting(message));
+            return Err(ServerError::lasting(message));
         }
         let mut generation = state.generation;
         let output = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
         let longest = output.saturating_mul(TRANSPORT).saturating_add(1 << 20);
         let reader = Reader::new(self.limits.json_nesting, longest, &self.config.secrets);
-        let starting = Connection::start(
-            &self.config,
-            (&self.http, &self.warden),
-            (reader, self.limits.schema_steps),
-            &mut generation,
-        );
+        let starting =
+            Connection::start(&self.config, &self.means, (reader, self.limits.schema_steps), &mut generation);
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {
@@ -306,21 +294,21 @@ impl Server {
             }
             Err(mut trouble) => {
                 trouble.message = self.config.clean(&trouble.message);
-                self.fell(&mut state, &trouble);
+                self.record_failure(&mut state, &trouble);
                 Err(trouble)
             }
         }
     }
 
     /// It has answered a call, if only that it refuses.
-    fn stands(&self) {
-        self.falls.store(0, Ordering::Relaxed);
+    fn reset_failures(&self) {
+        self.failures.store(0, Ordering::Relaxed);
     }
 
     /// What is only connected to is not started, and may come back whenever it likes.
-    fn fell(&self, state: &mut State, trouble: &Trouble) {
+    fn record_failure(&self, state: &mut State, trouble: &ServerError) {
         if matches!(self.config.reached, Reached::Command { .. }) {
-            self.falls.fetch_add(1, Ordering::Relaxed);
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
         state.last = self.config.clean(&trouble.message);
     }
@@ -366,7 +354,7 @@ impl From<Failure> for Ended {
 
 /// The server answers with an error of the protocol.
 fn refused(name: &str, error: rmcp::ErrorData) -> Failure {
-    let said = super::trouble::words(&error.message);
+    let said = super::error::words(&error.message);
     if error.code == ErrorCode::INVALID_PARAMS {
         return input_error(format!("`{name}` refuses its arguments: {said}"));
     }

@@ -2,17 +2,17 @@
 
 use super::config::McpServer;
 use super::definition::Definition;
+use super::error::ServerError;
+use super::means::Means;
 use super::server::{Call, Report, Server};
-use super::trouble::Trouble;
-use crate::Progress;
 use crate::diag::ToolError;
 use crate::limits::ToolLimits;
+use crate::progress::Progress;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use selvedge_engine::{Failure, FaultKind};
-use selvedge_http::Http;
-use selvedge_sandbox::isolation::{Isolation, Launcher};
-use selvedge_sandbox::warden::Warden;
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::isolation::Isolation;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,25 +60,23 @@ pub(crate) struct Answers {
     /// Tools that are wrong: server, name, why.
     pub(crate) wrong: Vec<(Arc<str>, Arc<str>, String)>,
     /// Servers that did not answer.
-    pub(crate) failed: Vec<(Arc<str>, Trouble)>,
+    pub(crate) failed: Vec<(Arc<str>, ServerError)>,
 }
 
 impl Servers {
     pub(crate) fn new(
         servers: Vec<McpServer>,
         limits: &ToolLimits,
-        http: &Http,
-        launcher: Option<Launcher>,
+        means: &Means,
         progress: &Progress,
     ) -> Self {
-        let warden = Arc::new(Warden::new(launcher));
         let mut all = Self::default();
         for config in servers {
             let name = Arc::clone(&config.name);
             match config.off().map(str::to_owned) {
                 Some(place) => drop(all.off.insert(name, place)),
                 None => {
-                    let server = Server::new(config, limits, (http, &warden), progress);
+                    let server = Server::new(config, limits, means, progress);
                     all.on.insert(name, Arc::new(server));
                 }
             }
@@ -89,7 +87,7 @@ impl Servers {
     /// Why a full name means no tool, if it is of a server that is switched off.
     pub(crate) fn off(&self, name: &str) -> Option<ToolError> {
         let (server, place) = self.off.iter().find(|(server, _)| tool_of(name, server).is_some())?;
-        let Trouble { message, help, .. } = Trouble::off(server, place);
+        let ServerError { message, help, .. } = ServerError::off(server, place);
         let message = format!("`{name}` can't be called: {message}");
         Some(ToolError::document("A-22", message).help(help))
     }
@@ -145,7 +143,7 @@ impl Servers {
         match (self.on.get(name), self.off.get(name)) {
             (Some(server), _) => server.call(call).await,
             (None, Some(place)) => {
-                let message = Trouble::off(name, place).message;
+                let message = ServerError::off(name, place).message;
                 Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
             }
             (None, None) => Err(Failure::permanent(
@@ -182,14 +180,14 @@ pub async fn survey(
     servers: Vec<McpServer>,
     limits: &ToolLimits,
     isolation: &Isolation,
+    env: &ProcessEnv,
 ) -> Vec<(Arc<str>, Result<Report, ToolError>)> {
     let quiet: Progress = Arc::new(|_| {});
-    let http = Http::new();
-    let warden = Arc::new(Warden::new(isolation.launcher()));
+    let means = Means::new(isolation, env);
     let look = servers.into_iter().filter(|config| config.off().is_none()).map(|config| {
-        let server = Server::new(config, limits, (&http, &warden), &quiet);
+        let server = Server::new(config, limits, &means, &quiet);
         async move {
-            let report = server.report().await.map_err(Trouble::error);
+            let report = server.report().await.map_err(ServerError::error);
             server.close().await;
             (Arc::clone(&server.config.name), report)
         }

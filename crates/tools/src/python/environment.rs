@@ -7,15 +7,17 @@
 mod dependencies;
 mod kept;
 
-use crate::Progress;
 use crate::diag::ToolError;
+use crate::progress::Progress;
 use crate::python::interpreter::{self, Interpreter};
 use crate::python::uv::{self, PATIENCE, lock};
 use crate::store::sha256;
 pub use dependencies::{Dependencies, Refused};
 pub use kept::{Stored, stored};
+use selvedge_sandbox::env::ProcessEnv;
 use selvedge_sandbox::files::write_whole;
-use selvedge_sandbox::process::{End, Environment, Finished, Launch, Policy, run};
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{End, Finished, Launch, run};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -46,6 +48,7 @@ struct Set {
 pub struct Environments {
     folder: PathBuf,
     python: Option<PathBuf>,
+    env: ProcessEnv,
     interpreter: OnceCell<Interpreter>,
     sets: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<Set>>>>,
     uv: OnceCell<PathBuf>,
@@ -56,10 +59,11 @@ pub struct Environments {
 impl Environments {
     /// Environments under `folder`, with the configured `python` or the first usable one, and with the configured `uv` or the
     /// one that is found or fetched.
-    pub fn new(folder: &Path, python: Option<PathBuf>, uv: Option<PathBuf>) -> Self {
+    pub fn new(folder: &Path, python: Option<PathBuf>, uv: Option<PathBuf>, env: ProcessEnv) -> Self {
         Self {
             folder: folder.to_owned(),
             python,
+            env,
             interpreter: OnceCell::new(),
             sets: Mutex::default(),
             uv: uv.map(OnceCell::from).unwrap_or_default(),
@@ -73,7 +77,7 @@ impl Environments {
     /// # Errors
     /// No usable Python on this machine.
     pub async fn interpreter(&self) -> Result<&Interpreter, ToolError> {
-        let find = || interpreter::find(self.python.as_deref(), &self.folder);
+        let find = || interpreter::find(self.python.as_deref(), &self.folder, &self.env);
         self.interpreter.get_or_try_init(find).await
     }
 
@@ -137,7 +141,8 @@ impl Environments {
         if place.join("bin").join("python").exists() {
             return Ok(());
         }
-        let uv = self.uv.get_or_try_init(|| uv::ensure(&self.folder, interpreter, progress)).await?;
+        let uv =
+            self.uv.get_or_try_init(|| uv::ensure(&self.folder, interpreter, progress, &self.env)).await?;
         progress(&format!("preparing a Python environment with {dependencies}"));
         let lockfile = place.with_extension("txt");
         if !lockfile.exists() {
@@ -273,7 +278,7 @@ impl Environments {
         stdin: Vec<u8>,
         patience: Duration,
     ) -> Result<Finished, ToolError> {
-        uv::run(uv, args, stdin, patience)
+        uv::run(uv, args, stdin, patience, &self.env)
             .await
             .map_err(|e| ToolError::environment("A-20", format!("{} cannot be started: {e}", uv.display())))
     }
@@ -330,7 +335,7 @@ async fn compile(interpreter: &Interpreter, environment: &Path) {
         timeout: COMPILING,
         bound: true,
         policy: Policy { memory_bytes: Some(COMPILING_BYTES), ..Policy::default() },
-        ..Launch::own(interpreter.path.clone(), args, Environment::Clean(Vec::new()), environment.to_owned())
+        ..Launch::own(interpreter.path.clone(), args, Vec::new(), environment.to_owned())
     };
     // What does not compile is compiled again by whoever imports it, who then is told why it can't be.
     let _ = run(launch).await;

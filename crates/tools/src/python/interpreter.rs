@@ -1,10 +1,10 @@
 //! Finding a Python that is there: none is ever downloaded.
 
 use crate::diag::ToolError;
+use selvedge_sandbox::env::ProcessEnv;
 use selvedge_sandbox::files::write_whole;
-use selvedge_sandbox::process::{End, Environment, Launch, run};
+use selvedge_sandbox::process::{End, Launch, run};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -41,14 +41,18 @@ struct Kept {
 ///
 /// # Errors
 /// No usable Python (exit 4); the error lists what was tried.
-pub async fn find(asked_for: Option<&Path>, folder: &Path) -> Result<Interpreter, ToolError> {
+pub async fn find(
+    asked_for: Option<&Path>,
+    folder: &Path,
+    env: &ProcessEnv,
+) -> Result<Interpreter, ToolError> {
     let file = folder.join("python.json");
     if let Some(found) = kept(&file, asked_for) {
         return Ok(found);
     }
     let mut tried = Vec::new();
-    for candidate in candidates(asked_for) {
-        match probe(&candidate).await {
+    for candidate in candidates(asked_for, env) {
+        match probe(&candidate, env).await {
             Ok(found) if found.version >= OLDEST => {
                 keep(&file, asked_for, &found);
                 return Ok(found);
@@ -87,7 +91,7 @@ fn stamp(path: &Path) -> Option<(u64, u64)> {
     Some((meta.len(), modified.as_secs()))
 }
 
-fn candidates(asked_for: Option<&Path>) -> Vec<PathBuf> {
+fn candidates(asked_for: Option<&Path>, env: &ProcessEnv) -> Vec<PathBuf> {
     if let Some(path) = asked_for {
         return vec![path.to_owned()];
     }
@@ -101,8 +105,7 @@ fn candidates(asked_for: Option<&Path>) -> Vec<PathBuf> {
         "python3.10",
         "python3.9",
     ];
-    let search = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    let folders: Vec<_> = std::env::split_paths(&search).filter(|f| f.is_absolute()).collect();
+    let folders: Vec<_> = env.search_path().collect();
     let mut found: Vec<PathBuf> = Vec::new();
     for name in names {
         for path in folders.iter().map(|folder| folder.join(name)).filter(|path| path.is_file()) {
@@ -114,14 +117,14 @@ fn candidates(asked_for: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-async fn probe(path: &Path) -> Result<Interpreter, String> {
+async fn probe(path: &Path, env: &ProcessEnv) -> Result<Interpreter, String> {
     let args = ["-I", "-S", "-c", PROBE].map(Into::into).into();
     // Launchers of version managers need their own variables.
-    let environment = Environment::Inherited(Vec::new());
+    let environment = env.with([]);
     let launch = Launch {
         timeout: Duration::from_secs(20),
         output_bytes: 64 << 10,
-        ..Launch::own(path.to_owned(), args, environment, std::env::temp_dir())
+        ..Launch::own(path.to_owned(), args, environment, env.temporary())
     };
     let finished = run(launch).await.map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {

@@ -1,11 +1,12 @@
 //! Finding tool files and reading what they say about themselves, many at a time.
 
 use crate::diag::ToolError;
+use crate::python::context::PythonContext;
 use crate::python::helpers::{self, Folders};
 use crate::python::index::Index;
 use crate::python::keys::Keys;
 use crate::python::meta::{self, LARGE, MAX_FILE, Metadata, Text};
-use crate::python::tool::{PythonTool, Workshop};
+use crate::python::tool::PythonTool;
 use crate::store::{keep, sha256};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -73,10 +74,10 @@ where
 }
 
 /// Reads tool files, each once: the index first, then an interpreter for many that are new.
-pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
+pub(crate) async fn load(context: &PythonContext, files: Vec<PathBuf>) -> (Vec<PythonTool>, Vec<ToolError>) {
     let (mut tools, mut errors, mut fresh) = (Vec::new(), Vec::new(), Vec::new());
-    let (cache, index) = (workshop.cache.clone(), Arc::clone(&workshop.index));
-    let keys = Arc::clone(&workshop.keys);
+    let (cache, index) = (context.cache.clone(), Arc::clone(&context.index));
+    let keys = Arc::clone(&context.keys);
     let items = files.into_iter().enumerate().collect();
     let folders = Arc::new(Folders::default());
     let looked =
@@ -87,7 +88,7 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
     for (place, looked) in looked {
         match looked {
             Ok(Found { version, text, meta: Some(meta), .. }) => {
-                tools.push((place, tool(&meta, version, text, workshop)));
+                tools.push((place, tool(&meta, version, text, context)));
             }
             // What a tool imports from beside it is no tool that lacks something.
             Ok(found) if helpers.contains(&found.text.file) => {}
@@ -96,7 +97,7 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
         }
     }
     if !fresh.is_empty() {
-        match workshop.environments.interpreter().await {
+        match context.environments.interpreter().await {
             Err(error) => errors.push((0, error)),
             Ok(python) => {
                 let (places, texts): (Vec<_>, Vec<_>) =
@@ -107,12 +108,12 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
                     match meta.map(Arc::new) {
                         Ok(meta) => {
                             new.push((version.clone(), Arc::clone(&meta)));
-                            tools.push((place, tool(&meta, version, text, workshop)));
+                            tools.push((place, tool(&meta, version, text, context)));
                         }
                         Err(error) => errors.push((place, error)),
                     }
                 }
-                let index = Arc::clone(&workshop.index);
+                let index = Arc::clone(&context.index);
                 // It fails only when the process is being shut down.
                 let _ = tokio::task::spawn_blocking(move || index.add(new)).await;
             }
@@ -124,8 +125,8 @@ pub(crate) async fn load(workshop: &Workshop, files: Vec<PathBuf>) -> (Vec<Pytho
     (tools, errors.into_iter().map(|(_, error)| error).collect())
 }
 
-fn tool(meta: &Metadata, version: String, text: Text, workshop: &Workshop) -> PythonTool {
-    let tool = PythonTool::new(meta, version, text.file, workshop);
+fn tool(meta: &Metadata, version: String, text: Text, context: &PythonContext) -> PythonTool {
+    let tool = PythonTool::new(meta, version, text.file, context);
     // Large ones have their copy already.
     if text.bytes.len() > LARGE { tool } else { tool.with_text(text.bytes) }
 }

@@ -3,15 +3,16 @@
 mod script;
 
 use crate::diag::ToolError;
+use crate::names::reserved;
 use crate::permissions::Declared;
 use crate::python::environment::Dependencies;
 use crate::python::interpreter::Interpreter;
-use crate::reserved;
 use crate::variables::unfit_variable;
 use futures_util::future::join_all;
 use script::Script;
 use selvedge_engine::{Effects, Outputs, Warning};
-use selvedge_sandbox::process::{End, Environment, Launch, Policy, run};
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{End, Launch, run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -207,12 +208,11 @@ async fn read_batch(
 ) -> Result<Vec<Result<Metadata, ToolError>>, String> {
     // No site packages, no user folder, no variables: the reader is ours and runs nothing of the tool's.
     let args = ["-I", "-S", "-B", "-X", "utf8", "-c", READER].map(Into::into).into();
-    let environment = Environment::Clean(Vec::new());
     let launch = Launch {
         stdin: framed(files),
         timeout: READING,
         policy: Policy { memory_bytes: Some(READING_BYTES), ..Policy::default() },
-        ..Launch::own(python.path.clone(), args, environment, std::env::temp_dir())
+        ..Launch::own(python.path.clone(), args, Vec::new(), "/".into())
     };
     let finished = run(launch).await.map_err(|e| format!("{}: {e}", python.path.display()))?;
     match finished.end {

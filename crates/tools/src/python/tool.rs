@@ -6,88 +6,21 @@ mod schema;
 mod sound;
 mod unloaded;
 
-use crate::Progress;
-use crate::catalogue::CatalogueConfig;
 use crate::diag::ToolError;
 use crate::failures::{failure, not_allowed};
-use crate::library::{LIBRARY, Shelf, restore};
-use crate::limits::ToolLimits;
-use crate::permissions::{Access, Declared, Granted};
-use crate::python::environment::Environments;
-use crate::python::index::Index;
-use crate::python::keys::Keys;
+use crate::library::LIBRARY;
+use crate::permissions::{Access, Declared};
+use crate::python::context::PythonContext;
 use crate::python::load::load;
 use crate::python::meta::{Metadata, safe_name};
-#[cfg(target_os = "linux")]
-use crate::python::warm::Warm;
 use crate::python::worker::{Ask, Job, work};
 use crate::store::{is_hash, keep, sha256};
 use selvedge_engine::{Effects, Failure, FaultKind, ToolDef, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Printing};
-use selvedge_sandbox::configuration::Found as Names;
-use selvedge_sandbox::grant::settle;
 use selvedge_sandbox::isolation::{Found, Isolation};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-
-/// The circumstances that all Python tools of a catalogue share.
-pub(crate) struct Workshop {
-    pub(crate) environments: Environments,
-    pub(crate) cache: PathBuf,
-    pub(crate) index: Arc<Index>,
-    /// What stands in no tool's file.
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) workspace: PathBuf,
-    pub(crate) granted: Granted,
-    pub(crate) limits: ToolLimits,
-    pub(crate) scratch_root: Option<PathBuf>,
-    pub(crate) isolation: Isolation,
-    pub(crate) hidden: Vec<PathBuf>,
-    /// What Selvedge reads and runs for itself: no tool changes it.
-    pub(crate) own: Vec<PathBuf>,
-    /// What is not there of it, and not to be made.
-    pub(crate) unmade: Vec<PathBuf>,
-    /// What is kept from tools by its name.
-    pub(crate) names: Names,
-    pub(crate) shelf: Option<Arc<dyn Shelf>>,
-    pub(crate) replay: bool,
-    #[cfg(target_os = "linux")]
-    pub(crate) warm: Warm,
-    pub(crate) progress: Progress,
-}
-
-impl Workshop {
-    /// What a configuration says of them.
-    pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf, granted: Granted) -> Self {
-        // A sandbox has the places that names lead to, and not all folders that a name goes through (`a/../b`).
-        let real = |path: &Path| settle(path).unwrap_or_else(|| path.to_owned());
-        Self {
-            environments: Environments::new(
-                &real(&config.shared_cache),
-                config.python.clone(),
-                config.uv.clone(),
-            ),
-            cache: real(&config.tool_cache),
-            index: Arc::new(Index::new(&config.tool_cache)),
-            keys: Arc::new(Keys::new(config.keys.clone())),
-            workspace,
-            granted,
-            limits: config.limits.clone(),
-            scratch_root: config.scratch_root.clone(),
-            isolation: config.isolation.clone(),
-            hidden: config.hidden.clone(),
-            own: config.own(),
-            unmade: config.unmade(),
-            names: Names::default(),
-            shelf: config.shelf.clone(),
-            replay: config.replay,
-            #[cfg(target_os = "linux")]
-            warm: Default::default(),
-            progress: config.progress.clone(),
-        }
-    }
-}
 
 /// One version of a Python tool.
 #[derive(Debug)]
@@ -108,7 +41,7 @@ pub struct PythonTool {
 }
 
 impl PythonTool {
-    pub(super) fn new(meta: &Metadata, version: String, source: PathBuf, workshop: &Workshop) -> Self {
+    pub(super) fn new(meta: &Metadata, version: String, source: PathBuf, shared: &PythonContext) -> Self {
         Self {
             bound: meta.name.as_str().into(),
             meta: meta.clone(),
@@ -116,8 +49,8 @@ impl PythonTool {
             source,
             schema: OnceLock::new(),
             text: None,
-            cache: workshop.cache.clone(),
-            isolation: workshop.isolation.clone(),
+            cache: shared.cache.clone(),
+            isolation: shared.isolation.clone(),
         }
     }
 
@@ -151,39 +84,39 @@ impl PythonTool {
     }
 
     /// A pinned version that may be on disk no more, from the cache.
-    pub(crate) async fn at_version(workshop: &Workshop, version: &str) -> Option<Self> {
+    pub(crate) async fn at_version(shared: &PythonContext, version: &str) -> Option<Self> {
         if !is_hash(version) {
             return None;
         }
-        let copy = workshop.cache.join(format!("{version}.py"));
+        let copy = shared.cache.join(format!("{version}.py"));
         // The cache is trusted only as far as its content fits its name.
         if sha256(&tokio::fs::read(&copy).await.unwrap_or_default()) != version {
-            restore(workshop, version).await?;
+            shared.restore(version).await?;
         }
-        if let Some(meta) = workshop.index.get(version) {
-            return Some(Self::new(&meta, version.to_owned(), copy, workshop));
+        if let Some(meta) = shared.index.get(version) {
+            return Some(Self::new(&meta, version.to_owned(), copy, shared));
         }
-        let (mut tools, _) = load(workshop, vec![copy]).await;
+        let (mut tools, _) = load(shared, vec![copy]).await;
         tools.pop()
     }
 
     /// A version as far as the index tells, whether or not its text is there.
-    pub(crate) fn indexed(workshop: &Workshop, version: &str) -> Option<Self> {
-        let meta = workshop.index.get(version).filter(|_| is_hash(version))?;
-        let copy = workshop.cache.join(format!("{version}.py"));
-        Some(Self::new(&meta, version.to_owned(), copy, workshop))
+    pub(crate) fn indexed(shared: &PythonContext, version: &str) -> Option<Self> {
+        let meta = shared.index.get(version).filter(|_| is_hash(version))?;
+        let copy = shared.cache.join(format!("{version}.py"));
+        Some(Self::new(&meta, version.to_owned(), copy, shared))
     }
 
     /// The same as a tool of the library, which may give it another name.
-    pub(crate) fn shelved(mut self, name: &Arc<str>) -> Self {
+    pub(crate) fn of_library(mut self, name: &Arc<str>) -> Self {
         (self.bound, self.source) = (Arc::clone(name), LIBRARY.into());
         self
     }
 
     /// What it declares to reach; in a replay nothing reaches the network.
-    fn declared(&self, workshop: &Workshop) -> Declared {
+    fn declared(&self, shared: &PythonContext) -> Declared {
         let declared = self.meta.declared();
-        Declared { network: declared.network && !workshop.replay, ..declared }
+        Declared { network: declared.network && !shared.replay, ..declared }
     }
 
     /// Its definition, once its schema is known.
@@ -214,12 +147,12 @@ impl PythonTool {
     /// Runs it once.
     pub(crate) async fn call(
         &self,
-        workshop: &Workshop,
+        shared: &PythonContext,
         request: &ToolRequest,
         context: CallContext,
     ) -> Result<Value, Failure> {
         // E-05: a resumed run may have fewer permissions than the one that was prepared.
-        let checked = workshop.granted.check(&self.meta.name, &self.declared(workshop));
+        let checked = shared.granted.check(&self.meta.name, &self.declared(shared));
         let access = checked.map_err(not_allowed)?;
         let unbuilt = |error: ToolError| {
             failure(
@@ -230,29 +163,27 @@ impl PythonTool {
             )
         };
         let dependencies = self.meta.dependencies().map_err(unbuilt)?;
-        let python =
-            workshop.environments.python(&dependencies, &workshop.progress).await.map_err(unbuilt)?;
-        let runtime = workshop.environments.runtime(&python).await.map_err(unbuilt)?;
+        let python = shared.environments.python(&dependencies, &shared.progress).await.map_err(unbuilt)?;
+        let runtime = shared.environments.runtime(&python).await.map_err(unbuilt)?;
         let copy = self.copy();
         let lost = |lost: String| Failure::permanent(FaultKind::DefinitionChanged, lost);
-        let source = self.pinned(workshop).await.map_err(lost)?;
+        let source = self.pinned(shared).await.map_err(lost)?;
         let shown = self.shown(&request.tool.source);
-        let mut job =
-            self.job(workshop, access, (&copy, &shown), &source, (&python, &request.effect.0)).await;
+        let mut job = self.job(shared, access, (&copy, &shown), &source, (&python, &request.effect.0)).await;
         job.policy.runtime = runtime;
         (job.watch, job.printing) = (context.watch, context.printing);
-        job.timeout = workshop.limits.timeout(request.timeout_s, self.meta.timeout);
+        job.timeout = shared.limits.timeout(request.timeout_s, self.meta.timeout);
         let done = work(job, Ask::Call(&request.args)).await;
-        done.map_err(|failed| self.hinted(workshop, &source, failed))
+        done.map_err(|failed| self.hinted(shared, &source, failed))
     }
 
     /// What was pinned, to the last byte, from the cache or from where it is kept; else what is wrong.
-    async fn pinned(&self, workshop: &Workshop) -> Result<Vec<u8>, String> {
+    async fn pinned(&self, shared: &PythonContext) -> Result<Vec<u8>, String> {
         let copy = self.copy();
         let mut source = tokio::fs::read(&copy).await.unwrap_or_default();
         if sha256(&source) != *self.version
             && (self.text.is_some() && self.pin().await.is_ok()
-                || restore(workshop, &self.version).await.is_some())
+                || shared.restore(&self.version).await.is_some())
         {
             source = tokio::fs::read(&copy).await.unwrap_or_default();
         }
@@ -275,36 +206,37 @@ impl PythonTool {
 
     async fn job<'a>(
         &'a self,
-        workshop: &'a Workshop,
+        shared: &'a PythonContext,
         access: Access,
         (copy, shown): (&'a Path, &'a str),
         source: &'a [u8],
         (python, effect): (&'a Path, &'a str),
     ) -> Job<'a> {
-        let mut policy = workshop.limits.closed();
+        let mut policy = shared.limits.closed();
         let env;
         Access { read: policy.read, write: policy.write, env } = access;
-        policy.hidden.clone_from(&workshop.hidden);
-        policy.unmade.clone_from(&workshop.unmade);
-        workshop.names.guard(&mut policy, &workshop.own).await;
-        policy.network = self.meta.network && !workshop.replay;
+        policy.hidden.clone_from(&shared.hidden);
+        policy.unmade.clone_from(&shared.unmade);
+        shared.names.guard(&mut policy, &shared.own).await;
+        let scratch_root = shared.scratch_root(&policy);
+        policy.network = self.meta.network && !shared.replay;
         Job {
             name: &self.meta.name,
             file: copy,
             shown,
             source,
             version: &self.version,
-            isolation: &workshop.isolation,
+            isolation: &shared.isolation,
             #[cfg(target_os = "linux")]
-            warm: &workshop.warm,
+            warm: &shared.warm,
             python,
             effect,
             env,
             policy,
-            timeout: workshop.limits.timeout(None, self.meta.timeout),
-            limits: &workshop.limits,
-            folder: &workshop.workspace,
-            scratch_root: workshop.scratch_root.clone(),
+            timeout: shared.limits.timeout(None, self.meta.timeout),
+            limits: &shared.limits,
+            folder: &shared.workspace,
+            scratch_root,
             watch: None,
             printing: Printing::default(),
         }

@@ -1,9 +1,10 @@
 //! `uv`: found on PATH, or taken once from its wheel on PyPI into the shared cache.
 
-use crate::Progress;
 use crate::diag::ToolError;
+use crate::progress::Progress;
 use crate::python::interpreter::Interpreter;
-use selvedge_sandbox::process::{self, End, Environment, Finished, Launch};
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::process::{self, End, Finished, Launch};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -61,12 +62,13 @@ pub(super) async fn run(
     args: Vec<OsString>,
     stdin: Vec<u8>,
     patience: Duration,
+    env: &ProcessEnv,
 ) -> io::Result<Finished> {
     // There is nothing above it, and a file of such a name in it is not the user's.
     let root = Path::new("/");
     let any = PROJECT.iter().any(|name| root.join(name).symlink_metadata().is_ok());
     let none = any.then(|| ("UV_NO_CONFIG".into(), Some("1".into())));
-    helper(uv, args, stdin, root, patience, none).await
+    helper(uv, args, (stdin, root), patience, none, env).await
 }
 
 /// Runs a program of ours, with this process's variables (proxies, certificates, indexes) and one more, in `cwd`, for as long as
@@ -74,10 +76,10 @@ pub(super) async fn run(
 async fn helper(
     program: &Path,
     args: Vec<OsString>,
-    stdin: Vec<u8>,
-    cwd: &Path,
+    (stdin, cwd): (Vec<u8>, &Path),
     patience: Duration,
     more: Option<(OsString, Option<OsString>)>,
+    env: &ProcessEnv,
 ) -> io::Result<Finished> {
     let mut changes: Vec<(OsString, Option<OsString>)> = vec![
         ("UV_PYTHON_DOWNLOADS".into(), Some("never".into())),
@@ -87,7 +89,7 @@ async fn helper(
         ("UV_COMPILE_BYTECODE".into(), None),
     ];
     // As everything here (C-06), `uv` trusts whom the system trusts; it comes with roots of its own.
-    if std::env::var_os("UV_SYSTEM_CERTS").is_none() {
+    if env.variable("UV_SYSTEM_CERTS").is_none() {
         changes.push(("UV_SYSTEM_CERTS".into(), Some("1".into())));
     }
     changes.extend(more);
@@ -96,7 +98,7 @@ async fn helper(
         stdin,
         timeout: patience,
         bound: true,
-        ..Launch::own(program.to_owned(), args, Environment::Inherited(changes), cwd.to_owned())
+        ..Launch::own(program.to_owned(), args, env.with(changes), cwd.to_owned())
     })
     .await
 }
@@ -122,10 +124,15 @@ pub(super) fn said(finished: &Finished, bytes: usize) -> String {
 ///
 /// # Errors
 /// It is not there and cannot be fetched (exit 4).
-pub async fn ensure(folder: &Path, python: &Interpreter, progress: &Progress) -> Result<PathBuf, ToolError> {
-    match on_path() {
+pub async fn ensure(
+    folder: &Path,
+    python: &Interpreter,
+    progress: &Progress,
+    env: &ProcessEnv,
+) -> Result<PathBuf, ToolError> {
+    match on_path(env) {
         Some(found) => Ok(found),
-        None => fetched(folder, python, progress).await,
+        None => fetched(folder, python, progress, env).await,
     }
 }
 
@@ -133,7 +140,12 @@ pub async fn ensure(folder: &Path, python: &Interpreter, progress: &Progress) ->
 ///
 /// # Errors
 /// It cannot be fetched (exit 4).
-pub async fn fetched(folder: &Path, python: &Interpreter, progress: &Progress) -> Result<PathBuf, ToolError> {
+pub async fn fetched(
+    folder: &Path,
+    python: &Interpreter,
+    progress: &Progress,
+    env: &ProcessEnv,
+) -> Result<PathBuf, ToolError> {
     let home = folder.join("uv");
     let executable = home.join("bin").join("uv");
     if is_executable(&executable) {
@@ -150,8 +162,10 @@ pub async fn fetched(folder: &Path, python: &Interpreter, progress: &Progress) -
     progress("fetching uv from PyPI");
     let place =
         tempfile::Builder::new().prefix(".uv-").tempdir_in(folder).map_err(|e| failed(e.to_string()))?;
-    if let Err(by_pip) = with_pip(python, place.path()).await {
-        with_urllib(python, place.path()).await.map_err(|e| failed(format!("{e}; with pip: {by_pip}")))?;
+    if let Err(by_pip) = with_pip(python, place.path(), env).await {
+        with_urllib(python, place.path(), env)
+            .await
+            .map_err(|e| failed(format!("{e}; with pip: {by_pip}")))?;
     }
     // A half-made one of an earlier crash would stop the rename.
     let _ = std::fs::remove_dir_all(&home);
@@ -160,28 +174,34 @@ pub async fn fetched(folder: &Path, python: &Interpreter, progress: &Progress) -
 }
 
 /// By pip, which knows the user's index; `--target` also works where the system's Python refuses installs.
-async fn with_pip(python: &Interpreter, place: &Path) -> Result<(), String> {
+async fn with_pip(python: &Interpreter, place: &Path, env: &ProcessEnv) -> Result<(), String> {
     let mut args: Vec<OsString> =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"]
             .map(Into::into)
             .into();
     args.extend(["--only-binary", ":all:", "uv", "--target"].map(OsString::from));
     args.push(place.into());
-    finish(python, args, place).await
+    finish(python, args, place, env).await
 }
 
 /// By PyPI's own index, checked against its sha256, with nothing but Python's library.
 ///
 /// # Errors
 /// What went wrong, as text.
-pub async fn with_urllib(python: &Interpreter, place: &Path) -> Result<(), String> {
+pub async fn with_urllib(python: &Interpreter, place: &Path, env: &ProcessEnv) -> Result<(), String> {
     let args = vec!["-I".into(), "-c".into(), FETCH.into(), place.into()];
-    finish(python, args, place).await
+    finish(python, args, place, env).await
 }
 
-async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Result<(), String> {
-    let finished =
-        helper(&python.path, args, Vec::new(), place, PATIENCE, None).await.map_err(|e| e.to_string())?;
+async fn finish(
+    python: &Interpreter,
+    args: Vec<OsString>,
+    place: &Path,
+    env: &ProcessEnv,
+) -> Result<(), String> {
+    let finished = helper(&python.path, args, (Vec::new(), place), PATIENCE, None, env)
+        .await
+        .map_err(|e| e.to_string())?;
     if finished.end != End::Exited(0) {
         return Err(said(&finished, 500));
     }
@@ -192,12 +212,8 @@ async fn finish(python: &Interpreter, args: Vec<OsString>, place: &Path) -> Resu
     }
 }
 
-fn on_path() -> Option<PathBuf> {
-    let search = std::env::var_os("PATH")?;
-    std::env::split_paths(&search)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("uv"))
-        .find(|path| is_executable(path))
+fn on_path(env: &ProcessEnv) -> Option<PathBuf> {
+    env.search_path().map(|folder| folder.join("uv")).find(|path| is_executable(path))
 }
 
 fn is_executable(path: &Path) -> bool {

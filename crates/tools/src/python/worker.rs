@@ -11,12 +11,11 @@ use selvedge_engine::{Failure, FaultKind};
 use selvedge_http::Secret;
 use selvedge_runtime::ports::{Printing, Watch};
 use selvedge_sandbox::isolation::Isolation;
-use selvedge_sandbox::process::{
-    Confined, End, Environment, Finished, Handed, Launch, Policy, Scratch, Talk, run, sandboxed_variables,
-    scratch_root,
-};
+use selvedge_sandbox::policy::Policy;
+use selvedge_sandbox::process::{Confined, End, Finished, Launch, Scratch, Talk, run, sandboxed_variables};
 #[cfg(target_os = "linux")]
 use selvedge_sandbox::server::Call;
+use selvedge_sandbox::spawn::Handed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -67,7 +66,7 @@ pub(crate) struct Job<'a> {
     /// The document's folder, where a call runs: relative paths in its input start there.
     pub(crate) folder: &'a Path,
     /// Where its scratch folder is made.
-    pub(crate) scratch_root: Option<PathBuf>,
+    pub(crate) scratch_root: PathBuf,
     /// Who watches what it prints.
     pub(crate) watch: Option<Watch>,
     /// Where that is kept.
@@ -97,10 +96,9 @@ pub(crate) async fn work(job: Job<'_>, ask: Ask<'_>) -> Result<Value, Failure> {
             return outcome(&job, &ask, finished);
         }
     }
-    let scratch =
-        Scratch::new(Some(scratch_root(job.scratch_root.clone(), &job.policy))).await.map_err(|e| {
-            tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
-        })?;
+    let scratch = Scratch::new(job.scratch_root.clone()).await.map_err(|e| {
+        tool_failure("subprocess_execution_error", format!("no scratch folder can be made: {e}"))
+    })?;
     let (cwd, environment) = surroundings(&job, &ask, scratch.path());
     let Talk { stdin, timeout, output_bytes, stderr_is_output, answers, watch } = talk(&job, input);
     let mut finished = run(Launch {
@@ -159,20 +157,20 @@ fn input(job: &Job<'_>, ask: &Ask<'_>) -> Result<Vec<u8>, Failure> {
 #[cfg(target_os = "linux")]
 async fn warm(job: &Job<'_>) -> Option<Call> {
     let key = Key::new(job.python, &job.policy);
-    let root = scratch_root(job.scratch_root.clone(), &job.policy);
+    let root = job.scratch_root.clone();
     let server = job.warm.server(job.isolation, &key, root, job.source).await?;
     Call::new(server, job.isolation).await.ok()
 }
 
 /// The folder in which a job runs, and its variables.
-fn surroundings(job: &Job<'_>, ask: &Ask<'_>, scratch: &Path) -> (PathBuf, Environment) {
+fn surroundings(job: &Job<'_>, ask: &Ask<'_>, scratch: &Path) -> (PathBuf, Vec<(OsString, OsString)>) {
     let folder = match ask {
         Ask::Schema => scratch,
         Ask::Call(_) => job.folder,
     };
     let mut search_path = OsString::from(job.python.parent().unwrap_or(Path::new("/usr/bin")));
     search_path.push(":/usr/local/bin:/usr/bin:/bin");
-    (folder.to_owned(), Environment::Clean(sandboxed_variables(search_path, scratch, job.effect)))
+    (folder.to_owned(), sandboxed_variables(search_path, scratch, job.effect))
 }
 
 fn talk(job: &Job<'_>, stdin: Vec<u8>) -> Talk {

@@ -2,7 +2,8 @@
 
 use crate::world::{World, call, source};
 use selvedge_engine::FaultKind;
-use selvedge_tools::library::{Shelf, examine};
+use selvedge_tools::examine::examine;
+use selvedge_tools::library::LibrarySource;
 use selvedge_tools::{Catalogue, CatalogueConfig, Offer};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ struct Books {
     texts: BTreeMap<String, Vec<u8>>,
 }
 
-impl Shelf for Books {
+impl LibrarySource for Books {
     fn offered(&self) -> Vec<(Arc<str>, Arc<str>)> {
         self.offered.clone()
     }
@@ -42,7 +43,7 @@ async fn books(world: &World, files: &[(&str, &[&str], &str)]) -> Arc<Books> {
 
 fn with(world: &World, books: Arc<Books>) -> CatalogueConfig {
     let mut config = world.config();
-    config.shelf = Some(books);
+    config.library = Some(books);
     config
 }
 
@@ -63,7 +64,7 @@ async fn a22_files_go_before_the_library_and_the_library_before_built_ins() {
     assert_eq!(call(&catalogue, "add", json!({})).await.unwrap(), "file");
     assert_eq!(call(&catalogue, "read_file", json!({})).await.unwrap(), "shelved");
     assert_eq!(&*catalogue.def("read_file").unwrap().source, "library");
-    assert!(catalogue.is_shelved("read_file") && !catalogue.is_shelved("add"));
+    assert!(catalogue.is_of_library("read_file") && !catalogue.is_of_library("add"));
 }
 
 #[tokio::test]

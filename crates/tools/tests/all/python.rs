@@ -317,18 +317,19 @@ async fn impossible_dependencies_are_the_documents_error() {
 async fn uv_comes_from_pypi_where_it_is_missing() {
     use selvedge_tools::python::{interpreter, uv};
     let world = World::new();
-    let python = interpreter::find(None, &world.path("shared")).await.unwrap();
+    let env = crate::world::env();
+    let python = interpreter::find(None, &world.path("shared"), &env).await.unwrap();
     let said = world.said.clone();
     let progress: selvedge_tools::Progress =
         std::sync::Arc::new(move |line: &str| said.lock().unwrap().push(line.into()));
-    let path = uv::fetched(&world.path("shared"), &python, &progress).await.unwrap();
+    let path = uv::fetched(&world.path("shared"), &python, &progress, &env).await.unwrap();
     assert!(path.starts_with(world.path("shared")));
     assert_eq!(world.said.lock().unwrap().len(), 1);
-    assert_eq!(uv::fetched(&world.path("shared"), &python, &progress).await.unwrap(), path);
+    assert_eq!(uv::fetched(&world.path("shared"), &python, &progress, &env).await.unwrap(), path);
     assert_eq!(world.said.lock().unwrap().len(), 1, "only once");
     let by_hand = world.path("by-hand");
     std::fs::create_dir(&by_hand).unwrap();
-    uv::with_urllib(&python, &by_hand).await.unwrap();
+    uv::with_urllib(&python, &by_hand, &env).await.unwrap();
     let out = tokio::process::Command::new(by_hand.join("bin/uv")).arg("--version").output().await.unwrap();
     assert!(String::from_utf8_lossy(&out.stdout).starts_with("uv "), "{out:?}");
 }

@@ -3,7 +3,9 @@
 
 use selvedge_engine::{EffectId, Failure, Fault, FaultKind, ToolRequest};
 use selvedge_runtime::ports::{CallContext, Tools};
-use selvedge_sandbox::isolation::{Isolation, Launcher};
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::isolation::Isolation;
+use selvedge_sandbox::launcher::Launcher;
 use selvedge_tools::{Catalogue, CatalogueConfig, CatalogueErrors};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,8 @@ impl World {
 
     pub fn config(&self) -> CatalogueConfig {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools-shared");
-        let mut config = CatalogueConfig::new(self.path("document"), self.path("state/cache/tools"), shared);
+        let mut config =
+            CatalogueConfig::new(self.path("document"), self.path("state/cache/tools"), shared, env());
         config.tool_dirs.push(self.path("tools"));
         config.scratch_root = Some(self.path("scratch"));
         config.isolation = isolation();
@@ -82,9 +85,17 @@ impl World {
     }
 }
 
+/// The environment of this test.
+pub fn env() -> ProcessEnv {
+    ProcessEnv::new(std::env::vars_os(), std::env::current_dir().ok())
+}
+
 /// Isolation as the binary has it.
 pub fn isolation() -> Isolation {
-    Isolation::new(Launcher { program: env!("CARGO_BIN_EXE_selvedge-confine").into(), args: Vec::new() })
+    Isolation::new(
+        Launcher { program: env!("CARGO_BIN_EXE_selvedge-confine").into(), args: Vec::new() },
+        &env(),
+    )
 }
 
 pub async fn prepare_all(catalogue: &Catalogue) -> Result<(), CatalogueErrors> {

@@ -19,7 +19,7 @@ use selvedge_host::Error;
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;
 use selvedge_store::{BlobHash, Store, StoreError};
-use selvedge_tools::library::{Examined, examine};
+use selvedge_tools::examine::{Examined, examine};
 use selvedge_tools::python::helpers;
 use selvedge_tools::python::load::files_of;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use crate::look;
 use selvedge_engine::library::{Event, Library, Refusal, Version};
 use selvedge_host::Error;
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
-use selvedge_tools::library::Shelf;
+use selvedge_tools::library::LibrarySource;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ struct Shelved {
     offered: Vec<(Arc<str>, Arc<str>)>,
 }
 
-impl Shelf for Shelved {
+impl LibrarySource for Shelved {
     fn offered(&self) -> Vec<(Arc<str>, Arc<str>)> {
         self.offered.clone()
     }
@@ -231,7 +231,7 @@ pub(crate) fn count(state: &Path) -> Result<usize, Error> {
 ///
 /// # Errors
 /// Exit 4 if the state folder can't be read.
-pub(crate) fn shelf(state: &Path) -> Result<Option<Arc<dyn Shelf>>, Error> {
+pub(crate) fn source(state: &Path) -> Result<Option<Arc<dyn LibrarySource>>, Error> {
     let Some(store) = look::open(state)? else { return Ok(None) };
     let offered = names::names(&store, state)?.offered().into_iter().collect();
     Ok(Some(Arc::new(Shelved { store, offered })))

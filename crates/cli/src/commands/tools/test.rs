@@ -76,7 +76,7 @@ pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     config.mcp = Vec::new();
     if let Some(folder) = &folder {
         (config.tool_dirs, config.config_dirs) = (vec![folder.clone()], Vec::new());
-        (config.shelf, config.commands) = (None, Vec::new());
+        (config.library, config.commands) = (None, Vec::new());
     } else {
         // Only the library's: a file of the same name is another tool.
         (config.tool_dirs, config.config_dirs, config.commands) = (Vec::new(), Vec::new(), Vec::new());

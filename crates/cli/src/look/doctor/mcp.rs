@@ -16,8 +16,13 @@ pub(super) async fn look(config: &Config, report: &mut Report) {
         ..server.clone()
     };
     let servers: Vec<McpServer> = config.mcp.values().map(patient).collect();
-    for (name, answer) in
-        survey(servers, &config.limits.tools(), &setup::isolation(&config.environment)).await
+    for (name, answer) in survey(
+        servers,
+        &config.limits.tools(),
+        &setup::isolation(&config.environment),
+        config.environment.process(),
+    )
+    .await
     {
         match answer {
             Ok(found) => {

@@ -30,7 +30,7 @@ pub(super) async fn look(chosen: &RunOptions, config: &Config, online: bool, rep
         report.add("model", Verdict::Missing, "none is configured; documents that need none run");
         report.help(ways(&config.environment));
     }
-    let http = Http::new();
+    let http = config.environment.http();
     let asked = models.iter().filter(|model| is_asked(model, online));
     let lists = ask(asked, &http).await;
     for model in &models {

@@ -1,11 +1,14 @@
 //! What requests to other machines go through: proxies, and the certificates that are trusted.
 
 use super::{Report, Verdict};
-use selvedge_http::{Proxies, Roots, roots};
+use selvedge_host::Environment;
+use selvedge_http::{Certificates, Proxies, Roots};
+use std::ffi::OsString;
 
 /// Looks at the variables; nobody is asked.
-pub(super) fn look(report: &mut Report) {
-    let proxies = Proxies::from_env();
+pub(super) fn look(environment: &Environment, report: &mut Report) {
+    let variable = |name: &str| environment.process().variable(name).map(OsString::from);
+    let proxies = Proxies::of(variable);
     let used = proxies.in_use();
     for proxy in &used {
         let name = proxy.variable;
@@ -34,11 +37,11 @@ pub(super) fn look(report: &mut Report) {
     if let Some(hosts) = proxies.spared().filter(|_| !used.is_empty()) {
         report.add("proxy", Verdict::Ok, format!("not for {hosts}, nor for this machine"));
     }
-    certificates(report);
+    certificates(&Certificates::of(variable), report);
 }
 
-fn certificates(report: &mut Report) {
-    match roots() {
+fn certificates(found: &Certificates, report: &mut Report) {
+    match found.roots() {
         Ok(None) => report.add("tls", Verdict::Ok, "the system decides which certificates are trusted"),
         Ok(Some(Roots { count, origin, wrong })) => {
             let verdict = if wrong.is_empty() { Verdict::Ok } else { Verdict::Warning };

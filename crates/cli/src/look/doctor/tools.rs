@@ -24,7 +24,9 @@ pub(super) async fn look(chosen: &RunOptions, config: &Config, state: Option<&Pa
     let asked_for = config.environment.path("SELVEDGE_PYTHON").or_else(|| config.python.clone());
     let needed = asked_for.is_some() || !folders.is_empty();
     // A folder that can't be made keeps nothing: only what is there is looked at.
-    let python = interpreter::find(asked_for.as_deref(), Path::new("/dev/null/none")).await;
+    let python =
+        interpreter::find(asked_for.as_deref(), Path::new("/dev/null/none"), config.environment.process())
+            .await;
     match &python {
         Ok(found) => {
             let (major, minor) = found.version;

@@ -2,21 +2,21 @@
 //! result is a message of `function`, with a name in the place of an id.
 
 use super::{Function, role};
-use crate::protocol::Form;
+use crate::protocol::WireQuirks;
 use selvedge_engine::{Message, Role, ToolCall};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
 /// The messages of a request. Of many calls in one message each becomes a message of its own, before its result.
-pub(super) struct Messages<'r>(pub(super) &'r [Arc<Message>], pub(super) Form);
+pub(super) struct Messages<'r>(pub(super) &'r [Arc<Message>], pub(super) WireQuirks);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         let mut calls: &[ToolCall] = &[];
         for message in self.0 {
-            let said = |text, call| Said { role: role(message.role), text, call, form: self.1 };
+            let said = |text, call| Said { role: role(message.role), text, call, quirks: self.1 };
             if message.role != Role::Tool {
                 calls = &message.tool_calls;
                 list.serialize_element(&said(&message.content, calls.first()))?;
@@ -39,7 +39,7 @@ struct Said<'r> {
     role: &'static str,
     text: &'r str,
     call: Option<&'r ToolCall>,
-    form: Form,
+    quirks: WireQuirks,
 }
 
 impl Serialize for Said<'_> {
@@ -48,7 +48,7 @@ impl Serialize for Said<'_> {
         map.serialize_entry("role", self.role)?;
         map.serialize_entry("content", self.text)?;
         if let Some(call) = self.call {
-            map.serialize_entry("function_call", &Function(call, self.form))?;
+            map.serialize_entry("function_call", &Function(call, self.quirks))?;
         }
         map.end()
     }

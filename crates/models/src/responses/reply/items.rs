@@ -2,7 +2,7 @@
 //! reply's.
 
 use super::{INCOMPLETE, field};
-use crate::protocol::{Flaw, Room, arguments_in, arguments_of};
+use crate::protocol::{ByteBudget, ReplyError, arguments_in, arguments_of};
 use selvedge_engine::ToolCall;
 use serde_json::Value;
 
@@ -83,14 +83,24 @@ pub(super) struct Items(Vec<Item>);
 
 impl Items {
     /// An item begins.
-    pub(super) fn added(&mut self, room: &mut Room, place: &Place<'_>, item: &Value) -> Result<String, Flaw> {
+    pub(super) fn added(
+        &mut self,
+        budget: &mut ByteBudget,
+        place: &Place<'_>,
+        item: &Value,
+    ) -> Result<String, ReplyError> {
         let Some(call) = is_call(item) else { return Ok(String::new()) };
         let id = field(item, "id").as_str().unwrap_or_default();
-        self.open(room, place.index, id, call)?.fill(room, item)
+        self.open(budget, place.index, id, call)?.fill(budget, item)
     }
 
     /// An item is finished.
-    pub(super) fn done(&mut self, room: &mut Room, place: &Place<'_>, item: &Value) -> Result<String, Flaw> {
+    pub(super) fn done(
+        &mut self,
+        budget: &mut ByteBudget,
+        place: &Place<'_>,
+        item: &Value,
+    ) -> Result<String, ReplyError> {
         let Some(call) = is_call(item) else { return Ok(String::new()) };
         let id = field(item, "id").as_str().unwrap_or_default();
         let again = |known: &Item| {
@@ -102,21 +112,21 @@ impl Items {
         };
         let open = match self.0.iter().rposition(again).and_then(|at| self.0.get_mut(at)) {
             Some(known) => known,
-            None => self.open(room, place.index, id, call)?,
+            None => self.open(budget, place.index, id, call)?,
         };
         open.done = true;
-        open.fill(room, item)
+        open.fill(budget, item)
     }
 
     /// A part of a message is finished.
     pub(super) fn part_done(
         &mut self,
-        room: &mut Room,
+        budget: &mut ByteBudget,
         place: &Place<'_>,
         part: &Value,
-    ) -> Result<String, Flaw> {
+    ) -> Result<String, ReplyError> {
         match part_kind(part) {
-            Some(kind) => self.settle(room, place, kind, field(part, kind.key())),
+            Some(kind) => self.settle(budget, place, kind, field(part, kind.key())),
             None => Ok(String::new()),
         }
     }
@@ -124,15 +134,15 @@ impl Items {
     /// Adds a piece of text.
     pub(super) fn more(
         &mut self,
-        room: &mut Room,
+        budget: &mut ByteBudget,
         place: &Place<'_>,
         kind: Kind,
         piece: &Value,
-    ) -> Result<String, Flaw> {
+    ) -> Result<String, ReplyError> {
         let Some(piece) = piece.as_str().filter(|piece| !piece.is_empty()) else { return Ok(String::new()) };
-        room.take(piece.len())?;
-        let item = self.open(room, place.index, place.id, kind == Kind::Arguments)?;
-        if let Some(text) = item.text(room, place.part, kind)? {
+        budget.take(piece.len())?;
+        let item = self.open(budget, place.index, place.id, kind == Kind::Arguments)?;
+        if let Some(text) = item.text(budget, place.part, kind)? {
             text.push_str(piece);
         }
         Ok(if kind == Kind::Text { piece.to_owned() } else { String::new() })
@@ -141,11 +151,11 @@ impl Items {
     /// Takes a text that is whole now, and returns what was not known of it.
     pub(super) fn settle(
         &mut self,
-        room: &mut Room,
+        budget: &mut ByteBudget,
         place: &Place<'_>,
         kind: Kind,
         whole: &Value,
-    ) -> Result<String, Flaw> {
+    ) -> Result<String, ReplyError> {
         if whole.is_null() || whole.as_str() == Some("") {
             return Ok(String::new());
         }
@@ -156,13 +166,19 @@ impl Items {
         });
         let item = match known.and_then(|at| self.0.get_mut(at)) {
             Some(item) => item,
-            None => self.open(room, place.index, place.id, call)?,
+            None => self.open(budget, place.index, place.id, call)?,
         };
-        item.settle(room, place.part, kind, whole)
+        item.settle(budget, place.part, kind, whole)
     }
 
     /// The unfinished item at a place, or a new one.
-    fn open(&mut self, room: &mut Room, index: Option<u64>, id: &str, call: bool) -> Result<&mut Item, Flaw> {
+    fn open(
+        &mut self,
+        budget: &mut ByteBudget,
+        index: Option<u64>,
+        id: &str,
+        call: bool,
+    ) -> Result<&mut Item, ReplyError> {
         let here = |item: &Item| match index {
             Some(_) => item.index == index,
             None => id.is_empty() || item.id.is_empty() || item.id == id,
@@ -172,20 +188,24 @@ impl Items {
             Some(at) => at,
             None => {
                 // A flood of empty items must meet the limit too.
-                room.take(size_of::<Item>())?;
+                budget.take(size_of::<Item>())?;
                 self.0.push(Item::new(index, id, call));
                 self.0.len() - 1
             }
         };
         // It is there: found, or just pushed.
-        self.0.get_mut(at).ok_or(Flaw::TooLong)
+        self.0.get_mut(at).ok_or(ReplyError::TooLong)
     }
 
     /// Puts the output of the finished response in the place of what came before it, as far as it has any, and
     /// returns the text that was not known.
-    pub(super) fn replace(&mut self, room: &mut Room, output: Option<&Value>) -> Result<String, Flaw> {
+    pub(super) fn replace(
+        &mut self,
+        budget: &mut ByteBudget,
+        output: Option<&Value>,
+    ) -> Result<String, ReplyError> {
         let mut last = Self::default();
-        let mut fresh = Room::new(usize::MAX);
+        let mut fresh = ByteBudget::new(usize::MAX);
         for item in output.and_then(Value::as_array).into_iter().flatten() {
             if let Some(call) = is_call(item) {
                 // Ids may repeat (E-10): each is an item of its own.
@@ -197,7 +217,7 @@ impl Items {
         self.sort();
         let (before, after) = (self.words(Kind::Text), last.words(Kind::Text));
         let size = |items: &Self| items.0.iter().map(Item::size).sum::<usize>();
-        room.take(size(&last).saturating_sub(size(self)))?;
+        budget.take(size(&last).saturating_sub(size(self)))?;
         let has_words = !after.is_empty() || !last.words(Kind::Refusal).is_empty();
         let has_calls = last.0.iter().any(|item| item.body.is_call());
         // Some servers send an empty list of what they have streamed.
@@ -253,9 +273,9 @@ impl Item {
     }
 
     /// Takes what an item says of itself, and returns the text that was not known.
-    fn fill(&mut self, room: &mut Room, item: &Value) -> Result<String, Flaw> {
+    fn fill(&mut self, budget: &mut ByteBudget, item: &Value) -> Result<String, ReplyError> {
         if let Some(id) = field(item, "id").as_str().filter(|_| self.id.is_empty()) {
-            room.take(id.len())?;
+            budget.take(id.len())?;
             id.clone_into(&mut self.id);
         }
         if let Body::Call(call) = &mut self.body {
@@ -263,19 +283,19 @@ impl Item {
             let read = |name: &str| field(item, name).as_str().filter(|text| !text.is_empty());
             for (mine, theirs) in [(&mut call.id, read("call_id")), (&mut call.name, read("name"))] {
                 if let Some(text) = theirs {
-                    room.take(text.len().saturating_sub(mine.len()))?;
+                    budget.take(text.len().saturating_sub(mine.len()))?;
                     text.clone_into(mine);
                 }
             }
-            return self.settle(room, 0, Kind::Arguments, field(item, "arguments"));
+            return self.settle(budget, 0, Kind::Arguments, field(item, "arguments"));
         }
         let mut added = String::new();
         match field(item, "content") {
-            text @ Value::String(_) => added = self.settle(room, 0, Kind::Text, text)?,
+            text @ Value::String(_) => added = self.settle(budget, 0, Kind::Text, text)?,
             Value::Array(parts) => {
                 for (number, part) in (0..).zip(parts) {
                     if let Some(kind) = part_kind(part) {
-                        added.push_str(&self.settle(room, number, kind, field(part, kind.key()))?);
+                        added.push_str(&self.settle(budget, number, kind, field(part, kind.key()))?);
                     }
                 }
             }
@@ -285,7 +305,12 @@ impl Item {
     }
 
     /// The text of a kind, which is made if there is none; `None` for a kind that the item does not have.
-    fn text(&mut self, room: &mut Room, part: u64, kind: Kind) -> Result<Option<&mut String>, Flaw> {
+    fn text(
+        &mut self,
+        budget: &mut ByteBudget,
+        part: u64,
+        kind: Kind,
+    ) -> Result<Option<&mut String>, ReplyError> {
         let parts = match &mut self.body {
             Body::Call(call) => return Ok((kind == Kind::Arguments).then_some(&mut call.arguments)),
             Body::Message(parts) => parts,
@@ -293,7 +318,7 @@ impl Item {
         let at = match parts.binary_search_by_key(&part, |known| known.index) {
             Ok(at) => at,
             Err(at) => {
-                room.take(size_of::<Part>())?;
+                budget.take(size_of::<Part>())?;
                 parts.insert(at, Part { index: part, ..Part::default() });
                 at
             }
@@ -302,13 +327,19 @@ impl Item {
         Ok(part.map(|part| if kind == Kind::Refusal { &mut part.refusal } else { &mut part.text }))
     }
 
-    fn settle(&mut self, room: &mut Room, part: u64, kind: Kind, whole: &Value) -> Result<String, Flaw> {
+    fn settle(
+        &mut self,
+        budget: &mut ByteBudget,
+        part: u64,
+        kind: Kind,
+        whole: &Value,
+    ) -> Result<String, ReplyError> {
         let whole = match whole {
             Value::Null => return Ok(String::new()),
             Value::String(text) => text,
             // Arguments as JSON.
             value => {
-                room.take(value.to_string().len())?;
+                budget.take(value.to_string().len())?;
                 if let (Body::Call(call), Kind::Arguments) = (&mut self.body, kind) {
                     call.ready = Some(value.clone());
                 }
@@ -318,8 +349,8 @@ impl Item {
         if whole.is_empty() {
             return Ok(String::new());
         }
-        let Some(known) = self.text(room, part, kind)? else { return Ok(String::new()) };
-        room.take(whole.len().saturating_sub(known.len()))?;
+        let Some(known) = self.text(budget, part, kind)? else { return Ok(String::new()) };
+        budget.take(whole.len().saturating_sub(known.len()))?;
         let added = if kind == Kind::Text { whole.strip_prefix(&**known) } else { None };
         let added = added.unwrap_or_default().to_owned();
         whole.clone_into(known);

@@ -1,5 +1,5 @@
 use super::{Groups, own_folder};
-use crate::process::Policy;
+use crate::policy::Policy;
 use std::fs::{create_dir, read_to_string, write};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 use super::{Seen, View, make_writable};
 use crate::grant::Grant;
-use crate::process::Policy;
+use crate::policy::Policy;
 use std::fs::{create_dir, create_dir_all, write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 use super::*;
 use crate::grant::Grant;
-use crate::process::Policy;
+use crate::policy::Policy;
 use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs::{Permissions, create_dir, create_dir_all, read_dir, set_permissions, write};

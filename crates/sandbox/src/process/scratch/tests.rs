@@ -65,7 +65,7 @@ async fn the_first_folder_of_a_process_sweeps() {
     let root = tempfile::tempdir().unwrap();
     let left = root.path().join(format!("{WARM}left01"));
     std::fs::create_dir(&left).unwrap();
-    let scratch = Scratch::new(Some(root.path().to_owned())).await.unwrap();
+    let scratch = Scratch::new(root.path().to_owned()).await.unwrap();
     for _ in 0..500 {
         if !left.exists() {
             break;

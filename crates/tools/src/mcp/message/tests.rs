@@ -30,7 +30,7 @@ fn deep_answers_are_put_aside() {
     for levels in [200, 100_000] {
         reader.read(answer("8", &nested(levels)).as_bytes()).pop().expect("a message");
         let aside = reader.fetch(&RequestId::Number(8));
-        assert!(matches!(aside, Some(Err(Unheard::Unread(Unread::Deep)))), "{levels}: {aside:?}");
+        assert!(matches!(aside, Some(Err(UnreadableReply::Unread(Unread::Deep)))), "{levels}: {aside:?}");
     }
     // Nobody waits for it.
     let told = format!(r#"{{"jsonrpc": "2.0", "method": "a", "params": {}}}"#, nested(200));
@@ -44,7 +44,7 @@ fn integers_of_outputs_are_not_changed() {
     let reader = Reader::new(128, 1 << 20, &[]);
     reader.read(answer("1", "18446744073709551616").as_bytes()).pop().expect("a message");
     let aside = reader.fetch(&RequestId::Number(1));
-    let Some(Err(Unheard::Unread(Unread::Large(digits)))) = aside else { panic!("{aside:?}") };
+    let Some(Err(UnreadableReply::Unread(Unread::Large(digits)))) = aside else { panic!("{aside:?}") };
     assert_eq!(digits, "18446744073709551616");
     for untouched in [
         answer("1", "18446744073709551615"),
@@ -103,7 +103,10 @@ fn messages_that_are_not_quite_right() {
     );
     let list = format!("[{}, {}]", answer("1", "1"), answer("2", "18446744073709551616"));
     assert_eq!(read(list.as_bytes()).as_array().unwrap().len(), 2);
-    assert!(matches!(reader.fetch(&RequestId::Number(2)), Some(Err(Unheard::Unread(Unread::Large(_))))));
+    assert!(matches!(
+        reader.fetch(&RequestId::Number(2)),
+        Some(Err(UnreadableReply::Unread(Unread::Large(_))))
+    ));
     for none in [r#"{"level": "info", "id": 1, "error": "x"}"#, "[[{}]]", "7", "", "[1, {}]"] {
         assert!(reader.read(none.as_bytes()).is_empty(), "{none}");
     }

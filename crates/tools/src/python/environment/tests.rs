@@ -1,7 +1,8 @@
 use super::kept::{Keep, mark, sweep};
 use super::{Dependencies, Environments, Stored, stored};
-use crate::Progress;
 use crate::diag::ErrorClass;
+use crate::progress::Progress;
+use selvedge_sandbox::env::ProcessEnv;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,8 @@ impl Fake {
         let log = root.join("log");
         std::fs::write(&uv, format!("#!/bin/sh\nlog={}\n{script}", log.display())).unwrap();
         std::fs::set_permissions(&uv, PermissionsExt::from_mode(0o755)).unwrap();
-        let mut environments = Environments::new(&root.join("shared"), None, Some(uv));
+        let env = ProcessEnv::new(std::env::vars_os(), None);
+        let mut environments = Environments::new(&root.join("shared"), None, Some(uv), env);
         environments.resolving = Duration::from_secs(20);
         environments
     }

@@ -1,8 +1,9 @@
 //! What is said beside a tool's own words where the sandbox has refused something (A-20): what the tool declares, and what
 //! would have to be declared and allowed. A tool sees the refusal only as the system words it.
 
+use super::PythonTool;
 use super::modules::missing_module;
-use super::{PythonTool, Workshop};
+use crate::python::context::PythonContext;
 use crate::variables::unfit_variable;
 use selvedge_engine::{Failure, FaultKind};
 use selvedge_sandbox::configuration::guarded;
@@ -22,11 +23,11 @@ const NO_NETWORK: [&str; 7] = [
 
 impl PythonTool {
     /// The failure of a call, or of a file to load, with a hint, if it looks like a refusal of the sandbox.
-    pub(super) fn hinted(&self, workshop: &Workshop, source: &[u8], mut failed: Failure) -> Failure {
+    pub(super) fn hinted(&self, context: &PythonContext, source: &[u8], mut failed: Failure) -> Failure {
         if failed.fault.kind != FaultKind::ExecutionFailure {
             return failed;
         }
-        let hint = self.hint(workshop, &failed).or_else(|| self.unset(source, &failed));
+        let hint = self.hint(context, &failed).or_else(|| self.unset(source, &failed));
         let Some(hint) = hint else { return failed };
         failed.fault.message = format!("{} ({hint})", failed.fault.message);
         if let Some(error) = failed.fault.cause.as_mut().and_then(|cause| cause.get_mut("error")) {
@@ -35,7 +36,7 @@ impl PythonTool {
         failed
     }
 
-    fn hint(&self, workshop: &Workshop, failed: &Failure) -> Option<String> {
+    fn hint(&self, context: &PythonContext, failed: &Failure) -> Option<String> {
         let error = failed.fault.cause.as_ref()?.get("error")?;
         let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
         let message = &failed.fault.message;
@@ -48,21 +49,21 @@ impl PythonTool {
             return Some(hint);
         }
         let says = |sign: &str| message.contains(sign) || text("traceback").contains(sign);
-        if !self.declared(workshop).network && says("in socketpair") {
+        if !self.declared(context).network && says("in socketpair") {
             return Some(
                 "without the network a pair of sockets is one for streams or packets (SOCK_STREAM, SOCK_SEQPACKET): what is sent by \
                  one for datagrams can be sent to anybody"
                     .to_owned(),
             );
         }
-        if !self.declared(workshop).network && says("multiprocessing/managers.py") {
+        if !self.declared(context).network && says("multiprocessing/managers.py") {
             return Some(
                 "a manager of `multiprocessing` listens on a socket, which takes the network: `\"network\": True` in \
                  __TOOL_META__, and `--allow-network`; its pipes, queues, pools and shared memory don't"
                     .to_owned(),
             );
         }
-        if !self.declared(workshop).network && NO_NETWORK.iter().any(|sign| says(sign)) {
+        if !self.declared(context).network && NO_NETWORK.iter().any(|sign| says(sign)) {
             return Some(match self.meta.network {
                 true => "in a replay, no tool has the network".to_owned(),
                 false => "the tool declares no network: it takes `\"network\": True` in __TOOL_META__, and \

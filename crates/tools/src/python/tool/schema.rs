@@ -1,9 +1,10 @@
 //! The schema of a Python tool: asked of its file once, and kept by its content.
 
+use super::PythonTool;
 use super::modules::missing_module;
 use super::unloaded::{SCHEMA_TIME, Unloaded};
-use super::{PythonTool, Workshop};
 use crate::diag::ToolError;
+use crate::python::context::PythonContext;
 use crate::python::worker::{Ask, work};
 use selvedge_sandbox::files::write_whole;
 use serde::{Deserialize, Serialize};
@@ -55,21 +56,21 @@ impl PythonTool {
 
     /// Makes its copy, builds its environment if need be, and asks for its schema if it is not kept (30 s), whatever is
     /// remembered of an attempt: somebody needs it.
-    pub(crate) async fn prepare(&self, workshop: &Workshop) -> Result<(), ToolError> {
+    pub(crate) async fn prepare(&self, context: &PythonContext) -> Result<(), ToolError> {
         self.pin().await?;
-        let python = self.environment(workshop).await?;
+        let python = self.environment(context).await?;
         #[cfg(target_os = "linux")]
         if let Ok(source) = tokio::fs::read(self.copy()).await {
-            workshop.warm.expect(&python, &source);
+            context.warm.expect(&python, &source);
         }
         if self.schema().is_some() {
             return Ok(());
         }
-        let (why, error) = match self.ask_schema(workshop, &python, SCHEMA_TIME).await {
+        let (why, error) = match self.ask_schema(context, &python, SCHEMA_TIME).await {
             Ok(schema) => {
-                Unloaded::forget(&workshop.cache, &self.version);
+                Unloaded::forget(&context.cache, &self.version);
                 let schema = self.sound(schema).await?;
-                store(&workshop.cache, &self.version, &schema, !self.is_pinned());
+                store(&context.cache, &self.version, &schema, !self.is_pinned());
                 // Another task may have been first, with the same schema.
                 let _ = self.schema.set(schema);
                 return Ok(());
@@ -77,59 +78,59 @@ impl PythonTool {
             Err(unasked) => unasked,
         };
         if let Some(why) = why {
-            why.keep(&workshop.cache, &self.version, &python);
+            why.keep(&context.cache, &self.version, &python);
         }
         Err(error)
     }
 
     /// The same for a model that is told all schemas (D-21): a file that is known not to load is not waited for again.
-    pub(crate) async fn prepare_to_offer(&self, workshop: &Workshop) -> Result<(), ToolError> {
+    pub(crate) async fn prepare_to_offer(&self, context: &PythonContext) -> Result<(), ToolError> {
         if self.schema().is_none() {
-            let python = self.environment(workshop).await?;
-            if let Some(why) = self.unloaded(workshop, &python).filter(Unloaded::is_final) {
+            let python = self.environment(context).await?;
+            if let Some(why) = self.unloaded(context, &python).filter(Unloaded::is_final) {
                 return Err(why.remembered(&self.bound, &self.source));
             }
         }
-        self.prepare(workshop).await
+        self.prepare(context).await
     }
 
     /// Asks for its schema, if it is not kept and its environment is there: else its first call builds that. A file that
     /// takes longer than `patience` is offered without its schema (D-17), and is not waited for by the next run.
     pub(crate) async fn prepare_lightly(
         &self,
-        workshop: &Workshop,
+        context: &PythonContext,
         patience: Duration,
     ) -> Result<(), ToolError> {
         if self.schema().is_some() {
             return Ok(());
         }
         let dependencies = self.meta.dependencies().map_err(|error| self.placed(error))?;
-        if !workshop.environments.has(&dependencies).await.map_err(|error| self.placed(error))? {
+        if !context.environments.has(&dependencies).await.map_err(|error| self.placed(error))? {
             return Ok(());
         }
-        let python = self.environment(workshop).await?;
-        match self.unloaded(workshop, &python) {
+        let python = self.environment(context).await?;
+        match self.unloaded(context, &python) {
             Some(why) if why.is_final() => return Err(why.remembered(&self.bound, &self.source)),
             Some(why) if why.outlasts(patience) => return Ok(()),
             _ => {}
         }
-        match tokio::time::timeout(patience, self.prepare(workshop)).await {
+        match tokio::time::timeout(patience, self.prepare(context)).await {
             Ok(done) => done,
             Err(_) => {
-                Unloaded::Slow(patience.as_secs_f64()).keep(&workshop.cache, &self.version, &python);
+                Unloaded::Slow(patience.as_secs_f64()).keep(&context.cache, &self.version, &python);
                 Ok(())
             }
         }
     }
 
-    fn unloaded(&self, workshop: &Workshop, python: &Path) -> Option<Unloaded> {
-        Unloaded::recall(&workshop.cache, &self.version, python)
+    fn unloaded(&self, context: &PythonContext, python: &Path) -> Option<Unloaded> {
+        Unloaded::recall(&context.cache, &self.version, python)
     }
 
     /// The `python` of its environment, which is built if need be.
-    async fn environment(&self, workshop: &Workshop) -> Result<PathBuf, ToolError> {
+    async fn environment(&self, context: &PythonContext) -> Result<PathBuf, ToolError> {
         let dependencies = self.meta.dependencies().map_err(|error| self.placed(error))?;
-        let python = workshop.environments.python(&dependencies, &workshop.progress).await;
+        let python = context.environments.python(&dependencies, &context.progress).await;
         python.map_err(|error| self.placed(error))
     }
 
@@ -141,34 +142,34 @@ impl PythonTool {
     /// Has the file loaded and asks for its schema; else the error, with what is to be remembered of it.
     async fn ask_schema(
         &self,
-        workshop: &Workshop,
+        context: &PythonContext,
         python: &Path,
         patience: Duration,
     ) -> Result<Value, (Option<Unloaded>, ToolError)> {
         let placed = |error| (None, self.placed(error));
-        let runtime = workshop.environments.runtime(python).await.map_err(placed)?;
+        let runtime = context.environments.runtime(python).await.map_err(placed)?;
         let copy = self.copy();
         let lost = |lost| placed(ToolError::environment("A-23", lost));
-        let source = self.pinned(workshop).await.map_err(lost)?;
+        let source = self.pinned(context).await.map_err(lost)?;
         // A file may be looked at whose calls would be refused.
-        let access = workshop.granted.allowed(&self.declared(workshop));
+        let access = context.granted.allowed(&self.declared(context));
         // What is not given may be why it does not load: that is nothing to remember of the file.
         let given = access.env.len() == self.meta.env.len();
         let shown = self.shown(&self.source.display().to_string());
-        let mut job = self.job(workshop, access, (&copy, &shown), &source, (python, "schema")).await;
+        let mut job = self.job(context, access, (&copy, &shown), &source, (python, "schema")).await;
         job.policy.runtime = runtime;
         job.timeout = patience;
         let mut working = std::pin::pin!(work(job, Ask::Schema));
         let done = tokio::select! {
             done = &mut working => done,
             () = tokio::time::sleep(SLOW) => {
-                (workshop.progress)(&format!("waiting for {}, which is slow to load", self.source.display()));
+                (context.progress)(&format!("waiting for {}, which is slow to load", self.source.display()));
                 working.await
             }
         };
         let schema = done.map_err(|failed| {
             let module = missing_module(&failed.fault.message, &self.source).is_some();
-            let failed = if module { failed } else { self.hinted(workshop, &source, failed) };
+            let failed = if module { failed } else { self.hinted(context, &source, failed) };
             let why = Unloaded::of(&failed).filter(|_| given);
             let shown = why.clone().unwrap_or(Unloaded::Broken(failed.fault.message));
             (why, shown.error(&self.meta.name, &self.source))

@@ -45,8 +45,12 @@ impl Place {
     }
 
     pub fn config(&self, servers: Vec<McpServer>, wanted: &[&str]) -> CatalogueConfig {
-        let mut config =
-            CatalogueConfig::new(self.dir.path(), self.dir.path().join("t"), self.dir.path().join("c"));
+        let mut config = CatalogueConfig::new(
+            self.dir.path(),
+            self.dir.path().join("t"),
+            self.dir.path().join("c"),
+            crate::world::env(),
+        );
         config.mcp = servers;
         config.wanted = Wanted::names(wanted.iter().map(|name| Arc::from(*name)));
         config.limits.tool_output_bytes = 1 << 20;

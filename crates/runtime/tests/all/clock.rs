@@ -1,0 +1,233 @@
+//! E-14: waits go by a clock that can't be set, here and after a resume; E-03: the journal's times never go back.
+
+use selvedge_engine::{
+    Event, Failure, FaultKind, Graph, Input, ModelReply, ModelRequest, Record, State, ToolRequest,
+};
+use selvedge_runtime::{
+    CallContext, Clock, Controls, Driver, Halt, Journal, Limits, Model, Pending, Stop, SystemClock, Tools,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const HOUR: i64 = 3_600_000;
+const NOW: i64 = 1_800_000_000_000;
+
+/// Clocks that a test sets, in milliseconds.
+#[derive(Default)]
+struct Set {
+    now: AtomicI64,
+    suspended: AtomicU64,
+}
+
+impl Clock for Set {
+    fn now_ms(&self) -> i64 {
+        NOW + self.now.load(Ordering::Relaxed)
+    }
+
+    fn running(&self) -> Duration {
+        Duration::from_millis(self.suspended.load(Ordering::Relaxed))
+    }
+}
+
+/// Fails until its turn has come, asks to wait 20 s each time, and does something to the clock meanwhile.
+struct Busy<F> {
+    failures: u32,
+    calls: AtomicU32,
+    meanwhile: F,
+}
+
+impl<F: Fn() + Send + Sync> Model for Busy<F> {
+    fn call(&self, _: ModelRequest, _: CallContext) -> Pending<ModelReply> {
+        let nth = self.calls.fetch_add(1, Ordering::Relaxed);
+        (self.meanwhile)();
+        let mut failure = Failure::transient(FaultKind::ProviderError, "busy");
+        failure.retry_after_ms = Some(20_000);
+        let reply = if nth < self.failures {
+            Err(failure)
+        } else {
+            Ok(ModelReply { text: "done".into(), ..ModelReply::default() })
+        };
+        Box::pin(std::future::ready(reply))
+    }
+}
+
+struct NoTools;
+impl Tools for NoTools {
+    fn call(&self, _: ToolRequest, _: CallContext) -> Pending<serde_json::Value> {
+        Box::pin(async { Err(Failure::permanent(FaultKind::UnknownTool, "none")) })
+    }
+}
+
+fn graph() -> Arc<Graph> {
+    let graph = r#"{
+        "threads": [{"name": "main", "first": "hello"}],
+        "nodes": [{"id": "n1", "name": "ask", "body": {"thread": 0, "leaves": [{"name": "model", "act": {"infer": {}}}]}}],
+        "tools": {}}"#;
+    Arc::new(serde_json::from_str(graph).unwrap())
+}
+
+fn driver(clock: &Arc<Set>, model: impl Model + 'static) -> Driver {
+    let mut driver = Driver::new(Arc::new(model), Arc::new(NoTools), Limits::default());
+    driver.clock = Arc::<Set>::clone(clock);
+    driver
+}
+
+/// Drives a new run to its end; how long that took, in seconds, and what was recorded.
+async fn driven(clock: &Arc<Set>, model: impl Model + 'static) -> (f64, Vec<Record>) {
+    let (mut state, mut journal) = (State::new(graph()), Journal::Memory(Vec::new()));
+    let (driver, began) = (driver(clock, model), Instant::now());
+    let start = vec![Input::Start(Box::default())];
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
+    assert_eq!((halt, state.view().output()), (Halt::Ended, &"done".into()));
+    let Journal::Memory(records) = journal else { panic!() };
+    (began.elapsed().as_secs_f64(), records)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_while_a_run_waits_changes_no_wait() {
+    for step in [-HOUR, HOUR, -24 * HOUR, 0] {
+        let clock = Arc::new(Set::default());
+        let set = Arc::clone(&clock);
+        let meanwhile = move || {
+            set.now.fetch_add(step, Ordering::Relaxed);
+        };
+        let (took, records) = driven(&clock, Busy { failures: 2, calls: AtomicU32::new(0), meanwhile }).await;
+        assert!((40.0..41.0).contains(&took), "{step}: {took} s for two waits of 20 s");
+        assert!(records.windows(2).all(|two| two[0].at <= two[1].at), "times go back: {records:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspended_time_counts_as_waited() {
+    let clock = Arc::new(Set::default());
+    let set = Arc::clone(&clock);
+    // The machine sleeps for an hour, three seconds after the wait has begun.
+    let meanwhile = move || {
+        let set = Arc::clone(&set);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            set.suspended.fetch_add(HOUR.unsigned_abs(), Ordering::Relaxed);
+        });
+    };
+    let (took, _) = driven(&clock, Busy { failures: 1, calls: AtomicU32::new(0), meanwhile }).await;
+    assert!((3.0..5.0).contains(&took), "{took} s");
+}
+
+/// The run as a process left it that died while it waited.
+async fn died_waiting(clock: &Arc<Set>) -> Vec<Record> {
+    let (mut state, mut journal) = (State::new(graph()), Journal::Memory(Vec::new()));
+    let stop = Stop::default();
+    let model = Busy { failures: 1, calls: AtomicU32::new(0), meanwhile: || {} };
+    let driver = driver(clock, model);
+    let interrupted = stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        interrupted.interrupt();
+    });
+    let start = vec![Input::Start(Box::default())];
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut stop.clone().into()).await.unwrap();
+    assert_eq!(halt, Halt::Interrupted);
+    let Journal::Memory(records) = journal else { panic!() };
+    assert!(matches!(records.last().unwrap().event, Event::Retried { after_ms: 20_000, .. }));
+    records
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_resume_no_wait_is_longer_than_it_was_to_be() {
+    // The clock by then, in milliseconds, and how many of the 20 seconds are left.
+    let cases = [(0, 20.0), (5_000, 15.0), (25_000, 0.0), (HOUR, 0.0), (-HOUR, 20.0), (-24 * HOUR, 20.0)];
+    for (moved, left) in cases {
+        let clock = Arc::new(Set::default());
+        let records = died_waiting(&clock).await;
+        let mut state = State::new(graph());
+        records.iter().for_each(|record| state.apply_record(record));
+        clock.now.store(moved, Ordering::Relaxed);
+        let began = Instant::now();
+        let model = Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} };
+        let mut journal = Journal::Memory(records);
+        let driver = driver(&clock, model);
+        let halt =
+            driver.drive("r", &mut state, &mut journal, Vec::new(), &mut Controls::default()).await.unwrap();
+        assert_eq!(halt, Halt::Ended);
+        let took = began.elapsed().as_secs_f64();
+        assert!((left..left + 1.0).contains(&took), "clock moved by {moved} ms: {took} s");
+        let Journal::Memory(records) = journal else { panic!() };
+        assert!(records.windows(2).all(|two| two[0].at <= two[1].at), "times go back: {records:?}");
+    }
+}
+
+/// A question that has two seconds, beside a path that asks a model.
+fn question() -> Arc<Graph> {
+    let graph = r#"{
+        "threads": [{"name": "main"}], "control": "flow", "tools": {},
+        "nodes": [
+            {"id": "who", "name": "who", "ways": [{"when": "fault", "to": 1}],
+             "body": {"leaves": [{"name": "ask", "act": {"ask": ["answer", "Who?", {"timeout_s": 2}]}}]}},
+            {"id": "nobody", "name": "nobody", "body": {"leaves": [{"name": "set", "act": {"set": ["x", 1]}}]}}]}"#;
+    Arc::new(serde_json::from_str(graph).unwrap())
+}
+
+/// E-37: nobody drives a run that waits for a person, and its time passes all the same: what came due meanwhile comes before what
+/// is said. A clock that is set back fires nothing.
+#[tokio::test(start_paused = true)]
+async fn an_ask_expires_while_nobody_drives() {
+    for (moved, late) in [(1_999, false), (2_000, true), (-365 * 24 * HOUR, false), (365 * 24 * HOUR, true)] {
+        let clock = Arc::new(Set::default());
+        let (mut state, mut journal) = (State::new(question()), Journal::Memory(Vec::new()));
+        let driver = driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} });
+        let start = vec![Input::Start(Box::default())];
+        let halt =
+            driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
+        assert_eq!(halt, Halt::Waiting);
+        let Journal::Memory(records) = journal else { panic!() };
+        let mut state = State::new(question());
+        records.iter().for_each(|record| state.apply_record(record));
+        clock.now.store(moved, Ordering::Relaxed);
+        let answer = Input::Answer("who/ask".into(), selvedge_engine::answered("Ann".into(), None, None));
+        let mut journal = Journal::Memory(Vec::new());
+        let halt = driver
+            .drive("r", &mut state, &mut journal, vec![answer], &mut Controls::default())
+            .await
+            .unwrap();
+        assert_eq!(halt, Halt::Ended, "{moved}");
+        let Journal::Memory(records) = journal else { panic!() };
+        let first = &records.first().unwrap().event;
+        assert_eq!(matches!(first, Event::Fired { .. }), late, "{moved}: {first:?}");
+        assert_eq!(matches!(first, Event::Answered { .. }), !late, "{moved}: {first:?}");
+    }
+}
+
+/// Many paths, each with a time of its own, are waited for as one: the alarms cost no look at all of them.
+#[tokio::test]
+async fn thousands_of_timers_are_cheap() {
+    const PATHS: usize = 4_000;
+    let graph = format!(
+        r#"{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}},
+        "nodes": [{{"id": "all", "name": "all", "body": {{"leaves": [{{"name": "do", "act": {{"fork": {{
+            "of": {{"each": {{"over": {:?}, "item": "it", "graph": 0}}}}, "join": {{"strategy": "all_completed"}}}}}}}}]}}}}],
+        "graphs": [{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "sub", "name": "sub", "body": {{"leaves": [{{"name": "do", "act": {{"sub": {{"graph": 1, "timeout_s": 1000}}}}}}]}}}}]}},
+            {{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "ask", "name": "ask", "body": {{"thread": 0, "leaves": [{{"name": "model", "act": {{"infer": {{}}}}}}]}}}}]}}]}}"#,
+        vec![0; PATHS]
+    );
+    let graph: Arc<Graph> = Arc::new(serde_json::from_str(&graph).unwrap());
+    let (mut state, mut journal) = (State::new(graph), Journal::Memory(Vec::new()));
+    let model = Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || {} };
+    let driver = Driver::new(Arc::new(model), Arc::new(NoTools), Limits::default());
+    let start = vec![Input::Start(Box::default())];
+    let began = std::time::Instant::now();
+    let halt = driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
+    assert_eq!((halt, state.status()), (Halt::Ended, selvedge_engine::RunStatus::Completed));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
+fn the_machines_own_clocks_go_on() {
+    let (now, running) = (SystemClock.now_ms(), SystemClock.running());
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(SystemClock.running() >= running + Duration::from_millis(20));
+    assert!(SystemClock.now_ms() > now);
+}

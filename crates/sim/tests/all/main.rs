@@ -1,0 +1,7 @@
+//! What holds for the whole: properties over many seeds, corpora, snapshots, and the code base's own invariants.
+
+mod corpora;
+mod properties;
+mod snapshots;
+mod tasks;
+mod tidy;

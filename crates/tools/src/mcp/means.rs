@@ -1,0 +1,26 @@
+//! What servers are reached and started with.
+
+use selvedge_http::Http;
+use selvedge_sandbox::env::ProcessEnv;
+use selvedge_sandbox::isolation::Isolation;
+use selvedge_sandbox::reaper::Reaper;
+use std::sync::Arc;
+
+/// What all servers of a catalogue share. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Means {
+    /// Reaches those that have an address.
+    pub(crate) http: Http,
+    /// Ends those that are programs, if this process can't.
+    pub(crate) reaper: Arc<Reaper>,
+    /// Of which they are given some variables.
+    pub(crate) env: ProcessEnv,
+}
+
+impl Means {
+    /// What a process has of this environment, and with this isolation.
+    pub(crate) fn new(isolation: &Isolation, env: &ProcessEnv) -> Self {
+        let http = Http::new(|name| env.variable(name).map(ToOwned::to_owned));
+        Self { http, reaper: Arc::new(Reaper::new(isolation.launcher())), env: env.clone() }
+    }
+}
