@@ -269,6 +269,13 @@ pub enum Event {
         /// Why.
         fault: Box<Fault>,
     },
+    /// A node was given its result.
+    Given {
+        /// Which node.
+        node: Arc<str>,
+        /// The result.
+        value: Box<Value>,
+    },
     /// A node set a variable of its flow.
     Set {
         /// Which node.

@@ -48,7 +48,7 @@ pub struct Expression(Arc<Parsed>);
 struct Parsed {
     source: Box<str>,
     root: Expr,
-    paths: Vec<Path>,
+    paths: Vec<(usize, Path)>,
 }
 
 /// Why a text is no expression. An error of the document.
@@ -112,7 +112,12 @@ impl Expression {
     /// The paths that it reads as placeholders do, in the order of the text, each as far as it is written out:
     /// `n1.output[i]` reads `n1.output`.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.paths.iter()
+        self.0.paths.iter().map(|(_, path)| path)
+    }
+
+    /// The same, each with the byte offset at which it stands.
+    pub fn reads(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.0.paths.iter().map(|(at, path)| (*at, path))
     }
 
     /// What it comes to, for at most that cost.
@@ -124,9 +129,9 @@ impl Expression {
     }
 }
 
-fn collect(expr: &Expr, paths: &mut Vec<Path>) {
+fn collect(expr: &Expr, paths: &mut Vec<(usize, Path)>) {
     if let Kind::Root(root) = &expr.kind {
-        paths.push(root.path.clone());
+        paths.push((expr.at, root.path.clone()));
     }
     for part in expr.parts() {
         collect(part, paths);

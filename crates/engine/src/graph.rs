@@ -101,6 +101,10 @@ pub struct Node {
     /// In a flow: its result is that of the node before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passes: bool,
+    /// Of one that opens frames: by which other id those behind it know it, and results show it. A fork is known by its join, and a
+    /// loop by its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Arc<str>>,
     /// Caps on what it uses, with all below it, in all of its visits together (E-20): with them used up it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
@@ -282,6 +286,8 @@ pub enum Act {
     Edit(Edit),
     /// Sets a variable of the flow that the node is in.
     Set(Arc<str>, JsonTemplate),
+    /// Its value is the node's result.
+    Give(JsonTemplate),
     /// Sets a variable to what an expression comes to (E-46).
     Compute(Arc<str>, Expression),
     /// Binds tools in the scope of the flow that the node is in (E-41): an object of definitions by name ([`ToolDef`]). `null`
@@ -407,6 +413,14 @@ impl Graph {
         let bytes = serde_json::to_vec(self)?;
         Ok(hex(&Sha256::digest(bytes)))
     }
+    /// It, and all graphs that nodes open frames of.
+    pub fn all(&self) -> impl Iterator<Item = &Graph> {
+        std::iter::once(self).chain(self.graphs.values().map(|graph| &**graph))
+    }
+    /// Its nodes, and those of all inner graphs.
+    pub fn all_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.all().flat_map(|graph| graph.nodes.values())
+    }
     /// The tools that models may be told of: all but the engine's own.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<ToolDef>> {
         self.tools.values().filter(|tool| !is_operation(&tool.name))
@@ -423,6 +437,10 @@ impl Graph {
 }
 
 impl Node {
+    /// What results call it.
+    pub fn shown_id(&self) -> &Arc<str> {
+        self.end.as_ref().unwrap_or(&self.id)
+    }
     /// The effects that a call of a tool has here, whose definition is this one. An operation is asked again under the key of the
     /// first attempt, and then does nothing anew (E-40).
     pub(crate) fn effects_of(&self, tool: &str, def: Option<&ToolDef>) -> Effects {

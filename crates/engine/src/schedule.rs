@@ -123,7 +123,10 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(graph: &'a Graph) -> Self {
         let orders = (0..graph.threads.len() + 3).map(|_| Order::default()).collect();
-        let by_id = graph.nodes.iter().map(|(ix, node)| (node.id.clone(), ix)).collect();
+        let ids = |(ix, node): (NodeIx, &Node)| {
+            [Some(&node.id), node.end.as_ref()].map(|id| Some((id?.clone(), ix)))
+        };
+        let by_id = graph.nodes.iter().flat_map(ids).flatten().collect();
         let thread_by_name = graph.threads.iter().map(|(ix, def)| (def.name.clone(), ix)).collect();
         let least = graph.threads.values().map(|def| vec![usize::from(def.first.is_some())]).collect();
         let continues =

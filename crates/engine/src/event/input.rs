@@ -346,6 +346,7 @@ impl Input {
             | Event::Entered { .. }
             | Event::Left { .. }
             | Event::Unrouted { .. }
+            | Event::Given { .. }
             | Event::Set { .. }
             | Event::Bound { .. }
             | Event::Ended { .. } => return None,

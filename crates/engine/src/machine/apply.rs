@@ -104,6 +104,10 @@ impl State {
                     state.move_on(ix);
                 });
             }
+            Event::Given { node, value } => self.at_running(node, |state, ix| {
+                state.give_value(ix, Value::clone(value));
+                state.move_on(ix);
+            }),
             Event::Bound { node, tools } => self.at_running(node, |state, ix| state.bind(ix, tools)),
             Event::Ended { status, fault } => self.end(*status, fault.clone()),
         }

@@ -28,7 +28,7 @@ impl State {
         match (act, &visit.phase) {
             (Act::Open { .. } | Act::AppendText(_) | Act::Publish { .. }, _) => true,
             (Act::AppendFacts { .. } | Act::Decide | Act::Splice, _) => true,
-            (Act::Set(..) | Act::Compute(..) | Act::Bind(_) | Act::Edit(_), _) => true,
+            (Act::Set(..) | Act::Compute(..) | Act::Give(_) | Act::Bind(_) | Act::Edit(_), _) => true,
             // It goes on with the event that makes it its turn.
             (Act::AwaitRetirement, _) => false,
             (Act::Ask(..), LeafPhase::Enter) => true,
@@ -109,6 +109,10 @@ impl State {
             Act::Set(name, _) | Act::Compute(name, _) if self.of(node).flow.is_none() => {
                 Some(self.failed(node, Fault::new(FaultKind::InputError, no_variables(&def.id, name))))
             }
+            Act::Give(value) => Some(match self.resolved(node, value) {
+                Ok(value) => Event::Given { node: self.name(node), value: Box::new(value) },
+                Err(fault) => self.failed(node, fault),
+            }),
             Act::Set(name, value) => Some(self.set(node, name, self.resolved(node, value))),
             Act::Compute(name, value) => {
                 let what = format!("the value of the variable `{name}`");
@@ -186,7 +190,9 @@ impl State {
     /// Where the node is now (E-35).
     pub(crate) fn place(&self, node: NodeRef) -> Place<'_> {
         let id = Cow::Borrowed(&*self.def(node).id);
-        Place { frames: self.of(node).path.frames(), node: id, visit: self.frames[node].visit }
+        // A flow has no row of a node that it has not come to.
+        let visit = self.of(node).nodes.get(node.node).map_or(0, |row| row.visit);
+        Place { frames: self.of(node).path.frames(), node: id, visit }
     }
 
     /// The node that an effect id names.

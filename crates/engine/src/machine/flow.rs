@@ -8,7 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::graph::{OnError, Way, When};
 use crate::ids::{FrameIx, NodeIx, NodeRef, ThreadIx};
 use crate::message::{Entry, Thread};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,6 +135,9 @@ impl State {
             // What it said is gone once it begins anew.
             (flow.at, flow.ended) = (Some(node.node), Some(Err(fault.clone())));
             return;
+        }
+        if let (Some(fault), NodePhase::Done(done)) = (&fault, &mut frame.nodes[node.node].phase) {
+            done.output = json!({ "error": fault });
         }
         frame.leave_threads(node.node, own, published);
         let Some(flow) = &mut frame.flow else { return };

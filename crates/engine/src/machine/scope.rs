@@ -29,7 +29,7 @@ impl Layers for Scope<'_> {
             _ if frame.flow.is_none() && step >= at.node => StepView::NotRun,
             Some(done) if done.skipped => StepView::NotRun,
             Some(done) if done.fault.is_none() => StepView::Output(&done.output),
-            Some(_) => StepView::Failed,
+            Some(done) => StepView::Failed(&done.output),
             None => StepView::NotRun,
         }
     }

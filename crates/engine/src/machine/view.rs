@@ -345,10 +345,10 @@ impl<'s> View<'s> {
     fn step_result(self, node: NodeIx, done: &'s Done) -> StepResult<'s> {
         let def = &self.root().graph.nodes[node];
         StepResult {
-            step_id: &def.id,
+            step_id: def.shown_id(),
             step_name: &def.name,
             tool_id: done.tool().or(def.tool.as_ref()).map(|tool| &**tool),
-            output: &done.output,
+            output: if done.fault.is_none() { &done.output } else { &Value::Null },
             is_success: done.fault.is_none(),
             error: done.fault.as_deref(),
             attempts: done.attempts,

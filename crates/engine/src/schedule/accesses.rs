@@ -34,7 +34,9 @@ pub(crate) fn paths<'g>(graph: &'g Graph, node: &'g Node) -> Vec<&'g Path> {
                 paths.extend(infer.system.iter().flat_map(|t| t.placeholders()).map(|p| &p.path));
             }
             Act::AppendFacts { text, .. } => paths.extend(text.placeholders().map(|p| &p.path)),
-            Act::Set(_, value) | Act::Bind(value) => paths.extend(value.placeholders().map(|(_, p)| &p.path)),
+            Act::Set(_, value) | Act::Bind(value) | Act::Give(value) => {
+                paths.extend(value.placeholders().map(|(_, p)| &p.path))
+            }
             Act::Compute(_, expression) => paths.extend(expression.paths()),
             // A node that opens frames has its turn when all before it have retired.
             Act::Fork(_) | Act::Loop(_) | Act::Sub(_) => {}

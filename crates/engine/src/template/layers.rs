@@ -22,13 +22,16 @@ pub trait Layers {
     fn names(&self) -> Vec<String>;
 }
 
+/// What of a step that failed can be seen: `{{step.error.kind}}`.
+const ERROR: &str = "error";
+
 /// A step, as its readers see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepView<'a> {
     /// It has not run (yet), or was skipped.
     NotRun,
-    /// It ran and failed.
-    Failed,
+    /// It ran and failed; where that was handled, the one member `error` says why (W-08).
+    Failed(&'a Value),
     /// It succeeded with this output (as E-25 shows it).
     Output(&'a Value),
 }
@@ -67,7 +70,12 @@ pub(crate) fn start<'a, 'p>(root: &Root<'p>, layers: &'a dyn Layers) -> Result<(
         Root::StepOutput { step, .. } if !layers.is_step(step) => return Err(Miss::UnknownStep),
         Root::StepOutput { step, rest } => match layers.step(step) {
             StepView::NotRun => return Err(Miss::StepNotRun),
-            StepView::Failed => return Err(Miss::StepFailed),
+            StepView::Failed(why) => match rest.split_first() {
+                Some((Seg::Key(key), rest)) if &**key == ERROR => {
+                    return why.get(ERROR).map(|error| (error, rest)).ok_or(Miss::StepFailed);
+                }
+                _ => return Err(Miss::StepFailed),
+            },
             StepView::Output(value) => (Some(value), rest),
         },
         Root::Metadata { name, rest } => (layers.runtime(name).or_else(|| layers.initial(name)), rest),

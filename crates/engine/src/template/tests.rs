@@ -42,7 +42,7 @@ impl Layers for World {
     fn step(&self, id: &str) -> StepView<'_> {
         match &self.steps[id] {
             Value::Array(output) => StepView::Output(&output[0]),
-            Value::Bool(false) => StepView::Failed,
+            Value::Bool(false) => StepView::Failed(&Value::Null),
             _ => StepView::NotRun,
         }
     }

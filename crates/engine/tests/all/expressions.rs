@@ -26,7 +26,7 @@ impl Layers for World {
     fn step(&self, id: &str) -> StepView<'_> {
         match self.nodes.get(id) {
             Some(output) => StepView::Output(output),
-            None if self.failed.contains(&id) => StepView::Failed,
+            None if self.failed.contains(&id) => StepView::Failed(&Value::Null),
             None => StepView::NotRun,
         }
     }

@@ -5,6 +5,7 @@ mod bindings;
 mod budgets;
 mod control;
 mod edits;
+mod ends;
 mod expressions;
 mod forks;
 mod in_place;

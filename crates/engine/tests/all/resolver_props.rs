@@ -23,7 +23,7 @@ impl Layers for World {
     fn step(&self, id: &str) -> StepView<'_> {
         match self.steps.iter().find(|(known, _)| known == id).and_then(|(_, state)| state.as_ref()) {
             None => StepView::NotRun,
-            Some(None) => StepView::Failed,
+            Some(None) => StepView::Failed(&Value::Null),
             Some(Some(output)) => StepView::Output(output),
         }
     }
