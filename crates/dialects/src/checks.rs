@@ -38,6 +38,8 @@ impl Kind {
         reserved: "reserved-node-id",
         unnameable: "unnameable-node-id",
     };
+    /// Nodes of a workflow.
+    pub(crate) const WORK: Kind = Kind { unknown_tool: "W-14", id: "id", ..Self::NODE };
     /// Steps of a task.
     pub(crate) const STEP: Kind = Kind {
         one: "step",

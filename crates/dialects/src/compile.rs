@@ -4,9 +4,11 @@
 //! says which it names ([`Document::tools`]), the caller brings their definitions ([`ToolSource`]).
 
 use crate::head::Head;
+use crate::leaves;
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
 use crate::steps::{self, Means, StepsDoc};
+use crate::workflow::{self, WorkflowDoc};
 use crate::{Diagnostics, DocumentLimits, Finding, Source, Span, json};
 use selvedge_engine::{Budget, Graph, ToolDef};
 use serde_json::{Map, Value};
@@ -56,12 +58,14 @@ impl NameTrouble {
 pub struct Document {
     source: Source,
     body: Body,
+    others: Vec<Source>,
 }
 
 #[derive(Clone, Debug)]
 enum Body {
     Plan(Box<PlanDoc>),
     Steps(Box<StepsDoc>),
+    Workflow(Box<WorkflowDoc>),
 }
 
 /// Reads a document: what it is (C-11) and every rule that one node alone can break. `None` if nothing could
@@ -74,20 +78,26 @@ pub fn read(
 ) -> Option<Document> {
     let root = json::parse(source, limits, diagnostics)?;
     let recognised = recognise(&root, choice, diagnostics)?;
+    let mut others = Vec::new();
     let body = match recognised.dialect {
         Dialect::Plan => Body::Plan(Box::new(plan::read(&recognised, source, limits, diagnostics)?)),
         Dialect::Steps => Body::Steps(Box::new(steps::read(recognised.root, source, limits, diagnostics)?)),
-        other => {
+        Dialect::Workflow => {
+            let (workflow, files) = workflow::read(recognised.root, source, limits, diagnostics)?;
+            others = files;
+            Body::Workflow(Box::new(workflow))
+        }
+        other @ Dialect::Agent => {
             let message =
                 format!("documents of the dialect `{}` can't be run by this version yet", other.name());
             let finding = Finding::error("C-11", "dialect-not-available", root.span.opening(), message);
             diagnostics.push(finding.help(
-                "this version runs plans ({\"task\", \"nodes\"}) and step tasks ({\"task\", \"steps\"})",
+                "this version runs plans ({\"task\", \"nodes\"}), workflows ({\"nodes\", \"edges\"}) and step tasks ({\"task\", \"steps\"})",
             ));
             return None;
         }
     };
-    Some(Document { source: source.clone(), body })
+    Some(Document { source: source.clone(), body, others })
 }
 
 impl Document {
@@ -96,7 +106,13 @@ impl Document {
         match self.body {
             Body::Plan(_) => Dialect::Plan,
             Body::Steps(_) => Dialect::Steps,
+            Body::Workflow(_) => Dialect::Workflow,
         }
+    }
+
+    /// The other files that were read for it, in no order that means anything.
+    pub fn others(&self) -> &[Source] {
+        &self.others
     }
 
     /// What it says besides its nodes or steps.
@@ -104,6 +120,7 @@ impl Document {
         match &self.body {
             Body::Plan(plan) => &plan.head,
             Body::Steps(task) => &task.head,
+            Body::Workflow(workflow) => &workflow.head,
         }
     }
 
@@ -117,6 +134,7 @@ impl Document {
         match &self.body {
             Body::Plan(plan) => plan::tools(plan),
             Body::Steps(task) => task.tools(),
+            Body::Workflow(workflow) => workflow::tools(workflow),
         }
     }
 
@@ -125,6 +143,7 @@ impl Document {
         match &self.body {
             Body::Plan(plan) => plan::models(plan),
             Body::Steps(task) => steps::models(task),
+            Body::Workflow(workflow) => workflow::models(workflow),
         }
     }
 
@@ -134,6 +153,7 @@ impl Document {
         match &self.body {
             Body::Plan(_) => Vec::new(),
             Body::Steps(task) => steps::optional_models(task, means),
+            Body::Workflow(workflow) => workflow::optional_models(workflow, means),
         }
     }
 
@@ -144,12 +164,7 @@ impl Document {
 
     /// The caps that the document itself sets (P-24).
     pub fn budget(&self) -> Budget {
-        let budget = &self.head().budget;
-        Budget {
-            calls: budget.calls.as_ref().map(|cap| cap.value),
-            tokens: budget.tokens.as_ref().map(|cap| cap.value),
-            cost: budget.cost.as_ref().map(|cap| cap.value),
-        }
+        leaves::budget_of(&self.head().budget)
     }
 
     /// Checks what needs the whole document and lowers it to the graph; `None` if there are errors.
@@ -166,7 +181,10 @@ impl Document {
                 plan::compile(plan, &self.source, tools, initial, &means.limits, diagnostics)
             }
             Body::Steps(task) => steps::compile(task, &self.source, tools, initial, means, diagnostics),
-            _ => None,
+            Body::Workflow(workflow) => {
+                workflow::compile(workflow, &self.source, tools, initial, means, diagnostics)
+            }
+            Body::Plan(_) => None,
         }
     }
 }

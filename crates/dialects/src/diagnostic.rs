@@ -152,6 +152,8 @@ pub struct Diagnostics {
     of_code: BTreeMap<(Severity, &'static str), Kept>,
     errors: usize,
     warnings: usize,
+    /// Those about other files that the document names, with their places there.
+    elsewhere: Vec<Diagnostic>,
 }
 
 #[derive(Clone, Debug)]
@@ -182,6 +184,20 @@ impl Diagnostics {
             self.findings.push(finding);
         } else if kept.first_dropped.is_none() {
             kept.first_dropped = Some(finding);
+        }
+    }
+
+    /// Adds what was found in another file that the document names; what was told of it before is not told again.
+    pub(crate) fn elsewhere(&mut self, other: Diagnostics, source: &Source) {
+        for diagnostic in other.report(source) {
+            if self.elsewhere.contains(&diagnostic) {
+                continue;
+            }
+            match diagnostic.severity {
+                Severity::Error => self.errors += 1,
+                Severity::Warning => self.warnings += 1,
+            }
+            self.elsewhere.push(diagnostic);
         }
     }
 
@@ -234,7 +250,8 @@ impl Diagnostics {
         let offsets: Vec<usize> = findings.iter().map(|finding| finding.span.start as usize).collect();
         let pointers = pointers(source.text(), &offsets);
         let placed = findings.iter().zip(pointers);
-        placed.map(|(finding, pointer)| placed_diagnostic(source, finding, pointer)).collect()
+        let placed = placed.map(|(finding, pointer)| placed_diagnostic(source, finding, pointer));
+        placed.chain(self.elsewhere.iter().cloned()).collect()
     }
 }
 

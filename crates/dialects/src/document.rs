@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::diagnostic::Diagnostic;
 use crate::fields::near;
+use crate::files::{Files, Folder};
 use crate::json::Span;
 use crate::{Diagnostics, DocumentLimits, Finding};
 
@@ -19,6 +20,8 @@ pub struct Source {
     name: Arc<str>,
     text: Arc<str>,
     notes: OnceLock<Vec<Note>>,
+    /// Where files that it names come from; of a text that is no file, nowhere.
+    files: Option<Arc<dyn Files>>,
 }
 
 /// A line and a column of a document.
@@ -46,7 +49,18 @@ impl Source {
     /// the user gave it.
     pub fn new(name: impl Into<Arc<str>>, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Source { name: name.into(), text: text.into(), notes: OnceLock::new() }
+        Source { name: name.into(), text: text.into(), notes: OnceLock::new(), files: None }
+    }
+
+    /// The same source, whose document may name these files.
+    #[must_use]
+    pub fn beside(self, files: Arc<dyn Files>) -> Self {
+        Source { files: Some(files), ..self }
+    }
+
+    /// Where files that it names come from.
+    pub(crate) fn files(&self) -> Option<&dyn Files> {
+        self.files.as_deref()
     }
 
     /// The name of the file as the user gave it.
@@ -168,7 +182,11 @@ pub fn read_file(path: &Path, limits: &DocumentLimits) -> Result<Source, Box<Dia
     // The size may be unknown (a pipe) or change while reading, so the reading itself is limited as well.
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
-    load(&name, bytes, limits)
+    let source = load(&name, bytes, limits)?;
+    Ok(match facts.is_file() {
+        true => source.beside(Arc::new(Folder(path.parent().unwrap_or(Path::new("")).to_owned()))),
+        false => source,
+    })
 }
 
 /// Whether opening the path would wait for somebody to write, maybe for ever. A pipe that the shell has opened for

@@ -31,16 +31,19 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads it; `rule` is the one that asks for a task, and `help` says what to write if there is none.
+    /// Reads it; `task` is the rule that asks for a task, and what to write if there is none. Without such a rule the task may be
+    /// left out, and is then empty.
     pub(crate) fn read(
         fields: &Fields<'_, '_>,
-        (rule, help): (&'static str, &str),
+        task: Option<(&'static str, &str)>,
         source: &Source,
         diagnostics: &mut Diagnostics,
     ) -> Self {
-        let task = fields
-            .required_text("task", rule, help, diagnostics)
-            .unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
+        let task = match task {
+            Some((rule, help)) => fields.required_text("task", rule, help, diagnostics),
+            None => fields.text("task", "P-02", diagnostics),
+        };
+        let task = task.unwrap_or_else(|| Spanned::new("".into(), fields.span().opening()));
         let name = fields.text("name", "C-15", diagnostics);
         let description = fields.text("description", "P-23", diagnostics);
         let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics));

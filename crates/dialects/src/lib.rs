@@ -10,8 +10,9 @@
 //! 6. [`mod@recognise`]: which dialect a document is written in (`C-11`).
 //! 7. [`plan`]: the typed plan document, its checks, and its lowering.
 //! 8. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
-//! 9. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
-//! 10. [`schema`]: JSON Schemas of documents, for editors.
+//! 9. [`workflow`]: the same of workflows.
+//! 10. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
+//! 11. [`schema`]: JSON Schemas of documents, for editors.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -44,8 +45,10 @@ pub mod compile;
 pub mod diagnostic;
 pub mod document;
 pub mod fields;
+mod files;
 pub mod head;
 pub mod json;
+mod leaves;
 pub mod limits;
 mod outputs;
 pub mod plan;
@@ -53,11 +56,13 @@ pub mod recognise;
 pub mod schema;
 pub mod steps;
 mod types;
+pub mod workflow;
 
 pub use checks::unchecked_pattern;
 pub use compile::{Document, ToolSource, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
 pub use document::Source;
+pub use files::Files;
 pub use json::{Node, Span, Spanned};
 pub use limits::DocumentLimits;
 pub use recognise::{Dialect, recognise};

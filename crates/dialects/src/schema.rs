@@ -6,8 +6,11 @@
 use crate::Dialect;
 
 /// The schemas there are.
-const SCHEMAS: [(Dialect, &str); 2] =
-    [(Dialect::Plan, include_str!("schema/plan.json")), (Dialect::Steps, include_str!("schema/steps.json"))];
+const SCHEMAS: [(Dialect, &str); 3] = [
+    (Dialect::Plan, include_str!("schema/plan.json")),
+    (Dialect::Steps, include_str!("schema/steps.json")),
+    (Dialect::Workflow, include_str!("schema/workflow.json")),
+];
 
 /// The JSON Schema (draft 2020-12) of the documents of a dialect, as text.
 pub fn of(dialect: Dialect) -> Option<&'static str> {

@@ -21,9 +21,10 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("document", document_text),
     ("steps", steps_text),
+    ("workflow", workflow_text),
     ("template", template),
     ("parameters", parameters),
     ("script", script),
@@ -47,13 +48,22 @@ impl ToolSource for NoTools {
 /// A document file: read, checked, lowered. Every finding has a place inside the file; without an error there
 /// is a graph, and its schedule is proved.
 pub fn document_text(data: &[u8]) {
+    compiles(data, Choice::default(), &NoTools);
+}
+
+/// The same of a workflow, whose nodes may name tools.
+pub fn workflow_text(data: &[u8]) {
+    compiles(data, Choice { dialect: Some(Dialect::Workflow), plan: None }, &TwoTools);
+}
+
+fn compiles(data: &[u8], choice: Choice<'_>, tools: &dyn ToolSource) {
     let limits = DocumentLimits::default();
     let Ok(source) = document::load("fuzz.json", data.to_vec(), &limits) else { return };
     let mut findings = Diagnostics::new();
-    let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
+    let read = selvedge_dialects::read(&source, choice, &limits, &mut findings);
     let graph = read.and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut findings);
-        document.compile(&NoTools, &initial, &Means::default(), &mut findings)
+        document.compile(tools, &initial, &Means::default(), &mut findings)
     });
     for finding in findings.report(&source) {
         assert!(finding.line.is_none_or(|line| line >= 1), "{finding:?}");

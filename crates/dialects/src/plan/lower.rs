@@ -1,24 +1,20 @@
 //! Lowering a checked plan to the engine's graph (P-02 … P-19). It adds nothing that the document does not say.
 
-use super::doc::{NodeKind, OnError, PlanDoc, PlanNode, ToolEffects};
+use super::doc::{NodeKind, OnError, PlanDoc, PlanNode};
 use crate::compile::ToolSource;
 use crate::head::each_once;
+use crate::leaves::{self, MAX_ROUNDS, Talk};
 use selvedge_engine::graph::{
-    Act, AtLimit, Call, Draft, Edge, Flow, Guard, Infer, Leaf, Node as GraphNode, OnError as GraphOnError,
-    Retry, Rounds, ThreadDef,
+    Act, Call, Draft, Flow, Infer, Node as GraphNode, OnError as GraphOnError, Retry, ThreadDef,
 };
 use selvedge_engine::template::{JsonTemplate, OnMissing, Template};
-use selvedge_engine::{
-    AskKind, Effects, Graph, Ix, LeafIx, ModelSettings, ReplySchema, Slice, Table, ThreadIx,
-};
+use selvedge_engine::{AskKind, Graph, ModelSettings, ReplySchema, Slice, ThreadIx};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The thread that exists from the start (P-02).
 pub(super) const MAIN: &str = "main";
-/// Rounds of a tool loop, unless the node says otherwise (P-14).
-const MAX_ROUNDS: u32 = 25;
 
 /// Every tool the plan names, each once.
 pub fn tools(plan: &PlanDoc) -> Vec<Arc<str>> {
@@ -73,9 +69,6 @@ struct NodeLowering<'p> {
     opens: bool,
 }
 
-/// What follows the body.
-const OUT: &str = "";
-
 impl NodeLowering<'_> {
     fn lower(&self) -> Option<GraphNode> {
         let node = self.node;
@@ -88,7 +81,11 @@ impl NodeLowering<'_> {
         let acts = node.task_prompt.is_some() || matches!(node.kind, NodeKind::ToolFirst { .. });
         if node.require_approval && acts {
             let question = format!("Run node `{}` ({})?", node.id.value, node.name.value);
-            drafts.push(("approve", Act::Ask(AskKind::Approve, literal(&question)?, None), Vec::new()));
+            drafts.push((
+                "approve",
+                Act::Ask(AskKind::Approve, Template::exactly(&question), None),
+                Vec::new(),
+            ));
         }
         if let NodeKind::ToolFirst { tool, args } = &node.kind {
             let args = args.as_ref().map_or_else(|| Value::Object(Map::new()), |args| args.to_value());
@@ -101,17 +98,12 @@ impl NodeLowering<'_> {
             ));
         }
         if let Some(prompt) = &node.task_prompt {
-            self.model_part(Template::parse(&prompt.value).ok()?, &mut drafts);
+            drafts.extend(self.talk(Template::parse(&prompt.value).ok()?));
         }
         if node.data_out {
             drafts.push(("publish", self.publish()?, Vec::new()));
         }
-        let effects = node.effects.as_ref().map(|effects| match effects.value {
-            ToolEffects::Pure => Effects::Pure,
-            ToolEffects::Read => Effects::Read,
-            ToolEffects::Idempotent => Effects::Idempotent,
-            ToolEffects::Write => Effects::Write,
-        });
+        let effects = node.effects.as_ref().map(|effects| leaves::effects_of(effects.value));
         Some(GraphNode {
             id: node.id.value.clone(),
             name: node.name.value.clone(),
@@ -131,18 +123,9 @@ impl NodeLowering<'_> {
     }
 
     /// The prompt, the model and the answers to its calls: once, or in a loop (P-10, P-11, P-14, E-30).
-    fn model_part(&self, prompt: Template, drafts: &mut Vec<Draft>) {
+    fn talk(&self, prompt: Template) -> Vec<Draft> {
         let (retry, timeout_s, model) = (self.retry(), self.timeout(), self.infer());
-        if self.node.enable_tool_loop {
-            let rounds = Rounds { model, retry, timeout_s, at_limit: AtLimit::Conclude, between: None };
-            drafts.push(("prompt", Act::AppendText(prompt), rounds.entry()));
-            drafts.extend(rounds.leaves(OUT));
-            return;
-        }
-        let calls = vec![(Guard::Calls, "tools"), (Guard::Always, OUT)];
-        drafts.push(("prompt", Act::AppendText(prompt), vec![(Guard::Always, "model")]));
-        drafts.push(("model", Act::Infer(Box::new(model)), calls));
-        drafts.push(("tools", Act::Answer { run: true, retry, timeout_s }, vec![(Guard::Always, OUT)]));
+        Talk { prompt, model, in_rounds: self.node.enable_tool_loop, retry, timeout_s }.leaves()
     }
 
     fn infer(&self) -> Infer {
@@ -184,53 +167,24 @@ impl NodeLowering<'_> {
     }
 
     fn retry(&self) -> Retry {
-        let retry = self.node.retry.as_ref().map(|retry| retry.value);
-        Retry {
-            max: retry.map(|retry| retry.max),
-            backoff_s: retry.and_then(|retry| retry.backoff).map(|backoff| backoff.as_secs_f64()),
-        }
+        leaves::retry(self.node.retry.as_ref())
     }
 
     fn timeout(&self) -> Option<f64> {
-        self.node.timeout.as_ref().map(|timeout| timeout.value.as_secs_f64())
+        leaves::seconds(self.node.timeout.as_ref())
     }
 
-    /// Names to indices. A leaf without edges goes on to the next one; `OUT` is the publishing leaf or the end.
     fn flow(&self, drafts: Vec<Draft>) -> Option<Flow> {
-        let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
-        let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
-        let out = find("publish");
-        let mut leaves = Table::with_capacity(drafts.len());
-        for (at, (name, act, edges)) in drafts.into_iter().enumerate() {
-            let next = (at + 1 < names.len()).then(|| LeafIx::new(at + 1));
-            let next = match edges.as_slice() {
-                [] if next.is_none() => Vec::new(),
-                [] => vec![Edge { when: Guard::Always, to: next }],
-                edges => {
-                    let to = |name: &str| if name == OUT { out } else { find(name) };
-                    edges.iter().map(|(when, name)| Edge { when: *when, to: to(name) }).collect()
-                }
-            };
-            leaves.push(Leaf { name: name.into(), act, next });
-        }
         let limits = self.node.tools_limit.iter().chain(&self.node.plan_limit);
-        let call_limits: BTreeMap<Arc<str>, u32> = limits
-            .map(|limit| (limit.tool.value.clone(), u32::try_from(limit.limit.value).unwrap_or(u32::MAX)))
-            .collect();
         Some(Flow {
             thread: Some(*self.threads.get(&self.node.thread.value)?),
-            leaves,
+            leaves: leaves::table(drafts, "publish"),
             tools: self.node.tools.iter().map(|tool| tool.value.clone()).collect(),
             offers_bound: false,
-            call_limits,
+            call_limits: leaves::call_limits(limits),
             max_rounds: self.node.max_rounds.as_ref().map_or(MAX_ROUNDS, |rounds| rounds.value),
             tail: None,
             compiler: None,
         })
     }
-}
-
-/// A template that says exactly this text.
-fn literal(text: &str) -> Option<Template> {
-    Template::parse(&text.replace("{{", "\\{{").replace("${", "\\${")).ok()
 }

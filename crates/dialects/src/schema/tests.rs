@@ -3,7 +3,7 @@ use crate::fields::Shape;
 use crate::plan::{self, InputType, ToolEffects};
 use crate::recognise::Choice;
 use crate::steps::{self, Siblings};
-use crate::{Diagnostics, DocumentLimits, Severity, Source};
+use crate::{Diagnostics, DocumentLimits, Severity, Source, workflow};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn it_is_a_schema_of_its_draft() {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         jsonschema::meta::validate(&schema).unwrap();
     }
-    assert_eq!(available().collect::<Vec<_>>(), [Dialect::Plan, Dialect::Steps]);
+    assert_eq!(available().collect::<Vec<_>>(), [Dialect::Plan, Dialect::Steps, Dialect::Workflow]);
     assert_eq!(of(Dialect::Agent), None);
 }
 
@@ -65,7 +65,8 @@ fn it_is_a_schema_of_its_draft() {
 fn its_fields_are_those_of_the_reader() {
     let of_plans = plan::shapes().into_iter().map(|shape| (schema_of(Dialect::Plan), shape));
     let of_steps = steps::shapes().into_iter().map(|shape| (schema_of(Dialect::Steps), shape));
-    for (schema, (name, shape)) in of_plans.chain(of_steps) {
+    let of_workflows = workflow::shapes().into_iter().map(|shape| (schema_of(Dialect::Workflow), shape));
+    for (schema, (name, shape)) in of_plans.chain(of_steps).chain(of_workflows) {
         let properties = schema["$defs"][name]["properties"].as_object().unwrap();
         let Shape { what, fields } = shape;
         let known: BTreeSet<&str> = fields.iter().copied().collect();
@@ -235,6 +236,24 @@ fn a_named_schema_is_no_finding() {
         assert_eq!(found.report(&source), [], "{document}");
         assert!(fits(&document), "{document}");
     }
+}
+
+/// Workflows of the conformance cases fit: the reader accepts them.
+#[test]
+fn of_workflows_it_accepts_what_the_cases_have() {
+    let validator = jsonschema::validator_for(&schema_of(Dialect::Workflow)).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/cases/workflow");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let cases: Vec<Value> = serde_saphyr::from_str_with_options(&text, options).unwrap();
+        for document in cases.iter().filter_map(|case| case.get("workflow")) {
+            seen += 1;
+            assert_eq!(validator.is_valid(document), reads(document), "{document}");
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }
 
 /// Plans of the conformance cases and of the examples: what the reader accepts fits; what is of a wrong type, unknown

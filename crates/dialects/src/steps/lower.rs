@@ -16,13 +16,13 @@
 use super::doc::{Recovery, Siblings, Step};
 use super::prompts;
 use super::replan::{Context, compiler};
-use crate::plan::ToolEffects;
+use crate::leaves::{self, OUT};
 use selvedge_engine::graph::{
-    Act, Action, Alternative, Call, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError, Recovery as Limits,
-    Retry, Tail,
+    Act, Action, Alternative, Call, Draft, Edge, Fact, Flow, Guard, Infer, Leaf, Node, OnError,
+    Recovery as Limits, Tail,
 };
 use selvedge_engine::template::{JsonTemplate, Template};
-use selvedge_engine::{Effects, Ix, LeafIx, ReplySchema, Table, TailIx};
+use selvedge_engine::{LeafIx, ReplySchema, Table, TailIx};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -51,10 +51,6 @@ pub(super) struct Lowering<'a> {
     /// What replans are compiled with.
     pub(super) context: &'a Context,
 }
-
-/// A leaf by name, with edges by name; `OUT` ends the flow.
-type Draft = (&'static str, Act, Vec<(Guard, &'static str)>);
-const OUT: &str = "";
 
 impl Lowering<'_> {
     /// The settings as the engine has them, defaults filled in (D-19).
@@ -93,7 +89,7 @@ impl Lowering<'_> {
                 Siblings::Finish => OnError::Finish,
                 Siblings::Hold => OnError::Fail,
             },
-            effects: step.effects.as_ref().map(|effects| effects_of(effects.value)),
+            effects: step.effects.as_ref().map(|effects| leaves::effects_of(effects.value)),
             on_missing: step.on_missing,
             tool: Some(step.tool.value.clone()),
             after: step.depends_on.iter().map(|id| id.value.clone()).collect(),
@@ -112,7 +108,7 @@ impl Lowering<'_> {
             Some(parameters) => parameters.template()?.clone(),
             None => JsonTemplate::from_value(empty()).ok()?,
         };
-        let (retry, timeout_s) = (retry(step), step.timeout.as_ref().map(|limit| limit.value.as_secs_f64()));
+        let (retry, timeout_s) = (leaves::retry(step.retry.as_ref()), leaves::seconds(step.timeout.as_ref()));
         let call = Act::Call(Call { tool: step.tool.value.clone(), args, retry, timeout_s });
         let mut leaves = Table::with_capacity(1);
         // The first leaf of the tail is next after the only one of its own.
@@ -146,7 +142,7 @@ impl Lowering<'_> {
         if self.replans() {
             self.replan(&mut drafts)?;
         }
-        Some(Arc::new(Tail { leaves: leaves(drafts) }))
+        Some(Arc::new(Tail { leaves: leaves::table(drafts, OUT) }))
     }
 
     fn after_turn(&self) -> Vec<(Guard, &'static str)> {
@@ -223,7 +219,11 @@ impl Lowering<'_> {
         Some(Node {
             id: PLAN_NODE.into(),
             name: "plans the task".into(),
-            body: Flow { leaves: leaves(drafts), compiler: Some(compiler().name.clone()), ..Flow::default() },
+            body: Flow {
+                leaves: leaves::table(drafts, OUT),
+                compiler: Some(compiler().name.clone()),
+                ..Flow::default()
+            },
             ..Node::default()
         })
     }
@@ -231,25 +231,6 @@ impl Lowering<'_> {
 
 fn empty() -> Value {
     Value::Object(Map::new())
-}
-
-/// Transient retries (P-24, D-17). Unwritten, it is the engine that knows how many there are: it depends on what the
-/// tool that is called does to the world.
-fn retry(step: &Step) -> Retry {
-    let written = step.retry.as_ref().map(|retry| retry.value);
-    Retry {
-        max: written.map(|retry| retry.max),
-        backoff_s: written.and_then(|retry| retry.backoff).map(|backoff| backoff.as_secs_f64()),
-    }
-}
-
-pub(super) fn effects_of(effects: ToolEffects) -> Effects {
-    match effects {
-        ToolEffects::Pure => Effects::Pure,
-        ToolEffects::Read => Effects::Read,
-        ToolEffects::Idempotent => Effects::Idempotent,
-        ToolEffects::Write => Effects::Write,
-    }
 }
 
 /// What a model is told of a fault (D-17).
@@ -329,16 +310,4 @@ fn choice_schema() -> Value {
         "properties": {"tools": {"type": "array", "items": {"type": "string"}}},
         "required": ["tools"],
     })
-}
-
-/// Names to indices.
-fn leaves(drafts: Vec<Draft>) -> Table<LeafIx, Leaf> {
-    let names: Vec<&str> = drafts.iter().map(|(name, ..)| *name).collect();
-    let find = |name: &str| names.iter().position(|known| *known == name).map(LeafIx::new);
-    let mut leaves = Table::with_capacity(drafts.len());
-    for (name, act, edges) in drafts {
-        let next = edges.into_iter().map(|(when, to)| Edge { when, to: find(to) }).collect();
-        leaves.push(Leaf { name: name.into(), act, next });
-    }
-    leaves
 }

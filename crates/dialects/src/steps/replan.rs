@@ -3,11 +3,12 @@
 
 use super::check::{self, Scope};
 use super::doc::{Means, Recovery, Siblings, StepsDoc};
-use super::lower::{Lowering, effects_of};
+use super::lower::Lowering;
 use super::read;
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
 use crate::json;
+use crate::leaves::effects_of;
 use crate::plan::ToolEffects;
 use crate::{Diagnostics, DocumentLimits, Finding, Severity, Source};
 use selvedge_engine::graph::{INTERNAL, Node, Tail};

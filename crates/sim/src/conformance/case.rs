@@ -22,6 +22,12 @@ pub struct Case {
     /// The document as data: a step task. A model is configured if there is a script.
     #[serde(default)]
     pub task: Option<Value>,
+    /// The document as data: a workflow.
+    #[serde(default)]
+    pub workflow: Option<Value>,
+    /// Other documents in its folder, by path.
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
     /// The document as the very text of its file, for cases about syntax and places.
     #[serde(default)]
     pub text: Option<String>,

@@ -5,6 +5,7 @@ use super::messages::{difference, fits, lines};
 use super::run::{Seen, Session, node_of};
 use selvedge_dialects::Severity;
 use selvedge_dialects::diagnostic::Diagnostic;
+use selvedge_engine::graph::Control;
 use selvedge_engine::{Event, Fault, RunStatus, View};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -198,10 +199,11 @@ fn results(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<S
 /// The nodes whose effects can be observed, in order: of a failed run, only those up to the last that has a result
 /// (P-20). A node that made way for others stands before the first of them (D-20).
 pub fn observable(session: &Session, view: View<'_>) -> HashMap<String, usize> {
-    let nodes = session.state.graph().nodes.values().enumerate();
+    let nodes = session.state.graph().all_nodes().enumerate();
     let mut order: HashMap<String, usize> =
         nodes.map(|(at, node)| (node.id.to_string(), 2 * at + 1)).collect();
-    if view.status() == RunStatus::Failed {
+    // In a flow nothing runs ahead.
+    if view.status() == RunStatus::Failed && session.state.graph().control == Control::Dataflow {
         let place = |result: selvedge_engine::StepResult<'_>| order.get(result.step_id).copied();
         let last = view.results().filter_map(place).max().unwrap_or(0);
         order.retain(|_, at| *at <= last);

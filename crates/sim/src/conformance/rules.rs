@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The folders of `spec/cases` whose cases run in this process.
-pub const FOLDERS: [&str; 3] = ["engine", "plan", "data"];
+pub const FOLDERS: [&str; 4] = ["engine", "plan", "data", "workflow"];
 
 /// What the suite knows of rules.
 #[derive(Debug, Default)]

@@ -5,9 +5,10 @@ use super::case::{Case, CrashAt, Options, Resume, Step, Tool};
 use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
 use selvedge_dialects::diagnostic::Diagnostic;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Means, Source};
+use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Files, Means, Source};
 use selvedge_engine::{
-    Budget, EffectPlace, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
+    AskKind, Budget, EffectPlace, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
+    answered,
 };
 use selvedge_runtime::{Controls, Driver, Halt, Journal, Limits};
 use serde_json::{Map, Value};
@@ -16,6 +17,18 @@ use std::sync::Arc;
 
 /// The name of every case's run.
 pub const RUN: &str = "case";
+
+/// The files of a case.
+#[derive(Debug)]
+struct CaseFiles(BTreeMap<String, Value>);
+
+impl Files for CaseFiles {
+    fn read(&self, path: &str, _: &DocumentLimits) -> Result<Source, String> {
+        let document = self.0.get(path).ok_or("there is no such file")?;
+        let text = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
+        Ok(Source::new(path, &text))
+    }
+}
 
 /// A document and what the checker found in it.
 #[derive(Debug)]
@@ -35,14 +48,15 @@ pub struct Compiled {
 /// # Errors
 /// If the case itself is wrong.
 pub fn compile(case: &Case) -> Result<Compiled, String> {
-    let text = match (case.plan.as_ref(), case.task.as_ref(), &case.text) {
-        (Some(document), None, None) | (None, Some(document), None) => {
+    let mut documents = [&case.plan, &case.task, &case.workflow].into_iter().flatten();
+    let text = match (documents.next(), documents.next(), &case.text) {
+        (Some(document), None, None) => {
             serde_json::to_string_pretty(document).map_err(|error| error.to_string())?
         }
         (None, None, Some(text)) => text.clone(),
-        _ => return Err("a case has one of `plan`, `task` and `text`".into()),
+        _ => return Err("a case has one of `plan`, `task`, `workflow` and `text`".into()),
     };
-    let source = Source::new("case.json", &text);
+    let source = Source::new("case.json", &text).beside(Arc::new(CaseFiles(case.files.clone())));
     let mut diagnostics = Diagnostics::new();
     let dialect = match &case.options.dialect {
         Some(name) => Some(Dialect::from_name(name).ok_or_else(|| format!("no dialect {name}"))?),
@@ -242,8 +256,12 @@ impl Session {
             }
             let asks = self.state.asks().iter();
             let ask = asks.into_iter().find(|(_, ask)| **self.state.node_id(ask.node) == **node);
-            let (ask, _) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
-            Ok(vec![Input::Answer(Arc::clone(ask), value.clone())])
+            let (ask, asking) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
+            let word = match asking.kind {
+                AskKind::Approve => value.clone(),
+                AskKind::Answer | AskKind::Edit => answered(value.clone(), None, None),
+            };
+            Ok(vec![Input::Answer(Arc::clone(ask), word)])
         });
         Ok(given.collect::<Result<Vec<_>, String>>()?.concat())
     }

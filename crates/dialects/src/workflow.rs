@@ -1,0 +1,143 @@
+//! Workflows: nodes that lead to each other, forks, joins and loops (rules `W`).
+//!
+//! [`read`] makes a typed [`WorkflowDoc`] of a document's JSON and of the files that it names. [`compile`] follows its edges
+//! (`links`), finds how it nests (`regions`), what has run before what (`before`), checks all that is said in it
+//! (`check`), and lowers it to a flow, of which paths, loops and inner documents are inner graphs (`lower`).
+
+mod before;
+mod check;
+mod doc;
+mod joins;
+mod links;
+mod lower;
+mod names;
+mod placeholders;
+mod read;
+mod read_fork;
+mod read_node;
+mod regions;
+mod result;
+
+pub use doc::{InnerBody, WorkNode, WorkflowDoc};
+
+use crate::compile::ToolSource;
+use crate::files::Includes;
+use crate::head::each_once;
+use crate::json::Node;
+use crate::steps::Means;
+use crate::{Diagnostics, DocumentLimits, Finding, Source, plan, steps};
+use doc::Does;
+use lower::Compiler;
+use selvedge_engine::Graph;
+use selvedge_engine::schedule::Schedule;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Reads a workflow, and the files that it names, which are returned with it. Everything that could be read is returned, with every finding in `diagnostics`;
+/// `None` only if it is no object at all. Go on to run it only if `diagnostics` has no errors.
+pub fn read(
+    root: &Node<'_>,
+    source: &Source,
+    limits: &DocumentLimits,
+    diagnostics: &mut Diagnostics,
+) -> Option<(WorkflowDoc, Vec<Source>)> {
+    let mut includes = Includes::new(source.files(), limits);
+    let reader = &mut read::Reader { source, limits, includes: &mut includes, diagnostics, depth: 0 };
+    let doc = read::read(root, reader)?;
+    Some((doc, includes.into_sources()))
+}
+
+/// Checks a workflow as a whole and lowers it; `None` if anything is an error.
+pub fn compile(
+    workflow: &WorkflowDoc,
+    source: &Source,
+    tools: &dyn ToolSource,
+    initial: &Map<String, Value>,
+    means: &Means,
+    diagnostics: &mut Diagnostics,
+) -> Option<Graph> {
+    let graph = Compiler::new(tools, means).whole(workflow, source, initial, diagnostics)?;
+    if diagnostics.has_errors() {
+        return None;
+    }
+    // Holds by construction; a graph for which it did not must never run (E-11).
+    if let Err(race) = Schedule::derive(&graph, false).prove(&graph) {
+        let finding = Finding::error("E-11", "race", workflow.head.span.opening(), race.to_string());
+        diagnostics.push(finding.help("this is a bug of Selvedge: please report it with the document"));
+        return None;
+    }
+    Some(graph)
+}
+
+/// All nodes, those of inner workflows included, and the other inner documents.
+fn walk<'w>(workflow: &'w WorkflowDoc, visit: &mut dyn FnMut(Part<'w>)) {
+    for node in &workflow.nodes {
+        visit(Part::Node(node));
+        if let Does::Sub(sub) = &node.does {
+            match &*sub.inner.body {
+                InnerBody::Workflow(inner) => walk(inner, visit),
+                other => visit(Part::Inner(other)),
+            }
+        }
+    }
+}
+
+enum Part<'w> {
+    Node(&'w WorkNode),
+    Inner(&'w InnerBody),
+}
+
+/// Every tool it names, each once.
+pub fn tools(workflow: &WorkflowDoc) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    walk(workflow, &mut |part| match part {
+        Part::Node(node) => names.extend(node.tools().map(|tool| tool.value.clone())),
+        Part::Inner(InnerBody::Plan(plan)) => names.extend(plan::tools(plan)),
+        Part::Inner(InnerBody::Steps(task)) => names.extend(task.tools()),
+        Part::Inner(InnerBody::Workflow(_)) => {}
+    });
+    each_once(names.iter())
+}
+
+/// The model roles or names that it can't do without, each once.
+pub fn models(workflow: &WorkflowDoc) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    walk(workflow, &mut |part| match part {
+        Part::Node(node) if node.asks_model() => {
+            names.push(node.model.as_ref().map_or_else(|| "basic".into(), |model| model.value.clone()));
+        }
+        Part::Node(_) | Part::Inner(InnerBody::Workflow(_)) => {}
+        Part::Inner(InnerBody::Plan(plan)) => names.extend(plan::models(plan)),
+        Part::Inner(InnerBody::Steps(task)) => names.extend(steps::models(task)),
+    });
+    each_once(names.iter())
+}
+
+/// The model roles that its step tasks use where a model plays them.
+pub fn optional_models(workflow: &WorkflowDoc, means: &Means) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    walk(workflow, &mut |part| {
+        if let Part::Inner(InnerBody::Steps(task)) = part {
+            names.extend(steps::optional_models(task, means));
+        }
+    });
+    each_once(names.iter())
+}
+
+/// The kinds of objects in a workflow, by their names in its JSON Schema.
+#[cfg(test)]
+pub(crate) fn shapes() -> Vec<(&'static str, crate::fields::Shape)> {
+    let mut shapes = vec![
+        ("workflow", read::WORKFLOW),
+        ("edge", read::EDGE),
+        ("node", read_node::NODE),
+        ("input", plan::inputs::INPUT),
+        ("budget", plan::shapes::BUDGET),
+        ("retry", plan::shapes::RETRY),
+    ];
+    shapes.extend(read_node::CONFIGS);
+    shapes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! What placeholders and expressions of a workflow name: nodes that have run by then, and values that there may be.
+
+use super::before::{Before, Order, Point};
+use super::doc::{Does, Formula, WorkflowDoc};
+use super::links::{Links, Take};
+use super::names::{self, Names};
+use super::regions::{Regions, Vertex};
+use super::result;
+use crate::checks::{self, Kind, names_output};
+use crate::compile::ToolSource;
+use crate::diagnostic::shown;
+use crate::fields::meant;
+use crate::json::{Span, place_in_string, places_in_string};
+use crate::outputs::Undeclared;
+use crate::{Diagnostics, Finding, Source};
+use selvedge_engine::template::{Path, Placeholder, Root, Seg, Template, classify};
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+/// A point of a region, where something is said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) region: usize,
+    pub(super) point: Point,
+}
+
+/// What can be seen in a workflow, and around it.
+pub(super) struct Scope<'s> {
+    pub(super) doc: &'s WorkflowDoc,
+    pub(super) links: &'s Links<'s>,
+    pub(super) regions: &'s Regions<'s>,
+    /// Inputs and metadata.
+    pub(super) initial: HashSet<String>,
+    names: Vec<Names>,
+    orders: Vec<OnceCell<Order>>,
+    /// The workflow that it is a node of.
+    pub(super) around: Option<(&'s Scope<'s>, At)>,
+    pub(super) tools: &'s dyn ToolSource,
+}
+
+/// What a first name stands for.
+enum Seen<'s> {
+    Node {
+        scope: &'s Scope<'s>,
+        node: usize,
+        vertex: &'s Vertex<'s>,
+        passed: Before,
+        failed: bool,
+    },
+    /// A node on another path, or in a loop.
+    Outside,
+    /// No node.
+    Value,
+}
+
+impl<'s> Scope<'s> {
+    pub(super) fn new(
+        doc: &'s WorkflowDoc,
+        (links, regions): (&'s Links<'s>, &'s Regions<'s>),
+        initial: HashSet<String>,
+        tools: &'s dyn ToolSource,
+        around: Option<(&'s Scope<'s>, At)>,
+    ) -> Self {
+        let orders = regions.all.iter().map(|_| OnceCell::new()).collect();
+        Self { doc, links, regions, initial, names: names::of(doc, regions, tools), orders, around, tools }
+    }
+
+    fn order(&'s self, region: usize) -> Option<&'s Order> {
+        Some(self.orders.get(region)?.get_or_init(|| match self.regions.all.get(region) {
+            Some(region) => Order::of(region),
+            None => Order::empty(),
+        }))
+    }
+
+    /// The place and those around it, from the inside out.
+    fn outwards(&'s self, at: At) -> impl Iterator<Item = At> {
+        let out = |at: &At| {
+            let (region, vertex) = self.regions.all.get(at.region)?.around?;
+            Some(At { region, point: Point::Begun(vertex) })
+        };
+        std::iter::successors(Some(at), out)
+    }
+
+    fn see(&'s self, name: &str, at: At) -> Seen<'s> {
+        let Some(&node) = self.links.ids.get(name) else {
+            return self.around.map_or(Seen::Value, |(around, at)| around.see(name, at));
+        };
+        let Some((region, vertex)) = self.regions.place.get(node).copied().flatten() else {
+            return Seen::Value;
+        };
+        let Some(here) = self.outwards(at).find(|at| at.region == region) else { return Seen::Outside };
+        let (Some(order), Some(found)) =
+            (self.order(region), self.regions.all.get(region).and_then(|region| region.vertices.get(vertex)))
+        else {
+            return Seen::Value;
+        };
+        let passed = order.passed(Point::Succeeded(vertex), here.point);
+        let fails = found.ways.iter().any(|way| matches!(way.when, Take::Error));
+        let failed = fails
+            && passed != Before::Surely
+            && order.passed(Point::Begun(vertex), here.point) != Before::Never;
+        Seen::Node { scope: self, node, vertex: found, passed, failed }
+    }
+
+    /// Whether a name may have a value at a place.
+    fn may_have(&'s self, name: &str, at: At) -> bool {
+        let set =
+            self.outwards(at).any(|at| self.names.get(at.region).is_some_and(|names| names.may_have(name)));
+        set || self.initial.contains(name)
+            || self.around.is_some_and(|(around, at)| around.may_have(name, at))
+    }
+
+    fn has_initial(&self, name: &str) -> bool {
+        self.initial.contains(name) || self.around.is_some_and(|(around, _)| around.has_initial(name))
+    }
+
+    /// All names at a place, those of nodes included.
+    pub(super) fn all_names(&'s self, at: At) -> Vec<Cow<'s, str>> {
+        let mut all: Vec<Cow<'s, str>> =
+            self.initial.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+        for at in self.outwards(at) {
+            all.extend(self.names.get(at.region).into_iter().flat_map(Names::iter).map(Cow::Borrowed));
+        }
+        all.extend(self.doc.nodes.iter().map(|node| Cow::Borrowed(&*node.id.value)));
+        all.extend(self.around.into_iter().flat_map(|(around, at)| around.all_names(at)));
+        all
+    }
+
+    fn count(&self) -> usize {
+        let own = self.names.iter().map(Names::len).sum::<usize>() + self.doc.nodes.len();
+        own + self.around.map_or(0, |(around, _)| around.count())
+    }
+}
+
+/// Checks what is said at places of one document.
+pub(super) struct Texts<'s, 'x> {
+    pub(super) scope: &'s Scope<'s>,
+    pub(super) source: &'s Source,
+    pub(super) diagnostics: &'x mut Diagnostics,
+}
+
+impl<'s> Texts<'s, '_> {
+    /// A template.
+    pub(super) fn template(&mut self, text: &str, literal: Span, at: At) {
+        let place = |part| place_in_string(self.source.text(), literal, part);
+        match Template::parse(text) {
+            Err(error) => self.diagnostics.push(checks::unfinished(error, place)),
+            Ok(template) => {
+                let parts = template.placeholders().map(|found| found.offset..found.offset + found.raw.len());
+                let spans = places_in_string(self.source.text(), literal, parts);
+                for (placeholder, span) in template.placeholders().zip(spans) {
+                    self.reads(placeholder, span, at, false);
+                }
+                let scope = self.scope;
+                let means =
+                    |name: &str| !matches!(scope.see(name, at), Seen::Value) || scope.may_have(name, at);
+                let found = checks::half_closed(text, means, place);
+                found.into_iter().for_each(|finding| self.diagnostics.push(finding));
+            }
+        }
+    }
+
+    /// An expression.
+    pub(super) fn formula(&mut self, formula: &Formula, at: At) {
+        let asks = formula.expression.source().contains("has(");
+        for (offset, path) in formula.expression.reads() {
+            let placeholder = Placeholder { raw: path.to_string().into(), path: path.clone(), offset };
+            self.reads(&placeholder, self.place_of(formula, offset, path), at, asks);
+        }
+    }
+
+    /// W: a `while` sees variables only.
+    pub(super) fn condition_of_loop(&mut self, formula: &Formula, at: At) {
+        for (offset, path) in formula.expression.reads() {
+            let span = self.place_of(formula, offset, path);
+            if !matches!(self.scope.see(&path.root, at), Seen::Value) {
+                let message = format!("`{path}` is a node's result, and `while` sees variables only");
+                let finding = Finding::error("W-14", "while-reads-node", span, message);
+                self.diagnostics
+                    .push(finding.help("set a variable in the loop, and before it, with VARIABLE nodes"));
+                continue;
+            }
+            let placeholder = Placeholder { raw: path.to_string().into(), path: path.clone(), offset };
+            self.reads(&placeholder, span, at, true);
+        }
+    }
+
+    fn place_of(&self, formula: &Formula, offset: usize, path: &Path) -> Span {
+        let source = formula.expression.source();
+        let end = source.floor_char_boundary((offset + path.root.len()).min(source.len()));
+        place_in_string(self.source.text(), formula.span, offset.min(end)..end)
+    }
+
+    /// `asks`: whether it is asked for before it is used, so that it need not be there.
+    fn reads(&mut self, placeholder: &Placeholder, span: Span, at: At, asks: bool) {
+        let scope = self.scope;
+        let is_node = |name: &str| matches!(scope.see(name, at), Seen::Node { .. } | Seen::Outside);
+        match classify(&placeholder.path, is_node) {
+            Root::StepOutput { step, rest } => self.node(placeholder, step, rest, (span, at), asks),
+            Root::Inputs { name, .. } => {
+                if !scope.has_initial(name) {
+                    self.nothing_supplies(placeholder, name, span, at);
+                }
+            }
+            Root::Metadata { name, .. } | Root::Name { name, .. } => {
+                if !scope.may_have(name, at) || (names_output(&placeholder.path) && self.means_node(name, at))
+                {
+                    self.nothing_supplies(placeholder, name, span, at);
+                }
+            }
+        }
+    }
+
+    /// Whether a name that nobody is known to set is almost a node's. A result may bring any name, but hardly that.
+    fn means_node(&self, name: &str, at: At) -> bool {
+        let names = self.scope.all_names(at);
+        let ids: Vec<&str> = self.scope.links.ids.keys().copied().collect();
+        names.iter().all(|known| known != name) && meant(name, &ids).is_some()
+    }
+
+    fn nothing_supplies(&mut self, placeholder: &Placeholder, name: &str, span: Span, at: At) {
+        let scope = self.scope;
+        let names = || scope.all_names(at);
+        checks::nothing_supplies(placeholder, name, span, (scope.count(), names), false, self.diagnostics);
+    }
+
+    fn node(
+        &mut self,
+        placeholder: &Placeholder,
+        step: &str,
+        rest: &[Seg],
+        (span, at): (Span, At),
+        asks: bool,
+    ) {
+        let raw = &placeholder.raw;
+        let (scope, node, vertex, passed, failed) = match self.scope.see(step, at) {
+            Seen::Node { scope, node, vertex, passed, failed } => (scope, node, vertex, passed, failed),
+            Seen::Outside => {
+                let message = format!(
+                    "{raw} looks into a path or a loop from outside: {} is not seen here",
+                    shown(step)
+                );
+                let help = "a path's result is in its join's, and what a loop comes to in its end's; `exports` hands out variables";
+                self.diagnostics.push(Finding::error("W-03", "looks-inside", span, message).help(help));
+                return;
+            }
+            Seen::Value => return,
+        };
+        let set = |at: &At| scope.names.get(at.region).is_some_and(|names| names.has(step));
+        let own = std::ptr::eq(scope, self.scope);
+        if scope.initial.contains(step) || (own && scope.outwards(at).any(|at| set(&at))) {
+            self.diagnostics.push(Kind::WORK.hidden_name(step, span));
+        }
+        let Some(written) = scope.doc.nodes.get(node) else { return };
+        if vertex.node != vertex.end && node == vertex.node {
+            let end = scope.doc.nodes.get(vertex.end).map(|end| shown(&end.id.value)).unwrap_or_default();
+            let what = if matches!(written.does, Does::Fork(_)) { "a fork" } else { "the start of a loop" };
+            let message = format!("{raw}: {what} has no result of its own");
+            let finding = Finding::error("W-09", "no-result", span, message);
+            return self.diagnostics.push(finding.help(format!("name what ends it: {end}")));
+        }
+        if failed && matches!(rest.first(), Some(Seg::Key(key)) if &**key == "error") {
+            return;
+        }
+        match passed {
+            Before::Never => {
+                let message =
+                    format!("{raw} is the result of {}, which can't have succeeded by then", shown(step));
+                let help = if failed {
+                    "behind an edge with \"when\": \"error\" there is only its `error`"
+                } else {
+                    "refer to a node that comes before"
+                };
+                self.diagnostics.push(Finding::error("W-14", "later-node", span, message).help(help));
+            }
+            Before::Perhaps if !asks => {
+                let message = format!("{raw}: not every way here leads past {}", shown(step));
+                let finding = Finding::warning("W-14", "may-not-have-run", span, message);
+                self.diagnostics
+                    .push(finding.help("set a variable on each way, or let all ways lead past it"));
+            }
+            _ => {}
+        }
+        let opener = scope.doc.nodes.get(vertex.node).filter(|_| vertex.node != vertex.end);
+        if let Some((outputs, whose)) = result::declared(written, opener, scope.tools)
+            && let Some(found) = Undeclared::find(&outputs, rest)
+        {
+            self.diagnostics.push(found.finding(placeholder, &whose, span));
+        }
+    }
+}
