@@ -123,7 +123,7 @@ pub(crate) async fn catalogue(
 pub(crate) fn wanted(document: &Document, means: &Means) -> Wanted {
     let steps = document.dialect() == Dialect::Steps;
     // D-17: where a model plans or decides about recovery, it may choose any tool.
-    let any = steps && (means.model || !document.models().is_empty());
+    let any = means.model || (steps && !document.models().is_empty());
     Wanted { names: document.tools(), any }
 }
 
@@ -138,13 +138,13 @@ pub(crate) fn wanted_by(graph: &Graph) -> Wanted {
 
 /// The tools that fixed calls of a graph name.
 fn fixed(graph: &Graph) -> BTreeSet<&Arc<str>> {
-    let leaves = graph.nodes.values().flat_map(|node| node.body.leaves.values());
+    let leaves = graph.all_nodes().flat_map(|node| node.body.leaves.values());
     leaves.filter_map(|leaf| if let Act::Call(call) = &leaf.act { Some(&call.tool) } else { None }).collect()
 }
 
 /// The tools that a graph calls itself, or that stand in for these (D-18): what they are given stands in the document.
 pub(crate) fn called(graph: &Graph) -> Vec<Arc<str>> {
-    let recoveries = graph.nodes.values().filter_map(|node| node.recovery.as_ref());
+    let recoveries = graph.all_nodes().filter_map(|node| node.recovery.as_ref());
     let alternatives = recoveries.flat_map(|recovery| &recovery.alternatives).map(|other| &other.tool);
     fixed(graph).into_iter().chain(alternatives).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -152,8 +152,8 @@ pub(crate) fn called(graph: &Graph) -> Vec<Arc<str>> {
 /// The tools that a graph's nodes name: for fixed calls, for those that stand in for them (D-18), and for models of plans.
 /// Of the others in it, a model may choose some when a step fails, or none.
 pub(crate) fn named(graph: &Graph) -> BTreeSet<&Arc<str>> {
-    let given = graph.nodes.values().flat_map(|node| &node.body.tools);
-    let recoveries = graph.nodes.values().filter_map(|node| node.recovery.as_ref());
+    let given = graph.all_nodes().flat_map(|node| &node.body.tools);
+    let recoveries = graph.all_nodes().filter_map(|node| node.recovery.as_ref());
     let alternatives = recoveries.flat_map(|recovery| &recovery.alternatives).map(|other| &other.tool);
     fixed(graph).into_iter().chain(given).chain(alternatives).collect()
 }
@@ -289,7 +289,7 @@ pub(crate) fn is_builtin(catalogue: &Catalogue, name: &str) -> bool {
 
 /// The tools that fixed calls of a graph name and that can only deny them: known before anything runs.
 pub(crate) fn denied_calls(graph: &Graph, catalogue: &Catalogue) -> Vec<(Arc<str>, ToolError)> {
-    let offered: BTreeSet<&Arc<str>> = graph.nodes.values().flat_map(|node| &node.body.tools).collect();
+    let offered: BTreeSet<&Arc<str>> = graph.all_nodes().flat_map(|node| &node.body.tools).collect();
     let fixed = fixed(graph);
     let refusal = |tool: &&Arc<str>| Some((Arc::clone(tool), catalogue.refusal(tool)?));
     fixed.difference(&offered).filter_map(refusal).collect()

@@ -68,7 +68,8 @@ impl Models {
     /// A warning for each node whose settings its model is not sent (P-26).
     pub fn unsent(&self, graph: &Graph) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        for node in graph.nodes.values() {
+        let nodes = graph.all().flat_map(|graph| graph.nodes.values().map(move |node| (graph, node)));
+        for (graph, node) in nodes {
             for leaf in graph.leaves(node) {
                 let Act::Infer(infer) = &leaf.act else { continue };
                 let role = infer.model.as_deref().unwrap_or(DEFAULT_ROLE);

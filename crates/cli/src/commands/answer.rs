@@ -9,7 +9,7 @@ use crate::failure::Exit;
 use crate::output::ask_kind;
 use crate::setup;
 use crate::ui::Ui;
-use selvedge_engine::{AskKind, Input, Record, RunStatus as RunState, State, reasoned};
+use selvedge_engine::{AskKind, Asking, Input, Record, RunStatus as RunState, State, answered, reasoned};
 use selvedge_host::Error;
 use selvedge_host::config::Config;
 use selvedge_host::hints::{command, quoted};
@@ -120,7 +120,7 @@ impl<'a> Said<'a> {
             (AskKind::Approve, Some(call)) => self.to_doubted(run, &ask, &call.name, state)?,
             (AskKind::Approve, None) => self.to_approval(run, &ask)?,
             _ if self.output.is_some() => return Err(self.no_output()),
-            _ => Value::from(self.value),
+            _ => return Ok(vec![Input::Answer(ask.clone(), self.to_question(&ask, asking, state)?)]),
         };
         Ok(vec![Input::Answer(ask, self.reasoned(value))])
     }
@@ -172,6 +172,28 @@ impl<'a> Said<'a> {
                     .help(&command(&["answer", run, ask, "yes|no"])))
             }
         }
+    }
+
+    /// What a question is answered with: JSON if it is some, else a text (C-13). One that does not fit is refused, and the ask stays open.
+    fn to_question(&self, ask: &str, asking: &Asking, state: &State) -> Result<Value, Error> {
+        let file = self.value.strip_prefix('@').filter(|file| !file.is_empty());
+        let read = match (self.value, file) {
+            ("-", _) => std::io::read_to_string(std::io::stdin()),
+            (_, Some(file)) => std::fs::read_to_string(file),
+            (text, None) => Ok(text.to_owned()),
+        };
+        let text = read.map_err(|error| {
+            let message = format!("the answer can't be read from {}: {error}", self.value);
+            Error::usage("C-13", "bad-answer", &message)
+                .help("a text that begins with @ names a file; write it as JSON, in quotes")
+        })?;
+        let value = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.trim_end_matches('\n')));
+        if let Some(why) = state.answer_misfit(asking, &value) {
+            let message = format!("the ask {ask} can't take this answer: {why}");
+            let help = "the ask stays open; an answer is JSON, or a text as it is";
+            return Err(Error::usage("C-13", "bad-answer", &message).help(help));
+        }
+        Ok(answered(value, self.by, self.why))
     }
 
     /// Yes, no, or that it happened with what came back.

@@ -143,6 +143,13 @@ impl<'c> Check<'c> {
         }
         let mut diagnostics = Diagnostics::new();
         if let Some(document) = compile::read(&source, self.choice, &limits, &mut diagnostics) {
+            let known = secrets::named(config);
+            let others = document.others().iter();
+            let secrets: Vec<_> =
+                others.flat_map(|other| secrets::in_document(&known, other, &limits)).collect();
+            if !secrets.is_empty() {
+                return Ok((secrets, None));
+            }
             let means = setup::means(&document, chosen, config);
             let (wanted, workspace) =
                 (setup::wanted(&document, &means), setup::workspace(&config.environment, file));

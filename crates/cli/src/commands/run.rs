@@ -127,6 +127,9 @@ pub(super) fn read(
     let mut diagnostics = Diagnostics::new();
     let choice = check::choice(chosen.plan.as_deref(), chosen.dialect.as_deref())?;
     let document = compile::read(&source, choice, &limits, &mut diagnostics);
+    for other in document.iter().flat_map(|document| document.others()) {
+        secrets::refuse_document(&secrets::named(config), other, &limits)?;
+    }
     let Some(document) = document.filter(|_| !diagnostics.has_errors()) else {
         return Err(Error::findings(selvedge_host::ErrorKind::Usage, diagnostics.report(&source)));
     };

@@ -246,6 +246,7 @@ fn told(n: u64, event: &Event) -> (String, String) {
             });
             (node.to_string(), bound.collect::<Vec<_>>().join(", "))
         }
+        Event::Given { node, value } => (node.to_string(), value.to_string()),
         Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
         Event::Ended { status, fault } => {
             let status = json!(status).as_str().unwrap_or_default().to_owned();

@@ -3,6 +3,7 @@
 
 mod dot;
 mod drawing;
+mod flow;
 mod mermaid;
 mod shapes;
 

@@ -6,7 +6,7 @@ use super::shapes::{
 };
 use crate::look::page::cut;
 use crate::look::waits::{self, owns};
-use selvedge_engine::graph::{Act, Node};
+use selvedge_engine::graph::{Act, Control, Node};
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +20,9 @@ const MEET: usize = 4;
 impl Drawing {
     /// Draws a graph.
     pub(super) fn new(graph: &Graph) -> Self {
+        if graph.control == Control::Flow {
+            return Self::of_flow(graph);
+        }
         let schedule = Schedule::derive(graph, false);
         let mut pen = Pen {
             graph,

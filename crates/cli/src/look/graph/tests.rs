@@ -191,3 +191,33 @@ fn names_are_escaped() {
     let dot = dot::draw(&drawing);
     assert!(dot.contains(r#"a\"b]] --> c; #quot; %%{init}%% <b> &amp; \\ | `x`"#), "{dot}");
 }
+
+/// C-13: of a workflow the ways, a lane for each path, and two boxes for a fork and its join.
+#[test]
+fn w12_ways_and_lanes_of_a_workflow() {
+    let idle = |id: &str| json!({"id": id, "type": "VARIABLE", "config": {"name": "x", "value": 1}});
+    let document = json!({
+        "nodes": [
+            {"id": "start", "type": "START"},
+            {"id": "fork", "type": "FORK", "config": {"forkStrategy": "parallel", "forkPathIds": ["a", "b"], "childNodeIds": ["x", "y"]}},
+            idle("x"), idle("y"),
+            {"id": "join", "type": "JOIN", "config": {"forkPathIds": ["a", "b"], "joinStrategy": "ALL_COMPLETED"}},
+            {"id": "end", "type": "END"}],
+        "edges": [{"from": "start", "to": "fork"}, {"from": "x", "to": "join"}, {"from": "y", "to": "join"},
+                  {"from": "join", "to": "end", "when": "1 < 2"}]});
+    let drawing = Drawing::new(&graph(&document));
+    assert_eq!(
+        arrows(&drawing),
+        [
+            "n0 - n1 ",
+            "n1 - n1p0_n0 a",
+            "n1 - n1p1_n0 b",
+            "n1e - n2 1 < 2",
+            "n1p0_n0 = n1e ",
+            "n1p1_n0 = n1e "
+        ]
+    );
+    let lanes: Vec<&str> = drawing.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    assert_eq!(lanes, ["fork[a]", "fork[b]"]);
+    assert!(mermaid::draw(&drawing).contains("n1e[\"join\"]"));
+}
