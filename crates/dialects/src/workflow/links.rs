@@ -75,10 +75,12 @@ impl<'d> Linking<'d, '_> {
         let found = self.ids.get(&*name.value).copied();
         if found.is_none() {
             let message = format!("there is no node {}", shown(&name.value));
-            let names = match self.diagnostics.worth_searching("unknown-node", self.ids.len()) {
+            let mut names: Vec<&str> = match self.diagnostics.worth_searching("unknown-node", self.ids.len())
+            {
                 true => self.ids.keys().copied().collect(),
                 false => Vec::new(),
             };
+            names.sort_unstable();
             let help = match meant(&name.value, &names) {
                 Some(near) => format!("did you mean {}?", shown(near)),
                 None => "write the `id` of a node".to_owned(),
