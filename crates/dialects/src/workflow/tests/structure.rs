@@ -120,7 +120,9 @@ fn w14_edges_that_lead_nowhere_or_in_circles() {
     never["edges"].as_array_mut().unwrap().push(json!({"from": "a", "to": "end", "when": "x > 1"}));
     only(&never, "edge-never-taken", "/edges/3");
     only(&with(line(), "/nodes/3/id", json!("a")), "duplicate-node-id", "/nodes/3/id");
-    only(&with(line(), "/nodes/3/type", json!("AGENT")), "dialect-not-available", "/nodes/3/config");
+    let mut agent = line();
+    agent["nodes"][3] = node("b", "AGENT", json!({"query": "q"}));
+    only(&agent, "dialect-not-available", "/nodes/3/config");
 }
 
 /// Nesting has a limit, and no depth of it takes the stack.
