@@ -85,7 +85,11 @@ impl State {
     /// A node's result by P-17.
     pub(crate) fn result(&self, node: NodeRef, visit: &Visit) -> NodeResult {
         if self.def(node).passes {
-            return NodeResult { text: "".into(), value: self.of(node).output().clone(), sync: Sync::Nothing };
+            return NodeResult {
+                text: "".into(),
+                value: self.of(node).output().clone(),
+                sync: Sync::Nothing,
+            };
         }
         if let Some(value) = &visit.value {
             let (text, value) = (tool_text(value).into(), Value::clone(value));
