@@ -2,7 +2,7 @@
 //! paths included, and knows no frames, ways or regions.
 
 use super::*;
-use selvedge_engine::{Failure, FaultKind, Input, Outcome, Request, RunStatus, Start, State};
+use selvedge_engine::{Failure, FaultKind, Input, Outcome, Request, RunStatus, State};
 
 /// What a workflow is made of. There is one variable, `x`.
 #[derive(Clone, Debug)]
@@ -257,7 +257,7 @@ fn document(blocks: &[Block]) -> Value {
 /// Runs a graph, whose calls end in any order.
 fn driven(graph: &Arc<Graph>, rng: &mut Rng) -> (RunStatus, Value) {
     let mut state = State::new(Arc::clone(graph));
-    let mut next = Some(Input::Start(Box::new(Start::default())));
+    let mut next = Some(Input::Start(Box::default()));
     while let Some(input) = next.take() {
         let event = state.accept(input).unwrap();
         state.apply(&event);
