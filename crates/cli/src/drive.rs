@@ -1,7 +1,6 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
 use crate::approvals::Approvals;
-use crate::commands::tools::record;
 use crate::failure::Exit;
 use crate::live::Live;
 use crate::output::Report;
@@ -10,12 +9,14 @@ use crate::recovery::digest;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{Graph, Input, State, Warning};
-use selvedge_host::Error;
 use selvedge_host::hints::command;
+use selvedge_host::library::record;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::Ladder;
+use selvedge_host::{Begun, Error};
 use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store, StoreError};
+use selvedge_tools::Catalogue;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -27,6 +28,12 @@ pub(crate) struct Drive<'a> {
     pub(crate) store: Arc<Store>,
     /// Its id.
     pub(crate) run: String,
+    /// What drives it.
+    pub(crate) driver: Driver,
+    /// Its tools, to be closed behind it; none if nothing is called.
+    pub(crate) catalogue: Option<Catalogue>,
+    /// What it is told first.
+    pub(crate) inputs: Vec<Input>,
     /// Its state, as the journal leaves it.
     pub(crate) state: State,
     /// The graph it was started with.
@@ -39,17 +46,25 @@ pub(crate) struct Drive<'a> {
     pub(crate) lock: DriverLock,
 }
 
-impl Drive<'_> {
+impl<'a> Drive<'a> {
+    /// A run that has begun.
+    pub(crate) fn of(begun: Begun, ui: &'a Ui) -> Self {
+        let Begun { store, id: run, state, graph, scripted, warnings, lock, driver, catalogue, inputs } =
+            begun;
+        let catalogue = Some(catalogue);
+        Self { ui, store, run, driver, catalogue, inputs, state, graph, scripted, warnings, lock }
+    }
+
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
-    pub(crate) async fn go(mut self, mut driver: Driver, mut inputs: Vec<Input>, signals: &Signals) -> Exit {
+    pub(crate) async fn go(mut self, signals: &Signals) -> Exit {
+        let mut inputs = std::mem::take(&mut self.inputs);
         let begun = running_ms();
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
         let mut controls = Controls::from(signals.stop.clone());
         let mut approvals = Approvals::new(self.ui, signals);
         let halt = loop {
-            let halt =
-                self.stretch(&mut driver, &mut journal, inputs, &approvals, begun, &mut controls).await;
+            let halt = self.stretch(&mut journal, inputs, &approvals, begun, &mut controls).await;
             if !matches!(halt, Ok(Halt::Waiting)) || !approvals.any(&self.state) {
                 break halt;
             }
@@ -83,6 +98,9 @@ impl Drive<'_> {
             Err(error) => self.broken(error),
         };
         drop(self.lock);
+        if let Some(catalogue) = self.catalogue {
+            catalogue.close().await;
+        }
         exit
     }
 
@@ -90,7 +108,6 @@ impl Drive<'_> {
     /// is no live view, and no call is under way.
     async fn stretch(
         &mut self,
-        driver: &mut Driver,
         journal: &mut Journal,
         inputs: Vec<Input>,
         approvals: &Approvals<'_>,
@@ -104,11 +121,11 @@ impl Drive<'_> {
         let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
         let progress = Progress::new(self.ui, &self.state, (source, begun), live.is_some(), again);
         let ladder = progress.as_ref().map(Progress::ladder);
-        driver.watcher = progress.map(|lines| match &live {
+        self.driver.watcher = progress.map(|lines| match &live {
             Some(live) => live.watcher(lines),
             None => Arc::new(lines) as Arc<dyn Watcher>,
         });
-        let halt = driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
+        let halt = self.driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
         let asks = matches!(halt, Ok(Halt::Waiting)) && approvals.any(&self.state);
         if let Some(live) = live.filter(|_| !asks) {
             live.end(self.ui);

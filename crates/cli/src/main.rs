@@ -1,8 +1,8 @@
 //! The `selvedge` binary: the command line (rules `C`).
 //!
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
-//! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out.
-//! - [`setup`]: the composition: store, models, tools, driver.
+//! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out, as is how a run is prepared.
+//! - [`ui`], [`block_on`]: what a command hands to the host, and its async code run to the end.
 //! - [`drive`]: one run driven to its end, with [`signals`], [`approvals`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
@@ -13,6 +13,7 @@
 mod approvals;
 mod args;
 mod asks;
+mod block_on;
 mod commands;
 mod drive;
 mod failure;
@@ -24,7 +25,6 @@ mod output;
 mod printed;
 mod progress;
 mod recovery;
-mod setup;
 mod signals;
 mod status;
 mod ui;
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // What tools are started with: it sets up the rest of their sandbox and becomes the tool.
     #[cfg(target_os = "linux")]
-    if std::env::args_os().nth(1).is_some_and(|word| word == setup::CONFINE) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == commands::CONFINE) {
         return selvedge_sandbox::isolation::confine::main(std::env::args_os().skip(2));
     }
     failure::report_panics();

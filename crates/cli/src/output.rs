@@ -2,6 +2,7 @@
 
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
+use selvedge_host::tools::tool_changed;
 
 use crate::printed;
 use crate::ui::Ui;
@@ -336,18 +337,6 @@ fn changed_tools(before: &Graph, now: &Graph) -> Vec<Warning> {
         Some(tool_changed(name, &old.version, &new.version))
     });
     changed.collect()
-}
-
-/// The warning about a tool that changed; it names both versions (P-21), hashes by their first digits.
-pub(crate) fn tool_changed(name: &str, old: &str, new: &str) -> Warning {
-    const DIGITS: usize = 12;
-    let short = |version: &str| -> String {
-        let hash = version.len() > 2 * DIGITS && version.chars().all(|c| c.is_ascii_hexdigit());
-        version.chars().take(if hash { DIGITS } else { usize::MAX }).collect()
-    };
-    let (old, new) = (short(old), short(new));
-    let message = format!("the tool `{name}` has changed: from version {old} to version {new}");
-    Warning { code: "tool-changed".into(), message, node: None }
 }
 
 /// A result for people: text as it is, anything else as indented JSON, nothing for null.

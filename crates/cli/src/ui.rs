@@ -8,12 +8,12 @@ use selvedge_dialects::diagnostic::is_hidden;
 use selvedge_host::secrets::{clean_printed, is_own_word, known};
 use selvedge_host::text::harmless;
 use selvedge_host::trust::Gate;
-use selvedge_host::{Config, Environment, Error, Observer, places};
+use selvedge_host::{Config, Environment, Error, Host, Observer, places};
 use selvedge_http::{Secret, Secrets};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 mod fold;
 
@@ -88,6 +88,20 @@ impl Ui {
     /// `SELVEDGE_TRUST` is neither 1 nor 0.
     pub(crate) fn gate(&self, common: &Common) -> Result<Gate, Error> {
         Ok(Gate::new(selvedge_host::options::trusts(&self.environment)? || common.trust, self.may_ask))
+    }
+
+    /// Who hears what a host tells.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        Arc::new(self.clone())
+    }
+
+    /// The host of a command.
+    ///
+    /// # Errors
+    /// Those of [`Self::gate`].
+    pub(crate) fn host(&self, common: &Common) -> Result<Host, Error> {
+        let host = Host::new(self.environment.clone()).heard_by(self.observer(), self.gate(common)?);
+        Ok(host.in_state_dir(common.state_dir.as_deref()))
     }
 
     /// The same, which knows the keys of this configuration besides those that it knows.
@@ -229,6 +243,10 @@ impl Observer for Ui {
         if !self.quiet {
             self.alert(finding);
         }
+    }
+
+    fn findings(&self, findings: &[Diagnostic]) {
+        crate::commands::check::brief(findings, self);
     }
 
     fn alert(&self, finding: &Diagnostic) {

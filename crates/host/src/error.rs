@@ -7,6 +7,7 @@ use selvedge_runtime::{DriveError, LoadError};
 use selvedge_store::StoreError;
 use selvedge_tools::{CatalogueErrors, ErrorClass, ToolError};
 use serde_json::Value;
+use std::fmt;
 
 /// The code of what nobody has trusted (C-20).
 pub const NOT_TRUSTED: &str = "not-trusted";
@@ -60,6 +61,12 @@ impl Error {
     pub fn internal(message: &str) -> Self {
         Self::new(ErrorKind::Internal, "E-17", "internal-error", message)
             .help("this is a bug: please report it with the command and the document")
+    }
+
+    /// An end that was wanted before anything was recorded (C-05).
+    pub fn interrupted() -> Self {
+        let message = "interrupted before the run began; nothing was recorded";
+        Self::new(ErrorKind::Interrupted, "C-05", "interrupted", message).help("give the command again")
     }
 
     /// Findings about files.
@@ -155,6 +162,20 @@ impl Error {
         json
     }
 }
+
+/// What is wrong, each with what to do about it, a line for each.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, found) in self.diagnostics.iter().enumerate() {
+            let (line, help) =
+                (if at > 0 { "\n" } else { "" }, if found.help.is_empty() { "" } else { "; " });
+            write!(f, "{line}{}{help}{}", found.message, found.help)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {

@@ -1,32 +1,71 @@
 //! What a command line, a server and a program that embeds Selvedge share.
 //!
 //! This crate reads neither environment nor terminal: both are handed in by whoever uses it, as an [`Environment`] and an
-//! [`Observer`].
+//! [`Observer`]. Its errors have a kind, a place and a way out, and no exit code. A program that runs a document:
 //!
+//! ```
+//! use selvedge_host::{Environment, Host, RunOptions};
+//! use selvedge_runtime::Controls;
+//! use std::fs;
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let folder = tempfile::tempdir()?;
+//!     let (plan, script) = (folder.path().join("plan.json"), folder.path().join("replies.yaml"));
+//!     fs::write(&plan, r#"{"task": "Greet.", "nodes": [{"node_type": "llm-first", "node_name": "Greet",
+//!         "thread_id": "main", "task_prompt": "Greet the world."}]}"#)?;
+//!     fs::write(&script, "- reply: {text: Hello world.}\n")?;
+//!
+//!     let environment = Environment::new([], folder.path().to_owned());
+//!     let host = Host::new(environment).in_state_dir(Some(&folder.path().join("state")));
+//!     let options = RunOptions { script: Some(script), cwd: folder.path().to_owned(), ..RunOptions::default() };
+//!     let mut run = host.run(&plan, options).await?;
+//!     run.drive(&mut Controls::default()).await?;
+//!     println!("{}", run.state.view().output());
+//!     # assert_eq!(*run.state.view().output(), "Hello world.");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! `examples/tool.rs` of this crate adds a tool that is written in Rust.
+//!
+//! - [`Host`]: a document is read, prepared, begun and driven. [`prepare`], [`begin`] and [`compose`] are its steps.
 //! - [`config`], [`options`]: what is configured and chosen, from weakest to strongest (C-06).
 //! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
-//! - [`models`]: which models answer a run's requests. [`secrets`]: keys, which nothing shows or keeps.
+//! - [`models`]: which models answer a run's requests. [`tools`]: which tools there are, and what they may do.
+//!   [`library`]: the tool library, and calls that are recorded and repeated.
+//! - [`secrets`]: keys, which nothing shows or keeps.
+//! - [`places`], [`stores`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
-//! - [`places`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
+pub mod begin;
+pub mod compose;
 pub mod config;
 pub mod environment;
 pub mod error;
 pub mod hints;
+mod host;
+pub mod ids;
 pub mod killed;
+pub mod library;
 pub mod models;
 pub mod observer;
 pub mod options;
 pub mod places;
+pub mod prepare;
 pub mod secrets;
+pub mod stores;
 pub mod text;
 pub mod timeline;
+pub mod tools;
 pub mod trust;
 
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
+pub use host::{Asked, Begun, Host, Ready};
 pub use observer::Observer;
 pub use options::RunOptions;
+pub use selvedge_tools::NativeTool;

@@ -3,7 +3,7 @@
 use selvedge_dialects::Diagnostic;
 
 /// A listener. `()` hears nothing, and trusts nothing.
-pub trait Observer {
+pub trait Observer: Send + Sync {
     /// Something that goes on, which a quiet program leaves out.
     fn note(&self, _text: &str) {}
 
@@ -12,6 +12,9 @@ pub trait Observer {
 
     /// A warning about a file, which a quiet program leaves out.
     fn finding(&self, _finding: &Diagnostic) {}
+
+    /// Warnings about a document that something else is asked of than to check it: as many of them as fit.
+    fn findings(&self, _findings: &[Diagnostic]) {}
 
     /// What nobody should miss.
     fn alert(&self, _finding: &Diagnostic) {}

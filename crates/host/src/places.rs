@@ -126,3 +126,9 @@ fn user_folder(environment: &Environment, variable: &str, below: &str) -> Option
     let set = environment.path(variable).filter(|folder| folder.is_absolute());
     set.or_else(|| Some(environment.path("HOME")?.join(below)))
 }
+
+/// The document's folder, where relative paths of tools start.
+pub fn workspace(environment: &Environment, document: &Path) -> PathBuf {
+    let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty());
+    environment.absolute(folder.unwrap_or(Path::new(".")))
+}

@@ -1,12 +1,13 @@
 //! Whom a project's `selvedge.toml` may start, and what it may send where (C-20): nobody and nothing, until a person trusts it.
 //! Everything that reads the configuration to act on it comes through [`Gate::pass`].
 
+mod part;
 mod record;
 pub mod state;
 
+pub use part::{Does, Part};
 pub use record::Record;
 
-use crate::config::{Does, Part};
 use crate::environment::Environment;
 use crate::error::NOT_TRUSTED;
 use crate::hints::stateless;

@@ -16,6 +16,7 @@ use crate::config::CatalogueConfig;
 use crate::diag::{CatalogueErrors, ToolError, one_line};
 use crate::failures::not_allowed;
 use crate::mcp::{Call, Means, Pinned, Servers};
+use crate::native::NativeTool;
 use crate::permissions::{Access, Declared, Granted, Reach};
 use crate::python::PythonTool;
 use crate::python::context::PythonContext;
@@ -37,6 +38,7 @@ enum Kind {
     Python(Arc<PythonTool>),
     Command(Arc<CommandTool>, Arc<ToolDef>),
     Builtin(Builtin, Arc<ToolDef>),
+    Native(NativeTool),
     Mcp(Arc<Pinned>, Arc<ToolDef>),
 }
 
@@ -45,6 +47,7 @@ impl Kind {
         match self {
             Self::Python(tool) => &tool.version,
             Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => &def.version,
+            Self::Native(tool) => &tool.def.version,
         }
     }
 
@@ -52,6 +55,7 @@ impl Kind {
         match self {
             Self::Python(tool) => tool.source.display().to_string(),
             Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => def.source.to_string(),
+            Self::Native(tool) => tool.def.source.to_string(),
         }
     }
 
@@ -59,6 +63,7 @@ impl Kind {
         match self {
             Self::Python(tool) => tool.definition().map(Arc::new),
             Self::Command(_, def) | Self::Builtin(_, def) | Self::Mcp(_, def) => Some(def.clone()),
+            Self::Native(tool) => Some(Arc::clone(&tool.def)),
         }
     }
 }
@@ -104,6 +109,7 @@ impl Catalogue {
         gathered.python(&shared, &config.config_dirs, "the configured folders").await;
         gathered.library(&shared, config.library.as_ref()).await;
         gathered.commands(config.commands, config.limits.schema_steps).await;
+        gathered.natives(config.natives);
         gathered.builtins(config.shell_approval);
         gathered.mcp(&servers, &config.wanted).await;
         gathered.withheld(&config.withheld, &config.wanted);
@@ -198,7 +204,7 @@ impl Catalogue {
             }
             Kind::Builtin(builtin, _) => bench.refusal(*builtin),
             Kind::Command(command, _) => shared.granted.check(name, &command.declared()).err(),
-            Kind::Mcp(..) => None,
+            Kind::Mcp(..) | Kind::Native(_) => None,
         }
     }
 
@@ -261,7 +267,7 @@ impl Inner {
         match kind {
             Kind::Python(tool) => tool.prepare(&self.shared).await,
             Kind::Builtin(Builtin::Python, _) => self.shared.environments.interpreter().await.map(|_| ()),
-            Kind::Builtin(..) => Ok(()),
+            Kind::Builtin(..) | Kind::Native(_) => Ok(()),
             Kind::Command(command, def) => {
                 let (copy, declaration) = (self.declaration(&def.version), command.declaration());
                 self.shared.keys.refuse_definition(&def.name, &declaration)?;
@@ -314,6 +320,7 @@ impl Inner {
         // the pinned version runs, whatever the name means by now.
         match self.at_version(&request.tool.version).await {
             Some(Kind::Python(tool)) => tool.call(&self.shared, request, context).await,
+            Some(Kind::Native(tool)) => tool.call(request, &self.shared.limits).await,
             Some(Kind::Builtin(builtin, _)) => {
                 self.bench.call(builtin, request, &self.shared, &context.printing).await
             }

@@ -4,6 +4,7 @@ use crate::command::CommandTool;
 use crate::library::LibrarySource;
 use crate::limits::ToolLimits;
 use crate::mcp::{McpServer, Reached, Wanted};
+use crate::native::NativeTool;
 use crate::permissions::Permissions;
 use crate::progress::Progress;
 use crate::withheld::Withheld;
@@ -31,6 +32,8 @@ pub struct CatalogueConfig {
     pub replay: bool,
     /// Command tools of the configuration: the fourth rank, before the built-ins.
     pub commands: Vec<CommandTool>,
+    /// Tools of the program that this is a part of: the fifth rank, before the built-ins.
+    pub natives: Vec<NativeTool>,
     /// MCP servers: the last rank, but for the full names of their tools.
     pub mcp: Vec<McpServer>,
     /// What is configured where it is not trusted (C-20).
@@ -82,6 +85,7 @@ impl CatalogueConfig {
             tool_dirs: Vec::new(),
             config_dirs: Vec::new(),
             commands: Vec::new(),
+            natives: Vec::new(),
             mcp: Vec::new(),
             withheld: Withheld::default(),
             wanted: Wanted::default(),

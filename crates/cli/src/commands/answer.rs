@@ -4,10 +4,8 @@ use crate::args::{AnswerArgs, Common};
 use crate::asks;
 use crate::commands::driven;
 use crate::commands::resume::{Held, go_on};
-use crate::commands::run::now_ms;
 use crate::failure::Exit;
 use crate::output::ask_kind;
-use crate::setup;
 use crate::ui::Ui;
 use selvedge_engine::{AskKind, Asking, Input, Record, RunStatus as RunState, State, answered, reasoned};
 use selvedge_host::Error;
@@ -17,7 +15,7 @@ use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
 use selvedge_host::trust::Gate;
-use selvedge_runtime::{Command, Refusal, load};
+use selvedge_runtime::{Clock, Command, Refusal, SystemClock, load};
 use selvedge_store::{Entry, RunStatus, RunUpdate};
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,8 +52,9 @@ fn refused(run: &str, state: &State, refusal: &Refusal) -> Error {
 
 /// There is a run, and no answer: what can be answered.
 fn nothing_said(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Error, Error> {
-    let (_, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
-    let run = setup::find_run(&store, &args.run)?;
+    let (_, store) =
+        selvedge_host::stores::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
+    let run = selvedge_host::stores::find_run(&store, &args.run)?;
     let state = load(&store, &run, None, None)?.state;
     let open = state.asks().keys().filter(|_| state.ended().is_none());
     let mut ways: Vec<String> = open.map(|id| asks::answers(&state, &run, id)).collect();
@@ -69,8 +68,9 @@ fn nothing_said(args: &AnswerArgs, common: &Common, ui: &Ui) -> Result<Error, Er
 
 /// An answer is recorded: none holds a key of this environment, or of the configuration that the run began with (C-06).
 fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<(), Error> {
-    let (_, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
-    let info = store.run(&setup::find_run(&store, &args.run)?)?;
+    let (_, store) =
+        selvedge_host::stores::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
+    let info = store.run(&selvedge_host::stores::find_run(&store, &args.run)?)?;
     let files = places::config_files(&ui.environment, &RunOptions::stored(&info.options).cwd);
     let mut config = Config::load(&ui.environment, &files, Gate::default(), &())?;
     config.add_options(&RunOptions::stored(&info.options), &())?;
@@ -273,7 +273,7 @@ fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Resul
     let mut state = load(&held.store, &held.run, None, None)?.state;
     let mut entries = Vec::new();
     for input in said.inputs(&held.run, &state)? {
-        let at = state.tick(now_ms());
+        let at = state.tick(SystemClock.now_ms());
         let event = state.accept(input).ok_or_else(|| Error::internal("an open ask takes no answer"))?;
         let json = serde_json::to_string(&event).map_err(|error| Error::internal(&error.to_string()))?;
         state.apply_record(&Record { at, event });

@@ -1,15 +1,16 @@
 //! `selvedge cancel`: ends a run (C-12, E-13), also one that another process drives (E-43).
 
 use crate::args::{CancelArgs, Common};
+use crate::block_on::block_on;
 use crate::commands::driven;
 use crate::commands::resume::Held;
 use crate::drive::Drive;
 use crate::failure::Exit;
-use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{Input, State};
 use selvedge_host::Error;
+use selvedge_host::compose::idle_driver;
 use selvedge_host::options::RunOptions;
 use selvedge_runtime::{Command, Refusal, graph_of, load};
 use std::sync::Arc;
@@ -34,8 +35,10 @@ fn alone(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     block_on(0, async {
         let signals = Signals::listen(ui);
         let (store, run, scripted) = (Arc::clone(&held.store), held.run.clone(), held.info.scripted);
-        let drive = Drive { ui, store, run, state, graph, scripted, warnings, lock };
-        match drive.go(setup::idle_driver(), vec![Input::Cancel], &signals).await {
+        let (driver, inputs) = (idle_driver(), vec![Input::Cancel]);
+        let drive =
+            Drive { ui, store, run, driver, catalogue: None, inputs, state, graph, scripted, warnings, lock };
+        match drive.go(&signals).await {
             // The run's own code says that it was cancelled; the command did what it was asked to (C-12).
             Exit::Failed => Ok(Exit::Completed),
             other => Ok(other),

@@ -1,28 +1,27 @@
 //! `selvedge check`: diagnostics only (C-04). Tools are known by their metadata: nothing is installed or run.
 
 use crate::args::{CheckArgs, Common, Reading, Sources};
-use crate::commands::naming::Naming;
+use crate::block_on::block_on;
 use crate::commands::tools::list::showing;
 use crate::failure::{Exit, text};
-use crate::setup::{self, Known, Pins, block_on};
 use crate::ui::Ui;
 use selvedge_dialects::compile;
 use selvedge_dialects::diagnostic::check_json;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Severity};
-use selvedge_engine::{Graph, Warning};
+use selvedge_dialects::{Diagnostic, Diagnostics, Finding, Severity};
+use selvedge_engine::Graph;
 use selvedge_host::Environment;
 use selvedge_host::Error;
-use selvedge_host::ErrorKind;
 use selvedge_host::config::Config;
-use selvedge_host::error::NOT_TRUSTED;
 use selvedge_host::error::tool_diagnostic;
-use selvedge_host::hints::or_meant;
 use selvedge_host::models;
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
+use selvedge_host::prepare::findings::{choice, kind_of, not_allowed, overdeclared};
+use selvedge_host::prepare::naming::Naming;
 use selvedge_host::secrets;
-use selvedge_tools::{Catalogue, CatalogueConfig, ErrorClass, Offer, ToolError};
+use selvedge_host::tools::{Known, Pins};
+use selvedge_tools::{Catalogue, CatalogueConfig, Offer, ToolError};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,19 +43,6 @@ pub(crate) fn check(args: &CheckArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     print(&findings, errors, args.files.len(), ui);
     Ok(if errors > 0 { kind_of(&findings).into() } else { Exit::Completed })
-}
-
-/// The code of variables that a tool needs and that are not there.
-const VARIABLE_NOT_SET: &str = "variable-not-set";
-
-/// The kind of findings with errors: where nothing but trust, or a variable, is missing, no document is wrong (C-20, A-20).
-pub(crate) fn kind_of(findings: &[Diagnostic]) -> ErrorKind {
-    let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    if errors.all(|error| [NOT_TRUSTED, VARIABLE_NOT_SET].contains(&error.code)) {
-        ErrorKind::Environment
-    } else {
-        ErrorKind::Usage
-    }
 }
 
 /// Compiles documents without running them, with one configuration.
@@ -105,7 +91,13 @@ impl<'c> Check<'c> {
 
     /// Where the tools of documents in `workspace` come from.
     pub(crate) fn settings(&self, workspace: &Path) -> Result<CatalogueConfig, Error> {
-        setup::settings(&self.chosen, &self.config, &self.state_dir, workspace, self.ui)
+        selvedge_host::tools::settings(
+            &self.chosen,
+            &self.config,
+            &self.state_dir,
+            workspace,
+            &self.ui.observer(),
+        )
     }
 
     /// The keys that are never recorded (C-06).
@@ -150,11 +142,20 @@ impl<'c> Check<'c> {
             if !secrets.is_empty() {
                 return Ok((secrets, None));
             }
-            let means = setup::means(&document, chosen, config);
-            let (wanted, workspace) =
-                (setup::wanted(&document, &means), setup::workspace(&config.environment, file));
-            let catalogue =
-                setup::catalogue_of(wanted, chosen, config, &self.state_dir, &workspace, self.ui).await?;
+            let means = selvedge_host::compose::means(&document, chosen, config);
+            let (wanted, workspace) = (
+                selvedge_host::tools::wanted(&document, &means),
+                selvedge_host::places::workspace(&config.environment, file),
+            );
+            let catalogue = selvedge_host::tools::catalogue_of(
+                wanted,
+                chosen,
+                config,
+                &self.state_dir,
+                &workspace,
+                &self.ui.observer(),
+            )
+            .await?;
             let names = document.tools();
             let unloaded = ready(&catalogue, &names).await;
             // Values of inputs come with a run; that some are missing here is no finding.
@@ -173,7 +174,7 @@ impl<'c> Check<'c> {
             for finding in graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0) {
                 diagnostics.push(Finding { severity: Severity::Warning, ..finding });
             }
-            let called = graph.as_ref().map_or_else(|| names.clone(), setup::called);
+            let called = graph.as_ref().map_or_else(|| names.clone(), selvedge_host::tools::called);
             for finding in unchecked(&called, &catalogue, &places, &chosen.tools, &config.environment) {
                 diagnostics.push(finding);
             }
@@ -230,7 +231,7 @@ fn unchecked(
 
 /// The findings with those about tool files that are wrong: errors, and first, if the document may mean them.
 fn with_broken(findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalogue) -> Vec<Diagnostic> {
-    let (mut all, others) = setup::broken(catalogue, names.iter().map(|name| &**name));
+    let (mut all, others) = selvedge_host::tools::broken(catalogue, names.iter().map(|name| &**name));
     all.extend(findings);
     all.extend(others.into_iter().map(|finding| Diagnostic {
         severity: Severity::Warning,
@@ -245,56 +246,6 @@ fn with_broken(findings: Vec<Diagnostic>, names: &[Arc<str>], catalogue: &Catalo
             .map(|(_, error)| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error.clone()) }),
     );
     all
-}
-
-/// Named tools that declare more than is allowed here: a run refuses them with exit 2, a check warns. Where the
-/// document names them first, and those that it names in no place that is known.
-pub(super) fn overdeclared(
-    names: &[Arc<str>],
-    catalogue: &Catalogue,
-    places: &Naming<'_>,
-) -> (Vec<Finding>, Vec<ToolError>) {
-    let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
-    for name in names.iter().filter(|name| !setup::is_builtin(catalogue, name)) {
-        let Some(error) = catalogue.refusal(name) else { continue };
-        let Some(span) = places.of(name).first().copied() else {
-            unplaced.push(error);
-            continue;
-        };
-        let file = error.file.as_ref().map(|file| format!("; the tool is {}", file.display()));
-        let help = format!("{}{}", error.help, file.unwrap_or_default());
-        let code = match error.class {
-            ErrorClass::Document => "tool-not-allowed",
-            ErrorClass::Environment => VARIABLE_NOT_SET,
-        };
-        placed.push(Finding::error(error.rule, code, span, error.message).help(help));
-    }
-    (placed, unplaced)
-}
-
-/// Fixed calls of built-ins that can only be denied: where the document names them, and those that it names in no
-/// place that is known.
-pub(super) fn not_allowed(
-    graph: &Graph,
-    catalogue: &Catalogue,
-    places: &Naming<'_>,
-) -> (Vec<Finding>, Vec<ToolError>) {
-    let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
-    for (tool, error) in setup::denied_calls(graph, catalogue) {
-        // What a Python tool declares is told of before.
-        if error.file.is_some() {
-            continue;
-        }
-        let spans = places.of(&tool);
-        for span in spans {
-            let finding = Finding::error(error.rule, "tool-not-allowed", *span, error.message.as_str());
-            placed.push(finding.help(error.help.as_str()));
-        }
-        if spans.is_empty() {
-            unplaced.push(error);
-        }
-    }
-    (placed, unplaced)
 }
 
 fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {
@@ -326,38 +277,4 @@ pub(crate) fn brief(findings: &[Diagnostic], ui: &Ui) {
         let more = if more > 0 { format!("… {more} more warnings; ") } else { String::new() };
         ui.note(&ui.paint("2", &format!("  {more}`selvedge check` shows the places, and what to do")));
     }
-}
-
-/// `--plan` and `--dialect`.
-pub(crate) fn choice<'c>(plan: Option<&'c str>, dialect: Option<&str>) -> Result<Choice<'c>, Error> {
-    let dialect = match dialect {
-        None => None,
-        Some(name) => Some(Dialect::from_name(name).ok_or_else(|| {
-            let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
-            let message = format!("`--dialect`: {name:?} is no dialect");
-            let help =
-                format!("the dialects are {}; without `--dialect` the document tells", names.join(", "));
-            Error::usage("C-11", "unknown-dialect", &message).help(&or_meant(name, &names, &help))
-        })?),
-    };
-    Ok(Choice { dialect, plan })
-}
-
-/// The warnings among findings, as C-02 has them; a finding inside a node names it.
-pub(crate) fn warnings(findings: &[Diagnostic], graph: &Graph) -> Vec<Warning> {
-    let warning = |finding: &Diagnostic| Warning {
-        code: finding.code.into(),
-        message: finding.message.clone(),
-        node: node_at(&finding.pointer, graph),
-    };
-    findings.iter().filter(|finding| finding.severity == Severity::Warning).map(warning).collect()
-}
-
-/// The node that a JSON pointer leads into: `/nodes/3/…`, `/steps/3/…`, or `/NAME/nodes/3/…` in a file of several
-/// plans.
-fn node_at(pointer: &str, graph: &Graph) -> Option<Arc<str>> {
-    let list = |part: &&str| matches!(*part, "nodes" | "steps");
-    let mut parts = pointer.split('/').skip(1).take(3).skip_while(|part| !list(part)).skip(1);
-    let index: usize = parts.next()?.parse().ok()?;
-    graph.nodes.values().nth(index).map(|node| node.id.clone())
 }

@@ -1,12 +1,12 @@
 //! What is said to a run that another process drives (E-43, C-13).
 
 use crate::args::Common;
+use crate::block_on::block_on;
 use crate::commands::resume::Held;
 use crate::failure::Exit;
-use crate::setup::{self, block_on};
 use crate::ui::Ui;
 use selvedge_engine::State;
-use selvedge_host::Error;
+use selvedge_host::{Error, stores};
 use selvedge_runtime::{Command, Refusal, load, tell};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub(crate) fn say(
     let mut tries = 0;
     loop {
         tries += 1;
-        let (dir, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), run)?;
-        let run = setup::find_run(&store, run)?;
+        let (dir, store) = stores::open_existing(&ui.environment, common.state_dir.as_deref(), run)?;
+        let run = stores::find_run(&store, run)?;
         let state = match store.is_driven(&run)? {
             true => load(&store, &run, None, None)?.state,
             false => match alone() {

@@ -3,14 +3,11 @@
 mod edits;
 
 use crate::args::{Common, ForkArgs};
-use crate::commands::ids::{checked_id, fresh_id};
+use crate::block_on::block_on;
 use crate::commands::resume::{TOOLS_GONE, changed_tools, leave_out_vanished, ready, roles, tell_script};
-use crate::commands::run::{self, now_ms};
-use crate::commands::tools::record;
 use crate::drive::Drive;
 use crate::failure::Exit;
 use crate::look::of_fork;
-use crate::setup::{self, Pins, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use edits::Edits;
@@ -19,11 +16,16 @@ use selvedge_host::Error;
 use selvedge_host::Observer;
 use selvedge_host::config::Config;
 use selvedge_host::hints::command;
+use selvedge_host::ids::{checked_id, fresh_id};
+use selvedge_host::library::record;
 use selvedge_host::models::{self, Models};
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
+use selvedge_host::prepare;
 use selvedge_host::secrets;
+use selvedge_host::tools::Pins;
 use selvedge_http::Secret;
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_runtime::{LoadError, load};
 use selvedge_store::{DriverLock, Entry, ForkPoint, NewRun, RunInfo, RunStatus, Store, StoreError};
 use selvedge_tools::Catalogue;
@@ -122,7 +124,7 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         };
         let prepared = tokio::select! {
             biased;
-            () = signals.came() => return Err(setup::interrupted()),
+            () = signals.came() => return Err(Error::interrupted()),
             prepared = preparing => prepared.map_err(|failure| config.explained(failure))?,
         };
         ui.secrets = prepared.models.secrets.iter().map(Secret::clone).collect();
@@ -134,17 +136,28 @@ pub(crate) fn fork(args: &ForkArgs, common: &Common, mut ui: Ui) -> Result<Exit,
         let (state, graph, scripted, lock) = source.begin(&id, at, &edits, &chosen, &prepared, &ui).await?;
         tell_if_done(&state, at, args, &ui);
         let Prepared { catalogue, models, warnings, .. } = prepared;
-        let driver = setup::driver(
+        let driver = selvedge_host::compose::driver(
             &models,
             &catalogue,
             config.limits.driver(chosen.max_parallel, chosen.timeout_s),
             &ui.environment,
         );
         let store = Arc::clone(&source.store);
-        let drive = Drive { ui: &ui, store, run: id, state, graph, scripted, warnings, lock };
-        let exit = drive.go(driver, Vec::new(), &signals).await;
-        catalogue.close().await;
-        Ok(exit)
+        let (catalogue, inputs) = (Some(catalogue), Vec::new());
+        let drive = Drive {
+            ui: &ui,
+            store,
+            run: id,
+            driver,
+            catalogue,
+            inputs,
+            state,
+            graph,
+            scripted,
+            warnings,
+            lock,
+        };
+        Ok(drive.go(&signals).await)
     })?
 }
 
@@ -155,13 +168,13 @@ fn document(
     written: &Map<String, Value>,
     chosen: &mut RunOptions,
     config: &Config,
-) -> Result<run::Read, Error> {
-    let read = run::read(file, chosen, config, written);
+) -> Result<prepare::Read, Error> {
+    let read = prepare::read(file, chosen, config, written);
     if read.is_ok() || args.exec.plan.is_some() || chosen.plan.is_none() {
         return read;
     }
     let alone = RunOptions { plan: None, ..chosen.clone() };
-    match run::read(file, &alone, config, written) {
+    match prepare::read(file, &alone, config, written) {
         Ok(found) => {
             *chosen = alone;
             Ok(found)
@@ -174,8 +187,9 @@ impl Source {
     /// Finds the run. Whoever drives it goes on undisturbed. Of a damaged one, all that is before the damage is the run, if
     /// that is what is to be forked (E-44).
     fn find(args: &ForkArgs, common: &Common, ui: &Ui) -> Result<Self, Error> {
-        let (dir, store) = setup::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
-        let run = setup::find_run(&store, &args.run)?;
+        let (dir, store) =
+            selvedge_host::stores::open_existing(&ui.environment, common.state_dir.as_deref(), &args.run)?;
+        let run = selvedge_host::stores::find_run(&store, &args.run)?;
         let mut events = store.last_event(&run)?;
         let mut damaged = false;
         let loaded = match load(&store, &run, Some(events), None) {
@@ -211,7 +225,7 @@ impl Source {
     /// What a fork with another document needs.
     async fn compiled(
         &self,
-        read: run::Read,
+        read: prepare::Read,
         chosen: &mut RunOptions,
         config: &Config,
         ui: &Ui,
@@ -219,10 +233,10 @@ impl Source {
         let gone = chosen.warnings.iter().filter(|warning| &*warning.code == TOOLS_GONE).cloned();
         let gone: Vec<Warning> = gone.collect();
         let pins = self.pins()?;
-        let run::Prepared { graph, catalogue, models, mut warnings, initial, name, dialect, budget } =
-            run::prepare(read, &pins, chosen, config, &self.dir, ui).await?;
+        let prepare::Prepared { graph, catalogue, models, mut warnings, initial, name, dialect, budget } =
+            prepare::prepare(read, &pins, chosen, config, &self.dir, &ui.observer()).await?;
         warnings.extend(gone);
-        let budget = run::budget(budget, chosen, config);
+        let budget = prepare::budget(budget, chosen, config);
         let (anew, initial, limits) = (Some(graph), Some(initial), config.limits.machine());
         let dialect = dialect.to_owned();
         let keys = secrets::named(config);
@@ -264,9 +278,11 @@ impl Source {
             anew = anew.or_else(|| Some(Arc::clone(self.state.graph())));
             initial = Some(values);
         }
-        let workspace = setup::workspace(&ui.environment, &chosen.document);
-        let wanted = setup::wanted_by(self.state.graph());
-        let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
+        let workspace = selvedge_host::places::workspace(&ui.environment, &chosen.document);
+        let wanted = selvedge_host::tools::wanted_by(self.state.graph());
+        let catalogue =
+            selvedge_host::tools::catalogue_of(wanted, chosen, config, &self.dir, &workspace, &ui.observer())
+                .await?;
         let models =
             models::prepare(chosen, config, &roles(self.state.graph()), &ui.environment.http()).await?;
         ready(self.state.graph(), &catalogue, ui).await?;
@@ -280,7 +296,7 @@ impl Source {
         let (name, dialect) = (self.info.name.clone(), self.info.dialect.clone());
         let mut warnings = chosen.warnings.clone();
         config.told(&mut warnings);
-        setup::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
+        selvedge_host::tools::confinement(self.state.graph(), &catalogue, &mut warnings, ui).await?;
         if budget.cost.is_some() {
             let unpriced = models::unpriced(chosen, config, &roles(self.state.graph()));
             unpriced.iter().for_each(|warning| Observer::warning(ui, &warning.message));
@@ -342,7 +358,7 @@ impl Source {
             past: None,
             compiled: None,
         };
-        let time = state.tick(now_ms());
+        let time = state.tick(SystemClock.now_ms());
         let event = state
             .accept(Input::Fork(Box::new(fork)))
             .ok_or_else(|| Error::internal("a run that has begun can't be forked"))?;

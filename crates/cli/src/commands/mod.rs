@@ -5,8 +5,6 @@ mod cancel;
 pub(crate) mod check;
 mod driven;
 mod fork;
-mod ids;
-mod naming;
 mod refused;
 mod resume;
 pub(crate) mod run;
@@ -16,7 +14,6 @@ pub(crate) mod trust;
 use crate::args::{Cli, Command, Common};
 use crate::failure::Exit;
 use crate::look;
-use crate::setup::CONFINE;
 use crate::ui::Ui;
 use clap::Parser;
 use selvedge_host::Environment;
@@ -47,6 +44,9 @@ pub(crate) fn main() -> Exit {
     // A result that nobody can read is no success.
     if exit == Exit::Completed { Exit::Environment } else { exit }
 }
+
+/// The word that makes this program the launcher of confined programs.
+pub(crate) const CONFINE: &str = "__confine";
 
 /// What this process was started with: read here, and handed to whoever needs to know.
 fn environment() -> Environment {

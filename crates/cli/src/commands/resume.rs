@@ -1,11 +1,10 @@
 //! `selvedge resume`: a run goes on where its journal ends (E-05, P-21).
 
 use crate::args::{Common, Exec, ResumeArgs};
-use crate::commands::tools::record;
+use crate::block_on::block_on;
 use crate::drive::Drive;
 use crate::failure::Exit;
-use crate::output::{Report, tool_changed};
-use crate::setup::{self, block_on};
+use crate::output::Report;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::graph::Act;
@@ -15,10 +14,12 @@ use selvedge_host::Error;
 use selvedge_host::Observer;
 use selvedge_host::config::Config;
 use selvedge_host::hints::command;
+use selvedge_host::library::record;
 use selvedge_host::models::{self, Models};
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_host::secrets;
+use selvedge_host::tools::tool_changed;
 use selvedge_http::Secret;
 use selvedge_runtime::{Loaded, graph_of, load};
 use selvedge_store::{DriverLock, RunInfo, RunUpdate, Store};
@@ -66,8 +67,8 @@ impl Held {
         state_dir: Option<&Path>,
         run: &str,
     ) -> Result<Self, Error> {
-        let (dir, store) = setup::open_existing(environment, state_dir, run)?;
-        let run = setup::find_run(&store, run)?;
+        let (dir, store) = selvedge_host::stores::open_existing(environment, state_dir, run)?;
+        let run = selvedge_host::stores::find_run(&store, run)?;
         let lock = store.drive(&run);
         let info = store.run(&run)?;
         let ended =
@@ -114,13 +115,15 @@ impl Held {
         config: &Config,
         ui: &Ui,
     ) -> Result<(Catalogue, Models, Vec<Input>), Error> {
-        let workspace = setup::workspace(&ui.environment, &chosen.document);
-        let wanted = setup::wanted_by(state.graph());
-        let catalogue = setup::catalogue_of(wanted, chosen, config, &self.dir, &workspace, ui).await?;
+        let workspace = selvedge_host::places::workspace(&ui.environment, &chosen.document);
+        let wanted = selvedge_host::tools::wanted_by(state.graph());
+        let catalogue =
+            selvedge_host::tools::catalogue_of(wanted, chosen, config, &self.dir, &workspace, &ui.observer())
+                .await?;
         let models = models::prepare(chosen, config, &roles(state.graph()), &ui.environment.http()).await?;
         config.told(&mut chosen.warnings);
         let mut inputs = with_tools(inputs, state, &catalogue, ui).await?;
-        setup::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
+        selvedge_host::tools::confinement(state.graph(), &catalogue, &mut chosen.warnings, ui).await?;
         for input in &inputs {
             if let Input::Resume(tools) = input {
                 record::pin(&self.store, &catalogue, tools.iter(), &secrets::named(config)).await?;
@@ -175,7 +178,7 @@ pub(crate) fn go_on(
         let (stored_script, stored_hash) = (chosen.script.clone(), chosen.script_hash.clone());
         let (catalogue, models, inputs) = tokio::select! {
             biased;
-            () = signals.came() => return Err(setup::interrupted()),
+            () = signals.came() => return Err(Error::interrupted()),
             prepared = held.prepare(&state, inputs, &mut chosen, &config, &ui) => {
                 prepared.map_err(|failure| config.explained(failure))?
             }
@@ -202,7 +205,7 @@ pub(crate) fn go_on(
         };
         let graph = graph_of(&held.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
-        let driver = setup::driver(&models, &catalogue, limits, &ui.environment);
+        let driver = selvedge_host::compose::driver(&models, &catalogue, limits, &ui.environment);
         ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
         if models.scripted && !info.scripted {
             // Before it answers: a run that dies with its first reply was scripted, too (C-07).
@@ -213,15 +216,16 @@ pub(crate) fn go_on(
             ui: &ui,
             store: Arc::clone(&held.store),
             run: held.run.clone(),
+            driver,
+            catalogue: Some(catalogue),
+            inputs,
             state,
             graph,
             scripted: info.scripted || models.scripted,
             warnings: chosen.warnings.clone(),
             lock,
         };
-        let exit = drive.go(driver, inputs, &signals).await;
-        catalogue.close().await;
-        Ok(exit)
+        Ok(drive.go(&signals).await)
     })?
 }
 
@@ -320,7 +324,7 @@ pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Resu
     if let Some(error) = catalogue.broken().values().find(held) {
         return Err(error.clone().into());
     }
-    let named = setup::named(graph);
+    let named = selvedge_host::tools::named(graph);
     let (names, others): (Vec<&Arc<str>>, Vec<_>) = graph.tools.keys().partition(|name| named.contains(name));
     let names: Vec<&str> = names.into_iter().map(|name| &**name).collect();
     catalogue.prepare(&names).await?;
@@ -329,7 +333,7 @@ pub(super) async fn ready(graph: &Graph, catalogue: &Catalogue, ui: &Ui) -> Resu
         catalogue.sketch(name).is_some_and(|new| version(name).is_some_and(|old| old != new.version))
     };
     let others = others.into_iter().filter(changed).cloned().collect();
-    setup::offer(catalogue, others, Offer::Light, ui).await;
+    selvedge_host::tools::offer(catalogue, others, Offer::Light, ui).await;
     Ok(())
 }
 

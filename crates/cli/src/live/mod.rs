@@ -13,11 +13,11 @@ pub(crate) mod text;
 pub(crate) mod track;
 mod view;
 
-use crate::commands::run::now_ms;
 use crate::progress::{Progress, running_ms};
 use crate::ui::Ui;
 use screen::Screen;
 use selvedge_engine::{EffectId, Record, State};
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_runtime::{Delta, Stop, Watcher};
 use selvedge_store::RunInfo;
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ struct Now {
 
 impl Now {
     fn new() -> Self {
-        Self { running: running_ms(), journal: now_ms() }
+        Self { running: running_ms(), journal: SystemClock.now_ms() }
     }
 }
 

@@ -10,9 +10,9 @@ mod shapes;
 use super::explain::statuses;
 use super::{Found, guarded};
 use crate::args::{Common, Reading};
+use crate::block_on::block_on;
 use crate::commands::check::{self, Check};
 use crate::failure::Exit;
-use crate::setup::block_on;
 use crate::status::Words as _;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
@@ -74,7 +74,9 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
         return of_run(&found, args.format, &guarded(ui));
     }
     let (findings, graph) = compiled(args, common, ui)?;
-    let Some(graph) = graph else { return Err(Error::findings(check::kind_of(&findings), findings)) };
+    let Some(graph) = graph else {
+        return Err(Error::findings(selvedge_host::prepare::findings::kind_of(&findings), findings));
+    };
     let drawing = Drawing::new(&graph);
     if !ui.json {
         check::brief(&findings, ui);

@@ -33,32 +33,13 @@ pub(crate) use runs::runs;
 pub(crate) use show::show;
 
 use crate::args::Common;
-use crate::setup;
 use crate::ui::Ui;
-use rustix::fs::{Access, access};
 use selvedge_host::Environment;
 use selvedge_host::Error;
 use selvedge_host::places;
+use selvedge_host::stores::open;
 use selvedge_runtime::LoadError;
-use selvedge_store::{Mode, RunInfo, Store, StoreError};
-use std::path::Path;
-
-/// The state folder for reading; `None` if it holds no database yet.
-pub(crate) fn open(dir: &Path) -> Result<Option<Store>, StoreError> {
-    match Store::open(dir, Mode::ReadOnly) {
-        Ok(store) => Ok(Some(store)),
-        Err(StoreError::Missing { .. }) => Ok(None),
-        // A database of an older format is brought up to date, which takes writing.
-        Err(StoreError::ReadOnly { .. }) => match Store::open(dir, Mode::ReadWrite) {
-            // Who may not even read it need not write it to look at it.
-            Err(StoreError::ReadOnly { path, .. }) if access(&path, Access::READ_OK).is_err() => {
-                Err(StoreError::Io { path, why: "this user may not read it".to_owned() })
-            }
-            opened => opened.map(Some),
-        },
-        Err(error) => Err(error),
-    }
-}
+use selvedge_store::{RunInfo, Store};
 
 /// A recorded run.
 struct Found {
@@ -103,7 +84,7 @@ fn find(common: &Common, run: &str, ui: &Ui) -> Result<(Store, String), Error> {
         let message = format!("there is no run \"{run}\": {} holds no runs", dir.display());
         return Err(Error::usage("C-12", "unknown-run", &message).help("check --state-dir"));
     };
-    let id = setup::find_run(&store, run)?;
+    let id = selvedge_host::stores::find_run(&store, run)?;
     Ok((store, id))
 }
 

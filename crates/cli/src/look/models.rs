@@ -3,8 +3,8 @@
 use super::args::ModelsArgs;
 use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, Table, YELLOW};
 use crate::args::Common;
+use crate::block_on::block_on;
 use crate::failure::Exit;
-use crate::setup::block_on;
 use crate::ui::Ui;
 use selvedge_engine::Failure as CallFailure;
 use selvedge_host::Environment;

@@ -33,7 +33,7 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     let dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
     let mut damaged = Vec::new();
-    let rows = match super::open(&dir)? {
+    let rows = match selvedge_host::stores::open(&dir)? {
         Some(store) => rows(&store, status, args, &mut damaged)?,
         None => Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! `[limits]`: what each can be (C-14, E-28).
 
-use super::Config;
 use super::read::Reader;
+use super::settings::Config;
 use selvedge_dialects::Finding;
 use selvedge_dialects::fields::{Fields, Shape};
 use selvedge_dialects::json::{Kind, Node};

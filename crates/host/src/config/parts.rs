@@ -5,12 +5,12 @@ use super::hidden;
 use crate::environment::Environment;
 use crate::hints::quoted;
 use crate::text::one_line;
+use crate::trust::{Does, Part};
 use selvedge_dialects::Source;
 use selvedge_dialects::json::{Member, Node};
 use selvedge_http::is_loopback;
 use selvedge_models::Provider;
 use selvedge_store::BlobHash;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,34 +18,6 @@ use url::Url;
 
 /// Characters of a text that are shown: enough for any command line that is meant to be read.
 const SHOWN: usize = 2_000;
-
-/// What a part does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Does {
-    /// It starts a program, which nothing isolates.
-    Start,
-    /// It sends what is asked, and maybe a key, to an address.
-    Send,
-    /// It gives tools more than they have.
-    Allow,
-}
-
-/// One part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
-    /// Where it stands: `mcp.servers.files`. As it is there: to be escaped where it is shown.
-    pub name: String,
-    /// What it does.
-    pub does: Does,
-    /// The same in words, without keys.
-    pub what: String,
-    /// The line where it begins.
-    pub line: u32,
-    /// SHA-256 of its content, in a form that does not depend on how it is written.
-    #[serde(skip)]
-    pub hash: String,
-}
 
 /// The parts of a file, in its order.
 pub(super) fn of(environment: &Environment, root: &Node<'_>, folder: &Path, source: &Source) -> Vec<Part> {

@@ -1,6 +1,7 @@
 //! From the tree of a configuration file to [`Config`]; unknown keys are findings (C-14, E-32).
 
-use super::{Config, ModelConfig, hidden, not_a_variable};
+use super::hidden::{self, not_a_variable};
+use super::settings::{Config, ModelConfig};
 use crate::environment::Environment;
 use selvedge_dialects::fields::{Fields, Shape, TypeError, type_error};
 use selvedge_dialects::json::{Kind, Span};
@@ -12,17 +13,17 @@ use selvedge_tools::{CommandTool, Network, reserved};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const ROOT: Shape = Shape {
+pub(super) const ROOT: Shape = Shape {
     what: "the configuration",
     fields: &["budget", "limits", "mcp", "models", "recovery", "roles", "tools"],
 };
-const MODEL: Shape = Shape {
+pub(super) const MODEL: Shape = Shape {
     what: "a model",
     fields: &["api_key_env", "base_url", "context_tokens", "model", "price", "provider"],
 };
-const PRICE: Shape =
+pub(super) const PRICE: Shape =
     Shape { what: "a price", fields: &["cached_input_per_mtok", "input_per_mtok", "output_per_mtok"] };
-const TOOLS: Shape = Shape {
+pub(super) const TOOLS: Shape = Shape {
     what: "[tools]",
     fields: &[
         "allow_env",
@@ -35,11 +36,11 @@ const TOOLS: Shape = Shape {
         "shell_approval",
     ],
 };
-const COMMAND: Shape = Shape {
+pub(super) const COMMAND: Shape = Shape {
     what: "a command tool",
     fields: &["command", "description", "effects", "env", "input_schema", "output_params", "timeout_s"],
 };
-const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "tokens"] };
+pub(super) const BUDGET: Shape = Shape { what: "[budget]", fields: &["calls", "cost", "tokens"] };
 const PROVIDERS: [(&str, Provider); 5] = [
     ("openai", Provider::OpenAi),
     ("openai-responses", Provider::OpenAiResponses),
@@ -375,19 +376,4 @@ impl Reader<'_> {
             config.budget.cost = Some(cost.value.max(0.0));
         }
     }
-}
-
-/// The tables of a configuration file that its schema describes, each with its keys.
-pub fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
-    [
-        ("", ROOT.fields),
-        ("model", MODEL.fields),
-        ("price", PRICE.fields),
-        ("tools", TOOLS.fields),
-        ("command", COMMAND.fields),
-        ("budget", BUDGET.fields),
-        ("limits", super::limits::LIMITS.fields),
-        ("recovery", super::recovery::RECOVERY.fields),
-        ("used", super::mcp::SERVER.fields),
-    ]
 }

@@ -1,7 +1,7 @@
 //! `[recovery]`: what happens to a step that failed (C-14, D-19, D-23). A step task's own `recovery` goes over it.
 
-use super::Config;
 use super::read::Reader;
+use super::settings::Config;
 use selvedge_dialects::Finding;
 use selvedge_dialects::fields::{Fields, Shape};
 use selvedge_dialects::json::Node;

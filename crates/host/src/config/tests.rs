@@ -1,6 +1,7 @@
 use super::*;
-use selvedge_dialects::steps::Siblings;
-use selvedge_models::Provider;
+use selvedge_dialects::steps::{Recovery, Siblings};
+use selvedge_models::{Price, Provider};
+use std::path::PathBuf;
 
 /// Reads one file's text; the errors and warnings as `line:column code`.
 fn read(text: &str) -> (Config, Vec<String>) {

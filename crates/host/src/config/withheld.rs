@@ -1,7 +1,7 @@
 //! What of a project's file is off, as nobody trusts it (C-20).
 
-use super::Config;
 use super::parts::is_outside;
+use super::settings::Config;
 use crate::error::{Error, ErrorKind, NOT_TRUSTED};
 use crate::trust::Untrusted;
 use selvedge_dialects::Diagnostic;

@@ -1,6 +1,6 @@
 //! What a person trusts, as it is kept: a file for each folder in the user's data folder, and nothing in the project (C-20).
 
-use crate::config::Part;
+use super::part::Part;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::places;

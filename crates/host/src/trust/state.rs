@@ -1,8 +1,9 @@
 //! State folders that are found upwards (C-20): the runs in one say what to go on with, programs and addresses among it. Of one that
 //! came with somebody else's folder, a run that could start, send or reach something goes on only once a person trusts it.
 
+use super::part::{Does, Part};
 use super::{Gate, Record};
-use crate::config::{Does, Part, parts};
+use crate::config::parts;
 use crate::environment::Environment;
 use crate::error::{Error, NOT_TRUSTED};
 use crate::hints::{command, stateless};

@@ -4,6 +4,7 @@ use super::Kind;
 use crate::builtin::Builtin;
 use crate::command::CommandTool;
 use crate::diag::{ErrorClass, ToolError};
+use crate::native::NativeTool;
 use crate::python::PythonTool;
 use crate::python::context::PythonContext;
 use crate::python::load::{files_of, load};
@@ -96,6 +97,11 @@ impl Gathered {
             }
         }
         self.rank("the command tools", tools);
+    }
+
+    pub(super) fn natives(&mut self, tools: Vec<NativeTool>) {
+        let named = |tool: NativeTool| (Arc::clone(&tool.def.name), Kind::Native(tool));
+        self.rank("the tools of the program", tools.into_iter().map(named).collect());
     }
 
     pub(super) fn builtins(&mut self, shell_approval: bool) {

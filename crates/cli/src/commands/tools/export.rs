@@ -1,14 +1,14 @@
 //! `selvedge tools export`: the library as a folder of files (V-12).
 
 use super::args::ExportArgs;
-use super::library;
-use super::manifest::{self, Manifest};
-use super::samples;
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::library::{Library, Place, Version};
 use selvedge_host::Error;
+use selvedge_host::library;
+use selvedge_host::library::manifest::{self, Manifest};
+use selvedge_host::library::samples;
 use selvedge_host::places;
 use selvedge_store::Store;
 use selvedge_tools::python::meta::safe_name;

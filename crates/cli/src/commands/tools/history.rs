@@ -1,7 +1,6 @@
 //! `selvedge tools history`, `diff` and `rollback`: a tool's versions.
 
 use super::args::{DiffArgs, HistoryArgs, RollbackArgs};
-use super::library::{self, Decided, short};
 use super::list::{counted, style};
 use crate::args::Common;
 use crate::failure::Exit;
@@ -10,6 +9,7 @@ use crate::look::time;
 use crate::ui::Ui;
 use selvedge_engine::library::{Author, Command, Library, Place, Version};
 use selvedge_host::Error;
+use selvedge_host::library::{self, Decided, short};
 use selvedge_host::places;
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;

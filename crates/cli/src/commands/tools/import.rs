@@ -1,21 +1,21 @@
 //! `selvedge tools import`: files become tools of the library, all of them or none (A-08, A-17, V-12).
 
 use super::args::ImportArgs;
-use super::library::{self, Decided, short};
-use super::manifest::{Manifest, Recording};
-use super::record::recorded;
-use super::regular;
-use super::samples::{self, Line};
 use super::test::too_large;
 use crate::args::{Common, Sources};
+use crate::block_on::block_on;
 use crate::commands::check::Check;
 use crate::failure::Exit;
-use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
 use selvedge_host::Error;
+use selvedge_host::library::manifest::{Manifest, Recording};
+use selvedge_host::library::record::recorded;
+use selvedge_host::library::regular;
+use selvedge_host::library::samples::{self, Line};
+use selvedge_host::library::{self, Decided, short};
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;
 use selvedge_store::{BlobHash, Store, StoreError};
@@ -97,7 +97,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         let signals = Signals::listen(ui);
         tokio::select! {
             biased;
-            () = signals.came() => Err(setup::interrupted()),
+            () = signals.came() => Err(Error::interrupted()),
             examined = examine(&config, files) => Ok(examined?),
         }
     })??;
@@ -105,7 +105,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         examined.into_iter().map(|tool| (tool.file.clone(), tool)).collect();
     as_they_are(&mut tools, &examined)?;
     // From here on the state folder is there, whatever comes of it.
-    let store = crate::setup::open_or_make(&ui.environment, check.state_dir())?;
+    let store = selvedge_host::stores::open_or_make(&ui.environment, check.state_dir())?;
     let imported = library::change(&store, |library| {
         let mut import = Import {
             store: &store,

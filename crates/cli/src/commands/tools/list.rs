@@ -1,18 +1,18 @@
 //! `selvedge tools list` and `selvedge tools show`: what names mean here (A-22, C-15).
 
 use super::args::{ListArgs, ShowArgs};
-use super::library::{self, short};
 use crate::args::Common;
+use crate::block_on::block_on;
 use crate::commands::check::Check;
 use crate::failure::Exit;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
-use crate::setup::block_on;
 use crate::ui::Ui;
 use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
 use selvedge_host::Environment;
 use selvedge_host::Error;
 use selvedge_host::hints::command;
+use selvedge_host::library::{self, short};
 use selvedge_store::Store;
 use selvedge_tools::Catalogue;
 use selvedge_tools::library::LIBRARY;

@@ -4,15 +4,8 @@ pub(crate) mod args;
 mod export;
 mod history;
 mod import;
-pub(crate) mod library;
 pub(super) mod list;
-mod manifest;
-mod names;
-pub(crate) mod record;
-mod regular;
-mod replay;
 mod run;
-mod samples;
 mod test;
 
 use crate::args::Common;

@@ -3,11 +3,10 @@
 use super::args::RunArgs;
 use super::list::{showing, unknown};
 use crate::args::Common;
-use crate::commands::ids::fresh_id;
+use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::output::plain;
 use crate::printed::parts;
-use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_dialects::{Diagnostics, Finding, Source, Span, json, unchecked_pattern};
@@ -16,6 +15,7 @@ use selvedge_engine::schema::Schema;
 use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
 use selvedge_host::Error;
 use selvedge_host::config::Config;
+use selvedge_host::ids::fresh_id;
 use selvedge_host::options::RunOptions;
 use selvedge_host::text::{harmless, one_line};
 use selvedge_host::{places, secrets};
@@ -49,7 +49,7 @@ pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Erro
         let signals = Signals::listen(ui);
         tokio::select! {
             biased;
-            () = signals.came() => Err(setup::interrupted()),
+            () = signals.came() => Err(Error::interrupted()),
             done = call(&args.tool, &source, &chosen, &config, &state_dir, ui) => {
                 done.map_err(|failure| config.explained(failure))
             }
@@ -85,7 +85,8 @@ async fn call(
 ) -> Result<Exit, Error> {
     let wanted = Wanted { names: [Arc::from(name)].into(), any: false };
     let here = ui.environment.absolute(Path::new("."));
-    let catalogue = setup::catalogue_of(wanted, chosen, config, state_dir, &here, ui).await?;
+    let catalogue =
+        selvedge_host::tools::catalogue_of(wanted, chosen, config, state_dir, &here, &ui.observer()).await?;
     let tool = ready(&catalogue, name).await?;
     for warning in catalogue.isolation_warnings(&[name]).await {
         ui.note(&format!("{}: {}", ui.paint("1;33", "warning"), one_line(&warning.message, 4000)));

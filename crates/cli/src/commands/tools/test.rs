@@ -1,18 +1,18 @@
 //! `selvedge tools test`: recorded calls, repeated.
 
 use super::args::TestArgs;
-use super::library::{self, Decided, short};
-use super::replay::{Verdict, replay};
-use super::samples;
 use crate::args::{Common, Sources};
+use crate::block_on::block_on;
 use crate::commands::check::Check;
 use crate::failure::Exit;
 use crate::look::page::{BOLD, DIM, Page, RED, Table, YELLOW};
-use crate::setup::{self, block_on};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::library::{Change, Command, Library, Report, Sample};
 use selvedge_host::Error;
+use selvedge_host::library::replay::{Verdict, replay};
+use selvedge_host::library::samples;
+use selvedge_host::library::{self, Decided, short};
 use selvedge_store::{Mode, Store};
 use selvedge_tools::{Catalogue, CatalogueConfig};
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         };
         tokio::select! {
             biased;
-            () = signals.came() => Err(setup::interrupted()),
+            () = signals.came() => Err(Error::interrupted()),
             tested = work => tested,
         }
     })??;
@@ -110,7 +110,7 @@ fn of_folder(catalogue: &Catalogue, folder: &Path, names: &[String], ui: &Ui) ->
     let mut subjects = Vec::new();
     let python = |name: &&Arc<str>| catalogue.metadata(name).is_some();
     let known: Vec<&Arc<str>> = catalogue.names().filter(python).collect();
-    let (_, broken) = setup::broken(catalogue, std::iter::empty());
+    let (_, broken) = selvedge_host::tools::broken(catalogue, std::iter::empty());
     if !broken.is_empty() {
         return Err(Error::findings(selvedge_host::ErrorKind::Usage, broken));
     }

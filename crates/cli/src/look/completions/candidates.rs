@@ -1,13 +1,14 @@
 //! What may stand at a place.
 
 use super::words::Place;
-use crate::commands::tools::library;
-use crate::look::{is_driven, open, time};
+use crate::look::{is_driven, time};
 use clap::Arg;
 use selvedge_dialects::Dialect;
 use selvedge_engine::library::Version;
 use selvedge_host::Environment;
+use selvedge_host::library;
 use selvedge_host::places;
+use selvedge_host::stores::open;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! MCP servers: whether those that are configured answer. They are started for it, and ended again.
 
 use super::{Report, Verdict};
-use crate::setup;
 use selvedge_host::config::Config;
 use selvedge_tools::mcp::{McpServer, survey};
 use std::time::Duration;
@@ -19,7 +18,7 @@ pub(super) async fn look(config: &Config, report: &mut Report) {
     for (name, answer) in survey(
         servers,
         &config.limits.tools(),
-        &setup::isolation(&config.environment),
+        &selvedge_host::tools::isolation(&config.environment),
         config.environment.process(),
     )
     .await

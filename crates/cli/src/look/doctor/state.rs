@@ -2,10 +2,11 @@
 
 use super::{Report, Verdict};
 use crate::args::Common;
-use crate::look::{is_driven, open};
+use crate::look::is_driven;
 use rustix::fs::{Access, access, statvfs};
 use selvedge_host::Environment;
 use selvedge_host::places;
+use selvedge_host::stores::open;
 use selvedge_store::{DB_FILE, RunFilter, RunStatus, Store, StoreError};
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,10 @@
 //! What tools need: Python, uv, isolation; and the tools themselves.
 
 use super::{Report, Verdict, settings};
-use crate::commands::tools::library;
-use crate::setup;
 use crate::ui::Ui;
 use selvedge_host::Error;
 use selvedge_host::config::Config;
+use selvedge_host::library;
 use selvedge_host::options::RunOptions;
 use selvedge_host::places;
 use selvedge_sandbox::isolation::{Layer, Missing};
@@ -99,7 +98,7 @@ fn environments(cache: &Path, report: &mut Report) {
 
 /// which layers of isolation work, tried now, and what the missing ones would hold.
 async fn isolation(config: &Config, report: &mut Report) {
-    let isolation = setup::isolation(&config.environment);
+    let isolation = selvedge_host::tools::isolation(&config.environment);
     let found = isolation.found().await;
     if !found.held.is_empty() {
         let held: Vec<_> = found.held.iter().map(|layer| layer.name()).collect();
@@ -146,12 +145,14 @@ async fn tools(chosen: &RunOptions, config: &Config, report: &mut Report) {
     };
     let quiet = Ui { quiet: true, environment: config.environment.clone(), ..Ui::default() };
     let here = config.environment.cwd().to_owned();
-    let catalogue = match setup::catalogue(chosen, config, scratch.path(), &here, &quiet).await {
-        Ok(catalogue) => catalogue,
-        Err(Error { diagnostics, .. }) => {
-            return diagnostics.iter().for_each(|found| settings::finding(found, "tools", report));
-        }
-    };
+    let catalogue =
+        match selvedge_host::tools::catalogue(chosen, config, scratch.path(), &here, &quiet.observer()).await
+        {
+            Ok(catalogue) => catalogue,
+            Err(Error { diagnostics, .. }) => {
+                return diagnostics.iter().for_each(|found| settings::finding(found, "tools", report));
+            }
+        };
     let own: Vec<&str> =
         catalogue.names().map(|name| &**name).filter(|name| is_own(&catalogue, name)).collect();
     let mut names = own.iter().take(NAMES).copied().collect::<Vec<_>>().join(", ");
@@ -163,7 +164,7 @@ async fn tools(chosen: &RunOptions, config: &Config, report: &mut Report) {
         1 => report.add("tools", Verdict::Ok, format!("1 tool: {names}")),
         count => report.add("tools", Verdict::Ok, format!("{count} tools: {names}")),
     }
-    setup::broken(&catalogue, std::iter::empty())
+    selvedge_host::tools::broken(&catalogue, std::iter::empty())
         .1
         .iter()
         .for_each(|found| settings::finding(found, "tools", report));

@@ -4,7 +4,6 @@ use super::bars::{self, Scale};
 use super::critical::{self, Step};
 use super::story::reuse_words;
 use super::{Explained, Schedule};
-use crate::commands::run::now_ms;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::look::{Found, runs, time};
 use crate::printed::{message, parts};
@@ -15,6 +14,7 @@ use crate::ui::Ui;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
 use selvedge_host::hints::command;
 use selvedge_host::timeline::{Activity, Durations, Moment, NodeStatus, Rung, What};
+use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a node's id at most.
@@ -85,7 +85,7 @@ fn head(page: &mut Page, explained: &Explained, found: &Found) {
         let text = format!(
             "no process drives it any more; its last event is of {} UTC, {} ago, and times end with it. It goes on with:",
             time::plain(last),
-            seconds(now_ms().saturating_sub(last))
+            seconds(SystemClock.now_ms().saturating_sub(last))
         );
         page.labelled("", "", 2, &text, 4);
         page.line(&format!("  {}", command(&["resume", found.run()])));

@@ -1,12 +1,12 @@
 //! Where the nodes of a run stand, in a word each.
 
 use super::story::{self, reuse_words};
-use crate::commands::run::now_ms;
 use crate::look::Found;
 use crate::status::Words;
 use selvedge_engine::{Graph, NodeIx};
 use selvedge_host::Error;
 use selvedge_host::timeline::NodeStatus;
+use selvedge_runtime::{Clock, SystemClock};
 use std::sync::Arc;
 
 /// Where each node of a run stands, in list order, and what is to be said of it beyond that.
@@ -25,7 +25,7 @@ pub(crate) fn statuses(found: &Found) -> Result<Statuses, Error> {
     let (state, story) = story::read(found)?;
     let graph = Arc::clone(state.graph());
     let driven = state.ended().is_none() && crate::look::is_driven(&found.store, found.run());
-    let now = now_ms();
+    let now = SystemClock.now_ms();
     let status = |node: NodeIx| {
         let status = match story.timeline.status(story.node(node), now) {
             NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,

@@ -1,6 +1,5 @@
 //! A run's timeline, by the nodes of its graph in list order.
 
-use crate::commands::run::now_ms;
 use crate::look::Found;
 use crate::look::answers::Answer;
 use crate::look::timeline;
@@ -10,6 +9,7 @@ use selvedge_host::Error;
 use selvedge_host::timeline::{
     Activity, Durations, Interval, Moment, NodeTimeline, Reuse, Rung, Timeline, Visit,
 };
+use selvedge_runtime::{Clock, SystemClock};
 use std::sync::Arc;
 
 /// A run's timeline until some moment.
@@ -30,7 +30,7 @@ pub(super) fn read(found: &Found) -> Result<(State, Story), Error> {
     let (state, timeline) = timeline::read(found, None)?;
     // What goes on goes on until now: where a process drives it, and where a person is waited for.
     let goes_on = matches!(state.status(), RunStatus::Waiting) || state.ended().is_none() && found.driven;
-    let story = Story::new(timeline, Arc::clone(state.graph()), goes_on.then(now_ms));
+    let story = Story::new(timeline, Arc::clone(state.graph()), goes_on.then(|| SystemClock.now_ms()));
     Ok((state, story))
 }
 

@@ -1,17 +1,18 @@
 //! `show RUN --follow`: what a run does that another process drives, until that comes to an end (C-15).
 
 use super::super::{Found, is_driven};
+use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::live::Live;
 use crate::output::Report;
 use crate::progress::Progress;
-use crate::setup::block_on;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::{EffectId, Record, State};
 use selvedge_host::Error;
 use selvedge_host::hints::command;
 use selvedge_host::options::RunOptions;
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_runtime::{Reading, Watcher, graph_of};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -103,7 +104,7 @@ fn read(
 
 fn begin(state: &State, watcher: Option<&dyn Watcher>, begun: &mut HashSet<EffectId>) {
     let Some(watcher) = watcher else { return };
-    let now = crate::commands::run::now_ms();
+    let now = SystemClock.now_ms();
     for (effect, pending) in state.pending() {
         if pending.wait.left_ms(now) == 0 && begun.insert(effect.clone()) {
             watcher.began(effect);

@@ -1,14 +1,14 @@
 //! What runs and the library have to do with each other: texts of pinned versions, and calls that become tests.
 
-use super::library::{self, Decided};
+use super::Decided;
 use super::samples;
-use crate::setup;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::options::RunOptions;
+use crate::places;
+use crate::secrets::{Known, refuse_tool};
 use selvedge_engine::library::{Call, Change, Command, Origin, Sample, SampleFault};
 use selvedge_engine::{Event, FaultKind, Outcome, Record, Request, State, ToolDef};
-use selvedge_host::Environment;
-use selvedge_host::Error;
-use selvedge_host::options::RunOptions;
-use selvedge_host::secrets::{Known, refuse_tool};
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{BlobHash, Store};
 use selvedge_tools::Catalogue;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Exit 2 if one holds a key, before any is kept; exit 4 if they can't be written.
-pub(crate) async fn pin<'t>(
+pub async fn pin<'t>(
     store: &Store,
     catalogue: &Catalogue,
     tools: impl Iterator<Item = &'t ToolDef>,
@@ -52,18 +52,18 @@ pub(crate) async fn pin<'t>(
 ///
 /// # Errors
 /// Exit 4 if the run or the library can't be read or written.
-pub(crate) fn calls(environment: &Environment, store: &Store, run: &str, state: &State) -> Result<(), Error> {
+pub fn calls(environment: &Environment, store: &Store, run: &str, state: &State) -> Result<(), Error> {
     if !state.graph().tools.values().any(|tool| &*tool.source == LIBRARY) {
         return Ok(());
     }
-    let folder = setup::workspace(environment, &RunOptions::stored(&store.run(run)?.options).document);
+    let folder = places::workspace(environment, &RunOptions::stored(&store.run(run)?.options).document);
     let folder: Arc<str> = folder.display().to_string().into();
     let made = made(store, run)?;
     if made.is_empty() {
         return Ok(());
     }
     let versions: BTreeSet<Arc<str>> = made.iter().map(|made| Arc::clone(&made.version)).collect();
-    library::change_versions(store, &versions, |library| {
+    super::change_versions(store, &versions, |library| {
         let mut change = Change::new(library);
         let mut contents = Vec::new();
         for Made { version, effect, sample, json } in &made {
@@ -74,7 +74,7 @@ pub(crate) fn calls(environment: &Environment, store: &Store, run: &str, state: 
                 Origin { run: run.into(), effect: Arc::clone(effect), folder: Some(Arc::clone(&folder)) };
             change
                 .accept(recorded(version, sample, json, Some(origin)))
-                .map_err(|error| library::refused(&error))?;
+                .map_err(|error| super::refused(&error))?;
             contents.push(json.clone().into_bytes());
         }
         Ok(Decided { events: change.into_events(), contents, what: () })
@@ -82,7 +82,7 @@ pub(crate) fn calls(environment: &Environment, store: &Store, run: &str, state: 
 }
 
 /// The command that records a call.
-pub(super) fn recorded(version: &Arc<str>, sample: &Sample, json: &str, origin: Option<Origin>) -> Command {
+pub fn recorded(version: &Arc<str>, sample: &Sample, json: &str, origin: Option<Origin>) -> Command {
     let call = Call {
         sample: BlobHash::of(json.as_bytes()).to_string().into(),
         ok: sample.output.is_some(),

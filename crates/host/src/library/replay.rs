@@ -1,11 +1,11 @@
 //! Repeating recorded calls: in the sandbox, with the network off, and writes in a copy of the folder. What can't
 //! be repeated so is no evidence.
 
+use crate::error::Error;
 use futures_util::StreamExt;
 use selvedge_engine::library::Sample;
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::{Effects, Failure as CallFailure, ToolDef, ToolRequest};
-use selvedge_host::Error;
 use selvedge_runtime::{CallContext, Tools};
 use selvedge_tools::python::Metadata;
 use selvedge_tools::{Catalogue, CatalogueConfig};
@@ -26,7 +26,7 @@ const LEFT_OUT: [&str; 2] = [".git", ".selvedge"];
 
 /// What a repeated call came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// The same.
     Passed,
     /// Something else, and what.
@@ -39,7 +39,7 @@ pub(super) enum Verdict {
 ///
 /// # Errors
 /// Exit 4 if no copy of the folder can be made or read.
-pub(super) async fn replay(
+pub async fn replay(
     config: &CatalogueConfig,
     catalogue: &Catalogue,
     name: &str,
@@ -251,7 +251,7 @@ fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
 
 /// The beginning of a value.
 fn shown(value: &Value) -> String {
-    selvedge_host::text::one_line(&value.to_string(), 120)
+    crate::text::one_line(&value.to_string(), 120)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the library's names mean, known without folding all of its journal: the fold is kept in `cache/library.json` of
 //! the state folder, and continued by what came since. A cache: what does not fit the journal is folded anew.
 
-use super::library::event;
+use super::event;
+use crate::error::Error;
 use selvedge_engine::library::Names;
-use selvedge_host::Error;
 use selvedge_store::{BlobHash, Entry, Store};
 use serde::{Deserialize, Serialize};
 use std::io::Write;

@@ -1,33 +1,33 @@
 //! Recorded calls beside tool files: `NAME.calls.jsonl`, one call a line.
 
 use super::regular;
+use crate::error::Error;
 use selvedge_dialects::Diagnostic;
 use selvedge_engine::library::{CALL_BYTES, Sample};
-use selvedge_host::Error;
 use std::path::{Path, PathBuf};
 
 /// The largest file of calls that is read: all that a version may have, and more.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// Where the calls of a tool file are: `word_count.py` has `word_count.calls.jsonl`.
-pub(super) fn beside(file: &Path) -> PathBuf {
+pub fn beside(file: &Path) -> PathBuf {
     file.with_extension("calls.jsonl")
 }
 
 /// A call with its JSON in the form in which it is kept.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub struct Line {
     /// The call.
-    pub(super) sample: Sample,
+    pub sample: Sample,
     /// Its JSON.
-    pub(super) json: String,
+    pub json: String,
 }
 
 /// Reads calls; none if there is no file. A call that is too large to be kept is told by `too_large`.
 ///
 /// # Errors
 /// Exit 2 with each line that is no call.
-pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Error> {
+pub fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Error> {
     let shown = path.display().to_string();
     let unreadable = |why: &str| Error::about_file(&shown, "A-15", "calls-unreadable", why);
     let Some(bytes) = regular::read(path, FILE_BYTES).map_err(|why| unreadable(&why))? else {
@@ -44,14 +44,14 @@ pub(super) fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<
             Err(why) => wrong.push(finding(&shown, n + 1, &why)),
         }
     }
-    if wrong.is_empty() { Ok(lines) } else { Err(Error::findings(selvedge_host::ErrorKind::Usage, wrong)) }
+    if wrong.is_empty() { Ok(lines) } else { Err(Error::findings(crate::error::ErrorKind::Usage, wrong)) }
 }
 
 /// Reads one call.
 ///
 /// # Errors
 /// Why it is none.
-pub(super) fn parsed(line: &str) -> Result<Line, String> {
+pub fn parsed(line: &str) -> Result<Line, String> {
     let sample: Sample =
         serde_json::from_str(line).map_err(|error| format!("this is no recorded call: {error}"))?;
     if let Some(wrong) = sample.wrong() {

@@ -1,4 +1,4 @@
-use super::super::library::read;
+use super::super::read;
 use super::*;
 use selvedge_engine::library::{Author, Call, Event, Facts, Origin, Place};
 use selvedge_store::Mode;
@@ -132,9 +132,9 @@ fn opening_a_large_library() {
     eprintln!("the whole library: {:?}", began.elapsed());
     let began = Instant::now();
     let versions = [hash(77)].into();
-    super::super::library::change_versions(&store, &versions, |library| {
+    super::super::change_versions(&store, &versions, |library| {
         assert_eq!(library.version(&hash(77)).map(|version| version.calls.len()), Some(10));
-        Ok(super::super::library::Decided { events: Vec::new(), contents: Vec::new(), what: () })
+        Ok(super::super::Decided { events: Vec::new(), contents: Vec::new(), what: () })
     })
     .unwrap();
     eprintln!("one version of it: {:?}", began.elapsed());

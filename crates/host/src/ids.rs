@@ -1,12 +1,12 @@
 //! Ids of runs: chosen by the user, or new.
 
-use super::run::now_ms;
+use crate::error::Error;
 use selvedge_dialects::diagnostic::{is_hidden, shown};
-use selvedge_host::Error;
+use selvedge_runtime::{Clock, SystemClock};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// An id that the user chose.
-pub(super) fn checked_id(id: &str) -> Result<String, Error> {
+pub fn checked_id(id: &str) -> Result<String, Error> {
     const LONGEST: usize = 200;
     // What can't be seen can't be typed again; joiners are for pictures and scripts, not for ids.
     let hidden = |c: char| is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}');
@@ -22,13 +22,13 @@ pub(super) fn checked_id(id: &str) -> Result<String, Error> {
 }
 
 /// A new id: five digits that are random, so that a few characters of it are enough to name the run, and nine of time.
-pub(super) fn fresh_id() -> String {
+pub fn fresh_id() -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     let random = hasher.finish() & ((1 << 25) - 1);
     const TIME: u32 = 9 * 5;
-    let time = u128::from(now_ms().unsigned_abs()) & ((1 << TIME) - 1);
+    let time = u128::from(SystemClock.now_ms().unsigned_abs()) & ((1 << TIME) - 1);
     let number = (u128::from(random) << TIME) | time;
     let digit = |at: u32| {
         let index = usize::try_from(number >> (5 * at) & 31).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Why it can't be read: it is no regular file, or too large, or the system refuses it.
-pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
+pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     let unread = |error: io::Error| format!("can't be read: {error}");
     // The opening of a pipe without a writer would wait for one.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

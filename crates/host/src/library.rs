@@ -1,10 +1,16 @@
-//! The library as it is kept: its journal in the store, folded by the engine.
+//! The tool library as it is kept: its journal in the store, folded by the engine.
 
-use super::names;
-use crate::commands::run::now_ms;
-use crate::look;
+pub mod manifest;
+mod names;
+pub mod record;
+pub mod regular;
+pub mod replay;
+pub mod samples;
+
+use crate::error::Error;
+use crate::stores;
 use selvedge_engine::library::{Event, Library, Refusal, Version};
-use selvedge_host::Error;
+use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
 use selvedge_tools::library::LibrarySource;
 use std::collections::BTreeSet;
@@ -18,7 +24,7 @@ const TRIES: usize = 100;
 ///
 /// # Errors
 /// Exit 4 if it can't be read.
-pub(crate) fn read(store: &Store) -> Result<Library, Error> {
+pub fn read(store: &Store) -> Result<Library, Error> {
     Ok(fold(store, |_| true)?.0)
 }
 
@@ -38,7 +44,7 @@ fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64)
 ///
 /// # Errors
 /// Exit 4 if it is none that this version knows.
-pub(super) fn event(entry: &Entry) -> Result<Event, Error> {
+pub fn event(entry: &Entry) -> Result<Event, Error> {
     selvedge_runtime::recorded(entry.json.as_bytes()).map_err(|error| {
         let message = format!("event {} of the tool library can't be read: {error}", entry.n);
         Error::environment("C-03", "library-unreadable", &message)
@@ -50,27 +56,27 @@ pub(super) fn event(entry: &Entry) -> Result<Event, Error> {
 ///
 /// # Errors
 /// Exit 4 if the state folder can't be read.
-pub(crate) fn open(dir: &Path) -> Result<(Option<Store>, Library), Error> {
-    let Some(store) = look::open(dir)? else { return Ok((None, Library::default())) };
+pub fn open(dir: &Path) -> Result<(Option<Store>, Library), Error> {
+    let Some(store) = stores::open(dir)? else { return Ok((None, Library::default())) };
     let library = read(&store)?;
     Ok((Some(store), library))
 }
 
 /// Events that are to be appended, the contents that they name, and what to say about it.
-pub(crate) struct Decided<T> {
+pub struct Decided<T> {
     /// In order.
-    pub(crate) events: Vec<Event>,
+    pub events: Vec<Event>,
     /// Texts of versions, and samples of calls.
-    pub(crate) contents: Vec<Vec<u8>>,
+    pub contents: Vec<Vec<u8>>,
     /// What came of it.
-    pub(crate) what: T,
+    pub what: T,
 }
 
 /// Changes the library in one commit: all of it or nothing (V-10). `decide` is asked again if somebody else was faster.
 ///
 /// # Errors
 /// Those of `decide`, and exit 4 if the library can't be written.
-pub(crate) fn change<T>(
+pub fn change<T>(
     store: &Store,
     decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
 ) -> Result<T, Error> {
@@ -81,7 +87,7 @@ pub(crate) fn change<T>(
 ///
 /// # Errors
 /// Those of `decide`, and exit 4 if the library can't be written.
-pub(crate) fn change_versions<T>(
+pub fn change_versions<T>(
     store: &Store,
     versions: &BTreeSet<Arc<str>>,
     decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
@@ -111,7 +117,7 @@ fn changing<T>(
             }
             return Ok(what);
         }
-        let at_ms = now_ms();
+        let at_ms = SystemClock.now_ms();
         let mut entries = Vec::with_capacity(events.len());
         for (n, event) in (last + 1..).zip(&events) {
             let json = serde_json::to_string(event)
@@ -128,7 +134,7 @@ fn changing<T>(
 }
 
 /// What the library does not allow, as a failure of the call (C-04).
-pub(crate) fn refused(refusal: &Refusal) -> Error {
+pub fn refused(refusal: &Refusal) -> Error {
     Error::usage("A-17", refusal.code, &refusal.message)
 }
 
@@ -136,7 +142,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Error {
 ///
 /// # Errors
 /// Exit 4 if the store does not have it.
-pub(crate) fn text(store: &Store, version: &str) -> Result<String, Error> {
+pub fn text(store: &Store, version: &str) -> Result<String, Error> {
     let bytes = store.get_blob(version.parse()?)?;
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("version {version} is no text");
@@ -148,7 +154,7 @@ pub(crate) fn text(store: &Store, version: &str) -> Result<String, Error> {
 ///
 /// # Errors
 /// Exit 2 if there is none, or several.
-pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Error> {
+pub fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Error> {
     let versions = of_name(library, name)?;
     let fitting: Vec<&Version> = versions
         .into_iter()
@@ -170,7 +176,7 @@ pub(crate) fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result
 ///
 /// # Errors
 /// Exit 2 if there is none.
-pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Error> {
+pub fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Error> {
     use selvedge_engine::library::Place;
     let public = library.past(&Place::Library, library.resolve(name));
     let own = library.past(&Place::Library, name);
@@ -186,7 +192,7 @@ pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Ve
             None => "`selvedge tools list --all` lists the library".to_owned(),
         };
         let message = format!("the library has no tool `{name}`");
-        return Err(Error::new(selvedge_host::ErrorKind::Usage, "A-17", "unknown-tool", &message).help(&help));
+        return Err(Error::new(crate::error::ErrorKind::Usage, "A-17", "unknown-tool", &message).help(&help));
     }
     // What came in one commit has one time: then the order in which the name got them.
     let order = |version: &Version| own.iter().chain(public).position(|known| *known == version.hash);
@@ -195,7 +201,7 @@ pub(crate) fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Ve
 }
 
 /// The first digits of a hash, for people.
-pub(crate) fn short(version: &str) -> &str {
+pub fn short(version: &str) -> &str {
     version.get(..12).unwrap_or(version)
 }
 
@@ -220,8 +226,8 @@ impl LibrarySource for Shelved {
 ///
 /// # Errors
 /// Exit 4 if it can't be read.
-pub(crate) fn count(state: &Path) -> Result<usize, Error> {
-    Ok(look::open(state)?
+pub fn count(state: &Path) -> Result<usize, Error> {
+    Ok(stores::open(state)?
         .map(|store| names::names(&store, state))
         .transpose()?
         .map_or(0, |names| names.heads().len()))
@@ -231,8 +237,8 @@ pub(crate) fn count(state: &Path) -> Result<usize, Error> {
 ///
 /// # Errors
 /// Exit 4 if the state folder can't be read.
-pub(crate) fn source(state: &Path) -> Result<Option<Arc<dyn LibrarySource>>, Error> {
-    let Some(store) = look::open(state)? else { return Ok(None) };
+pub fn source(state: &Path) -> Result<Option<Arc<dyn LibrarySource>>, Error> {
+    let Some(store) = stores::open(state)? else { return Ok(None) };
     let offered = names::names(&store, state)?.offered().into_iter().collect();
     Ok(Some(Arc::new(Shelved { store, offered })))
 }

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The places of names under some keys, or in a list there. The document is looked through once, when somebody asks.
-pub(super) struct Naming<'s> {
+pub struct Naming<'s> {
     source: &'s Source,
     limits: DocumentLimits,
     keys: &'static [&'static str],
@@ -14,18 +14,18 @@ pub(super) struct Naming<'s> {
 
 impl<'s> Naming<'s> {
     /// Those of models, or of roles of one (P-26).
-    pub(super) fn of_models(source: &'s Source, limits: DocumentLimits) -> Self {
+    pub fn of_models(source: &'s Source, limits: DocumentLimits) -> Self {
         Self { source, limits, keys: &["model"], found: OnceCell::new() }
     }
 
     /// Those of tools.
-    pub(super) fn of_tools(source: &'s Source, limits: DocumentLimits) -> Self {
+    pub fn of_tools(source: &'s Source, limits: DocumentLimits) -> Self {
         let keys = &["alternatives", "initial_tool_name", "tool", "tool_id", "tool_name", "tools"];
         Self { source, limits, keys, found: OnceCell::new() }
     }
 
     /// The places of a name, in the order of the document.
-    pub(super) fn of(&self, name: &str) -> &[Span] {
+    pub fn of(&self, name: &str) -> &[Span] {
         self.found.get_or_init(|| self.look()).get(name).map_or(&[], Vec::as_slice)
     }
 

@@ -1,15 +1,15 @@
 //! `library.json`: what a folder of tools says about itself beyond its files (V-12).
 
 use super::regular;
+use crate::error::Error;
 use selvedge_engine::library::{Author, Stage};
-use selvedge_host::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 /// The manifest's name.
-pub(super) const FILE: &str = "library.json";
+pub const FILE: &str = "library.json";
 /// The form of it that this version writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 /// The largest manifest that is read.
@@ -18,56 +18,56 @@ const BYTES: u64 = 64 << 20;
 /// The manifest of a folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub struct Manifest {
     /// The form of this file.
-    pub(super) format: u32,
+    pub format: u32,
     /// The tools.
-    pub(super) tools: Vec<Tool>,
+    pub tools: Vec<Tool>,
     /// Names that lead to tools of other names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) aliases: BTreeMap<String, String>,
+    pub aliases: BTreeMap<String, String>,
 }
 
 /// One tool with its versions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tool {
+pub struct Tool {
     /// The name that documents call it by; it may differ from its metadata's.
-    pub(super) name: String,
+    pub name: String,
     /// Which version the name means.
-    pub(super) current: String,
+    pub current: String,
     /// All versions that the name has meant, oldest first.
-    pub(super) versions: Vec<Version>,
+    pub versions: Vec<Version>,
 }
 
 /// One version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Version {
+pub struct Version {
     /// SHA-256 of its file.
-    pub(super) version: String,
+    pub version: String,
     /// The file, relative to the folder. Its recorded calls lie beside it.
-    pub(super) file: String,
+    pub file: String,
     /// Who wrote it.
-    pub(super) author: Author,
+    pub author: Author,
     /// What it was made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) parents: Vec<String>,
+    pub parents: Vec<String>,
     /// What caused it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub(super) request: Value,
+    pub request: Value,
     /// What became of it, if the name does not mean it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) state: Option<Recording>,
+    pub state: Option<Recording>,
     /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) reason: String,
+    pub reason: String,
 }
 
 /// What a version is that a name does not mean any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Recording {
+pub enum Recording {
     /// A newer version has its place.
     Enhanced,
     /// It was given up.
@@ -78,7 +78,7 @@ pub(super) enum Recording {
 
 impl Recording {
     /// The same as a stage.
-    pub(super) fn stage(self) -> Stage {
+    pub fn stage(self) -> Stage {
         match self {
             Self::Enhanced => Stage::Enhanced,
             Self::Retired => Stage::Retired,
@@ -87,14 +87,14 @@ impl Recording {
     }
 
     /// A stage that is one of these.
-    pub(super) fn of(stage: Stage) -> Option<Self> {
+    pub fn of(stage: Stage) -> Option<Self> {
         [Self::Enhanced, Self::Retired, Self::RolledBack].into_iter().find(|past| past.stage() == stage)
     }
 }
 
 impl Manifest {
     /// A manifest without tools.
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { format: FORMAT, ..Self::default() }
     }
 
@@ -102,7 +102,7 @@ impl Manifest {
     ///
     /// # Errors
     /// Exit 2 if it can't be read, or names files outside of the folder.
-    pub(super) fn of(folder: &Path) -> Result<Option<Self>, Error> {
+    pub fn of(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(FILE);
         let shown = path.display().to_string();
         let wrong = |why: &str| Error::about_file(&shown, "A-17", "bad-manifest", why);

@@ -1,0 +1,73 @@
+//! The driver of a run: over its models, its tools and the operations of Selvedge's own.
+
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::models::{self, Models};
+use crate::options::RunOptions;
+use crate::secrets::{clean_model, clean_operations, clean_tools};
+use crate::tools::{Known, Pins};
+use selvedge_dialects::compile::Document;
+use selvedge_dialects::{Means, steps};
+use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest, ToolRequest};
+use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
+use selvedge_tools::{Catalogue, Computations};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The operations of a run over these tools (E-40).
+pub fn operations(catalogue: &Catalogue, environment: &Environment) -> Computations {
+    let environment = environment.clone();
+    // Steps that a model writes while a task runs are compiled like those of a document (D-20).
+    let compile = move |catalogue: &Catalogue, args: &Value| {
+        steps::compile_more(args, &Known { catalogue, pins: &Pins::new(), environment: &environment })
+    };
+    Computations::over(catalogue.clone()).with(&steps::compiler().name, Arc::new(compile))
+}
+
+/// A driver over these models and tools; keys in use never come back from any of its ports (C-06).
+pub fn driver(
+    models: &Models,
+    tools: &Catalogue,
+    limits: selvedge_runtime::Limits,
+    environment: &Environment,
+) -> Driver {
+    let model = clean_model(Arc::clone(&models.model), &models.secrets);
+    let operations = clean_operations(Arc::new(operations(tools, environment)), &models.secrets);
+    let tools = clean_tools(Arc::new(tools.clone()), &models.secrets);
+    Driver::new(model, tools, limits).with_operations(operations)
+}
+
+/// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan
+/// (C-08, D-17).
+pub fn means(document: &Document, chosen: &RunOptions, config: &Config) -> Means {
+    let mut means = Means { model: false, recovery: config.recovery, limits: config.limits.document() };
+    let roles = document.optional_models(&means);
+    means.model = !roles.is_empty() && models::there(chosen, config, &roles);
+    means
+}
+
+/// A driver whose ports refuse everything: for inputs after which nothing is called any more.
+pub fn idle_driver() -> Driver {
+    Driver::new(Arc::new(Idle), Arc::new(Idle), selvedge_runtime::Limits::default())
+}
+
+struct Idle;
+
+impl Idle {
+    fn refuse<T: Send + 'static>() -> Pending<T> {
+        let failure = Failure::permanent(FaultKind::Cancelled, "nothing is called while a run is cancelled");
+        Box::pin(std::future::ready(Err(failure)))
+    }
+}
+
+impl Model for Idle {
+    fn call(&self, _request: ModelRequest, _context: CallContext) -> Pending<ModelReply> {
+        Self::refuse()
+    }
+}
+
+impl Tools for Idle {
+    fn call(&self, _request: ToolRequest, _context: CallContext) -> Pending<Value> {
+        Self::refuse()
+    }
+}

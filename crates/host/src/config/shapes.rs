@@ -1,0 +1,21 @@
+//! What can stand in a configuration file, for its schema.
+
+use super::limits::LIMITS;
+use super::mcp::SERVER;
+use super::read::{BUDGET, COMMAND, MODEL, PRICE, ROOT, TOOLS};
+use super::recovery::RECOVERY;
+
+/// The tables of a configuration file that its schema describes, each with its keys.
+pub fn shapes() -> [(&'static str, &'static [&'static str]); 9] {
+    [
+        ("", ROOT.fields),
+        ("model", MODEL.fields),
+        ("price", PRICE.fields),
+        ("tools", TOOLS.fields),
+        ("command", COMMAND.fields),
+        ("budget", BUDGET.fields),
+        ("limits", LIMITS.fields),
+        ("recovery", RECOVERY.fields),
+        ("used", SERVER.fields),
+    ]
+}
