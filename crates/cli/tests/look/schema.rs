@@ -36,7 +36,7 @@ fn other_dialects_are_refused_with_the_list() {
         let error = refused.error();
         assert_eq!(
             (refused.stdout.as_str(), error["help"].as_str()),
-            ("", Some("there are schemas of: plan, steps, script, config"))
+            ("", Some("there are schemas of: plan, steps, workflow, script, config"))
         );
     }
     place.run(&["schema"]).exits(2);

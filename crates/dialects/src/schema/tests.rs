@@ -250,8 +250,9 @@ fn of_workflows_it_accepts_what_the_cases_have() {
         let cases: Vec<Value> = serde_saphyr::from_str_with_options(&text, options).unwrap();
         for document in cases.iter().filter_map(|case| case.get("workflow")) {
             seen += 1;
-            // What comes with the agent the reader refuses, and the schema knows.
-            if document.to_string().contains("AGENT") {
+            // What comes with the agent the reader refuses, and the schema knows; files need a folder to be read from.
+            let text = document.to_string();
+            if text.contains("AGENT") || text.contains("\"file\":") {
                 continue;
             }
             assert_eq!(validator.is_valid(document), reads(document), "{document}");
