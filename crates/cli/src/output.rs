@@ -7,9 +7,10 @@ use selvedge_host::tools::tool_changed;
 use crate::printed;
 use crate::ui::Ui;
 use crate::ways::{self, KEPT, Way, listed};
-use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, View, Warning};
+use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, View, Warning};
 use selvedge_host::hints::command;
 use selvedge_host::text::{harmless, one_line};
+use selvedge_runtime::report;
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -71,10 +72,11 @@ impl Report<'_> {
 
     /// The nodes whose calls a provider refused for their key, each with what it said.
     fn refused(&self) -> Vec<(String, String)> {
-        let said = |node: &str, fault: &Fault| (node.to_owned(), fault.message.clone());
+        let said =
+            |node: &str, fault: &Fault| (self.state.report_name(node).into_owned(), fault.message.clone());
         let results = self.state.view().results().filter_map(|result| {
             let fault = result.error.filter(|fault| is_refused_key(fault))?;
-            Some(said(result.step_id, fault))
+            Some((result.name.to_string(), fault.message.clone()))
         });
         let mut refused: Vec<(String, String)> = results.collect();
         let ended = self.state.ended().and_then(|(_, fault)| fault).filter(|fault| is_refused_key(fault));
@@ -103,12 +105,12 @@ impl Report<'_> {
         let threads: Map<String, Value> =
             view.threads().map(|(name, thread)| (name.to_string(), json!(thread))).collect();
         let results: Map<String, Value> =
-            view.results().map(|result| (result.step_id.to_string(), json!(result))).collect();
+            view.results().map(|result| (result.name.to_string(), self.result(&result))).collect();
         json!({
             "run_id": self.run,
             "status": view.status(),
             "output": view.output(),
-            "fault": view.fault(),
+            "fault": view.fault().map(|fault| report::fault(self.state, fault)),
             "threads": threads,
             "data_out": data_out(view),
             "results": results,
@@ -116,7 +118,7 @@ impl Report<'_> {
                 "initial": self.state.initial(),
                 "runtime": runtime(view),
             },
-            "joins": {},
+            "joins": report::joins(self.state, view),
             "asks": self.asks(),
             "scripted": self.scripted,
             "warnings": self.warnings(),
@@ -124,12 +126,20 @@ impl Report<'_> {
         })
     }
 
+    fn result(&self, result: &StepResult<'_>) -> Value {
+        let mut object = json!(result);
+        if let (Some(fault), Some(fields)) = (result.error, object.as_object_mut()) {
+            fields.insert("error".to_owned(), report::fault(self.state, fault));
+        }
+        object
+    }
+
     /// Open asks (E-21); those of a run that ended are open no more.
     fn asks(&self) -> Vec<Value> {
         if self.state.ended().is_some() {
             return Vec::new();
         }
-        let node = |ask: &selvedge_engine::Asking| self.state.node_id(ask.node);
+        let node = |ask: &selvedge_engine::Asking| self.state.called(ask.node);
         let rows = self.state.asks().iter().map(|(id, ask)| {
             let mut row = json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)});
             let in_doubt = self.state.doubted_call(ask).map(|_| ("in_doubt".to_owned(), Value::Bool(true)));
@@ -168,6 +178,9 @@ impl Report<'_> {
                 command(&["answer", self.run, ask, "yes"])
             );
             all.push(Warning { code: "write-in-doubt".into(), message, node: Some(declined.node.clone()) });
+        }
+        for node in all.iter_mut().filter_map(|warning| warning.node.as_mut()) {
+            *node = self.state.report_name(node).into_owned().into();
         }
         // A resumed run may come by the same place again.
         let mut seen = BTreeSet::new();
@@ -238,7 +251,8 @@ impl Report<'_> {
         let own = self.state.warnings().iter().filter(|warning| &*warning.code != "node-failed");
         let own: Vec<&Warning> = own.filter(|w| seen.insert((&w.code, &w.message, &w.node))).collect();
         for warning in own.iter().take(MOST) {
-            let node = warning.node.as_deref().map(|node| format!("node {}: ", one_line(node, NAME)));
+            let node = warning.node.as_deref().map(|node| self.state.told_name(node));
+            let node = node.map(|node| format!("node {}: ", one_line(&node, NAME)));
             let (node, message) = (node.unwrap_or_default(), one_line(&warning.message, 1000));
             ui.note(&format!("{}: {node}{message}", ui.paint("1;33", "warning")));
         }
@@ -252,7 +266,8 @@ impl Report<'_> {
         let run = self.run;
         let fault = self.state.ended().and_then(|(_, fault)| fault);
         let kind = fault.map_or("unknown", |fault| fault.kind.name());
-        let node = fault.and_then(|fault| fault.node.as_deref());
+        let node = fault.and_then(|fault| fault.node.as_deref()).map(|node| self.state.told_name(node));
+        let node = node.as_deref();
         let place = node.map(|node| format!(", node {}", one_line(node, NAME))).unwrap_or_default();
         let printed = fault.and_then(|fault| printed::of_fault(self.store, run, fault));
         let message =

@@ -105,6 +105,9 @@ pub struct Node {
     /// loop by its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Arc<str>>,
+    /// The name of that, where it says more than the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_name: Option<Arc<str>>,
     /// Caps on what it uses, with all below it, in all of its visits together (E-20): with them used up it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
@@ -440,6 +443,11 @@ impl Node {
     /// What results call it.
     pub fn shown_id(&self) -> &Arc<str> {
         self.end.as_ref().unwrap_or(&self.id)
+    }
+    /// The name that goes with that.
+    pub fn shown_name(&self) -> &Arc<str> {
+        let end = self.end_name.as_ref().or(self.end.as_ref());
+        end.unwrap_or(&self.name)
     }
     /// The effects that a call of a tool has here, whose definition is this one. An operation is asked again under the key of the
     /// first attempt, and then does nothing anew (E-40).

@@ -72,8 +72,8 @@ pub use graph::{Action, AskKind, Graph};
 pub use hidden::is_hidden;
 pub use ids::*;
 pub use machine::{
-    Asking, Declined, NodeView, PendingEffect, Place, Publication, Published, Recording, RunStatus,
-    RuntimeValue, State, StepResult, Usage, View, answered, done, reasoned,
+    Asking, Declined, JoinView, NodeSoFar, NodeView, PathEnd, PathView, PendingEffect, Place, Publication,
+    Published, Recording, RunStatus, RuntimeValue, State, StepResult, Usage, View, answered, done, reasoned,
 };
 pub use message::{Message, Role, Slice, Thread, ToolCall};
 pub use messages::{Messages, ThreadView};

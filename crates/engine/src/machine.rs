@@ -47,7 +47,9 @@ pub use doubt::{Declined, done, reasoned};
 pub use fork::Place;
 pub use reuse::Recording;
 pub use state::{Asking, PendingEffect, Publication, State, Usage};
-pub use view::{NodeView, Published, RunStatus, RuntimeValue, StepResult, View};
+pub use view::{
+    JoinView, NodeSoFar, NodeView, PathEnd, PathView, Published, RunStatus, RuntimeValue, StepResult, View,
+};
 
 use crate::event::{End, Event, Input, Record};
 use crate::fault::{Fault, FaultKind};

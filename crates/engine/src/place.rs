@@ -35,6 +35,7 @@
 //! # Ok::<(), &str>(())
 //! ```
 
+pub(crate) mod names;
 mod text;
 
 #[cfg(test)]

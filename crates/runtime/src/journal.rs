@@ -1,9 +1,9 @@
 //! Where a run's events go.
 
 use crate::driver::DriveError;
+use crate::report::usage;
 use selvedge_engine::{Event, Record, RunStatus, State};
 use selvedge_store::{Entry, RunStatus as StoredStatus, RunUpdate, Settled, Store};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The journal of one run: in the store, or in memory only for benches and tests.
@@ -73,24 +73,4 @@ fn update(state: &State, records: &[Record]) -> Option<RunUpdate> {
         RunStatus::Cancelled => (StoredStatus::Cancelled, records.last().map(|r| r.at)),
     };
     Some(RunUpdate { status: Some(status), usage: Some(usage(state).to_string()), ..RunUpdate::default() })
-}
-
-/// A run's usage in C-02's shape: `{model_calls, tool_calls, input_tokens, output_tokens, cost}`, and where providers
-/// tell them apart `cached_tokens` and `reasoning_tokens`, which are parts of the two sums.
-pub fn usage(state: &State) -> Value {
-    let usage = state.usage();
-    let mut used = json!({
-        "model_calls": usage.model_calls,
-        "tool_calls": usage.tool_calls,
-        "input_tokens": usage.tokens.input,
-        "output_tokens": usage.tokens.output,
-        "cost": usage.tokens.shown_cost(),
-    });
-    let parts = [("cached_tokens", usage.tokens.cached), ("reasoning_tokens", usage.tokens.reasoning)];
-    for (name, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
-        if let Some(used) = used.as_object_mut() {
-            used.insert(name.to_owned(), count.into());
-        }
-    }
-    used
 }

@@ -51,6 +51,7 @@ mod handle;
 mod journal;
 mod load;
 pub mod ports;
+pub mod report;
 mod stop;
 mod tell;
 
@@ -58,8 +59,9 @@ pub use clock::{Clock, SystemClock};
 pub use command::{Command, Refusal};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
 pub use handle::{Controls, Driven, Events, RunHandle, Told};
-pub use journal::{Journal, usage};
+pub use journal::Journal;
 pub use load::{Count, LoadError, Loaded, Reading, beginning, graph_of, load, past, recorded};
 pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
+pub use report::usage;
 pub use stop::Stop;
 pub use tell::tell;

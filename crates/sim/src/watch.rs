@@ -165,7 +165,7 @@ impl Watch {
         }
         for (name, now) in state.live_view().threads() {
             let now: Vec<_> = now.iter().cloned().collect();
-            if let Some(before) = self.threads.get(name) {
+            if let Some(before) = self.threads.get(&*name) {
                 let same = before.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b));
                 if !same || now.len() < before.len() {
                     return Err(format!(
@@ -175,7 +175,7 @@ impl Watch {
                     ));
                 }
             }
-            self.threads.insert(Arc::clone(name), now);
+            self.threads.insert(name.as_ref().into(), now);
         }
         Ok(())
     }

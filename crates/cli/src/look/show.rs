@@ -2,6 +2,7 @@
 
 mod advice;
 mod follow;
+mod joins;
 mod metadata;
 mod node;
 mod summary;

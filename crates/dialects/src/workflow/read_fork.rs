@@ -149,17 +149,18 @@ fn each(
 
 /// The config of a `JOIN`.
 pub(super) fn join(config: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Option<Join> {
-    const STRATEGIES: [(&str, Strategy); 5] = [
-        ("ALL_COMPLETED", Strategy::AllCompleted),
-        ("ANY_COMPLETED", Strategy::AnyCompleted),
-        ("ALL_FAILED", Strategy::AllFailed),
-        ("ANY_FAILED", Strategy::AnyFailed),
-        ("SUCCESS_COUNT_THRESHOLD", Strategy::Count(0)),
+    let strategies = [
+        Strategy::AllCompleted,
+        Strategy::AnyCompleted,
+        Strategy::AllFailed,
+        Strategy::AnyFailed,
+        Strategy::Count(0),
     ];
+    let strategies = strategies.map(|strategy| (strategy.name(), strategy));
     let help = "say when the join is met: \"joinStrategy\": \"ALL_COMPLETED\"";
     let strategy = config.required("joinStrategy", "W-05", help, reader.diagnostics);
     let strategy =
-        strategy.and_then(|node| choice_of(node, "joinStrategy", "W-05", &STRATEGIES, reader.diagnostics));
+        strategy.and_then(|node| choice_of(node, "joinStrategy", "W-05", &strategies, reader.diagnostics));
     let threshold = config.count("threshold", "W-05", reader.source, reader.diagnostics);
     let timeout = config.seconds("timeout", "W-05", true, reader.diagnostics);
     let main = config.name("mainPathId", "W-05", reader.diagnostics);

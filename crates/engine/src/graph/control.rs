@@ -106,6 +106,19 @@ pub enum Strategy {
     Count(u32),
 }
 
+impl Strategy {
+    /// What documents and reports call it (W-05, W-09).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllCompleted => "ALL_COMPLETED",
+            Self::AnyCompleted => "ANY_COMPLETED",
+            Self::AllFailed => "ALL_FAILED",
+            Self::AnyFailed => "ANY_FAILED",
+            Self::Count(_) => "SUCCESS_COUNT_THRESHOLD",
+        }
+    }
+}
+
 /// Opens one frame after the other, which work on the threads and variables of the frame around them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loop {

@@ -2,7 +2,7 @@
 
 use super::children::Children;
 use super::frame::Frame;
-use super::state::{LeafPhase, State, Usage};
+use super::state::{State, Usage};
 use crate::effect::Tokens;
 use crate::event::{Budget, Event};
 use crate::fault::{Fault, FaultKind};
@@ -129,8 +129,9 @@ impl State {
             Capped::Frame(node) => self.of(node).path.to_string().into(),
         };
         let said = said(what, &cap);
+        let shown = self.report_name(&called);
         let message =
-            format!("`{called}` has used up its budget of {cap} {said} ({now} used there and below)");
+            format!("`{shown}` has used up its budget of {cap} {said} ({now} used there and below)");
         let fault = Fault::new(FaultKind::BudgetExceeded, message);
         Some(match place {
             Capped::Node(node) => self.failed(node, fault),
@@ -158,21 +159,19 @@ impl State {
         })
     }
 
-    /// What the paths have used that a node opened, with all below them, as long as it waits for them, or has failed doing so.
+    /// What the paths of a fork have used, each with all below it (W-02); empty for what is none, or has not opened them.
     pub fn path_usage(&self, node: &Arc<str>) -> Vec<(Arc<str>, Usage)> {
-        let Some(node) = self.node_named(node) else { return Vec::new() };
-        let failed = || self.done(node)?.more.as_ref()?.interrupted.as_deref();
-        let Some(visit) = self.visit(node).or_else(failed) else { return Vec::new() };
-        let (LeafPhase::Frames(children), Some(leaf)) = (&visit.phase, visit.leaf) else { return Vec::new() };
-        let (Children::Fork(phase), Act::Fork(paths)) = (&**children, &self.leaf(node, leaf).act) else {
-            return Vec::new();
-        };
-        let used = |frame: Option<&Frame>| {
-            let meters = frame?.meters.as_deref().filter(|meters| meters.resets == self.resets)?;
-            Some(meters.all.used)
-        };
+        let children = self.node_named(node).and_then(|node| self.of(node).children(node.node));
+        let Some((Children::Fork(phase), Act::Fork(paths))) = children else { return Vec::new() };
         let rows = phase.frames(&self.frames).enumerate();
-        rows.map(|(at, frame)| (paths.of.id(at), used(frame).unwrap_or_default())).collect()
+        rows.map(|(at, frame)| (paths.of.id(at), self.used_in(frame))).collect()
+    }
+
+    /// What was used in a frame, and below it.
+    pub(super) fn used_in(&self, frame: Option<&Frame>) -> Usage {
+        let meters = frame.and_then(|frame| frame.meters.as_deref());
+        let meters = meters.filter(|meters| meters.resets == self.resets);
+        meters.map(|meters| meters.all.used).unwrap_or_default()
     }
 
     fn meter_of(&self, place: Capped) -> Meter {

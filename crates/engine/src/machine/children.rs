@@ -1,5 +1,6 @@
 //! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
 
+use super::done::Left;
 use super::frame::{Frame, Frames, Inputs};
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
@@ -121,6 +122,31 @@ impl Children {
             (Self::Loop(phase), Instance::Iteration(at), _) => phase.open().filter(|_| phase.is_at(*at)),
             (Self::Sub(phase), Instance::Sub, _) => phase.open,
             _ => None,
+        }
+    }
+    /// How many paths there are, of a fork.
+    pub(super) fn paths(&self) -> Option<u32> {
+        match self {
+            Self::Fork(phase) => Some(phase.count()),
+            _ => None,
+        }
+    }
+    /// The frames that are known, each with what it is to the node, in order. Of a loop, that of the last iteration.
+    pub(super) fn known<'s>(&'s self, act: &Act, open: &'s Frames) -> Vec<(Instance<'static>, &'s Frame)> {
+        match (self, act) {
+            (Self::Fork(phase), Act::Fork(paths)) => {
+                let frames = phase.frames(open).enumerate();
+                let known = frames.filter_map(|(at, frame)| Some((at, frame?)));
+                known.map(|(at, frame)| (Instance::Path(paths.of.id(at).to_string().into()), frame)).collect()
+            }
+            (Self::Loop(_), Act::Loop(times)) if times.times == Times::Aside => Vec::new(),
+            (Self::Loop(phase), _) => phase.last_frame(open).into_iter().collect(),
+            (Self::Sub(phase), _) => {
+                let ended = phase.ended.as_ref().map(|ended| &*ended.frame);
+                let known = phase.open.map(|open_| &open[open_]).or(phase.suspended.as_deref()).or(ended);
+                known.map(|frame| (Instance::Sub, frame)).into_iter().collect()
+            }
+            _ => Vec::new(),
         }
     }
     /// The frames that have not ended.
@@ -361,7 +387,21 @@ impl State {
                 }
             }
         }
+        self.keep_left(node, children);
         self.move_on(node);
+    }
+
+    /// What was in the frames can be looked at as long as the run is known (W-03); of a loop beside a model's rounds, which comes to
+    /// nothing, it can't.
+    fn keep_left(&mut self, node: NodeRef, children: Option<Box<Children>>) {
+        let aside = matches!(self.live_act(node), Some(Act::Loop(times)) if times.times == Times::Aside);
+        let Some(visit) = self.visit_mut(node).filter(|_| !aside) else { return };
+        if let (Some(leaf), Some(mut children)) = (visit.leaf, children) {
+            if let Children::Fork(phase) = &mut *children {
+                phase.forget_items();
+            }
+            visit.extra_mut().left = Some(Box::new(Left { leaf, children: *children }));
+        }
     }
 
     pub(super) fn give_value(&mut self, node: NodeRef, value: Value) {
@@ -454,6 +494,19 @@ impl State {
 }
 
 impl Frame {
+    /// The frames that a node of this one has opened, and the act that did: those that are under way, and those that it left.
+    pub(super) fn children(&self, node: NodeIx) -> Option<(&Children, &Act)> {
+        let (children, leaf) = match &self.nodes.get(node)?.phase {
+            NodePhase::Running(visit) => visit.children().or_else(|| visit.left().map(Left::parts))?,
+            NodePhase::Done(done) => {
+                let more = done.more.as_ref()?;
+                let interrupted = more.interrupted.as_ref().and_then(|visit| visit.children());
+                interrupted.or_else(|| more.left.as_deref().map(Left::parts))?
+            }
+            NodePhase::Waiting(_) => return None,
+        };
+        Some((children, &self.graph.leaf(node, leaf).act))
+    }
     /// Why the frame has failed, if it has.
     fn failure(&self) -> Option<Box<Fault>> {
         self.ending().1.map(Box::new)
@@ -477,6 +530,13 @@ impl Visit {
         let writes = phase.slots.iter().filter(|slot| slot.is_running() && slot.effects == Effects::Write);
         writes.map(|slot| (slot.call.name.clone(), slot.effect.clone())).collect()
     }
+    /// The frames that it waits for, and the leaf that opened them.
+    fn children(&self) -> Option<(&Children, LeafIx)> {
+        match &self.phase {
+            LeafPhase::Frames(children) => Some((children, self.leaf?)),
+            _ => None,
+        }
+    }
     pub(super) fn open_children(&self) -> Vec<FrameIx> {
         match &self.phase {
             LeafPhase::Frames(children) => children.open(),
@@ -486,6 +546,12 @@ impl Visit {
     /// Whether a person may be asked.
     fn asks(&self) -> bool {
         matches!(self.phase, LeafPhase::Ask(AskPhase::Open) | LeafPhase::Calls(_))
+    }
+}
+
+impl Left {
+    fn parts(&self) -> (&Children, LeafIx) {
+        (&self.children, self.leaf)
     }
 }
 

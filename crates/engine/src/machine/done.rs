@@ -1,8 +1,10 @@
 //! What a finished node leaves: kept as long as its run is known, so what is rare is apart.
 
+use super::children::Children;
 use super::reuse::Recorded;
 use super::state::{Publication, Visit};
 use crate::fault::Fault;
+use crate::ids::LeafIx;
 use crate::message::Thread;
 use serde_json::Value;
 use std::sync::Arc;
@@ -34,6 +36,15 @@ pub(crate) struct More {
     pub(crate) tool: Option<Arc<str>>,
     /// Of one that failed while it waited for frames: all of it, to go on in place (E-36).
     pub(crate) interrupted: Option<Box<Visit>>,
+    /// The frames that it opened, as they ended, and its leaf that did: for who looks at the run (W-03).
+    pub(crate) left: Option<Box<Left>>,
+}
+
+/// The frames of a leaf that has left them.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) leaf: LeafIx,
+    pub(crate) children: Children,
 }
 
 /// Each node leaves one, for as long as its run is known.
@@ -43,7 +54,7 @@ impl More {
     /// `None` if there is nothing.
     pub(crate) fn kept(self) -> Option<Box<Self>> {
         let any = self.publication.is_some() || self.partial.is_some();
-        let any = any || self.tool.is_some() || self.interrupted.is_some();
+        let any = any || self.tool.is_some() || self.interrupted.is_some() || self.left.is_some();
         any.then(|| Box::new(self))
     }
 }

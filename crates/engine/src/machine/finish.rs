@@ -165,8 +165,10 @@ impl State {
         done.more = if matches!(visit.phase, LeafPhase::Frames(_)) {
             More { partial, tool, interrupted: Some(visit), ..More::default() }.kept()
         } else {
-            done.records = visit.records.into_boxed_slice();
-            More { publication: visit.published, partial, tool, interrupted: None }.kept()
+            let mut visit = visit;
+            let left = visit.take_left();
+            done.records = std::mem::take(&mut visit.records).into_boxed_slice();
+            More { publication: visit.published, partial, tool, interrupted: None, left }.kept()
         };
         self.frames[node].phase = NodePhase::Done(Box::new(done));
         if unforeseen {

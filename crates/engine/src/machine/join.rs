@@ -74,6 +74,38 @@ impl ForkPhase {
             Path::Suspended(frame) | Path::Ended(Ended { frame, .. }) => Some(&**frame),
         })
     }
+    /// What the paths go over is not asked for any more.
+    pub(super) fn forget_items(&mut self) {
+        self.items = Vec::new();
+    }
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.paths.len()).unwrap_or(u32::MAX)
+    }
+    /// How it was decided, if it was.
+    pub(super) fn outcome(&self) -> Option<JoinOutcome> {
+        self.outcome
+    }
+    /// Which path's threads are those around the fork now (W-10).
+    pub(super) fn adopted(&self, paths: &Paths) -> Option<usize> {
+        let met = self.outcome == Some(JoinOutcome::Met);
+        let main = paths.join.main.as_ref().filter(|_| met)?;
+        let at = paths.of.position(main)?;
+        self.paths.get(at)?.completed().map(|_| at)
+    }
+    /// What came of each path, in order: its frame, if it has begun, and of one that has ended why it failed.
+    pub(super) fn ends<'s>(
+        &'s self,
+        open: &'s Frames,
+    ) -> impl Iterator<Item = (Option<&'s Frame>, Option<Result<&'s Value, &'s Fault>>)> {
+        self.paths.iter().zip(self.frames(open)).map(|(path, frame)| {
+            let end = match path {
+                Path::Ended(Ended { frame, fault: None }) => Some(Ok(frame.output())),
+                Path::Ended(Ended { fault: Some(fault), .. }) => Some(Err(&**fault)),
+                _ => None,
+            };
+            (frame, end)
+        })
+    }
     pub(super) fn open(&self) -> Vec<FrameIx> {
         let open = self.paths.iter().filter_map(|path| match path {
             Path::Open(frame) => Some(*frame),

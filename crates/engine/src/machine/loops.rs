@@ -62,6 +62,21 @@ impl LoopPhase {
     pub(super) fn open(&self) -> Option<FrameIx> {
         self.open
     }
+    /// The frame of the iteration that is under way, or of the last.
+    pub(super) fn last_frame<'s>(&'s self, open: &'s Frames) -> Option<(Instance<'static>, &'s Frame)> {
+        let next = self.first + self.done;
+        match (self.open, &self.suspended, &self.last) {
+            (Some(ix), ..) => Some((Instance::Iteration(next), &open[ix])),
+            (_, Some(frame), _) => Some((Instance::Iteration(next), &**frame)),
+            (.., Some(last)) => Some((Instance::Iteration(next.saturating_sub(1)), &*last.frame)),
+            _ => None,
+        }
+    }
+    /// The frame whose threads those around it begin with: of an iteration that is under way, was cut off or has failed.
+    pub(super) fn unfinished<'s>(&'s self, open: &'s Frames) -> Option<&'s Frame> {
+        let failed = || self.last.as_ref().filter(|last| last.fault.is_some()).map(|last| &*last.frame);
+        self.open.map(|ix| &open[ix]).or(self.suspended.as_deref()).or_else(failed)
+    }
     /// The open iteration is so no more.
     pub(super) fn suspend(&mut self, frame: Box<Frame>) {
         (self.open, self.suspended) = (None, Some(frame));

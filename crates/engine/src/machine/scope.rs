@@ -9,6 +9,7 @@ use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{paths, reads};
 use crate::template::{Layers, Path, Root, Seg, StepView, classify};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -122,11 +123,16 @@ impl Frame {
 
     /// All of `runtime_metadata` before `at`.
     pub(crate) fn runtime_values(&self, at: NodeIx) -> BTreeMap<&Arc<str>, RuntimeValue<'_>> {
-        let names = self.dataflow.iter().flat_map(|dataflow| dataflow.runtime.keys()).filter_map(|name| {
-            let (node, value) = self.runtime_at(name, at)?;
-            Some((name, RuntimeValue { value, node: &self.graph.nodes[node].id }))
+        let set = self.flow.iter().flat_map(|flow| {
+            flow.variable_names()
+                .filter_map(|name| Some((name, RuntimeValue { value: flow.variable(name)?, node: None })))
         });
-        names.collect()
+        let names = self.dataflow.iter().flat_map(|dataflow| dataflow.runtime.keys());
+        let brought = names.filter_map(|name| {
+            let (node, value) = self.runtime_at(name, at)?;
+            Some((name, RuntimeValue { value, node: Some(Cow::Borrowed(&*self.graph.nodes[node].id)) }))
+        });
+        set.chain(brought).collect()
     }
 
     /// The last earlier node that declares a bare name that `node` reads.

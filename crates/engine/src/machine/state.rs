@@ -194,6 +194,8 @@ pub(crate) struct VisitExtra {
     pub(crate) iterations: u32,
     /// Rounds that were taken back, as the model said nothing.
     pub(crate) rolled_back: u32,
+    /// The frames that it opened and that have come to their end.
+    pub(crate) left: Option<Box<super::done::Left>>,
 }
 
 /// A path that waits has one, and there may be thousands of those.
@@ -430,6 +432,13 @@ impl Visit {
     }
     pub(crate) fn rolled_back(&self) -> u32 {
         self.extra.as_ref().map_or(0, |extra| extra.rolled_back)
+    }
+    /// The frames that it opened and that have come to their end.
+    pub(crate) fn take_left(&mut self) -> Option<Box<super::done::Left>> {
+        self.extra.as_mut()?.left.take()
+    }
+    pub(crate) fn left(&self) -> Option<&super::done::Left> {
+        self.extra.as_ref()?.left.as_deref()
     }
     /// Iterations of its loops so far.
     pub(crate) fn iterations(&self) -> u32 {

@@ -1,8 +1,9 @@
 //! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
 
+use super::children::Children;
 use super::done::Done;
 use super::flow::Flow;
-use super::frame::Frame;
+use super::frame::{Frame, Frames};
 use super::state::{NodePhase, Publication, State, Status, Usage};
 use crate::effect::{EffectId, Wait};
 use crate::event::{End, Start};
@@ -11,11 +12,21 @@ use crate::graph::Graph;
 use crate::ids::{NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::Thread;
 use crate::messages::ThreadView;
+use crate::place::names::Names;
+use crate::place::{FramePathRef, FrameStep, Instance, Place};
+use crate::schedule::Schedule;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+mod frames;
+mod joins;
+use frames::Named;
+pub use frames::NodeSoFar;
+pub use joins::{JoinView, PathEnd, PathView};
 
 /// Where a run stands, for people (C-02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,8 +45,11 @@ pub enum RunStatus {
 }
 
 /// One entry of the third data layer (D-03).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepResult<'s> {
+    /// What reports call it: the node's id, with the frames that it is in before it where these leave it open (W-03).
+    #[serde(skip)]
+    pub name: Cow<'s, str>,
     /// The node's id.
     pub step_id: &'s str,
     /// Its name.
@@ -83,12 +97,12 @@ pub struct Published<'s> {
 }
 
 /// A value of `runtime_metadata` (D-02).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuntimeValue<'s> {
     /// What it is.
     pub value: &'s Value,
-    /// The node it came from, by its id.
-    pub node: &'s Arc<str>,
+    /// The node it came from, by its name in reports (W-03), where that is known: not of a variable that a workflow sets.
+    pub node: Option<Cow<'s, str>>,
 }
 
 /// The observable part of a run at one moment: a way to look at its state, which costs what is looked at and copies
@@ -99,6 +113,8 @@ pub struct View<'s> {
     status: RunStatus,
     /// Nodes from here on are hidden.
     horizon: u32,
+    /// What ran ahead is shown, too.
+    all: bool,
 }
 
 impl State {
@@ -109,6 +125,47 @@ impl State {
     /// The id of a node, as its document has it.
     pub fn node_id(&self, node: NodeRef) -> &Arc<str> {
         &self.def(node).id
+    }
+    /// What reports call a node (W-03): what its result is called, or will be.
+    pub fn called(&self, node: NodeRef) -> Cow<'_, str> {
+        let (frame, def) = (self.of(node), self.def(node));
+        match self.frames.names(frame.path.frames()) {
+            Some((_, _, names)) if !frame.path.is_root() => names.node(def.shown_id()).into_owned().into(),
+            _ => Cow::Borrowed(def.shown_id()),
+        }
+    }
+    /// What reports call the node, or the frame, that the name in an event or in a fault stands for (W-03): ids of the document.
+    /// A fork is called as its join is, and a loop as its end.
+    pub fn report_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let found = self.placed(name, |names, id, graph, schedule| {
+            let node = schedule.by_id.get(id).and_then(|node| graph.nodes.get(*node));
+            names.node(node.map_or(id, |node| node.shown_id())).into_owned()
+        });
+        found.unwrap_or(Cow::Borrowed(name))
+    }
+    /// The same for people, who also want to know which iteration of a loop it is; each node by its own id.
+    pub fn told_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        self.placed(name, |names, id, _, _| names.told(id).into_owned()).unwrap_or(Cow::Borrowed(name))
+    }
+    fn placed<'a>(
+        &self,
+        name: &'a str,
+        called: impl FnOnce(&Names, &str, &Graph, &Schedule) -> String,
+    ) -> Option<Cow<'a, str>> {
+        if self.frames.are_flat() {
+            return None;
+        }
+        let frame = name.strip_suffix('/');
+        let path = FramePathRef::parse(frame.unwrap_or(name)).and_then(|path| Some((path, path.parent()?.1)));
+        // Without the stroke, that of a subgraph can't be told from a later visit of its node, and is called as that is.
+        if let Some((path, FrameStep { instance, .. })) = path
+            && (frame.is_some() || instance != Instance::Sub)
+        {
+            return Some(self.frames.names(path)?.2.frame(&instance).to_owned().into());
+        }
+        let place = Place::parse(name)?;
+        let (graph, schedule, names) = self.frames.names(place.frames)?;
+        Some(called(&names, &place.node, graph, schedule).into())
     }
     /// The node of the run's own graph within which a node is.
     pub fn outermost(&self, node: NodeRef) -> NodeIx {
@@ -192,12 +249,12 @@ impl State {
     /// have left (P-20's precise faults).
     pub fn view(&self) -> View<'_> {
         let status = self.status();
-        View { state: self, status, horizon: self.horizon(status) }
+        View { state: self, status, horizon: self.horizon(status), all: false }
     }
 
     /// Everything that is known, also what ran ahead and is not final yet: for watchers.
     pub fn live_view(&self) -> View<'_> {
-        View { state: self, status: self.status(), horizon: u32::MAX }
+        View { state: self, status: self.status(), horizon: u32::MAX, all: true }
     }
 
     /// Nodes from here on are hidden: a run that stands still shows what a sequential one would, which is all
@@ -267,34 +324,34 @@ impl<'s> View<'s> {
         self.state.ended().and_then(|(_, fault)| fault)
     }
 
-    /// Every thread that exists, in the order of the document.
-    pub fn threads(self) -> impl Iterator<Item = (&'s Arc<str>, ThreadView<'s>)> {
-        let threads = self.root().graph.threads.iter();
-        threads.filter_map(move |(ix, def)| Some((&def.name, self.thread_at(ix)?)))
+    /// Every thread that exists, by name, in the order of the document; those of frames behind those around them (W-03).
+    pub fn threads(self) -> impl Iterator<Item = (Cow<'s, str>, ThreadView<'s>)> {
+        self.frames().flat_map(move |frame| self.threads_of(frame))
     }
 
     /// The thread of that name, if it exists.
     pub fn thread(self, name: &str) -> Option<ThreadView<'s>> {
-        self.thread_at(*self.root().schedule.thread_by_name.get(name)?)
+        self.thread_called(name)
     }
 
-    /// Results by node, in list order.
+    /// Results by node, in list order; those in frames that a node opened before its own (W-03).
     pub fn results(self) -> impl Iterator<Item = StepResult<'s>> {
-        self.finished().map(move |(node, done)| self.step_result(node, done))
+        self.finished().map(|(frame, node, done)| step_result(&frame, node, done))
     }
 
-    /// The result of the node of that id.
+    /// The result of the node of that name.
     pub fn result(self, node: &str) -> Option<StepResult<'s>> {
-        let (node, done) = self.finished_as(self.root().by_id(node)?)?;
-        Some(self.step_result(node, done))
+        let (frame, node) = self.node_called(node)?;
+        Some(step_result(&frame, node, frame.finished(node)?))
     }
 
     /// What nodes published, by the key thread, last write wins (P-18); in the order of the first writes.
     pub fn data_out(self) -> Vec<Published<'s>> {
         let mut rows: Vec<Published<'s>> = Vec::new();
         let mut at: BTreeMap<ThreadIx, usize> = BTreeMap::new();
-        let graph = &self.root().graph;
-        for (node, done) in self.finished() {
+        let (graph, top) = (&self.root().graph, self.top());
+        for node in graph.nodes.indices() {
+            let Some(done) = top.finished(node) else { continue };
             let Some(publication) = done.publication() else { continue };
             let thread = &graph.threads[publication.key].name;
             let row = Published { thread, node: &graph.nodes[node].id, publication };
@@ -307,9 +364,18 @@ impl<'s> View<'s> {
         rows
     }
 
-    /// `runtime_metadata`, by name.
-    pub fn runtime(self) -> BTreeMap<&'s Arc<str>, RuntimeValue<'s>> {
-        self.root().runtime_values(NodeIx(self.horizon))
+    /// `runtime_metadata`, by name; that of subgraphs and plans under theirs (W-03).
+    pub fn runtime(self) -> BTreeMap<Cow<'s, str>, RuntimeValue<'s>> {
+        let frames = self.frames().filter(Self::has_variables);
+        let all = frames.flat_map(|frame| {
+            let values = frame.frame.runtime_values(NodeIx(frame.horizon));
+            values.into_iter().map(move |(name, RuntimeValue { value, node })| {
+                // Within a frame of its own it has its names before it.
+                let node = node.map(|node| frame.names.node(&node).into_owned().into());
+                (frame.names.thread(name), RuntimeValue { value, node })
+            })
+        });
+        all.collect()
     }
 
     /// What the result of a node has brought to `runtime_metadata`, by the names of its fields (D-05).
@@ -327,32 +393,22 @@ impl<'s> View<'s> {
         self.state.frames.root()
     }
 
-    /// The nodes that have a result here.
-    fn finished(self) -> impl Iterator<Item = (NodeIx, &'s Done)> {
-        self.root().graph.nodes.indices().filter_map(move |node| self.finished_as(node))
-    }
-
     fn finished_as(self, node: NodeIx) -> Option<(NodeIx, &'s Done)> {
-        let done = self.root().done(node).filter(|done| node.0 < self.horizon && !done.skipped)?;
-        Some((node, done))
+        Some((node, self.top().finished(node)?))
     }
+}
 
-    fn thread_at(self, thread: ThreadIx) -> Option<ThreadView<'s>> {
-        let thread = self.root().visible_thread(thread, self.horizon)?;
-        Some(ThreadView::new(&self.state.messages, thread))
-    }
-
-    fn step_result(self, node: NodeIx, done: &'s Done) -> StepResult<'s> {
-        let def = &self.root().graph.nodes[node];
-        StepResult {
-            step_id: def.shown_id(),
-            step_name: &def.name,
-            tool_id: done.tool().or(def.tool.as_ref()).map(|tool| &**tool),
-            output: if done.fault.is_none() { &done.output } else { &Value::Null },
-            is_success: done.fault.is_none(),
-            error: done.fault.as_deref(),
-            attempts: done.attempts,
-        }
+fn step_result<'s>(frame: &Named<'s>, node: NodeIx, done: &'s Done) -> StepResult<'s> {
+    let def = &frame.frame.graph.nodes[node];
+    StepResult {
+        name: frame.names.node(def.shown_id()),
+        step_id: def.shown_id(),
+        step_name: def.shown_name(),
+        tool_id: done.tool().or(def.tool.as_ref()).map(|tool| &**tool),
+        output: if done.fault.is_none() { &done.output } else { &Value::Null },
+        is_success: done.fault.is_none(),
+        error: done.fault.as_deref(),
+        attempts: done.attempts,
     }
 }
 
@@ -365,30 +421,62 @@ impl fmt::Debug for View<'_> {
             .field("threads", &self.threads().collect::<Vec<_>>())
             .field("data_out", &self.data_out())
             .field("results", &self.results().collect::<Vec<_>>())
+            .field("joins", &self.joins().collect::<Vec<_>>())
             .field("runtime", &self.runtime())
             .finish()
     }
 }
 
-impl Frame {
+impl Frames {
+    /// The graph of frames of that path, and what reports put before the names in them.
+    fn names(&self, path: FramePathRef<'_>) -> Option<(&Graph, &Schedule, Names)> {
+        let root = self.root();
+        let mut at = (&*root.graph, &*root.schedule, Names::default());
+        for step in path.steps() {
+            let (graph, schedule, names) = at;
+            let node = graph.nodes.get(*schedule.by_id.get(&*step.node)?)?;
+            let mut acts = graph.leaves(node).map(|leaf| &leaf.act);
+            let (act, inner) = acts.find_map(|act| Some((act, act.opens(&step.instance)?)))?;
+            let (inner, schedule) = self.inner(inner)?;
+            at = (inner, schedule, names.within(&node.id, act, &step.instance));
+        }
+        Some(at)
+    }
+}
+
+impl State {
+    /// A thread's value below the horizon, or `None` if it does not exist there.
+    fn visible_thread(&self, frame: &Frame, ix: ThreadIx, horizon: u32) -> Option<Thread> {
+        match &frame.flow {
+            Some(flow) => self.thread_in_flow(frame, ix, flow),
+            None => frame.thread_in_dataflow(ix, horizon),
+        }
+    }
+
     /// A thread as the live node has it, or as the last one left it.
-    fn thread_in_flow(&self, ix: ThreadIx, flow: &Flow) -> Option<Thread> {
-        let state = &self.threads[ix];
-        let works_on = |node: &NodeIx| self.graph.nodes[*node].body.thread == Some(ix);
+    fn thread_in_flow(&self, frame: &Frame, ix: ThreadIx, flow: &Flow) -> Option<Thread> {
+        let state = &frame.threads[ix];
+        // What is said in a loop is said around it, too, also before the iteration has ended.
+        if let Some((Children::Loop(phase), _)) = flow.at.and_then(|node| frame.children(node))
+            && let Some(inner) = phase.unfinished(&self.frames)
+            && let Some(own) = inner.schedule.thread_by_name.get(&frame.graph.threads[ix].name)
+        {
+            return self.visible_thread(inner, *own, u32::MAX);
+        }
+        let works_on = |node: &NodeIx| frame.graph.nodes[*node].body.thread == Some(ix);
         let at = flow.at.filter(works_on);
-        let live = at.and_then(|node| self.visit(node)).map(|visit| &visit.thread);
+        let live = at.and_then(|node| frame.visit(node)).map(|visit| &visit.thread);
         // Who failed shows what it had said.
         let failed = at.filter(|_| flow.ended.is_some());
-        let partial = failed.and_then(|node| self.done(node)?.partial());
+        let partial = failed.and_then(|node| frame.done(node)?.partial());
         let thread = live.or(partial).unwrap_or(&state.base);
         (state.exists || !thread.is_empty()).then(|| thread.clone())
     }
+}
 
+impl Frame {
     /// A thread's value below the horizon, or `None` if it does not exist there.
-    fn visible_thread(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
-        if let Some(flow) = &self.flow {
-            return self.thread_in_flow(ix, flow);
-        }
+    fn thread_in_dataflow(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
         let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
         let reached = self.dataflow.as_ref()?.orders[order].prefix;
         let prefix = reached.min(self.schedule.before(order, NodeIx(horizon)));

@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 /// Characters that are escaped, one bit each: all of them are ASCII.
 #[derive(Clone, Copy)]
-struct Reserved(u128);
+pub(super) struct Reserved(u128);
 
 /// In the id of a node of the root frame, in ids within frames, and in the name of a leaf.
 const ROOT: Reserved = Reserved::new(b"%/~");
-const NESTED: Reserved = Reserved::new(b"%/~[]#");
+pub(super) const NESTED: Reserved = Reserved::new(b"%/~[]#");
 const LEAF: Reserved = Reserved::new(b"%/~.");
 
 impl Reserved {
@@ -44,8 +44,19 @@ fn escape(out: &mut impl Write, text: &str, reserved: Reserved) -> fmt::Result {
     })
 }
 
+/// A name as it stands in a place.
+pub(super) fn escaped(text: &str, reserved: Reserved) -> Cow<'_, str> {
+    if reserved.spares(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    let written = escape(&mut out, text, reserved);
+    debug_assert!(written.is_ok(), "a text takes what is written to it");
+    Cow::Owned(out)
+}
+
 /// The character that a code stands for.
-fn escaped(code: &str) -> Option<u8> {
+fn stands_for(code: &str) -> Option<u8> {
     Some(match code {
         "25" => b'%',
         "2F" => b'/',
@@ -59,7 +70,7 @@ fn escaped(code: &str) -> Option<u8> {
 }
 
 /// The name that `escape` wrote as this text.
-fn unescape(text: &str, reserved: Reserved) -> Option<Cow<'_, str>> {
+pub(super) fn unescape(text: &str, reserved: Reserved) -> Option<Cow<'_, str>> {
     if reserved.spares(text) {
         return Some(Cow::Borrowed(text));
     }
@@ -68,7 +79,7 @@ fn unescape(text: &str, reserved: Reserved) -> Option<Cow<'_, str>> {
     let mut name = parts.next().filter(plain)?.to_owned();
     for part in parts {
         let (code, rest) = part.split_at_checked(2)?;
-        name.push(char::from(escaped(code).filter(|byte| reserved.has(*byte))?));
+        name.push(char::from(stands_for(code).filter(|byte| reserved.has(*byte))?));
         name.push_str(Some(rest).filter(plain)?);
     }
     Some(Cow::Owned(name))

@@ -7,6 +7,7 @@ use selvedge_engine::{
     Place, Record, Recording, RunStatus, State, ThreadIx, ThreadView, ToolDef, View,
 };
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 use support::{Run, graph, model, tool};
 
@@ -190,7 +191,7 @@ fn without_edits_nothing_is_sent() {
 }
 
 /// All threads, by name.
-fn threads(view: View<'_>) -> Vec<(&Arc<str>, ThreadView<'_>)> {
+fn threads(view: View<'_>) -> Vec<(Cow<'_, str>, ThreadView<'_>)> {
     view.threads().collect()
 }
 

@@ -269,6 +269,9 @@ pub struct Expect {
     /// Results by node, as far as they are written here.
     #[serde(default)]
     pub results: Option<BTreeMap<String, Map<String, Value>>>,
+    /// All joins that are decided, each as far as it is written here (W-09).
+    #[serde(default)]
+    pub joins: Option<BTreeMap<String, Map<String, Value>>>,
     /// The nodes that have a result, in order.
     #[serde(default)]
     pub ran: Option<Vec<String>>,

@@ -72,7 +72,9 @@ fn outcome(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<S
     if let Some(expected) = &expect.fault {
         let fits = view.fault().is_some_and(|fault| {
             fault.kind.name() == expected.kind
-                && expected.node.as_ref().is_none_or(|node| fault.node.as_deref() == Some(node))
+                && expected.node.as_ref().is_none_or(|node| {
+                    fault.node.as_deref().map(|name| session.state.report_name(name)).as_deref() == Some(node)
+                })
                 && expected.contains.iter().all(|part| text_of(fault).contains(part.as_str()))
         });
         if !fits {
@@ -95,7 +97,7 @@ fn outcome(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<S
         let fits = expected.len() == asks.len()
             && expected.iter().all(|wanted| {
                 asks.values().any(|ask| {
-                    **session.state.node_id(ask.node) == *wanted.node
+                    *session.state.called(ask.node) == *wanted.node
                         && json!(ask.kind) == json!(wanted.kind)
                         && wanted.contains.as_ref().is_none_or(|part| ask.prompt.contains(part.as_str()))
                 })
@@ -161,7 +163,7 @@ pub fn metadata(view: View<'_>) -> Value {
 
 fn results(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<String>) {
     if let Some(ran) = &expect.ran {
-        let got: Vec<&str> = view.results().map(|result| result.step_id).collect();
+        let got: Vec<String> = view.results().map(|result| result.name.into_owned()).collect();
         wrong.extend(unequal("nodes with a result", &json!(ran), &json!(got)));
     }
     for (node, fields) in expect.results.iter().flatten() {
@@ -186,6 +188,7 @@ fn results(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<S
             }
         }
     }
+    joins(expect, session, view, wrong);
     if let Some(expected) = &expect.metadata {
         let runtime = view.runtime().into_iter();
         let runtime = runtime.map(|(name, known)| (name.to_string(), known.value.clone()));
@@ -193,6 +196,48 @@ fn results(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<S
     }
     if session.state.status() != view.status() {
         wrong.push("the view and the state disagree on the status".into());
+    }
+}
+
+/// What came of joins, as far as it is written; of usage the figures that are.
+fn joins(expect: &Expect, session: &Session, view: View<'_>, wrong: &mut Vec<String>) {
+    let Some(expected) = &expect.joins else { return };
+    let got = Value::Object(selvedge_runtime::report::joins(&session.state, view));
+    for (join, fields) in expected {
+        let Some(got) = got.get(join) else {
+            wrong.push(format!("there is no join {join}, but {got}"));
+            continue;
+        };
+        for (key, value) in fields {
+            let fits = match (key.as_str(), &got[key.as_str()]) {
+                ("errors", Value::Object(got)) => {
+                    let same = value.as_object().is_some_and(|wanted| wanted.keys().eq(got.keys()));
+                    same && got.iter().all(|(path, fault)| includes(fault, &value[path]))
+                }
+                ("usage", got) => includes(got, value),
+                (_, got) => got == value,
+            };
+            if !fits {
+                wrong.push(format!(
+                    "joins.{join}.{key}\n  expected: {value}\n  got:      {}",
+                    got[key.as_str()]
+                ));
+            }
+        }
+    }
+    let (known, all) = (expected.len(), got.as_object().map_or(0, Map::len));
+    if known != all {
+        wrong.push(format!("expected {known} joins, got {got}"));
+    }
+}
+
+/// Whether a value has all that is written of it.
+fn includes(got: &Value, wanted: &Value) -> bool {
+    match (got, wanted) {
+        (Value::Object(got), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| got.get(key).is_some_and(|got| includes(got, wanted)))
+        }
+        (got, wanted) => got == wanted,
     }
 }
 

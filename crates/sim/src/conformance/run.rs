@@ -255,7 +255,7 @@ impl Session {
                 return Ok(vec![Input::Resume(Vec::new()), Input::Answer(Arc::clone(ask), value.clone())]);
             }
             let asks = self.state.asks().iter();
-            let ask = asks.into_iter().find(|(_, ask)| **self.state.node_id(ask.node) == **node);
+            let ask = asks.into_iter().find(|(_, ask)| *self.state.called(ask.node) == **node);
             let (ask, asking) = ask.ok_or_else(|| format!("node {node} asks nothing"))?;
             let word = match asking.kind {
                 AskKind::Approve => value.clone(),

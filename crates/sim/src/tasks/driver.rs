@@ -328,8 +328,12 @@ impl<'t> Sim<'t> {
             )
         });
         let runtime = view.runtime().into_iter();
-        let runtime =
-            runtime.map(|(name, known)| (name.to_string(), (known.value.clone(), known.node.to_string())));
+        let runtime = runtime.map(|(name, known)| {
+            (
+                name.to_string(),
+                (known.value.clone(), known.node.map(|node| node.to_string()).unwrap_or_default()),
+            )
+        });
         // What ran ahead of a fault says nothing that anybody hears (P-20).
         let by_id = |id: &str| self.state.graph().nodes.values().any(|node| *node.id == *id);
         let hidden = |id: &str| by_id(id) && view.result(id).is_none();

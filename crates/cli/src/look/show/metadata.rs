@@ -5,10 +5,13 @@ use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::ui::Ui;
 use selvedge_engine::State;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The origin of values that the run was started with (D-01).
 const INITIAL: &str = "initial";
+/// That of variables that a workflow sets.
+const VARIABLE: &str = "variable";
 /// Characters of a value in the table: more would fit into no line.
 const SHOWN: usize = 400;
 
@@ -26,8 +29,8 @@ pub(super) fn print(state: &State, ui: &Ui) {
     let mut rows: Vec<(&String, &Value)> =
         merged.iter().filter(|(name, entry)| !is_echo(name, entry, &merged)).collect();
     // The initial layer as it was given, then step by step.
-    let places = state.view().results().enumerate().map(|(place, result)| (result.step_id, place + 1));
-    let places: HashMap<&str, usize> = places.collect();
+    let places = state.view().results().enumerate().map(|(place, result)| (result.name, place + 1));
+    let places: HashMap<Cow<'_, str>, usize> = places.collect();
     rows.sort_by_key(|(_, entry)| {
         let (node, _) = origin_of(entry).split_once('.').unwrap_or_default();
         places.get(node).copied().unwrap_or_default()
@@ -81,8 +84,10 @@ fn merged(state: &State) -> Map<String, Value> {
         state.initial().iter().map(|(name, value)| (name.clone(), entry(value, INITIAL))).collect();
     let view = state.view();
     for (name, known) in view.runtime() {
-        let output = view.result(known.node).map(|result| result.output);
-        let origin = origin(name, known.node, output);
+        let origin = match &known.node {
+            Some(node) => origin(&name, node, view.result(node).map(|result| result.output)),
+            None => VARIABLE.to_owned(),
+        };
         merged.insert(name.to_string(), entry(known.value, &origin));
     }
     merged
@@ -95,7 +100,8 @@ fn origin(name: &str, node: &str, output: Option<&Value>) -> String {
     let has = |field: &str| output.and_then(|output| output.get(field)).is_some();
     let field = match prefixed {
         Some(field) if !has(name) || has(field) => field,
-        _ => name,
+        // What is in a subgraph has its name before it, as its node does (W-03).
+        _ => name.rsplit_once('/').filter(|_| node.contains('/')).map_or(name, |(_, own)| own),
     };
     format!("{node}.{field}")
 }

@@ -1,6 +1,6 @@
 //! The page that `show RUN` prints for people.
 
-use super::{Moment, advice::advice, threads};
+use super::{Moment, advice::advice, joins, threads};
 use crate::asks::{self, SAME_QUESTION, answers, prompt};
 use crate::live::text::cut;
 use crate::look::answers::Answer;
@@ -38,6 +38,7 @@ pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Answer], moment:
     answered(&mut page, said);
     threads::summary(&mut page, view, report.run);
     results(&mut page, report.state, view);
+    joins::table(&mut page, view);
     output(&mut page, view.output());
     warnings(&mut page, report);
     page.print(ui);
@@ -99,7 +100,8 @@ fn fault(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>) {
     }
     let Some(fault) = view.fault() else { return };
     page.gap();
-    let place = fault.node.as_deref().map(|node| format!(" at node {}", clean(node))).unwrap_or_default();
+    let node = fault.node.as_deref().map(|node| report.state.told_name(node));
+    let place = node.map(|node| format!(" at node {}", clean(&node))).unwrap_or_default();
     page.line(&format!("{}{place}", page.paint(RED, &format!("fault[{}]", fault.kind.name()))));
     let said = printed::of_fault(&found.store, run, fault);
     page.labelled("", "", 2, printed::message(fault, said.as_ref()), FAULT);
@@ -156,9 +158,8 @@ fn answered(page: &mut Page, said: &[Answer]) {
 }
 
 fn results(page: &mut Page, state: &State, view: View<'_>) {
-    let tally = Tally::of(state);
     let shown = view.results().count();
-    let ahead = (tally.done + tally.failed).saturating_sub(shown);
+    let ahead = state.live_view().results().count().saturating_sub(shown);
     if shown == 0 && ahead == 0 {
         return;
     }
@@ -169,7 +170,7 @@ fn results(page: &mut Page, state: &State, view: View<'_>) {
         let (text, style) = outcome(&result);
         let short = |text: &str| page.short(text, 20);
         table.row([
-            (short(result.step_id), BOLD),
+            (short(&result.name), BOLD),
             (short(result.step_name), ""),
             (short(result.tool_id.unwrap_or("")), DIM),
             (result.attempts.to_string(), DIM),

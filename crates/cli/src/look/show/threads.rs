@@ -27,7 +27,8 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
     let view = state.view();
     let Some(thread) = view.thread(name) else {
         let message = format!("run {} has no thread \"{name}\"", found.run());
-        let known: Vec<&str> = view.threads().map(|(name, _)| &**name).collect();
+        let known: Vec<String> = view.threads().map(|(name, _)| name.into_owned()).collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let names: Vec<String> = known.iter().take(NAMES).map(|name| cut(&clean(name), NAME)).collect();
         let help = match names.is_empty() {
             true => "it has no thread yet".to_owned(),
@@ -53,14 +54,14 @@ pub(super) fn print_one(found: &Found, state: &State, name: &str, ui: &Ui) -> Re
 pub(super) fn summary(page: &mut Page, view: View<'_>, run: &str) {
     for (name, thread) in view.threads().take(THREADS) {
         page.gap();
-        heading(page, name, thread.len());
+        heading(page, &name, thread.len());
         let left_out = thread.len().saturating_sub(FIRST + LAST);
         let first = if left_out > 0 { FIRST } else { thread.len() };
         for message in thread.slice(Slice(None, i64::try_from(first).ok())).iter() {
             self::message(page, message, LINES, CALLS);
         }
         if left_out > 0 {
-            let more = format!("  … {left_out} more: {}", command(&["show", run, "--thread", name]));
+            let more = format!("  … {left_out} more: {}", command(&["show", run, "--thread", &name]));
             page.line(&page.paint(DIM, &more));
             for message in thread.last(LAST).iter() {
                 self::message(page, message, LINES, CALLS);

@@ -84,6 +84,9 @@ impl Flows<'_, '_> {
             id: node.id.value.clone(),
             name: node.name.clone(),
             end: closer.map(|closer| closer.id.value.clone()),
+            end_name: closer
+                .filter(|closer| closer.name != closer.id.value)
+                .map(|closer| closer.name.clone()),
             body: flow,
             effects: node.effects.as_ref().map(|effects| leaves::effects_of(effects.value)),
             on_missing: OnMissing::Fault,

@@ -253,7 +253,7 @@ impl Frames {
 
 impl Act {
     /// The graph of the frames that it opens as such.
-    fn opens(&self, instance: &Instance<'_>) -> Option<GraphIx> {
+    pub(in crate::machine) fn opens(&self, instance: &Instance<'_>) -> Option<GraphIx> {
         match (self, instance) {
             (Self::Fork(paths), Instance::Path(id)) => paths.of.graph(paths.of.position(id)?),
             (Self::Loop(times), Instance::Iteration(_)) => Some(times.graph),

@@ -46,7 +46,7 @@ fn the_ladder_climbs_alternatives_in_order() {
     assert_eq!((row.tool_id, row.attempts, row.output), (Some("xread"), 3, &json!({"x": 7, "y": 8})));
     assert_eq!(run.output("t"), json!({"of": "7 7"}));
     assert!(
-        !run.state.view().runtime().keys().any(|name| &***name == "y"),
+        !run.state.view().runtime().keys().any(|name| &**name == "y"),
         "D-05: only what the tool declares"
     );
     let args: Vec<&Value> = run
