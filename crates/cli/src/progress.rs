@@ -18,6 +18,7 @@ use selvedge_host::text::one_line;
 use selvedge_host::timeline::{Ladder, NodeStatus, Nodes, What};
 use selvedge_runtime::{Clock, Delta, SystemClock, Watcher};
 use selvedge_store::RunInfo;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +57,8 @@ struct Seen {
     /// The run that this one is a fork of.
     source: Option<Arc<str>>,
     known: Nodes,
+    /// What people are told that nodes are that events call otherwise (W-03).
+    called: HashMap<Arc<str>, String>,
     nodes: HashMap<Arc<str>, Node>,
     /// Which node an effect belongs to, what it is called, and when it was asked for.
     effects: HashMap<EffectId, (Arc<str>, String, i64)>,
@@ -97,6 +100,7 @@ impl Progress {
         seen.warned.skip(state);
         for effect in state.pending().keys() {
             let Some((node, what)) = request(state, effect) else { continue };
+            seen.call(state, &node);
             let title = seen.title(&node);
             if again {
                 progress.line(&seen, now, ("36", "again"), &format!("{title}: {what} was in flight"));
@@ -156,6 +160,9 @@ impl Watcher for Progress {
         let before = state.events().saturating_sub(records.len() as u64);
         for (n, record) in (before + 1..).zip(records) {
             let at = self.at(record);
+            if let Event::NodeStarted { node, .. } | Event::NodeFinished { node, .. } = &record.event {
+                seen.call(state, node);
+            }
             self.event(&mut seen, state, record, at);
             let own = seen.warned.of(&record.event);
             self.warn(&seen, &own, at);
@@ -227,7 +234,7 @@ impl Progress {
             Event::Requested { effect, .. } => {
                 let Some((node, what)) = request(state, effect) else { return };
                 if more {
-                    self.line(seen, at, ("2", "call "), &format!("{node}: {what}"));
+                    self.line(seen, at, ("2", "call "), &format!("{}: {what}", seen.short(&node)));
                 }
                 let name = what.split(' ').next().unwrap_or_default().to_owned();
                 seen.node(&node, at).asked += 1;
@@ -250,13 +257,13 @@ impl Progress {
                     let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
                     // Also without -v: a wait of many seconds must not look like a hang.
                     let because = seen.limited.because(effect, reason);
-                    let text = format!("{node}: {}", again(&name, &wait, &because));
+                    let text = format!("{}: {}", seen.short(&node), again(&name, &wait, &because));
                     self.line(seen, at, ("33", "retry"), &text);
                     seen.effects.insert(effect.clone(), (node, name, at));
                 }
             }
             Event::Reused { effect, from, .. } => {
-                seen.node(&node_of(&effect.0).into(), at).reused += 1;
+                seen.node(&event_name(state, effect), at).reused += 1;
                 if more {
                     self.line(seen, at, ("2", "reuse"), &format!("the recorded result of {from}"));
                 }
@@ -276,7 +283,12 @@ impl Progress {
                 self.line(seen, at, ("35", "ask  "), &text);
             }
             Event::Appended { node, body: Body::Text(_, text), .. } if more && !node.is_empty() => {
-                self.line(seen, at, ("2", "say  "), &format!("{node}: {}", one_line(text, SHOWN)));
+                self.line(
+                    seen,
+                    at,
+                    ("2", "say  "),
+                    &format!("{}: {}", seen.short(node), one_line(text, SHOWN)),
+                );
             }
             _ => {}
         }
@@ -366,7 +378,12 @@ impl Progress {
         };
         if self.ui.verbose > 0 {
             let took = seconds(at.saturating_sub(asked));
-            self.line(seen, at, ("2", "back "), &format!("{node}: {name} after {took}: {told}"));
+            self.line(
+                seen,
+                at,
+                ("2", "back "),
+                &format!("{}: {name} after {took}: {told}", seen.short(&node)),
+            );
         }
     }
 
@@ -407,7 +424,19 @@ impl Seen {
     fn title(&self, node: &str) -> String {
         match self.known.get(node) {
             Some(known) if *known.name != *node => format!("{node} {}", known.name),
-            _ => node.to_owned(),
+            _ => self.short(node).to_owned(),
+        }
+    }
+
+    /// The same without the name.
+    fn short<'n>(&'n self, node: &'n str) -> &'n str {
+        self.called.get(node).map_or(node, String::as_str)
+    }
+
+    /// Keeps what people are told that a node is.
+    fn call(&mut self, state: &State, node: &Arc<str>) {
+        if let Cow::Owned(told) = state.told_name(node) {
+            self.called.insert(node.clone(), told);
         }
     }
 }
@@ -416,10 +445,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What events call the node of an effect.
+fn event_name(state: &State, effect: &EffectId) -> Arc<str> {
+    match state.pending().get(effect) {
+        Some(pending) => state.event_name(pending.node),
+        None => node_of(&effect.0).into(),
+    }
+}
+
 /// The node that asks for an effect, and what it asks for in words.
 fn request(state: &State, effect: &EffectId) -> Option<(Arc<str>, String)> {
     let pending = state.pending().get(effect)?;
-    let node = state.node_id(pending.node).clone();
+    let node = state.event_name(pending.node);
     if pending.model {
         return Some((node, "model".to_owned()));
     }

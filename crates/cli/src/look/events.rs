@@ -6,11 +6,12 @@ use super::{Found, time};
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
+use selvedge_engine::place::Place;
 use selvedge_engine::{
-    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Replaced, Role, StandIn,
+    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Replaced, Role, StandIn, State,
 };
 use selvedge_host::Error;
-use selvedge_runtime::LoadError;
+use selvedge_runtime::{LoadError, graph_of};
 use selvedge_store::Entry;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -32,6 +33,15 @@ pub(super) fn with_head(entry: &Entry) -> String {
 /// The node that the id of an effect or an ask belongs to (E-35).
 pub(crate) fn node_of(id: &str) -> Cow<'_, str> {
     AskPlace::parse(id).map_or(Cow::Borrowed(id), |ask| ask.into_place().node)
+}
+
+/// What events call the node that the id of an effect belongs to.
+fn name_of(id: &str) -> String {
+    match AskPlace::parse(id).map(AskPlace::into_place) {
+        Some(place) if place.frames.is_root() => place.node.into_owned(),
+        Some(place) => Place { visit: 1, ..place }.to_string(),
+        None => id.to_owned(),
+    }
 }
 
 /// Prints events `1..=at`, or all. Of a damaged journal it prints those before the damage, as whole as the others, and fails
@@ -64,11 +74,13 @@ fn print_object(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut O
 
 fn print_table(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Out<'_>) -> Result<(), Error> {
     let mut page = Page::new();
+    // Only what its graph says: no event is applied to it.
+    let names = State::new(graph_of(&found.store, &found.info)?);
     let mut began = None;
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
         let began = *began.get_or_insert(entry.at_ms);
-        rows.push(Row::new(found, &entry, began)?);
+        rows.push(Row::new(found, &names, &entry, began)?);
         if rows.len() == TOGETHER {
             page.table(&table(&page, std::mem::take(&mut rows)));
             if !out.write(&page.take())? {
@@ -131,12 +143,13 @@ fn table(page: &Page, rows: Vec<Row>) -> Table {
 }
 
 impl Row {
-    fn new(found: &Found, entry: &Entry, began: i64) -> Result<Self, Error> {
+    fn new(found: &Found, names: &State, entry: &Entry, began: i64) -> Result<Self, Error> {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let event: Event = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let (node, text) = told(entry.n, &event);
+        let node = names.told_name(&node).into_owned();
         let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));
         // Only the beginning of a text fits into a line.
         let text: String = text.chars().take(400).collect();
@@ -169,7 +182,7 @@ fn style(event: &Event) -> &'static str {
 
 /// The node of an event, and what it says in a line.
 fn told(n: u64, event: &Event) -> (String, String) {
-    let of = |effect: &EffectId| node_of(&effect.0).into_owned();
+    let of = |effect: &EffectId| name_of(&effect.0);
     match event {
         Event::Started(start) => {
             let graph = start.graph.get(..12).unwrap_or(&start.graph);

@@ -51,7 +51,12 @@ impl Progress {
 
     fn tells(&self, seen: &Seen, at: i64, effect: &EffectId, told: &str) {
         let Some((node, name, _)) = seen.effects.get(effect) else { return };
-        self.line(seen, at, ("2", "tells"), &format!("{node}: {name}: {}", self.short(told, SHOWN)));
+        self.line(
+            seen,
+            at,
+            ("2", "tells"),
+            &format!("{}: {name}: {}", seen.short(node), self.short(told, SHOWN)),
+        );
     }
 
     /// A call has come to its end: what it told last is shown, if it was not; the lines that were shown, if those are all

@@ -126,6 +126,10 @@ impl State {
     pub fn node_id(&self, node: NodeRef) -> &Arc<str> {
         &self.def(node).id
     }
+    /// What events call a node.
+    pub fn event_name(&self, node: NodeRef) -> Arc<str> {
+        self.name(node)
+    }
     /// What reports call a node (W-03): what its result is called, or will be.
     pub fn called(&self, node: NodeRef) -> Cow<'_, str> {
         let (frame, def) = (self.of(node), self.def(node));

@@ -7,10 +7,11 @@ use crate::look::timeline;
 use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
 use selvedge_engine::graph::Node;
+use selvedge_engine::place::Place;
 use selvedge_engine::{Outcome, Printed, State};
 use selvedge_host::Error;
 use selvedge_host::hints::or_meant;
-use selvedge_host::timeline::{Attempt, Call, CallKind, Visit};
+use selvedge_host::timeline::{Attempt, Call, CallKind, NodeTimeline, Timeline, Visit};
 use serde_json::{Map, Value, json};
 
 /// Where values stand behind their names.
@@ -40,8 +41,7 @@ fn of_process(output: &Value) -> Option<(i64, Printed)> {
 /// Prints a node as it is after event `at`, or now.
 pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Result<(), Error> {
     let (state, timeline) = timeline::read(found, at)?;
-    let def = find(found, &state, node)?;
-    let row = timeline.root(node);
+    let (def, row) = find(found, &state, &timeline, node)?;
     let answers = row.into_iter().flat_map(|row| &row.answers);
     let answers: Vec<Answer> = answers.map(|answer| Answer::new(&answer.ask, &answer.value)).collect();
     let visit = row.and_then(|row| row.visits.last());
@@ -78,17 +78,33 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     Ok(())
 }
 
-/// The node of that id.
-fn find<'s>(found: &Found, state: &'s State, id: &str) -> Result<&'s Node, Error> {
+/// The node that reports call so, or people are told it is (W-03), and what happened to it: of one in a loop, in the iteration that was
+/// last.
+fn find<'s>(
+    found: &Found,
+    state: &'s State,
+    timeline: &'s Timeline,
+    id: &str,
+) -> Result<(&'s Node, Option<&'s NodeTimeline>), Error> {
     let graph = state.graph();
-    graph.nodes.values().find(|node| *node.id == *id).ok_or_else(|| {
-        let known: Vec<&str> = graph.nodes.values().map(|node| &*node.id).collect();
-        let names = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        let more = if known.len() > NAMED { ", …" } else { "" };
-        let help = or_meant(id, &known, &format!("its nodes are: {names}{more}"));
-        let message = format!("run {} has no node \"{id}\"", found.run());
-        Error::usage("C-15", "unknown-node", &message).help(&help)
-    })
+    if let Some(def) = graph.nodes.values().find(|node| *node.id == *id || **node.shown_id() == *id) {
+        return Ok((def, timeline.root(&def.id)));
+    }
+    let named = |row: &&NodeTimeline| {
+        let place = Place { frames: row.frame.frames(), node: (&*row.node).into(), visit: 1 }.to_string();
+        !row.frame.is_root() && (*state.report_name(&place) == *id || *state.told_name(&place) == *id)
+    };
+    let inner = timeline.nodes().iter().rev().find(named);
+    let def = inner.and_then(|row| graph.all_nodes().find(|node| node.id == row.node));
+    if let Some(def) = def {
+        return Ok((def, inner));
+    }
+    let known: Vec<&str> = graph.nodes.values().map(|node| &*node.id).collect();
+    let names = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = if known.len() > NAMED { ", …" } else { "" };
+    let help = or_meant(id, &known, &format!("its nodes are: {names}{more}"));
+    let message = format!("run {} has no node \"{id}\"", found.run());
+    Err(Error::usage("C-15", "unknown-node", &message).help(&help))
 }
 
 impl Tried<'_> {

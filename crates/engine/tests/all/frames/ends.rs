@@ -36,7 +36,7 @@ fn e34_a_fork_is_known_by_its_join() {
     world.run(false, |_| reply("yes"));
     assert_eq!(*world.state.view().output(), json!({"all": {"a": "yes", "b": "yes"}, "one": "yes"}));
     let results: Vec<String> = world.state.view().results().map(|row| row.step_id.to_owned()).collect();
-    assert_eq!(results, ["join", "met"]);
+    assert_eq!(results, ["say", "say", "join", "met"], "W-03: nodes of paths keep their ids");
     goes_on(&world, &graph, 0);
 }
 
