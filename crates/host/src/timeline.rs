@@ -22,12 +22,14 @@
 
 mod calls;
 mod durations;
+mod frames;
 mod history;
 mod nodes;
 mod recovery;
 mod status;
 
 pub use durations::{Activity, Durations, Interval, Span, intervals};
+pub use frames::{FrameStatus, FrameTimeline, Inner, Which};
 pub use history::{
     Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Opened, Question, Reuse, ThreadUse, Visit,
 };
@@ -35,8 +37,8 @@ pub use nodes::Nodes;
 pub use recovery::{Ladder, Rung, Spent, What};
 pub use status::NodeStatus;
 
-use selvedge_engine::place::Place;
-use selvedge_engine::{EffectId, End, Event, FramePath, Graph, Record, State};
+use selvedge_engine::place::{FramePathRef, Place};
+use selvedge_engine::{EffectId, End, Event, FramePath, Graph, GraphIx, Record, State, Table};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ use std::sync::Arc;
 pub struct Timeline {
     /// All node instances that something happened to, in the order in which it did.
     nodes: Vec<NodeTimeline>,
+    /// The frames that they are in.
+    frames: Vec<FrameTimeline>,
     /// The first and the last event.
     from_to: Option<(Moment, Moment)>,
     /// Forks: the event of each, and the time before it in which the run did not exist.
@@ -60,32 +64,55 @@ pub struct Timeline {
     #[serde(skip)]
     released: u64,
     #[serde(skip)]
-    by_frame: HashMap<FramePath, HashMap<Arc<str>, usize>>,
+    by_frame: HashMap<FramePath, usize>,
+    /// Nodes of inner graphs.
+    #[serde(skip)]
+    inner: Table<GraphIx, Nodes>,
     #[serde(skip)]
     calls: HashMap<EffectId, calls::CallAt>,
     #[serde(skip)]
     questions: HashMap<Arc<str>, (usize, usize)>,
     #[serde(skip)]
     graph: Nodes,
+    /// The node that the last event was about.
+    #[serde(skip)]
+    touched: Option<usize>,
+    /// Those that it cut off.
+    #[serde(skip)]
+    cut_off: Vec<usize>,
+}
+
+/// What records brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Where the nodes that something happened to are in [`Timeline::nodes`], one for each event that was about one, and
+    /// those that were cut off by it.
+    pub nodes: Vec<usize>,
+    /// Whether nodes may stand elsewhere than before without an event of their own.
+    pub moved: bool,
 }
 
 impl Timeline {
     /// Of a run of this graph that has not begun.
     pub fn new(graph: &Arc<Graph>) -> Self {
-        Self { graph: Nodes::of(graph), ..Self::default() }
+        let inner = graph.graphs.values().map(Nodes::of).collect();
+        let (frames, by_frame) = (vec![FrameTimeline::root()], HashMap::from([(FramePath::default(), 0)]));
+        Self { graph: Nodes::of(graph), inner, frames, by_frame, ..Self::default() }
     }
 
-    /// Takes in the next records, all of one commit: `state` is that after the last of them.
-    pub fn events(&mut self, state: &State, records: &[Record]) {
+    /// Takes in the next records, all of one commit: `state` is that after the last of them. What there is new.
+    pub fn events(&mut self, state: &State, records: &[Record]) -> News {
         let first = state.events().saturating_sub(records.len() as u64) + 1;
-        let mut moved = false;
+        let mut news = News::default();
         for (n, record) in (first..).zip(records) {
-            moved |= self.event(state, n, record);
+            news.moved |= self.event(state, n, record);
+            news.nodes.extend(self.touched.take().into_iter().chain(self.cut_off.drain(..)));
         }
-        if moved {
+        if news.moved {
             self.settle(state);
         }
         self.ended = state.ended().map(|(end, _)| end);
+        news
     }
 
     /// All node instances, in the order in which something happened to them.
@@ -95,7 +122,7 @@ impl Timeline {
 
     /// A node of a frame, if anything happened to it.
     pub fn node(&self, frame: &FramePath, id: &str) -> Option<&NodeTimeline> {
-        self.nodes.get(*self.by_frame.get(frame)?.get(id)?)
+        self.nodes.get(self.frames.get(*self.by_frame.get(frame)?)?.node(id)?)
     }
 
     /// A node of the document's own graph, if anything happened to it.
@@ -162,11 +189,16 @@ impl Timeline {
         self.from_to = Some((self.first().unwrap_or(now), now));
         if matches!(&record.event, Event::Resumed { .. } | Event::Forked(_) | Event::Spliced { .. }) {
             self.graph.follow(state);
+            if self.inner.len() != state.graph().graphs.len() {
+                self.inner = state.graph().graphs.values().map(Nodes::of).collect();
+            }
         }
         let climbing =
             matches!(&record.event, Event::NodeFinished { node, .. } if self.recovery.is_open(node));
         self.recovery.event(&self.graph, n, record.at, &record.event);
+        self.touched = None;
         self.node_event(now, &record.event);
+        self.frame_event(self.touched, now, &record.event);
         self.call_event(state, now, &record.event);
         if releases(&record.event) {
             self.released = n;
@@ -183,13 +215,14 @@ impl Timeline {
         match event {
             Event::NodeStarted { node, .. } => {
                 let released = self.released;
-                if let Some(row) = self.named(node) {
+                if let Some(row) = self.named(node, now) {
                     row.begin(released, Some(now));
                 }
+                self.touched.into_iter().for_each(|row| self.frame_goes_on(row));
             }
             Event::NodeFinished { node, fault, .. } => {
                 let released = self.released;
-                let Some(row) = self.named(node) else { return };
+                let Some(row) = self.named(node, now) else { return };
                 if row.current().is_none() {
                     // It failed before it could start.
                     row.begin(released, None);
@@ -200,23 +233,25 @@ impl Timeline {
                 self.cut_off_within(node, now);
             }
             Event::NodeSkipped { node, because } => {
-                if let Some(row) = self.named(node) {
+                if let Some(row) = self.named(node, now) {
                     row.skipped = Some(because.clone());
                 }
             }
             Event::Left { node, .. } => self.cut_off_within(node, now),
+            Event::Entered { node, .. } => drop(self.named(node, now)),
+            Event::Unrouted { node, .. } if !is_frame(node) => drop(self.named(node, now)),
             Event::Opened { node, from, start, end, .. } => {
-                if let Some(visit) = self.named(node).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.opened = Some(Opened { from: from.clone(), start: *start, end: *end });
                 }
             }
             Event::Appended { node, .. } if !is_frame(node) => {
-                if let Some(visit) = self.named(node).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.appended += 1;
                 }
             }
             Event::Published { node, to, .. } => {
-                if let Some(visit) = self.named(node).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.published = Some(to.clone());
                 }
             }
@@ -227,12 +262,13 @@ impl Timeline {
     /// What still ran in the frames that a node has left was cut off.
     fn cut_off_within(&mut self, node: &str, now: Moment) {
         let inner = |row: &NodeTimeline| row.current().map(|visit| visit.inner.clone()).unwrap_or_default();
-        let mut rows = self.named(node).map(|row| inner(row)).unwrap_or_default();
+        let mut rows = self.named(node, now).map(|row| inner(row)).unwrap_or_default();
         while let Some(at) = rows.pop() {
             let Some(row) = self.nodes.get_mut(at) else { continue };
             if let Some(visit) = row.current_mut().filter(|visit| visit.ended.is_none()) {
                 (visit.ended, visit.cancelled) = (Some(now), true);
                 rows.extend(inner(row));
+                self.cut_off.push(at);
             }
         }
     }
@@ -240,9 +276,8 @@ impl Timeline {
     /// What is to begin anew has not started yet (P-21), nor has what ran ahead of a recovery and was undone (D-16): the state
     /// knows.
     fn settle(&mut self, state: &State) {
-        let root = FramePath::default();
         for view in state.node_views().filter(|view| view.started == 0 && view.ended.is_none()) {
-            let at = self.by_frame.get(&root).and_then(|nodes| nodes.get(view.node)).copied();
+            let at = self.frames.first().and_then(|root| root.node(view.node));
             if let Some(row) = at.and_then(|at| self.nodes.get_mut(at)) {
                 (row.goes_on, row.skipped) = (false, None);
             }
@@ -250,35 +285,25 @@ impl Timeline {
     }
 
     /// The row of the node that an event names.
-    fn named(&mut self, name: &str) -> Option<&mut NodeTimeline> {
+    fn named(&mut self, name: &str, now: Moment) -> Option<&mut NodeTimeline> {
         let at = match self.graph.graph().graphs.is_empty() {
-            true => self.at(&FramePath::default(), name),
+            true => self.row(0, name),
             false => {
                 let place = Place::parse(name)?;
-                self.at(&place.frames.to_path(), &place.node)
+                let frame = self.frame_of(place.frames, now)?;
+                self.row(frame, &place.node)
             }
         };
+        self.touched = Some(at);
         self.nodes.get_mut(at)
     }
 
-    /// Where the row of a node is, made where there is none.
-    fn at(&mut self, frame: &FramePath, id: &str) -> usize {
-        if let Some(at) = self.by_frame.get(frame).and_then(|nodes| nodes.get(id)) {
-            return *at;
+    /// Where the row of a frame is.
+    fn frame_of(&mut self, path: FramePathRef<'_>, now: Moment) -> Option<usize> {
+        match self.by_frame.get(path.as_str()) {
+            Some(at) => Some(*at),
+            None => self.frame_at(&path.to_path(), now),
         }
-        let at = self.nodes.len();
-        let node: Arc<str> = id.into();
-        let around = frame.parent().map(|(around, step)| self.at_known(&around, &step.node));
-        if let Some(visit) = around.flatten().and_then(|around| self.nodes.get_mut(around)?.current_mut()) {
-            visit.inner.push(at);
-        }
-        self.nodes.push(NodeTimeline::new(frame.clone(), node.clone()));
-        self.by_frame.entry(frame.clone()).or_default().insert(node, at);
-        at
-    }
-
-    fn at_known(&self, frame: &FramePath, id: &str) -> Option<usize> {
-        self.by_frame.get(frame)?.get(id).copied()
     }
 }
 

@@ -1,12 +1,14 @@
 //! One picture of a run: a header, a lane for each thread, the text of the node in focus. No input, no output.
 
+mod paths;
+
 use super::text::{calm, cut, elapsed, last_lines, pad, short, width};
 use super::track::{Lane, Phase};
 use super::view::{Active, Flying, View};
 use crate::recovery::again;
 use crate::status::Words as _;
 use selvedge_engine::{NodeIx, Tokens};
-use selvedge_host::timeline::NodeStatus;
+use selvedge_host::timeline::{NodeStatus, NodeTimeline};
 use std::borrow::Cow;
 
 /// The most rows of a picture.
@@ -83,7 +85,10 @@ pub(super) fn frame(view: &View, now: i64, width: usize, height: usize, redact: 
     // Room for text is kept even while there is none, so that lanes do not come and go with it.
     let kept = if view.streamed { most + 1 } else { 0 };
     let room = rows.saturating_sub(lines.len() + kept);
-    lines.extend(lanes(view, now, columns, room));
+    lines.extend(match view.flows() {
+        true => paths::lines(view, now, columns, room),
+        false => lanes(view, now, columns, room),
+    });
     lines.extend(text);
     lines.truncate(rows);
     lines.into_iter().map(|line| line.redacted(redact).cut(columns)).collect()
@@ -155,14 +160,14 @@ fn stopping(view: &View, now: i64) -> Option<Line> {
 
 /// The text of the node in focus: its last lines, under the node's name.
 fn text(view: &View, columns: usize, rows: usize, redact: Redact<'_>) -> Vec<Line> {
-    let Some((node, active)) = view.focus.and_then(|(node, _)| Some((node, view.active.get(&node)?))) else {
-        return Vec::new();
-    };
+    let focus =
+        view.focus.and_then(|(row, _)| Some((view.timeline.nodes().get(row)?, view.active.get(&row)?)));
+    let Some((node, active)) = focus else { return Vec::new() };
     let rows = last_lines(&redact(&active.text), columns.saturating_sub(2), rows);
     if rows.iter().all(String::is_empty) {
         return Vec::new();
     }
-    let title = Line::default().with(DIM, format!("{}:", calm(&view.track.title(node))));
+    let title = Line::default().with(DIM, format!("{}:", calm(&title(view, node))));
     let text = rows.into_iter().map(|row| Line::default().with(PLAIN, format!("  {row}")));
     std::iter::once(title).chain(text).collect()
 }
@@ -210,6 +215,14 @@ fn more(view: &View, ranked: &[(Vec<usize>, NodeStatus)], shown: usize) -> Strin
     format!("… and {all} more {word}{plural}: {}", parts.join(", "))
 }
 
+/// A node's id and, where it says more, its name.
+fn title(view: &View, node: &NodeTimeline) -> String {
+    match view.timeline.def(node) {
+        Some(def) if def.name != def.id => format!("{} {}", def.id, def.name),
+        _ => node.node.to_string(),
+    }
+}
+
 /// A lane before it is set in columns.
 struct Row {
     name: String,
@@ -225,8 +238,8 @@ fn row(view: &View, now: i64, at: usize, columns: usize) -> Option<Row> {
     let lane = view.track.lanes().get(at)?;
     let running = view.runs(at);
     let node = running.or_else(|| view.track.head(at));
-    let (style, state) = match (running.and_then(|node| view.active.get(&node)), node) {
-        (Some(active), _) => (PLAIN, activity(view, active, now)),
+    let (style, state) = match (running.and_then(|node| view.active_at(node)), node) {
+        (Some((active, visit)), _) => (PLAIN, activity(view, active, &visit.tokens, now)),
         (None, Some(_)) if view.stopping.is_some() => (DIM, Line::default()),
         (None, Some(node)) => (DIM, Line::default().with(DIM, calm(&view.track.waits(node)))),
         (None, None) => {
@@ -255,7 +268,7 @@ fn over(view: &View, lane: &Lane) -> (&'static str, String) {
     match lane.nodes.first().filter(|_| !lane.threaded).map(|node| view.track.phase(*node)) {
         Some(Phase::Failed) => (RED, NodeStatus::Failed.words().to_owned()),
         Some(Phase::Skipped) => (YELLOW, NodeStatus::Skipped.words().to_owned()),
-        _ if lane.nodes.iter().all(|node| view.reused.contains(node)) => {
+        _ if lane.nodes.iter().all(|node| view.is_reused(*node)) => {
             (DIM, format!("reused from {}", view.source.as_deref().map_or("an earlier visit".into(), calm)))
         }
         _ => (DIM, "done".to_owned()),
@@ -268,7 +281,7 @@ fn strip(view: &View, lane: &Lane, node: Option<NodeIx>, most: usize) -> (Vec<(&
         Phase::Done => (GREEN, '✓'),
         Phase::Failed => (RED, '✗'),
         Phase::Skipped => (YELLOW, '–'),
-        Phase::Running if view.active.get(node).is_some_and(|active| !active.asking.is_empty()) => {
+        Phase::Running if view.active_at(*node).is_some_and(|(active, _)| !active.asking.is_empty()) => {
             (MAGENTA, '?')
         }
         Phase::Running => (CYAN, '▸'),
@@ -283,7 +296,7 @@ fn strip(view: &View, lane: &Lane, node: Option<NodeIx>, most: usize) -> (Vec<(&
 }
 
 /// What a running node does, or waits for.
-fn activity(view: &View, active: &Active, now: i64) -> Line {
+fn activity(view: &View, active: &Active, used: &Tokens, now: i64) -> Line {
     let mut line = Line::default().with(PLAIN, elapsed(now - active.started));
     let doing = match (active.asking.first(), active.flying.as_slice()) {
         (Some((_, prompt)), _) => {
@@ -301,11 +314,11 @@ fn activity(view: &View, active: &Active, now: i64) -> Line {
     if !active.recovery.is_empty() && view.stopping.is_none() {
         line = line.with(PLAIN, "  ").with(YELLOW, calm(&active.recovery));
     }
-    if let Some(tokens) = tokens(&active.tokens) {
+    if let Some(tokens) = tokens(used) {
         line = line.with(DIM, format!("  {tokens}"));
     }
-    if active.tokens.cost > 0.0 {
-        line = line.with(DIM, format!("  {}", cost(active.tokens.cost)));
+    if used.cost > 0.0 {
+        line = line.with(DIM, format!("  {}", cost(used.cost)));
     }
     line
 }

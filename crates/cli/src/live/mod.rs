@@ -114,7 +114,7 @@ impl Live {
         let (now, source) = (Now::new(), run.fork.as_ref().map(|fork| fork.run.as_str()));
         let mut view = View::new(&run.id, state, source, now);
         view.begun = now.running.saturating_sub(now.journal.saturating_sub(run.started_ms).max(0));
-        view.since_started(state, now);
+        view.since_started(now);
         Self::show(ui, view, &Stop::default())
     }
 

@@ -1,6 +1,7 @@
 //! Runs made by hand, and a small terminal that shows what was painted.
 
 mod frames;
+mod paths;
 mod screens;
 mod steps;
 mod terminal;

@@ -4,7 +4,7 @@
 //! told at any time. Each event costs a constant; so does each question about a node.
 
 use crate::look::waits::turn;
-use selvedge_engine::graph::OnError;
+use selvedge_engine::graph::{Control, OnError};
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
 use std::sync::Arc;
@@ -158,6 +158,10 @@ impl Track {
         }
     }
 
+    /// Whether its nodes follow each other by their ways.
+    pub(crate) fn flows(&self) -> bool {
+        self.graph.control == Control::Flow
+    }
     /// The node of this id.
     pub(crate) fn node(&self, id: &str) -> Option<NodeIx> {
         self.schedule.by_id.get(id).copied()

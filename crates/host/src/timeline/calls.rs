@@ -4,7 +4,7 @@ use super::Timeline;
 use super::history::{Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Question, Visit};
 use selvedge_engine::graph::Act;
 use selvedge_engine::place::EffectPlace;
-use selvedge_engine::{AskPlace, Asked, EffectId, Event, Failure, Outcome, Request, State};
+use selvedge_engine::{AskPlace, Asked, Asking, EffectId, Event, Failure, Outcome, Request, State};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -43,15 +43,21 @@ impl Timeline {
             }
             Event::Completed { effect, outcome, printed, took, .. } => {
                 let Some(at) = self.calls.get(effect).copied() else { return };
+                self.touched = Some(at.row);
                 let Some(visit) = self.visit_mut(at) else { return };
                 outcome.tokens().into_iter().for_each(|tokens| visit.tokens.add(tokens));
+                visit.under_way.retain(|open| *open != (at.call, at.attempt));
                 if let Some(attempt) = visit.attempt_mut(at) {
                     (attempt.ended, attempt.took) = (Some(now), *took);
                     (attempt.outcome, attempt.printed) = (Some(outcome.clone()), printed.clone());
                 }
             }
             Event::Lost { effect } => {
-                if let Some(attempt) = self.attempt_mut(effect) {
+                let Some(at) = self.calls.get(effect).copied() else { return };
+                self.touched = Some(at.row);
+                let Some(visit) = self.visit_mut(at) else { return };
+                visit.under_way.retain(|open| *open != (at.call, at.attempt));
+                if let Some(attempt) = visit.attempt_mut(at) {
                     attempt.lost = true;
                 }
             }
@@ -85,9 +91,10 @@ impl Timeline {
 
     /// Whether a call is one of a model, by the leaf that its id names (E-06).
     fn kind_by_graph(&self, effect: &EffectId) -> CallKind {
-        let leaf = effect.place().filter(|place| place.place.frames.is_root()).and_then(|place| {
-            let node = self.graph.get(&place.place.node)?;
-            self.graph.graph().leaves(node).find(|known| *known.name == *place.leaf)
+        let leaf = effect.place().and_then(|place| {
+            let frame = *self.by_frame.get(place.place.frames.as_str())?;
+            let nodes = self.nodes_of(frame)?;
+            nodes.graph().leaves(nodes.get(&place.place.node)?).find(|known| *known.name == *place.leaf)
         });
         match leaf.map(|leaf| &leaf.act) {
             Some(Act::Infer(_)) => CallKind::Model,
@@ -118,14 +125,17 @@ impl Timeline {
     /// A call with its first attempt.
     fn call(&mut self, effect: &EffectId, mut call: Call, attempt: Attempt, count: impl FnOnce(&mut Visit)) {
         let Some(place) = effect.place() else { return };
-        let row = self.of_effect(&place);
+        let Some(row) = self.of_effect(&place, attempt.requested) else { return };
+        self.touched = Some(row);
         let Some(node) = self.nodes.get_mut(row) else { return };
         let Some(visit) = node.current_mut() else { return };
         visit.number = visit.number.max(place.place.visit);
+        let open = attempt.is_open();
         call.attempts.push(attempt);
         count(visit);
         visit.calls.push(call);
         let call = visit.calls.len() - 1;
+        visit.under_way.extend(open.then_some((call, 0)));
         let visit = node.visits.len() - 1;
         self.calls.insert(effect.clone(), CallAt { row, visit, call, attempt: 0 });
     }
@@ -141,6 +151,10 @@ impl Timeline {
             (Some(at), Some(call)) => {
                 call.attempts.push(again);
                 let attempt = call.attempts.len() - 1;
+                if let Some(visit) = self.visit_mut(at) {
+                    visit.under_way.push((at.call, attempt));
+                }
+                self.touched = Some(at.row);
                 self.calls.insert(effect.clone(), CallAt { attempt, ..at });
             }
             _ => {
@@ -148,6 +162,31 @@ impl Timeline {
                 self.call(effect, call, again, |_| {});
             }
         }
+    }
+
+    /// An attempt is to wait so long before it is made.
+    pub(super) fn delay(&mut self, effect: &EffectId, ms: u64) {
+        if let Some(attempt) = self.attempt_mut(effect) {
+            attempt.after_ms = ms;
+        }
+    }
+
+    /// A question that was asked before anybody looked on.
+    pub(super) fn ask_so_far(&mut self, state: &State, ask: &Arc<str>, asking: &Asking, now: Moment) {
+        let Some(place) = AskPlace::parse(ask).map(AskPlace::into_place) else { return };
+        let Some(frame) = self.frame_of(place.frames, now) else { return };
+        let row = self.row(frame, state.node_id(asking.node));
+        let Some(visit) = self.nodes.get_mut(row).and_then(NodeTimeline::current_mut) else { return };
+        let prompt = asking.prompt.as_str().into();
+        visit.questions.push(Question {
+            ask: ask.clone(),
+            kind: asking.kind,
+            prompt,
+            asked: now,
+            closed: None,
+        });
+        self.questions.insert(ask.clone(), (row, visit.questions.len() - 1));
+        self.count_asking(frame, |count| count + 1);
     }
 
     fn visit_mut(&mut self, at: CallAt) -> Option<&mut Visit> {
@@ -162,7 +201,7 @@ impl Timeline {
     fn asked(&mut self, asked: &Asked, now: Moment) {
         let Asked { ask, node, ask_kind, prompt, .. } = asked;
         let released = self.released;
-        let Some(row) = self.named(node) else { return };
+        let Some(row) = self.named(node, now) else { return };
         if row.current().is_none() {
             // It asks whether it may begin.
             row.begin(released, None);
@@ -178,15 +217,19 @@ impl Timeline {
         });
         let question = visit.questions.len() - 1;
         let Some(row) = AskPlace::parse(ask).map(|place| place.into_place()) else { return };
-        let row = self.at(&row.frames.to_path(), &row.node);
+        let Some(frame) = self.frame_of(row.frames, now) else { return };
+        let row = self.row(frame, &row.node);
         self.questions.insert(ask.clone(), (row, question));
+        self.count_asking(frame, |count| count + 1);
     }
 
     /// An answer. To a question that is not open it takes back what was said before.
     fn answered(&mut self, ask: &Arc<str>, value: &Value, now: Moment) {
         let Some(place) = AskPlace::parse(ask).map(AskPlace::into_place) else { return };
         self.close(ask, now);
-        let row = self.at(&place.frames.to_path(), &place.node);
+        let Some(frame) = self.frame_of(place.frames, now) else { return };
+        let row = self.row(frame, &place.node);
+        self.touched = Some(row);
         let Some(row) = self.nodes.get_mut(row) else { return };
         row.answers.push(Answer { ask: ask.clone(), value: Arc::new(value.clone()), at: now });
         // What came back of a call in doubt, whose effect is the ask.
@@ -200,19 +243,20 @@ impl Timeline {
     /// A question is open no more.
     fn close(&mut self, ask: &Arc<str>, now: Moment) {
         let Some((row, question)) = self.questions.remove(ask) else { return };
+        self.touched = Some(row);
         let visit = self.nodes.get_mut(row).and_then(NodeTimeline::current_mut);
         let question = visit.and_then(|visit| visit.questions.get_mut(question));
         if let Some(question) = question.filter(|question| question.ask == *ask) {
             question.closed = Some(now);
         }
+        if let Some(frame) = self.nodes.get(row).map(|node| node.within) {
+            self.count_asking(frame, |count| count.saturating_sub(1));
+        }
     }
 
-    fn of_effect(&mut self, place: &EffectPlace<'_>) -> usize {
-        let known = self.by_frame.get(place.place.frames.as_str());
-        match known.and_then(|nodes| nodes.get(&*place.place.node)) {
-            Some(at) => *at,
-            None => self.at(&place.place.frames.to_path(), &place.place.node),
-        }
+    fn of_effect(&mut self, place: &EffectPlace<'_>, now: Moment) -> Option<usize> {
+        let frame = self.frame_of(place.place.frames, now)?;
+        Some(self.row(frame, &place.place.node))
     }
 }
 
@@ -263,14 +307,12 @@ impl Timeline {
 
     /// Attempts that are under way or wait to be.
     pub fn open_attempts<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Attempt> {
-        let visits = self.open_visits(node);
-        visits.flat_map(Visit::attempts).map(|(_, attempt)| attempt).filter(|attempt| attempt.is_open())
+        self.open_visits(node).flat_map(Visit::under_way).map(|(_, attempt)| attempt)
     }
 
     /// Questions that nobody has answered.
     pub fn open_questions<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Question> {
-        let visits = self.open_visits(node);
-        visits.flat_map(|visit| &visit.questions).filter(|question| question.closed.is_none())
+        self.open_visits(node).flat_map(Visit::open_questions)
     }
 
     fn open_visits<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t Visit> {

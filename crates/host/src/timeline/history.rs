@@ -1,5 +1,6 @@
 //! What is known of one node: its visits, and of each what it asked for.
 
+use super::frames::Inner;
 use selvedge_engine::{AskKind, EffectId, Effects, Fault, FramePath, Outcome, Printed, Tokens, Took};
 use serde::Serialize;
 use serde_json::Value;
@@ -19,6 +20,8 @@ pub struct Moment {
 pub struct NodeTimeline {
     /// The frame.
     pub frame: FramePath,
+    /// Where that is in [`super::Timeline::frames`].
+    pub within: usize,
     /// The node's id.
     pub node: Arc<str>,
     /// How often it began, in order.
@@ -61,6 +64,11 @@ pub struct Visit {
     pub thread: ThreadUse,
     /// Where the nodes of the frames that it opened are in [`super::Timeline::nodes`].
     pub inner: Vec<usize>,
+    /// These frames, by how they stand.
+    pub frames: Inner,
+    /// Attempts that are under way, or wait to be: the call and the attempt.
+    #[serde(skip)]
+    pub(super) under_way: Vec<(usize, usize)>,
 }
 
 /// What a visit did with threads.
@@ -192,8 +200,8 @@ impl Reuse<'_> {
 }
 
 impl NodeTimeline {
-    pub(super) fn new(frame: FramePath, node: Arc<str>) -> Self {
-        Self { frame, node, visits: Vec::new(), goes_on: false, skipped: None, answers: Vec::new() }
+    pub(super) fn new(frame: FramePath, within: usize, node: Arc<str>) -> Self {
+        Self { frame, within, node, visits: Vec::new(), goes_on: false, skipped: None, answers: Vec::new() }
     }
 
     /// The visit that counts: the last, unless the node is to begin anew.
@@ -234,6 +242,24 @@ impl Visit {
     /// All attempts of all calls, each with its call.
     pub fn attempts(&self) -> impl Iterator<Item = (&Call, &Attempt)> {
         self.calls.iter().flat_map(|call| call.attempts.iter().map(move |attempt| (call, attempt)))
+    }
+
+    /// Attempts that are under way, or wait to be, in the order of their requests.
+    pub fn under_way(&self) -> impl Iterator<Item = (&Call, &Attempt)> {
+        self.under_way.iter().filter_map(|(call, attempt)| {
+            let call = self.calls.get(*call)?;
+            Some((call, call.attempts.get(*attempt)?))
+        })
+    }
+
+    /// Questions that nobody has answered.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.closed.is_none())
+    }
+
+    /// Whether it has started and not ended.
+    pub fn goes_on(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
     }
 
     /// What its last attempt that failed and had printed something printed.

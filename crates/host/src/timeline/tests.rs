@@ -206,6 +206,41 @@ fn e38_a_path_that_was_cut_off_is_cancelled() {
     assert_eq!(both, [NodeStatus::Done, NodeStatus::Cancelled]);
 }
 
+/// W-02, E-38: how paths stand, also for who begins to look in the middle.
+#[test]
+fn paths_are_counted_by_how_they_stand() {
+    let argue = inner(json!([asks("argue", json!([]))]));
+    let fork = opens("debate", paths(json!("any_completed")), json!([]));
+    let mut world = World::begin(graph(json!([fork]), json!([argue, argue])));
+    let counts = |timeline: &Timeline| {
+        let inner = &timeline.root("debate").unwrap().current().unwrap().frames;
+        assert_eq!((inner.paths, inner.not_begun()), (Some(2), 0));
+        (inner.open.len(), inner.completed.len(), inner.failed.len(), inner.cancelled.len())
+    };
+    assert_eq!(counts(&world.followed()), (2, 0, 0, 0));
+    assert_eq!(counts(&Timeline::so_far(&world.state, 0)), (2, 0, 0, 0));
+    world.run(false, says);
+    assert_eq!(counts(&world.followed()), (0, 1, 0, 1));
+    assert_eq!(counts(&Timeline::so_far(&world.state, 0)), (0, 1, 0, 1));
+}
+
+/// E-36: after a resume, the fork and the path that failed go on, and what was cut off does.
+#[test]
+fn e36_what_failed_goes_on_with_all_around_it() {
+    let argue = inner(json!([asks("argue", json!([]))]));
+    let fork = opens("debate", paths(json!("all_completed")), json!([]));
+    let mut world = World::begin(graph(json!([fork]), json!([argue, argue])));
+    world.run(false, |_, _| Failure::permanent(FaultKind::ProviderError, "no").into());
+    let failed = world.followed();
+    let inner = &failed.root("debate").unwrap().current().unwrap().frames;
+    assert_eq!((inner.open.len(), inner.failed.len(), inner.cancelled.len()), (0, 1, 1));
+    world.input(Input::Resume(Vec::new()));
+    let on = world.followed();
+    let debate = on.root("debate").unwrap();
+    assert_eq!(debate.current().unwrap().frames.open.len(), 2);
+    assert_eq!(on.status(Some(debate), on.last().unwrap().at), NodeStatus::Running);
+}
+
 /// E-35: iterations and subgraphs.
 #[test]
 fn e35_iterations_and_subgraphs_have_places_of_their_own() {

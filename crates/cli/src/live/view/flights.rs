@@ -1,7 +1,11 @@
 //! Effects in flight: what is requested, has its turn, says something meanwhile, and ends.
 
 use super::View;
-use selvedge_engine::{EffectId, NodeIx, Outcome, Request, State};
+use crate::asks;
+use crate::failure::is_rate_limit;
+use crate::live::Now;
+use selvedge_engine::{EffectId, Outcome, State};
+use selvedge_host::timeline::{Call, NodeStatus};
 use selvedge_runtime::Delta;
 use std::sync::Arc;
 
@@ -9,6 +13,29 @@ use std::sync::Arc;
 const TEXT: usize = 32 << 10;
 /// How long a node keeps the focus at least while others stream too, in milliseconds.
 const STICKY_MS: i64 = 1_000;
+/// Why a call waits to be tried again, where an earlier process was told.
+const AGAIN: &str = "it failed before";
+
+/// What the journal does not say of a node that runs.
+#[derive(Debug, Default)]
+pub(in crate::live) struct Active {
+    /// When it started.
+    pub(in crate::live) started: i64,
+    /// Which visit of it.
+    visit: u32,
+    /// Its effects that were requested and have not ended, in that order.
+    pub(in crate::live) flying: Vec<Flying>,
+    /// What a person is asked, by the ask's id.
+    pub(in crate::live) asking: Vec<(Arc<str>, String)>,
+    /// Why its next call may not begin yet.
+    pub(in crate::live) held: String,
+    /// What failed, or what was decided about it.
+    pub(in crate::live) recovery: String,
+    /// The end of the text that streams.
+    pub(in crate::live) text: String,
+    /// The last line of a tool's own progress.
+    pub(in crate::live) note: String,
+}
 
 /// An effect in flight.
 #[derive(Debug)]
@@ -22,61 +49,104 @@ pub(in crate::live) struct Flying {
     pub(in crate::live) again: Option<(i64, String)>,
 }
 
-impl View {
-    /// An effect is under way.
-    pub(super) fn fly(
-        &mut self,
-        state: &State,
-        effect: &EffectId,
-        again: Option<(i64, String)>,
-    ) -> Option<NodeIx> {
-        let pending = state.pending().get(effect)?;
-        let tool = match pending.model {
-            true => None,
-            false => match state.request(effect)? {
-                Request::Tool(request) | Request::Operation(request) => Some(request.tool.name.clone()),
-                Request::Model(_) => None,
-            },
-        };
-        let node = state.outermost(pending.node);
-        let active = self.active.get_mut(&node)?;
-        if tool.is_none() {
-            active.text.clear();
+impl Active {
+    /// Where the node stands: it runs unless a person is asked, or none of its calls has its turn.
+    pub(super) fn fate(&self, now: i64) -> NodeStatus {
+        let later = |call: &Flying| call.again.as_ref().is_some_and(|(at, _)| *at > now);
+        match self.flying.as_slice() {
+            _ if !self.asking.is_empty() => NodeStatus::Asking,
+            flying if flying.is_empty() || flying.iter().any(|call| call.began) => NodeStatus::Running,
+            flying if flying.iter().all(later) => NodeStatus::Retrying,
+            _ => NodeStatus::Queued,
         }
-        active.note.clear();
-        active.flying.push(Flying { effect: effect.clone(), tool, began: false, again });
-        self.effects.insert(effect.clone(), node);
-        Some(node)
+    }
+}
+
+impl View {
+    /// A node goes on: what it has in flight, and what it asks.
+    pub(super) fn goes_on(&mut self, row: usize, number: u32, state: &State, now: Now) {
+        let began = Active { started: now.running, visit: number, ..Active::default() };
+        let mut active = match self.active.remove(&row) {
+            Some(active) if active.visit == number || active.visit == 0 => active,
+            _ => began,
+        };
+        active.visit = number;
+        let Some(visit) = self.timeline.nodes().get(row).and_then(|node| node.current()) else { return };
+        let mut known = std::mem::take(&mut active.flying);
+        for (call, attempt) in visit.under_way() {
+            if let Some(at) = known.iter().position(|flying| flying.effect == attempt.effect) {
+                active.flying.push(known.swap_remove(at));
+                continue;
+            }
+            let tool = call.kind.name().cloned();
+            if tool.is_none() {
+                active.text.clear();
+            }
+            active.note.clear();
+            let until = now.running.saturating_add(i64::try_from(attempt.after_ms).unwrap_or(i64::MAX));
+            let why = attempt.reason.is_some().then(|| because(call)).unwrap_or_else(|| AGAIN.to_owned());
+            let again = (attempt.after_ms > 0 || attempt.reason.is_some()).then_some((until, why));
+            active.flying.push(Flying { effect: attempt.effect.clone(), tool, began: false, again });
+            self.effects.insert(attempt.effect.clone(), row);
+        }
+        active.asking.retain(|(ask, _)| visit.open_questions().any(|question| question.ask == *ask));
+        for question in visit.open_questions() {
+            if !active.asking.iter().any(|(ask, _)| *ask == question.ask) {
+                let open = state.asks().get(&question.ask).map(|ask| asks::prompt(state, ask));
+                let prompt = open.unwrap_or_else(|| question.prompt.to_string());
+                active.asking.push((question.ask.clone(), prompt));
+            }
+        }
+        self.active.insert(row, active);
+        known.into_iter().for_each(|gone| self.landed(row, &gone));
     }
 
-    /// An effect came to an end.
-    pub(super) fn land(&mut self, effect: &EffectId, outcome: Option<&Outcome>) -> Option<NodeIx> {
-        if let Some(outcome) = outcome {
-            self.limited.ended(effect, outcome);
+    /// A node has ended, and nothing of it is in flight.
+    pub(super) fn land_all(&mut self, row: usize) {
+        let Some(active) = self.active.remove(&row) else { return };
+        active.flying.iter().for_each(|gone| self.landed(row, gone));
+        if self.focus.is_some_and(|(focus, _)| focus == row) {
+            self.focus = None;
         }
-        let node = self.effects.remove(effect)?;
-        let active = self.active.get_mut(&node)?;
-        active.flying.retain(|flying| flying.effect != *effect);
-        // Also of an attempt that came to nothing, as in the run's usage (E-20).
-        if let Some(tokens) = outcome.and_then(Outcome::tokens) {
-            active.tokens.add(tokens);
+    }
+
+    fn landed(&mut self, row: usize, gone: &Flying) {
+        self.effects.remove(&gone.effect);
+        if gone.began {
+            self.count(row, |count| count.saturating_sub(1));
         }
-        Some(node)
+    }
+
+    /// Calls have their turn in a node, or no more: the frames that it is in know.
+    fn count(&mut self, row: usize, change: impl Fn(u32) -> u32) {
+        let mut at = self.timeline.nodes().get(row).map(|node| node.within);
+        while let Some(frame) = at
+            && let Some(opener) = self.timeline.frames().get(frame).and_then(|frame| frame.opener)
+        {
+            let working = self.working.entry(opener).or_default();
+            match change(working.get(&frame).copied().unwrap_or(0)) {
+                0 => drop(working.remove(&frame)),
+                count => drop(working.insert(frame, count)),
+            }
+            at = self.timeline.nodes().get(opener).map(|node| node.within);
+        }
     }
 
     /// An effect has its turn.
     pub(in crate::live) fn began(&mut self, effect: &EffectId) {
-        let active = self.effects.get(effect).and_then(|node| self.active.get_mut(node));
+        let Some(&row) = self.effects.get(effect) else { return };
+        let active = self.active.get_mut(&row);
         let flying = active.and_then(|active| active.flying.iter_mut().find(|f| f.effect == *effect));
-        if let Some(flying) = flying {
+        if let Some(flying) = flying.filter(|flying| !flying.began) {
             (flying.began, flying.again) = (true, None);
+            self.count(row, |count| count + 1);
         }
     }
 
     /// A piece of what an effect says while it goes on.
     pub(in crate::live) fn delta(&mut self, effect: &EffectId, delta: Delta, now: i64) {
-        let Some(&node) = self.effects.get(effect) else { return };
-        let Some(active) = self.active.get_mut(&node) else { return };
+        let Some(&row) = self.effects.get(effect) else { return };
+        let Some(active) = self.active.get_mut(&row) else { return };
         match delta {
             Delta::Progress(line) => active.note = line,
             Delta::Text(piece) => {
@@ -87,12 +157,21 @@ impl View {
                     active.text.drain(..from);
                 }
                 let kept = self.focus.is_some_and(|(focus, since)| {
-                    focus == node || (now < since + STICKY_MS && self.active.contains_key(&focus))
+                    focus == row || (now < since + STICKY_MS && self.active.contains_key(&focus))
                 });
                 if !kept {
-                    self.focus = Some((node, now));
+                    self.focus = Some((row, now));
                 }
             }
         }
     }
+}
+
+/// Why a call is tried again, with what matters most in front: lines are cut.
+pub(crate) fn because(call: &Call) -> String {
+    let mut attempts = call.attempts.iter().rev();
+    let reason = attempts.next().and_then(|last| last.reason.as_deref()).unwrap_or_default();
+    let before = attempts.next().and_then(|before| before.outcome.as_ref());
+    let limited = matches!(before, Some(Outcome::Failed(failure)) if is_rate_limit(&failure.fault));
+    format!("{}{reason}", if limited { "rate limit: " } else { "" })
 }
