@@ -84,7 +84,7 @@ impl View {
             }
             active.note.clear();
             let until = now.running.saturating_add(i64::try_from(attempt.after_ms).unwrap_or(i64::MAX));
-            let why = attempt.reason.is_some().then(|| because(call)).unwrap_or_else(|| AGAIN.to_owned());
+            let why = if attempt.reason.is_some() { because(call) } else { AGAIN.to_owned() };
             let again = (attempt.after_ms > 0 || attempt.reason.is_some()).then_some((until, why));
             active.flying.push(Flying { effect: attempt.effect.clone(), tool, began: false, again });
             self.effects.insert(attempt.effect.clone(), row);
