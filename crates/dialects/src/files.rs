@@ -32,9 +32,6 @@ impl Files for Folder {
     }
 }
 
-/// How deep forks, loops and documents may lie in each other: as deep as frames (`subgraph_depth`, E-12, W-12).
-pub(crate) const DEPTH: usize = 32;
-
 /// Most files that one document may lead to (E-12).
 const MOST: usize = 1_000;
 
@@ -85,9 +82,10 @@ impl<'f, T> Includes<'f, T> {
         if let Some(known) = self.known.get(&path) {
             return Some(Named::Known(known.clone()));
         }
-        if self.open.len() >= DEPTH {
+        let depth = self.limits.depth_in_force();
+        if self.open.len() >= depth {
             let message =
-                format!("files lie more than {DEPTH} deep in each other (`subgraph_depth` in [limits])");
+                format!("files lie more than {depth} deep in each other (`subgraph_depth` in [limits])");
             let finding = Finding::error("E-12", "too-deep", name.span, message);
             diagnostics.push(finding.help("put some of them into one document"));
             return None;

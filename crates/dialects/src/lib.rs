@@ -13,6 +13,7 @@
 //! 9. [`workflow`]: the same of workflows.
 //! 10. [`compile`]: all of it, from text to the engine's graph ([`Document`]).
 //! 11. [`schema`]: JSON Schemas of documents, for editors.
+//! 12. [`mod@migrate`]: documents in older forms, and in today's.
 //!
 //! Reading never stops at the first finding: it returns what it could read, and every finding goes to the
 //! [`Diagnostics`] collector.
@@ -50,6 +51,7 @@ pub mod head;
 pub mod json;
 mod leaves;
 pub mod limits;
+pub mod migrate;
 mod outputs;
 pub mod plan;
 pub mod recognise;

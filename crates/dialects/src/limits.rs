@@ -10,6 +10,10 @@ pub const MAX_JSON_NESTING: usize = 1_000;
 /// The largest document that any setting of `document_bytes` can allow: places are 32-bit offsets.
 pub const MAX_DOCUMENT_BYTES: u64 = u32::MAX as u64 - 1;
 
+/// The deepest that any setting of `subgraph_depth` can let documents, forks and loops lie in each other: they are read and
+/// compiled recursively, too.
+pub const MAX_SUBGRAPH_DEPTH: usize = 64;
+
 /// Limits of one document; the defaults are those of `E-28`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentLimits {
@@ -21,6 +25,8 @@ pub struct DocumentLimits {
     pub json_nesting: usize,
     /// Most steps of reading a schema, and of holding a value against it (`schema_steps`, default 5,000,000).
     pub schema_steps: u64,
+    /// Most documents, forks and loops inside each other (`subgraph_depth`, default 32), as of frames.
+    pub subgraph_depth: usize,
 }
 
 impl Default for DocumentLimits {
@@ -30,6 +36,7 @@ impl Default for DocumentLimits {
             nodes: 100_000,
             json_nesting: 128,
             schema_steps: STEPS,
+            subgraph_depth: 32,
         }
     }
 }
@@ -43,5 +50,10 @@ impl DocumentLimits {
     /// The limit on nesting in force: the setting, or [`MAX_JSON_NESTING`] if that is less.
     pub fn nesting_in_force(&self) -> usize {
         self.json_nesting.min(MAX_JSON_NESTING)
+    }
+
+    /// The limit on documents, forks and loops inside each other in force: the setting, or [`MAX_SUBGRAPH_DEPTH`] if that is less.
+    pub fn depth_in_force(&self) -> usize {
+        self.subgraph_depth.min(MAX_SUBGRAPH_DEPTH)
     }
 }

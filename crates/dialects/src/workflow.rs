@@ -11,6 +11,7 @@ mod joins;
 mod links;
 mod lower;
 mod names;
+pub(crate) mod older;
 mod placeholders;
 mod read;
 mod read_fork;

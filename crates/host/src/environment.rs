@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Every variable with what it means.
-pub const VARIABLES: [(&str, &str); 28] = [
+pub const VARIABLES: [(&str, &str); 30] = [
     ("SELVEDGE_API_KEY", "key for --base-url and for models without a key variable of their own"),
     (
         "OPENAI_API_KEY",
@@ -33,6 +33,8 @@ pub const VARIABLES: [(&str, &str); 28] = [
     ("SELVEDGE_TIMEOUT", "like --timeout"),
     ("PAGER", "what shows long pages on a terminal, instead of `less -FRX`"),
     ("NO_PAGER", "like --no-pager"),
+    ("VISUAL", "what a value is edited in that a run asks a person to edit; else EDITOR, else vi"),
+    ("EDITOR", "the same"),
     (
         "COLUMNS",
         "the width of pages and of lines on a terminal, and of pages in a pipe, which are not wrapped without it",

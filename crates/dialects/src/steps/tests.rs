@@ -155,6 +155,7 @@ const MODEL: Means = Means {
         document_bytes: 64 << 20,
         nodes: 100_000,
         json_nesting: 128,
+        subgraph_depth: 32,
         schema_steps: 5_000_000,
     },
 };

@@ -1,7 +1,7 @@
 //! What has run before what in a flow without circles: surely, perhaps, or never.
 //!
 //! Each vertex is two points: it has begun, and it has succeeded. A way after an error begins at the first, every other at the
-//! second. What has surely happened at a point are its dominators.
+//! second. Behind all of them is the end of the flow. What has surely happened at a point are its dominators.
 
 use super::links::Take;
 use super::regions::Region;
@@ -15,18 +15,21 @@ pub(super) enum Before {
     Surely,
 }
 
-/// A point: the vertex has begun, or has succeeded.
+/// A point: the vertex has begun, or has succeeded; or the flow is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     Begun(usize),
     Succeeded(usize),
+    Over,
 }
 
 impl Point {
-    fn index(self) -> usize {
+    /// Its number, of a flow with so many points.
+    fn index(self, points: usize) -> usize {
         match self {
             Self::Begun(vertex) => 2 * vertex,
             Self::Succeeded(vertex) => 2 * vertex + 1,
+            Self::Over => points.saturating_sub(1),
         }
     }
 }
@@ -42,21 +45,24 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn of(region: &Region<'_>) -> Self {
-        let points = 2 * region.vertices.len();
+        let points = 2 * region.vertices.len() + 1;
         let mut before = vec![Vec::new(); points];
         for (at, vertex) in region.vertices.iter().enumerate() {
             let mut leads = |from: Point, to: Point| {
                 before
-                    .get_mut(to.index())
+                    .get_mut(to.index(points))
                     .into_iter()
-                    .for_each(|before: &mut Vec<usize>| before.push(from.index()));
+                    .for_each(|before: &mut Vec<usize>| before.push(from.index(points)));
             };
             leads(Point::Begun(at), Point::Succeeded(at));
             for way in &vertex.ways {
-                let Some(to) = way.to else { continue };
                 let from =
                     if matches!(way.when, Take::Error) { Point::Begun(at) } else { Point::Succeeded(at) };
-                leads(from, Point::Begun(to));
+                leads(from, way.to.map_or(Point::Over, Point::Begun));
+            }
+            // The whole ends in its END nodes.
+            if vertex.ways.is_empty() {
+                leads(Point::Succeeded(at), Point::Over);
             }
         }
         let dominators = dominators(region, &before);
@@ -70,7 +76,8 @@ impl Order {
 
     /// Whether one point has been passed when another is reached.
     pub(super) fn passed(&self, one: Point, at: Point) -> Before {
-        let (one, at) = (one.index(), at.index());
+        let points = self.before.len();
+        let (one, at) = (one.index(points), at.index(points));
         let span = |point: usize| self.span.get(point).copied().unwrap_or((1, 0));
         let ((first, last), (here, _)) = (span(one), span(at));
         if first <= here && here <= last {
@@ -101,7 +108,8 @@ impl Order {
 fn dominators(region: &Region<'_>, before: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut nearest: Vec<Option<usize>> = vec![None; before.len()];
     let mut depth = vec![0usize; before.len()];
-    for point in region.order.iter().flat_map(|at| [2 * at, 2 * at + 1]) {
+    let over = before.len().saturating_sub(1);
+    for point in region.order.iter().flat_map(|at| [2 * at, 2 * at + 1]).chain([over]) {
         let mut common: Option<usize> = None;
         for other in before.get(point).into_iter().flatten() {
             common = Some(match common {

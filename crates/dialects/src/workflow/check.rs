@@ -61,6 +61,21 @@ pub(super) fn check(
     }
 }
 
+/// What a subgraph hands out: said where it is a node, of what is there when it is over.
+pub(super) fn outputs<'s>(
+    scope: &'s Scope<'s>,
+    values: impl Iterator<Item = &'s Node<'static>>,
+    source: &'s Source,
+    diagnostics: &mut Diagnostics,
+) {
+    let over = At { region: 0, point: Point::Over };
+    for value in values {
+        value.each_string(&mut |text, span| {
+            Texts { scope, source, diagnostics: &mut *diagnostics }.template(text, span, over);
+        });
+    }
+}
+
 struct Check<'s, 'x> {
     scope: &'s Scope<'s>,
     source: &'s Source,

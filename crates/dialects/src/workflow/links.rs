@@ -4,10 +4,9 @@ use super::doc::{Does, ForkOf, Formula, JoinOf, Taken, Text, WorkNode, WorkflowD
 use super::read_fork::old_path_ids;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::files::DEPTH;
 use crate::head::listed;
 use crate::json::Span;
-use crate::{Diagnostics, Finding};
+use crate::{Diagnostics, DocumentLimits, Finding};
 use selvedge_engine::graph::Strategy;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -36,21 +35,28 @@ pub(super) struct Links<'d> {
     pub(super) outs: Vec<Vec<Out<'d>>>,
     /// Of a fork its join, of a loop's start its end, and the other way round.
     pub(super) partner: Vec<Option<usize>>,
+    /// How deep forks and loops may lie in each other (W-12).
+    pub(super) depth: usize,
 }
 
 impl<'d> Links<'d> {
     /// `None`, with errors among the findings, if something has no partner.
-    pub(super) fn of(doc: &'d WorkflowDoc, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub(super) fn of(
+        doc: &'d WorkflowDoc,
+        limits: &DocumentLimits,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Self> {
         let before = diagnostics.errors();
         let ids = doc.nodes.iter().enumerate().map(|(at, node)| (&*node.id.value, at)).collect();
         let nodes = doc.nodes.len();
-        let mut links =
-            Linking { doc, ids, outs: vec![Vec::new(); nodes], partner: vec![None; nodes], diagnostics };
+        let depth = limits.depth_in_force();
+        let (outs, partner) = (vec![Vec::new(); nodes], vec![None; nodes]);
+        let mut links = Linking { doc, ids, outs, partner, depth, diagnostics };
         links.edges();
         links.loops();
         links.forks();
         let Linking { ids, outs, partner, .. } = links;
-        (diagnostics.errors() == before).then_some(Self { ids, outs, partner })
+        (diagnostics.errors() == before).then_some(Self { ids, outs, partner, depth })
     }
 }
 
@@ -59,6 +65,7 @@ struct Linking<'d, 'x> {
     ids: HashMap<&'d str, usize>,
     outs: Vec<Vec<Out<'d>>>,
     partner: Vec<Option<usize>>,
+    depth: usize,
     diagnostics: &'x mut Diagnostics,
 }
 
@@ -438,7 +445,7 @@ impl<'d> Linking<'d, '_> {
         let mut todo = vec![(child, 0usize)];
         while let Some((at, depth)) = todo.pop() {
             let mut go = |to: usize, depth: usize| {
-                if depth <= DEPTH && seen.insert((to, depth)) {
+                if depth <= self.depth && seen.insert((to, depth)) {
                     todo.push((to, depth));
                 }
             };

@@ -41,6 +41,13 @@ struct Opened {
     inputs: Vec<(Arc<str>, JsonTemplate)>,
 }
 
+/// What the node that runs a workflow asks of it, in the text that the node is in, and what is wrong with that.
+struct Asked<'a> {
+    sub: &'a Sub,
+    source: &'a Source,
+    found: Diagnostics,
+}
+
 impl<'c> Compiler<'c> {
     pub(super) fn new(tools: &'c dyn ToolSource, means: &'c Means) -> Self {
         Self {
@@ -62,7 +69,7 @@ impl<'c> Compiler<'c> {
         diagnostics: &mut Diagnostics,
     ) -> Option<Graph> {
         let names = doc.head.names(initial).into_iter().map(str::to_owned).collect();
-        let graph = self.workflow(doc, source, names, None, diagnostics)?;
+        let graph = self.workflow(doc, source, names, (None, None), diagnostics)?;
         let names = super::tools(doc);
         self.defs.extend(names.iter().filter_map(|name| Some((name.clone(), self.tools.def(name)?))));
         Some(Graph { tools: self.defs, withheld: self.withheld, graphs: self.graphs, ..graph })
@@ -73,17 +80,20 @@ impl<'c> Compiler<'c> {
         doc: &WorkflowDoc,
         source: &Source,
         initial: std::collections::HashSet<String>,
-        around: Option<(&Scope<'_>, At)>,
+        (around, asked): (Option<(&Scope<'_>, At)>, Option<&mut Asked<'_>>),
         diagnostics: &mut Diagnostics,
     ) -> Option<Graph> {
         if !doc.complete {
             return None;
         }
         let before = diagnostics.errors();
-        let links = Links::of(doc, diagnostics)?;
+        let links = Links::of(doc, &self.means.limits, diagnostics)?;
         let regions = Regions::of(doc, &links, diagnostics)?;
         let scope = Scope::new(doc, (&links, &regions), initial, self.tools, around);
         check::check(&scope, source, self.means.limits.schema_steps, &mut self.looked, diagnostics);
+        if let Some(Asked { sub, source, found }) = asked {
+            check::outputs(&scope, sub.outputs.iter().map(|(_, value)| value), source, found);
+        }
         let opened = self.inner_documents(&scope, source, diagnostics);
         if diagnostics.errors() > before {
             return None;
@@ -106,51 +116,49 @@ impl<'c> Compiler<'c> {
                 };
                 let at = At { region, point: Point::Begun(number) };
                 let mut own = Diagnostics::new();
+                let mut asked = Asked { sub, source, found: Diagnostics::new() };
                 let inner = match &sub.inner.source {
-                    None => self.inner_document(sub, source, (scope, at), diagnostics, None),
+                    None => self.inner_document(&mut asked, source, (scope, at), diagnostics),
                     Some(file) => {
-                        let found = self.inner_document(sub, file, (scope, at), &mut own, Some(diagnostics));
+                        let found = self.inner_document(&mut asked, file, (scope, at), &mut own);
                         diagnostics.elsewhere(own, file);
                         found
                     }
                 };
+                asked.found.findings().iter().for_each(|finding| diagnostics.push(finding.clone()));
                 opened.extend(inner.map(|inner| (vertex.node, inner)));
             }
         }
         opened
     }
 
-    /// One of them. `outside` takes what is wrong with how it is called, if that is in another file.
+    /// One of them; `own` takes what is wrong in it, and `asked` what is wrong with how it is called.
     fn inner_document(
         &mut self,
-        sub: &Sub,
+        asked: &mut Asked<'_>,
         source: &Source,
         around: (&Scope<'_>, At),
         own: &mut Diagnostics,
-        outside: Option<&mut Diagnostics>,
     ) -> Option<Opened> {
+        let sub = asked.sub;
         let head = head_of(&sub.inner);
         let given = |name: &str| sub.inputs.iter().any(|(known, _)| *known.value == *name);
-        let mut missing = Vec::new();
         for input in &head.inputs {
             let name = &*input.name.value;
             if input.default.is_none() && !head.metadata.contains_key(name) && !given(name) {
                 let message = format!("the input {} has no value", shown(name));
                 let finding = Finding::error("P-23", "missing-input", sub.inner.span, message);
-                missing
-                    .push(finding.help(format!("give it in `inputs` of the node: {{{}: …}}", shown(name))));
+                let help = format!("give it in `inputs` of the node: {{{}: …}}", shown(name));
+                asked.found.push(finding.help(help));
             }
         }
-        let outside = match outside {
-            Some(outside) => outside,
-            None => &mut *own,
-        };
-        missing.into_iter().for_each(|finding| outside.push(finding));
         let mut names: std::collections::HashSet<String> =
             head.names(&Map::new()).into_iter().map(str::to_owned).collect();
         names.extend(sub.inputs.iter().map(|(name, _)| name.value.to_string()));
         let graph = match &*sub.inner.body {
-            InnerBody::Workflow(doc) => self.workflow(doc, source, names, Some(around), own)?,
+            InnerBody::Workflow(doc) => {
+                self.workflow(doc, source, names, (Some(around), Some(asked)), own)?
+            }
             InnerBody::Plan(plan) if plan.complete => {
                 let ids: Vec<&str> = plan.nodes.iter().map(|node| &*node.id.value).collect();
                 let seen = seen_from(names, around, |name| ids.contains(&name));

@@ -4,7 +4,7 @@ use super::doc::{Edge, Formula, Inner, InnerBody, Sub, Taken, Text, WorkNode, Wo
 use super::read_node;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, misspelt, type_error};
-use crate::files::{DEPTH, Includes, Named};
+use crate::files::{Includes, Named};
 use crate::head::{Head, List, repeated};
 use crate::json::{self, Kind, Node, Span, Spanned, place_in_string};
 use crate::recognise::{Choice, Dialect, Recognised, recognise};
@@ -150,9 +150,10 @@ impl Reader<'_, '_> {
         let (inline, file) = (fields.given(here), fields.name("file", "W-14", self.diagnostics));
         match (inline, file) {
             (Some(inline), None) => {
-                if self.depth >= DEPTH {
+                let depth = self.limits.depth_in_force();
+                if self.depth >= depth {
                     let message = format!(
-                        "documents lie more than {DEPTH} deep in each other (`subgraph_depth` in [limits])"
+                        "documents lie more than {depth} deep in each other (`subgraph_depth` in [limits])"
                     );
                     let finding = Finding::error("E-12", "too-deep", inline.span.opening(), message);
                     self.push(finding.help("put some of them into one document"));

@@ -4,7 +4,6 @@
 use super::doc::{Does, ForkOf, WorkflowDoc};
 use super::links::{Links, Out, Take};
 use crate::diagnostic::shown;
-use crate::files::DEPTH;
 use crate::json::Span;
 use crate::{Diagnostics, Finding};
 use std::collections::VecDeque;
@@ -143,9 +142,10 @@ impl<'d> Walk<'d, '_, '_> {
 
     fn region(&mut self, next: &Todo, todo: &mut VecDeque<Todo>) {
         let at = self.all.len();
-        if next.depth > DEPTH {
+        let depth = self.links.depth;
+        if next.depth > depth {
             let message = format!(
-                "forks and loops lie more than {DEPTH} deep in each other (`subgraph_depth` in [limits])"
+                "forks and loops lie more than {depth} deep in each other (`subgraph_depth` in [limits])"
             );
             self.error("too-deep", self.span(next.entry), message, "put some of them behind each other");
             return;

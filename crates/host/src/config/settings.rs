@@ -108,6 +108,7 @@ impl Limits {
             nodes: self.size("nodes", default.nodes),
             json_nesting: self.size("json_nesting", default.json_nesting),
             schema_steps: self.count("schema_steps").unwrap_or(default.schema_steps),
+            subgraph_depth: self.size("subgraph_depth", default.subgraph_depth),
         }
     }
 
@@ -126,7 +127,13 @@ impl Limits {
             calls_per_reply: self.count("calls_per_reply").or(default.calls_per_reply),
             schema_steps: self.count("schema_steps").or(default.schema_steps),
             model_request_bytes: self.count("model_request_bytes").unwrap_or(default.model_request_bytes),
-            ..default
+            fanout: self.count("fanout").unwrap_or(default.fanout),
+            loop_iterations: self.count("loop_iterations").unwrap_or(default.loop_iterations),
+            timers: self.count("timers").unwrap_or(default.timers),
+            subgraph_depth: self
+                .count("subgraph_depth")
+                .map_or(default.subgraph_depth, |depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+            expression_cost: self.count("expression_cost").unwrap_or(default.expression_cost),
         }
     }
 

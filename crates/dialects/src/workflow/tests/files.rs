@@ -49,6 +49,35 @@ fn w15_a_document_is_given_what_it_needs() {
     assert_eq!(found(json!({"workflow": plan}), &[])[0].1, "dialect-mismatch");
 }
 
+/// What is handed out is said where the node is, and is there when the document is over.
+#[test]
+fn w15_outputs_name_what_there_is_at_the_end() {
+    let mut inner = flow(
+        json!([node("try", "TOOL", json!({"tool": "read"})), idle("mend")]),
+        &[("start", "try"), ("try", "end"), ("mend", "end")],
+    );
+    inner["edges"].as_array_mut().unwrap().push(json!({"from": "try", "to": "mend", "when": "error"}));
+    let at = |file: &str, value: &str, field: &str| {
+        let config = match file {
+            "" => json!({"workflow": inner.clone(), "outputs": {"got": [value]}}),
+            _ => json!({"file": file, "outputs": {"got": [value]}}),
+        };
+        let found = found(config, &[("a.json", inner.clone())]);
+        let place = "/nodes/2/config/outputs/got/0";
+        let all: Vec<&str> = found.iter().map(|(_, code, _)| *code).collect();
+        assert!(found.iter().all(|(file, _, at)| file == "flow.json" && at == place), "{field}: {found:?}");
+        all.join(" ")
+    };
+    for file in ["", "a.json"] {
+        assert_eq!(at(file, "{{end}} {{mend}} {{x}}", "there"), "may-not-have-run");
+        assert_eq!(at(file, "{{try.output.rows}} {{try.error.kind}}", "perhaps"), "may-not-have-run");
+        assert_eq!(at(file, "{{start.output}}", "at once"), "");
+        assert_eq!(at(file, "{{inner}}", "the node itself"), "later-node");
+        assert_eq!(at(file, "{{inputs.none}}", "nothing"), "unknown-placeholder");
+        assert_eq!(at(file, "{{mendd.output}}", "a slip"), "unknown-placeholder");
+    }
+}
+
 /// What is around a document is seen in it.
 #[test]
 fn w03_inner_documents_see_what_is_around_them() {
