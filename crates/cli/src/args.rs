@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Draw a document's compiled graph, as Mermaid or DOT
     Graph(GraphArgs),
+    /// Print a document in today's form, or write it so
+    Migrate(MigrateArgs),
     /// Print the JSON Schema of a document, a script or selvedge.toml, for editors
     Schema(SchemaArgs),
     /// Trust what the `selvedge.toml` of a folder starts, and where it sends keys
@@ -353,4 +355,24 @@ A run that another process drives ends there.";
 pub(crate) struct CancelArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
+}
+
+const MIGRATE_HELP: &str = "\
+Examples:
+  selvedge migrate flow.json                       # prints the new form; the file stays as it is
+  selvedge migrate flow.json --write
+
+Older forms are `forkId` and `forkPaths` of forks and joins in workflows: `forkPathIds` and `childNodeIds` stand in their \
+place. Order, layout and everything else in the file stay as they are, and what the document means does. Files that a workflow names are documents of \
+their own.";
+
+/// `selvedge migrate`.
+#[derive(Args, Debug)]
+#[command(after_help = MIGRATE_HELP)]
+pub(crate) struct MigrateArgs {
+    /// The document
+    pub(crate) file: PathBuf,
+    /// Change the file, all at once, in place of printing
+    #[arg(long)]
+    pub(crate) write: bool,
 }

@@ -1,11 +1,13 @@
 //! What a person is asked, in words: also what the approved call would do (E-21).
 
+use crate::look::time;
+use crate::output::ask_kind;
 use crate::ways::{Way, listed};
-use selvedge_dialects::{Diagnostics, DocumentLimits, Source, json};
+use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::{AskKind, Asking, State, done};
 use selvedge_host::hints::command;
 use selvedge_host::text::one_line;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// Characters of a call's arguments from which on long texts in them are shortened.
@@ -42,8 +44,56 @@ pub(crate) fn words(state: &State, ask: &Asking) -> &'static [&'static str] {
 
 /// The command that answers an ask.
 pub(crate) fn answers(state: &State, run: &str, id: &str) -> String {
-    let words = state.asks().get(id).map_or(&[][..], |ask| words(state, ask)).join("|");
-    command(&["answer", run, id, if words.is_empty() { "TEXT" } else { &words }])
+    let value = state.asks().get(id).map(|ask| value(state, ask));
+    command(&["answer", run, id, value.as_deref().unwrap_or("TEXT")])
+}
+
+/// What stands for the answer in a command: the words there are, or of what kind it is.
+fn value(state: &State, ask: &Asking) -> String {
+    /// Words at most, and characters of all of them.
+    const WORDS: (usize, usize) = (6, 60);
+    let words = words(state, ask);
+    if !words.is_empty() {
+        return words.join("|");
+    }
+    let schema = state.answer_schema(ask);
+    let of = |name: &str| schema.and_then(|schema| schema.get(name));
+    let listed: Option<Vec<&str>> = of("enum")
+        .and_then(Value::as_array)
+        .filter(|values| (1..=WORDS.0).contains(&values.len()))
+        .and_then(|values| values.iter().map(Value::as_str).collect());
+    if let Some(words) = listed.map(|words| words.join("|")).filter(|words| words.len() <= WORDS.1) {
+        return words;
+    }
+    let text = match (of("type"), schema, ask.value.as_deref()) {
+        (Some(kind), ..) => kind == "string",
+        (None, None, Some(edited)) if ask.kind == AskKind::Edit => edited.is_string(),
+        (None, schema, _) => schema.is_none(),
+    };
+    if text { "TEXT" } else { "JSON" }.to_owned()
+}
+
+/// An open ask as C-02 has it.
+pub(crate) fn object(state: &State, id: &str, ask: &Asking) -> Map<String, Value> {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
+    put("ask", id.into());
+    put("node", state.called(ask.node).to_string().into());
+    put("kind", ask_kind(ask.kind).into());
+    put("prompt", prompt(state, ask).into());
+    if let Some(value) = &ask.value {
+        put("value", Value::clone(value));
+    }
+    if let Some(schema) = state.answer_schema(ask) {
+        put("schema", schema.clone());
+    }
+    if let Some(due) = ask.due {
+        put("until", time::rfc3339(due).into());
+    }
+    if state.doubted_call(ask).is_some() {
+        put("in_doubt", true.into());
+    }
+    object
 }
 
 /// Why what is said to have come back from a call can't be taken, and what to type instead.
@@ -73,15 +123,72 @@ pub(crate) fn happened(
     Err(Unfit { why, help: typed(&format!("{{{}}}", names.join(", "))) })
 }
 
-/// A JSON text of one line as the value that it is, or why there is none.
-fn exact(text: &str, typed: &impl Fn(&str) -> String) -> Result<Value, Unfit> {
+/// What a question is answered with: JSON if it is some, else a text (C-13). JSON that can't be kept as it stands is no
+/// text either.
+pub(crate) fn answer_of(text: &str) -> Result<Value, String> {
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => strict(text),
+        Err(_) => Ok(Value::from(text.trim_end_matches('\n'))),
+    }
+}
+
+/// What was said: `@FILE` is what a file holds, and `-` what stdin does (C-13).
+pub(crate) fn read_text(said: &str) -> Result<String, String> {
+    let file = said.strip_prefix('@').filter(|file| !file.is_empty());
+    let read = match (said, file) {
+        ("-", _) => std::io::read_to_string(std::io::stdin()),
+        (_, Some(file)) => std::fs::read_to_string(file),
+        (text, None) => return Ok(text.to_owned()),
+    };
+    read.map_err(|error| {
+        let whose = file.unwrap_or("stdin");
+        format!("the answer can't be read from {whose}: {error}")
+    })
+}
+
+/// A text as the JSON value that it is, or what is wrong with it and where.
+pub(crate) fn strict(text: &str) -> Result<Value, String> {
+    let why = |first: &Diagnostic| {
+        let place = match (first.line, first.column) {
+            (Some(1) | None, column) => format!("character {}", column.unwrap_or(1)),
+            (Some(line), column) => format!("line {line}, character {}", column.unwrap_or(1)),
+        };
+        format!("at {place} {}", first.message)
+    };
+    parsed(text).map_err(|found| found.first().map_or_else(|| "that is no JSON".to_owned(), why))
+}
+
+fn parsed(text: &str) -> Result<Value, Vec<Diagnostic>> {
     let source = Source::new("", text);
     let mut found = Diagnostics::new();
     let node = json::parse_exactly(&source, &DocumentLimits::default(), &mut found);
-    if let Some(node) = node.filter(|_| !found.has_errors()) {
-        return Ok(node.to_value());
-    }
-    let findings = found.report(&source);
+    let read = node.filter(|_| !found.has_errors()).map(|node| node.to_value());
+    read.ok_or_else(|| found.report(&source))
+}
+
+/// What an answer has to be, if its ask says so: for people.
+pub(crate) fn takes(state: &State, ask: &Asking) -> Option<String> {
+    /// Characters of a schema.
+    const SCHEMA: usize = 400;
+    let schema = state.answer_schema(ask)?;
+    let fields = schema.as_object();
+    let only = |name: &str| fields.filter(|fields| fields.len() == 1).and_then(|fields| fields.get(name));
+    Some(match (only("enum").and_then(Value::as_array), only("type").and_then(Value::as_str)) {
+        (Some(values), _) => {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            format!("it is one of {}", one_line(&values.join(", "), SCHEMA))
+        }
+        (_, Some(kind)) => format!("it is of type {kind}"),
+        _ => format!("it fits {}", one_line(&schema.to_string(), SCHEMA)),
+    })
+}
+
+/// A JSON text of one line as the value that it is, or why there is none.
+fn exact(text: &str, typed: &impl Fn(&str) -> String) -> Result<Value, Unfit> {
+    let findings = match parsed(text) {
+        Ok(value) => return Ok(value),
+        Err(findings) => findings,
+    };
     let Some(first) = findings.first() else {
         return Err(Unfit { why: "that is no JSON".into(), help: typed("{}") });
     };

@@ -1,10 +1,10 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
-use crate::approvals::Approvals;
 use crate::failure::Exit;
 use crate::live::Live;
 use crate::output::Report;
 use crate::progress::{Progress, running_ms};
+use crate::questions::Questions;
 use crate::recovery::digest;
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -62,23 +62,23 @@ impl<'a> Drive<'a> {
         let events = self.state.events();
         let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
         let mut controls = Controls::from(signals.stop.clone());
-        let mut approvals = Approvals::new(self.ui, signals);
+        let mut questions = Questions::new(self.ui, signals);
         let halt = loop {
-            let halt = self.stretch(&mut journal, inputs, &approvals, begun, &mut controls).await;
-            if !matches!(halt, Ok(Halt::Waiting)) || !approvals.any(&self.state) {
+            let halt = self.stretch(&mut journal, inputs, &questions, begun, &mut controls).await;
+            if !matches!(halt, Ok(Halt::Waiting)) || !questions.any(&self.state) {
                 break halt;
             }
-            // Somebody may answer elsewhere, or cancel the run, while a person is asked here (E-43).
+            // Somebody may answer elsewhere, or cancel the run, or a timer come due, while a person is asked here (E-37, E-43).
             let said = tokio::select! {
                 biased;
-                said = approvals.ask(&self.state) => Some(said),
+                said = questions.ask(&self.state) => said,
                 () = controls.heard() => None,
             };
             inputs = match said {
                 Some(said) if said.is_empty() => break halt,
                 Some(said) => said,
                 None => {
-                    approvals.cut_short();
+                    questions.cut_short();
                     Vec::new()
                 }
             };
@@ -110,7 +110,7 @@ impl<'a> Drive<'a> {
         &mut self,
         journal: &mut Journal,
         inputs: Vec<Input>,
-        approvals: &Approvals<'_>,
+        questions: &Questions<'_>,
         begun: i64,
         controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
@@ -126,7 +126,7 @@ impl<'a> Drive<'a> {
             None => Arc::new(lines) as Arc<dyn Watcher>,
         });
         let halt = self.driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
-        let asks = matches!(halt, Ok(Halt::Waiting)) && approvals.any(&self.state);
+        let asks = matches!(halt, Ok(Halt::Waiting)) && questions.any(&self.state);
         if let Some(live) = live.filter(|_| !asks) {
             live.end(self.ui);
         }

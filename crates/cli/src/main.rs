@@ -3,14 +3,13 @@
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
 //! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out, as is how a run is prepared.
 //! - [`ui`], [`block_on`]: what a command hands to the host, and its async code run to the end.
-//! - [`drive`]: one run driven to its end, with [`signals`], [`approvals`], and [`progress`] or, on a terminal, the [`live`] view.
+//! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and [`progress`] or, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
 //! - [`output`], [`asks`], [`ways`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
-mod approvals;
 mod args;
 mod asks;
 mod block_on;
@@ -24,6 +23,7 @@ mod options;
 mod output;
 mod printed;
 mod progress;
+mod questions;
 mod recovery;
 mod signals;
 mod status;

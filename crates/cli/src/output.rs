@@ -139,16 +139,8 @@ impl Report<'_> {
         if self.state.ended().is_some() {
             return Vec::new();
         }
-        let node = |ask: &selvedge_engine::Asking| self.state.called(ask.node);
-        let rows = self.state.asks().iter().map(|(id, ask)| {
-            let mut row = json!({"ask": id, "node": node(ask), "kind": ask_kind(ask.kind), "prompt": prompt(self.state, ask)});
-            let in_doubt = self.state.doubted_call(ask).map(|_| ("in_doubt".to_owned(), Value::Bool(true)));
-            if let Some(row) = row.as_object_mut() {
-                row.extend(in_doubt);
-            }
-            row
-        });
-        rows.collect()
+        let asks = self.state.asks().iter();
+        asks.map(|(id, ask)| Value::Object(asks::object(self.state, id, ask))).collect()
     }
 
     /// The checker's warnings, the run's own, tools that changed, a driver that died.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Records an answer, and goes on with the run unless another process does.
 pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit, Error> {
-    let Some(said) = Said::of(args) else { return Err(nothing_said(args, common, &ui)?) };
+    let Some(said) = Said::of(args)? else { return Err(nothing_said(args, common, &ui)?) };
     no_key(args, &said, common, &ui)?;
     let alone = || match args.no_continue {
         true => record(args, &said, common, &ui),
@@ -75,7 +75,7 @@ fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Resul
     let mut config = Config::load(&ui.environment, &files, Gate::default(), &())?;
     config.add_options(&RunOptions::stored(&info.options), &())?;
     let named = secrets::named(&config);
-    [Some(said.value), said.output, said.by, said.why]
+    [Some(&*said.value), said.output, said.by, said.why]
         .into_iter()
         .flatten()
         .try_for_each(|text| secrets::refuse_text(&named, "the answer", text))
@@ -84,7 +84,8 @@ fn no_key(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Resul
 /// What was said, and to which ask.
 struct Said<'a> {
     ask: Option<&'a str>,
-    value: &'a str,
+    /// What was typed, or what it names holds: read once, whoever takes it.
+    value: String,
     output: Option<&'a str>,
     by: Option<&'a str>,
     why: Option<&'a str>,
@@ -92,13 +93,21 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     /// With one word alone, it is the answer to the only open ask.
-    fn of(args: &'a AnswerArgs) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Exit 2 for a file that can't be read.
+    fn of(args: &'a AnswerArgs) -> Result<Option<Self>, Error> {
         let (ask, value) = match (args.ask.as_deref(), args.value.as_deref()) {
             (ask, Some(value)) => (ask, value),
-            (value, None) => (None, value?),
+            (Some(value), None) => (None, value),
+            (None, None) => return Ok(None),
         };
+        let value = asks::read_text(value).map_err(|why| {
+            Error::usage("C-13", "bad-answer", &why)
+                .help("a text that begins with @ is written as JSON, in quotes")
+        })?;
         let (output, by, why) = (args.output.as_deref(), args.by.as_deref(), args.why.as_deref());
-        Some(Self { ask, value, output, by, why })
+        Ok(Some(Self { ask, value, output, by, why }))
     }
 
     /// The answer as inputs of the run.
@@ -138,7 +147,7 @@ impl<'a> Said<'a> {
                 let found = state.asks().get_key_value(named).filter(|_| state.ended().is_none());
                 found.map(|(id, _)| id.clone()).ok_or_else(|| no_such_ask(named, run, state))
             }
-            (None, Some(only), None) if **only == *self.value => {
+            (None, Some(only), None) if **only == self.value => {
                 let message = format!("the ask {only} is there, and the answer is missing");
                 Err(Error::usage("C-13", "bad-answer", &message).help(&asks::answers(state, run, only)))
             }
@@ -176,18 +185,10 @@ impl<'a> Said<'a> {
 
     /// What a question is answered with: JSON if it is some, else a text (C-13). One that does not fit is refused, and the ask stays open.
     fn to_question(&self, ask: &str, asking: &Asking, state: &State) -> Result<Value, Error> {
-        let file = self.value.strip_prefix('@').filter(|file| !file.is_empty());
-        let read = match (self.value, file) {
-            ("-", _) => std::io::read_to_string(std::io::stdin()),
-            (_, Some(file)) => std::fs::read_to_string(file),
-            (text, None) => Ok(text.to_owned()),
-        };
-        let text = read.map_err(|error| {
-            let message = format!("the answer can't be read from {}: {error}", self.value);
-            Error::usage("C-13", "bad-answer", &message)
-                .help("a text that begins with @ names a file; write it as JSON, in quotes")
+        let value = asks::answer_of(&self.value).map_err(|why| {
+            Error::usage("C-13", "bad-answer", &format!("the ask {ask} can't take this answer: {why}"))
+                .help("the ask stays open; an answer is JSON, or a text as it is")
         })?;
-        let value = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.trim_end_matches('\n')));
         if let Some(why) = state.answer_misfit(asking, &value) {
             let message = format!("the ask {ask} can't take this answer: {why}");
             let help = "the ask stays open; an answer is JSON, or a text as it is";

@@ -5,6 +5,7 @@ mod cancel;
 pub(crate) mod check;
 mod driven;
 mod fork;
+mod migrate;
 mod refused;
 mod resume;
 pub(crate) mod run;
@@ -78,6 +79,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Answer(args) => answer::answer(&args, &cli.common, ui.clone()),
         Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, ui),
+        Command::Migrate(args) => migrate::migrate(&args, &cli.common, ui),
         Command::Runs(args) => look::runs(&args, &cli.common, ui),
         Command::Show(args) => look::show(&args, &cli.common, ui),
         Command::Explain(args) => look::explain::explain(&args, &cli.common, ui),

@@ -2,7 +2,7 @@
 
 use crate::failure::Exit;
 use crate::ui::Ui;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use selvedge_host::Error;
 use selvedge_host::config::Config;
 use selvedge_host::trust::Record;
@@ -15,9 +15,10 @@ const INIT_HELP: &str = "\
 Examples:
   selvedge init
   selvedge init my-project
+  selvedge init my-project --dialect workflow
 
-Writes a plan with a command and a Python file as tools, scripted replies that stand in for a model, and a configuration with the choices \
-commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
+Writes a plan, or a workflow that forks, joins and asks a person, with a command and a Python file as tools, scripted replies that stand in for a model, and a \
+configuration with the choices commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
 
 /// `selvedge init`.
 #[derive(Args, Debug)]
@@ -26,12 +27,43 @@ pub(crate) struct InitArgs {
     /// The project's folder, which need not exist
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// What its document is
+    #[arg(long, value_name = "DIALECT", value_enum, default_value_t = Kind::Plan)]
+    pub(crate) dialect: Kind,
 }
 
-/// The files of a new project.
-const FILES: [(&str, &str); 6] = [
-    ("plan.json", include_str!("init/plan.json")),
-    ("script.yaml", include_str!("init/script.yaml")),
+/// The dialects that a project can begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Nodes on threads
+    Plan,
+    /// Nodes and edges: forks, joins, people
+    Workflow,
+}
+
+impl Kind {
+    /// The document and its script.
+    fn files(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Self::Plan => [
+                ("plan.json", include_str!("init/plan.json")),
+                ("script.yaml", include_str!("init/script.yaml")),
+            ],
+            Self::Workflow => [
+                ("flow.json", include_str!("init/workflow/flow.json")),
+                ("script.yaml", include_str!("init/workflow/script.yaml")),
+            ],
+        }
+    }
+
+    fn document(self) -> &'static str {
+        let [(document, _), _] = self.files();
+        document
+    }
+}
+
+/// The files of every new project.
+const FILES: [(&str, &str); 4] = [
     ("selvedge.toml", include_str!("init/selvedge.toml")),
     ("count_words.py", include_str!("init/count_words.py")),
     ("tools/frequent_words.py", include_str!("init/tools/frequent_words.py")),
@@ -45,11 +77,12 @@ const STATE: &str = ".selvedge";
 /// Writes a project.
 pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Error> {
     let dir = &args.dir;
-    refuse(dir)?;
+    let files: Vec<(&str, &str)> = args.dialect.files().into_iter().chain(FILES).collect();
+    refuse(dir, &files)?;
     create(dir)?;
     create(&dir.join(STATE))?;
     let mut written: Vec<&str> = Vec::new();
-    for (name, text) in FILES {
+    for (name, text) in files {
         let path = dir.join(name);
         create(path.parent().unwrap_or(dir))?;
         write(&path, text)?;
@@ -60,7 +93,7 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Error> {
         written.push(IGNORE.0);
     }
     trust(dir, ui);
-    let next = next(dir);
+    let next = next(dir, args.dialect.document());
     if !written.contains(&IGNORE.0) {
         ui.note("note: there is a .gitignore already; add .selvedge/ to it to keep runs out of git");
     }
@@ -75,6 +108,11 @@ pub(crate) fn init(args: &InitArgs, ui: &Ui) -> Result<Exit, Error> {
     text.push_str("\nNext:\n");
     for command in &next {
         text.push_str(&format!("  {command}\n"));
+    }
+    if args.dialect == Kind::Workflow {
+        text.push_str(
+            "\nOn a terminal the run asks its question there; elsewhere it waits (exit code 3): selvedge answer @ plain\n",
+        );
     }
     text.push_str("\nThe replies come from script.yaml; selvedge.toml says how to choose a model instead.\n");
     ui.result(&selvedge_host::text::harmless(&text));
@@ -94,12 +132,12 @@ fn trust(dir: &Path, ui: &Ui) {
 }
 
 /// Nothing of what is there is overwritten (exit 2).
-fn refuse(dir: &Path) -> Result<(), Error> {
+fn refuse(dir: &Path, files: &[(&str, &str)]) -> Result<(), Error> {
     if dir.exists() && !dir.is_dir() {
         let message = format!("{} is there, and is no folder", dir.display());
         return Err(Error::usage("C-14", "exists", &message).help("name another folder"));
     }
-    let there: Vec<&str> = FILES
+    let there: Vec<&str> = files
         .iter()
         .map(|(name, _)| *name)
         .filter(|name| dir.join(name).symlink_metadata().is_ok())
@@ -132,13 +170,13 @@ fn refused(path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// The commands that come next; they work as they stand.
-fn next(dir: &Path) -> Vec<String> {
+fn next(dir: &Path, document: &str) -> Vec<String> {
     let mut next = Vec::new();
     if dir != Path::new(".") {
         next.push(format!("cd {}", quoted(dir)));
     }
     next.extend(
-        ["check plan.json", "run plan.json --script script.yaml", "runs"]
+        [format!("check {document}"), format!("run {document} --script script.yaml"), "runs".to_owned()]
             .map(|rest| format!("selvedge {rest}")),
     );
     next

@@ -4,14 +4,16 @@ use super::args::RunsArgs;
 use super::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::time;
 use crate::args::Common;
+use crate::asks;
 use crate::failure::Exit;
 use crate::progress::seconds;
 use crate::ui::Ui;
-use selvedge_engine::{Event, Fault, FaultKind};
+use selvedge_engine::{Asking, Event, Fault, FaultKind, State};
 use selvedge_host::Error;
 use selvedge_host::places;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Columns of a run's name, where reasons of failures stand behind it; where there is room, and where there is not.
 const NAME: usize = 24;
@@ -26,6 +28,16 @@ struct Row {
     driven: bool,
     /// Why it has failed.
     fault: Option<Fault>,
+    /// What it asks, where that is listed.
+    asks: Vec<Question>,
+}
+
+/// An open ask of a run.
+struct Question {
+    /// As C-02 has it.
+    object: Map<String, Value>,
+    /// What answers it.
+    command: String,
 }
 
 /// Lists runs.
@@ -34,6 +46,7 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     let status = if args.waiting { Some(RunStatus::Waiting) } else { args.status };
     let mut damaged = Vec::new();
     let rows = match selvedge_host::stores::open(&dir)? {
+        Some(store) if args.waiting => waiting(&store, args, &mut damaged)?,
         Some(store) => rows(&store, status, args, &mut damaged)?,
         None => Vec::new(),
     };
@@ -52,6 +65,7 @@ pub(crate) fn runs(args: &RunsArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
     }
     let mut page = Page::new();
     page.table(&table(&page, &rows));
+    rows.iter().for_each(|row| questions(&mut page, row));
     page.print(&ui);
     told(damaged, &ui)
 }
@@ -100,9 +114,51 @@ fn rows(
             }
         }
         let fault = (info.status == RunStatus::Failed).then(|| fault(store, &info.id)).flatten();
-        rows.push(Row { info, driven, fault });
+        rows.push(Row { info, driven, fault, asks: Vec::new() });
     }
     Ok(rows)
+}
+
+/// Runs that ask somebody something, each with what it asks: those that wait for it, and those that go on meanwhile.
+fn waiting(store: &Store, args: &RunsArgs, damaged: &mut Vec<Error>) -> Result<Vec<Row>, Error> {
+    let mut all = rows(store, Some(RunStatus::Waiting), args, damaged)?;
+    all.extend(rows(store, Some(RunStatus::Running), args, damaged)?);
+    all.sort_by_key(|row| std::cmp::Reverse(row.info.started_ms));
+    for row in &mut all {
+        match selvedge_runtime::load(store, &row.info.id, None, None) {
+            Ok(loaded) => row.asks = asked(&loaded.state, &row.info.id),
+            Err(error) => damaged.push(error.into()),
+        }
+    }
+    all.retain(|row| row.info.status == RunStatus::Waiting || !row.asks.is_empty());
+    all.truncate(args.limit.map_or(usize::MAX, |limit| limit as usize));
+    Ok(all)
+}
+
+fn asked(state: &State, run: &str) -> Vec<Question> {
+    let open = state.asks().iter().filter(|_| state.ended().is_none());
+    let question = |(id, ask): (&Arc<str>, &Asking)| Question {
+        object: asks::object(state, id, ask),
+        command: asks::answers(state, run, id),
+    };
+    open.map(question).collect()
+}
+
+/// What a run asks, each with the command that answers it.
+fn questions(page: &mut Page, row: &Row) {
+    if row.asks.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&page.paint(BOLD, &row.info.id));
+    for Question { object, command } in &row.asks {
+        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        page.labelled(&format!("  {}", text("kind")), MAGENTA, 11, text("prompt"), 6);
+        if let Some(until) = object.get("until").and_then(Value::as_str) {
+            page.labelled("  until", DIM, 11, until, 1);
+        }
+        page.line(&format!("{:11}{command}", ""));
+    }
 }
 
 /// Why a run has failed: its last event says so.
@@ -142,6 +198,14 @@ fn object(row: &Row) -> Value {
     if let (Some(fault), Some(fields)) = (&row.fault, object.as_object_mut()) {
         fields.insert("fault".to_owned(), json!(fault));
     }
+    if let (false, Some(fields)) = (row.asks.is_empty(), object.as_object_mut()) {
+        let asks = row.asks.iter().map(|asked| {
+            let mut ask = asked.object.clone();
+            ask.insert("command".to_owned(), asked.command.as_str().into());
+            Value::Object(ask)
+        });
+        fields.insert("asks".to_owned(), asks.collect());
+    }
     object
 }
 
@@ -174,7 +238,7 @@ fn table(page: &Page, rows: &[Row]) -> Table {
     let year = |time: &String| time.get(..5).map(str::to_owned);
     let same = tight && times.iter().all(|time| year(time) == times.first().and_then(year));
     let started = if same { 5..16 } else { 0..16 };
-    for (Row { info, driven, fault }, time) in rows.iter().zip(&times) {
+    for (Row { info, driven, fault, .. }, time) in rows.iter().zip(&times) {
         let (status, style) = status(info.status, *driven);
         let took = info.ended_ms.map(|ended| seconds(ended.saturating_sub(info.started_ms)));
         table.row([

@@ -11,4 +11,5 @@ mod docs;
 mod plans;
 mod steps;
 mod tools;
+mod workflows;
 mod world;

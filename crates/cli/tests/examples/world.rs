@@ -48,8 +48,11 @@ pub(crate) fn findings(done: &Done) -> Vec<Value> {
 
 impl Example {
     pub(crate) fn new(name: &str) -> Self {
-        let own = matches!(name, "two-sources" | "inventory" | "squares" | "load-forecast")
-            .then(|| "tools".to_owned());
+        let own = matches!(
+            name,
+            "two-sources" | "inventory" | "squares" | "load-forecast" | "debate" | "invoices" | "fastest"
+        )
+        .then(|| "tools".to_owned());
         let shared = matches!(name, "review" | "inventory" | "load-forecast");
         let shared = shared.then(|| examples().join("tools").display().to_string());
         let tools = own.into_iter().chain(shared).flat_map(|folder| ["--tools".to_owned(), folder]).collect();

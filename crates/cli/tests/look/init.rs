@@ -57,6 +57,27 @@ fn a_new_project_runs_with_the_commands_it_prints() {
     }
 }
 
+/// C-11: a workflow forks, joins and asks; its questions are answered as the text says.
+#[test]
+fn a_new_workflow_asks_a_person() {
+    let place = Place::new();
+    let made = place.run(&["init", "demo", "--dialect", "workflow"]).exits(0).stdout;
+    assert!(made.contains("wrote demo/flow.json\n") && !made.contains("plan.json"), "{made}");
+    let commands: Vec<&str> = made.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(commands[2], "selvedge run flow.json --script script.yaml", "{made}");
+    let checked = paste(&place, &place.work(), &commands[..2]).exits(0);
+    assert!(checked.stderr.contains("0 errors, 0 warnings"), "{checked:#?}");
+    let demo = place.work().join("demo");
+    let waiting = paste(&place, &demo, &commands[2..3]).exits(3);
+    let question = "Which title: plain (\"What the Bees Did in March\") or bold (\"First Flight\")?";
+    assert!(waiting.stderr.contains(question), "{waiting:#?}");
+    let answer = made.split_once("(exit code 3): ").unwrap().1.lines().next().unwrap();
+    let done = paste(&place, &demo, &[answer]).exits(0);
+    assert_eq!(done.stdout, "What the Bees Did in March\n");
+    let wrong = place.run(&["init", "other", "--dialect", "flow", "--json"]).exits(2);
+    assert!(wrong.error()["message"].as_str().unwrap().contains("flow"), "{wrong:?}");
+}
+
 #[test]
 fn people_get_the_commands_too() {
     let place = Place::new();
