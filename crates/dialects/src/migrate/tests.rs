@@ -23,9 +23,12 @@ fn graph(text: &str) -> Graph {
     graph.unwrap_or_else(|| panic!("{:?}\n{text}", found.report(&source)))
 }
 
+/// The node, the older field, and those in its place.
+type Told = (String, &'static str, Vec<&'static str>);
+
 /// The text in today's form, and what was changed; it means the same as before, and is not older itself.
 #[track_caller]
-fn migrated(text: &str) -> (String, Vec<(String, &'static str, Vec<&'static str>)>) {
+fn migrated(text: &str) -> (String, Vec<Told>) {
     let find = |text: &str| {
         let (source, mut found) = (Source::new("flow.json", text), Diagnostics::new());
         let migration = migrate(&source, &DocumentLimits::default(), &mut found);
