@@ -125,8 +125,12 @@ fn the_losers_of_a_race_really_end() {
     assert!(started.elapsed() < Duration::from_secs(50), "nobody waited for the others");
     if cfg!(target_os = "linux") {
         assert!(!below.is_empty(), "the tools have processes");
-        let left: Vec<_> = processes().into_iter().filter(|one| below.contains(&(one.0, one.2))).collect();
-        assert_eq!(left, [(0, 0, 0); 0]);
+        // The system may take a moment to bury them; left alone they would go on for a minute.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while processes().into_iter().any(|one| below.contains(&(one.0, one.2))) {
+            assert!(Instant::now() < deadline, "a loser goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
