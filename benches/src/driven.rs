@@ -5,7 +5,7 @@ use crate::ports::Hundred;
 use crate::runs::{runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::{End, Graph, Input, ModelReply, ModelRequest, State, answered};
-use selvedge_runtime::{CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, tell};
+use selvedge_runtime::{CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, send_command};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -132,8 +132,8 @@ pub(crate) fn answer(scale: f64) -> Result<()> {
     let lock = store.drive("r")?;
     let graph = questions(count)?;
     let driver = Driver::new(Arc::new(Silent), Arc::new(Hundred), Limits::default());
-    let mut teller = std::process::Command::new(std::env::current_exe()?);
-    teller.arg("answer-one").env("BENCH_STATE", folder.path()).env("BENCH_ASKS", count.to_string());
+    let mut sender = std::process::Command::new(std::env::current_exe()?);
+    sender.arg("answer-one").env("BENCH_STATE", folder.path()).env("BENCH_ASKS", count.to_string());
     let cpu = cpu_s();
     let status = runtime()?.block_on(async {
         let journal = Journal::stored(Arc::clone(&store), "r", 0);
@@ -142,8 +142,8 @@ pub(crate) fn answer(scale: f64) -> Result<()> {
         let mut events = handle.events();
         // It drives as soon as there is an event.
         events.next().await;
-        let status = tokio::task::spawn_blocking(move || teller.status()).await??;
-        // What looking for letters costs while nothing happens.
+        let status = tokio::task::spawn_blocking(move || sender.status()).await??;
+        // What polling for commands costs while nothing happens.
         let (idle, seconds) = (cpu_s(), 2.0 * scale.max(0.1));
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         let idle = (cpu_s() - idle) / seconds;
@@ -167,7 +167,7 @@ pub(crate) fn answer_one() -> Result<()> {
             let command =
                 Command::Answer { ask: format!("q{n}/ask").into(), value: answered(json!(n), None, None) };
             let began = Instant::now();
-            tell(&store, "r", &command).await??;
+            send_command(&store, "r", &command).await??;
             times.push(began.elapsed().as_secs_f64() * 1e3);
         }
         Ok::<_, Box<dyn std::error::Error>>(times)

@@ -72,7 +72,10 @@ impl<'a> Drive<'a> {
             let said = tokio::select! {
                 biased;
                 said = questions.ask(&self.state) => said,
-                () = controls.heard() => None,
+                given = controls.wait_for_command() => match given {
+                    Ok(()) => None,
+                    Err(error) => break Err(DriveError::Store(error)),
+                },
             };
             inputs = match said {
                 Some(said) if said.is_empty() => break halt,

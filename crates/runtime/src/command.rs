@@ -1,4 +1,4 @@
-//! What people say to a run while it is driven, and why it may be refused (E-43).
+//! Commands to a run while it is driven, and why they may be refused (E-43).
 
 use selvedge_engine::{AskKind, Asking, Event, Input, State};
 use serde::{Deserialize, Serialize};

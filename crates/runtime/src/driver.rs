@@ -3,7 +3,7 @@
 use crate::clock::{Clock, SystemClock, wait};
 use crate::command::Refusal;
 use crate::flight::{Answer, BATCH, Flight, keep_flying};
-use crate::handle::{By, Controls, Listeners, Said};
+use crate::handle::{Controls, GivenCommand, Listeners, Sender};
 use crate::journal::Journal;
 use crate::load::losses;
 use crate::ports::{Delta, Model, Operations, Tools};
@@ -167,8 +167,8 @@ impl Driver {
         Self { operations: Some(operations), ..self }
     }
 
-    /// Drives a run until it ends, waits or is interrupted. `inputs` come first, and then what is said to it at any moment
-    /// through `controls` (E-43); effects that are pending in `state` were in flight when an earlier process died.
+    /// Drives a run until it ends, waits or is interrupted. `inputs` come first, and then the commands that are given at any
+    /// moment through `controls` (E-43); effects that are pending in `state` were in flight when an earlier process died.
     ///
     /// # Errors
     /// If the journal can't be written. What is in it stays valid; the run can be resumed.
@@ -180,8 +180,8 @@ impl Driver {
         inputs: Vec<Input>,
         controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
-        controls.attend(journal, state.events());
-        // What came due while nobody drove did so before anything that is said now (E-37).
+        controls.connect(journal, state.events());
+        // What came due while nobody drove did so before any command that is given now (E-37).
         let mut first: Vec<Input> = state.overdue(self.clock.now_ms()).into_iter().map(Input::Fire).collect();
         first.extend(losses(state));
         first.extend(inputs);
@@ -214,8 +214,8 @@ impl Driver {
 impl Drive<'_> {
     async fn run(&mut self, first: Vec<Input>, controls: &mut Controls) -> Result<Halt, DriveError> {
         let stop = controls.stop().clone();
-        let kept = controls.kept();
-        self.turn(first, kept, true).await?;
+        let queued = controls.take_queued();
+        self.turn(first, queued, true).await?;
         self.dispatch_earlier();
         self.alarms.set(self.state, &*self.driver.clock);
         // A time that the clock can't hold is no limit.
@@ -233,7 +233,7 @@ impl Drive<'_> {
                 return Ok(halt);
             }
             let alarm = self.alarm();
-            let mut said = Vec::new();
+            let mut commands = Vec::new();
             let inputs = tokio::select! {
                 biased;
                 () = stop.reached(1) => return self.wind_down(&stop).await,
@@ -241,13 +241,13 @@ impl Drive<'_> {
                 () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
                 timer = alarm => vec![Input::Fire(timer)],
-                heard = controls.hear() => {
-                    said = heard;
+                given = controls.next_commands() => {
+                    commands = given?;
                     Vec::new()
                 }
                 () = self.answered() => self.inputs(),
             };
-            self.turn(inputs, said, true).await?;
+            self.turn(inputs, commands, true).await?;
         }
     }
 
@@ -304,20 +304,20 @@ impl Drive<'_> {
         u32::try_from(hasher.finish() % 1_000_000).unwrap_or(0)
     }
 
-    /// Accepts inputs and what was said, derives what follows, makes it durable, and dispatches what was requested.
-    async fn turn(&mut self, inputs: Vec<Input>, said: Vec<Said>, go_on: bool) -> Result<(), DriveError> {
+    /// Accepts inputs and commands, derives what follows, makes it durable, and dispatches what was requested.
+    async fn turn(&mut self, inputs: Vec<Input>, commands: Vec<GivenCommand>, go_on: bool) -> Result<(), DriveError> {
         let at = self.driver.clock.now_ms();
         let model = &self.driver.model;
         let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));
         let Advanced { records, replies, unfinished } =
-            advance(self.state, (inputs, said), at, go_on, recall);
+            advance(self.state, (inputs, commands), at, go_on, recall);
         self.unfinished = unfinished;
         let settled = replies.iter().filter_map(settled).collect::<Result<Vec<Settled>, _>>()?;
         if !records.is_empty() || !settled.is_empty() {
             self.keep(records, settled).await?;
         }
-        for (by, reply) in replies {
-            if let By::Handle(to) = by {
+        for (sender, reply) in replies {
+            if let Sender::Handle(to) = sender {
                 // Who has given up waiting does not want to know.
                 let _ = to.send(reply);
             }
@@ -340,7 +340,7 @@ impl Drive<'_> {
                 watcher.events(self.state, &shown);
             }
             if let Some(listeners) = self.listeners.as_ref().filter(|_| listened) {
-                listeners.tell(shown, self.state.events());
+                listeners.send(shown, self.state.events());
             }
         }
         if let Some(listeners) = &self.listeners {
@@ -415,17 +415,17 @@ impl Drive<'_> {
 /// What a turn has come to.
 struct Advanced {
     records: Vec<Record>,
-    /// What becomes of what was said, once the records are durable.
-    replies: Vec<(By, Result<(), Refusal>)>,
+    /// What becomes of the commands, once the records are durable.
+    replies: Vec<(Sender, Result<(), Refusal>)>,
     /// Whether something is left to derive.
     unfinished: bool,
 }
 
-/// Applies inputs, what was said, and what follows from them. Derived events carry the time of the latest input,
+/// Applies inputs, commands, and what follows from them. Derived events carry the time of the latest input,
 /// so that a replay of the inputs gives them again byte for byte (E-18).
 fn advance(
     state: &mut State,
-    (inputs, said): (Vec<Input>, Vec<Said>),
+    (inputs, commands): (Vec<Input>, Vec<GivenCommand>),
     now: i64,
     go_on: bool,
     recall: Option<impl Fn(ModelRequest)>,
@@ -444,9 +444,9 @@ fn advance(
         }
     }
     // Of two answers to one ask, the second finds it closed.
-    for Said { command, by } in said {
+    for GivenCommand { command, sender } in commands {
         let event = command.and_then(|command| command.accepted(state));
-        replies.push((by, event.map(|event| accepted(state, event))));
+        replies.push((sender, event.map(|event| accepted(state, event))));
     }
     let at = state.tick(0);
     let mut repeated = 0;
@@ -475,9 +475,9 @@ fn advance(
     Advanced { records, replies, unfinished: false }
 }
 
-/// What the sender of a letter is told.
-fn settled((by, reply): &(By, Result<(), Refusal>)) -> Option<Result<Settled, DriveError>> {
-    let By::Letter(id) = by else { return None };
+/// What the sender of an entry of the inbox is told.
+fn settled((sender, reply): &(Sender, Result<(), Refusal>)) -> Option<Result<Settled, DriveError>> {
+    let Sender::Inbox(id) = sender else { return None };
     let reply = serde_json::to_string(reply).map_err(DriveError::unwritable);
     Some(reply.map(|reply| Settled { id: id.clone(), reply }))
 }

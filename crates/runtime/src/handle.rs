@@ -1,31 +1,36 @@
-//! A run that is driven, from outside: what it does, what people say to it, and how to stop it (E-43, C-05).
+//! A run that is driven, from outside: what it does, commands to it, and how to stop it (E-43, C-05).
 
+use crate::blocking::blocking;
 use crate::command::{Command, Refusal};
 use crate::driver::{DriveError, Driver, Halt};
 use crate::journal::Journal;
 use crate::stop::Stop;
 use selvedge_engine::{Input, Record, State};
-use selvedge_store::{Bell, DriverLock, Store};
+use selvedge_store::{DriverLock, InboxEntry, InboxWatch, Store, StoreError};
 use serde_json::Value;
 use std::future::pending;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Commands that may wait for a run to hear them; who gives one more waits.
-const WAITING: usize = 16;
+/// Commands that may wait for a run to take them; who gives one more waits.
+const QUEUED: usize = 16;
 /// Commits that a listener may be behind.
 const BEHIND: usize = 32;
-/// Letters that are read at a time.
-const LETTERS: u32 = 64;
+/// Entries of the inbox that are read at a time.
+const ENTRIES: u32 = 64;
+/// How often a read of the inbox that failed is tried again, and after how long.
+const RETRIES: (u32, Duration) = (8, Duration::from_millis(250));
 
 /// A run that is driven. Clones are the same run. With the last one gone it goes on all the same, until it ends or waits
 /// for a person.
 #[derive(Clone, Debug)]
 pub struct RunHandle {
-    commands: mpsc::Sender<Said>,
-    told: broadcast::WeakSender<Told>,
+    commands: mpsc::Sender<GivenCommand>,
+    batches: broadcast::WeakSender<EventBatch>,
     next: Arc<AtomicU64>,
     stop: Stop,
 }
@@ -33,12 +38,11 @@ pub struct RunHandle {
 impl RunHandle {
     /// A handle, and what a driver is given of it.
     pub fn new(stop: Stop) -> (Self, Controls) {
-        let (commands, heard) = mpsc::channel(WAITING);
-        let told = broadcast::Sender::new(BEHIND);
-        let listeners = Listeners { told, next: Arc::default() };
-        let (told, next) = (listeners.told.downgrade(), Arc::clone(&listeners.next));
-        let handle = Self { commands, told, next, stop: stop.clone() };
-        (handle, Controls { stop, commands: Some(heard), listeners: Some(listeners), ..Controls::default() })
+        let (commands, given) = mpsc::channel(QUEUED);
+        let listeners = Listeners { batches: broadcast::Sender::new(BEHIND), next: Arc::default() };
+        let (batches, next) = (listeners.batches.downgrade(), Arc::clone(&listeners.next));
+        let handle = Self { commands, batches, next, stop: stop.clone() };
+        (handle, Controls { stop, commands: Some(given), listeners: Some(listeners), ..Controls::default() })
     }
 
     /// Gives a command; returns once its event is durable.
@@ -47,8 +51,8 @@ impl RunHandle {
     /// If it was refused: nothing of it is in the journal.
     pub async fn give(&self, command: Command) -> Result<(), Refusal> {
         let (reply, replied) = oneshot::channel();
-        let said = Said { command: Ok(command), by: By::Handle(reply) };
-        self.commands.send(said).await.map_err(|_| Refusal::NotDriven)?;
+        let given = GivenCommand { command: Ok(command), sender: Sender::Handle(reply) };
+        self.commands.send(given).await.map_err(|_| Refusal::NotDriven)?;
         replied.await.unwrap_or(Err(Refusal::NotDriven))
     }
 
@@ -70,13 +74,13 @@ impl RunHandle {
 
     /// The run's events from now on, each once it is durable.
     pub fn events(&self) -> Events {
-        let heard = match self.told.upgrade() {
-            Some(told) => told.subscribe(),
+        let batches = match self.batches.upgrade() {
+            Some(batches) => batches.subscribe(),
             None => broadcast::channel(1).1,
         };
-        // Behind the subscription: what is told between the two comes, and is no surprise.
+        // Behind the subscription: what is sent between the two comes, and is no surprise.
         let next = Some(self.next.load(Ordering::Acquire)).filter(|next| *next > 0);
-        Events { heard, next, after: None }
+        Events { batches, next, after: None }
     }
 
     /// Interrupts the driver, without ending the run.
@@ -87,7 +91,7 @@ impl RunHandle {
 
 /// Durable events, one after the other.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum EventBatch {
     /// What one commit has made durable.
     Events {
         /// The number of the first.
@@ -107,66 +111,67 @@ pub enum Told {
 /// A run's events, for one listener. It holds nothing up: what it does not take in time it is told to have missed.
 #[derive(Debug)]
 pub struct Events {
-    heard: broadcast::Receiver<Told>,
+    batches: broadcast::Receiver<EventBatch>,
     /// The number of the next event; `None` if nobody drove the run when this began.
     next: Option<u64>,
     /// What comes after the events that were missed.
-    after: Option<Told>,
+    after: Option<EventBatch>,
 }
 
 impl Events {
     /// What comes next; `None` once the run is not driven any more. May be dropped and called again at any time.
-    pub async fn next(&mut self) -> Option<Told> {
-        if let Some(told) = self.after.take() {
-            return Some(told);
+    pub async fn next(&mut self) -> Option<EventBatch> {
+        if let Some(batch) = self.after.take() {
+            return Some(batch);
         }
         loop {
-            match self.heard.recv().await {
-                Ok(told) => return Some(self.in_order(told)),
+            match self.batches.recv().await {
+                Ok(batch) => return Some(self.in_order(batch)),
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
     }
 
-    fn in_order(&mut self, told: Told) -> Told {
-        let Told::Events { first, records } = &told else { return told };
+    fn in_order(&mut self, batch: EventBatch) -> EventBatch {
+        let EventBatch::Events { first, records } = &batch else { return batch };
         let (first, expected) = (*first, self.next.replace(first + records.len() as u64));
         match expected.filter(|expected| *expected < first) {
             Some(missed) => {
-                self.after = Some(told);
-                Told::Missed { first: missed, last: first - 1 }
+                self.after = Some(batch);
+                EventBatch::Missed { first: missed, last: first - 1 }
             }
-            None => told,
+            None => batch,
         }
     }
 }
 
 /// A command, and who waits for what becomes of it.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct GivenCommand {
+    /// What could not be read is refused like any other.
     pub(crate) command: Result<Command, Refusal>,
-    pub(crate) by: By,
+    pub(crate) sender: Sender,
 }
 
 /// Who has given a command.
 #[derive(Debug)]
-pub(crate) enum By {
+pub(crate) enum Sender {
     /// A handle of this process.
     Handle(oneshot::Sender<Result<(), Refusal>>),
-    /// A letter of that id in the inbox.
-    Letter(String),
+    /// Another process, by the entry of this id in the inbox.
+    Inbox(String),
 }
 
-/// A driver's end of [`RunHandle`]s, and of the inbox: what is said to one run from outside. The default is nobody's.
+/// A driver's end of [`RunHandle`]s, and of the inbox: the commands to one run. The default is nobody's.
 #[derive(Debug, Default)]
 pub struct Controls {
     stop: Stop,
-    commands: Option<mpsc::Receiver<Said>>,
+    commands: Option<mpsc::Receiver<GivenCommand>>,
     listeners: Option<Listeners>,
     inbox: Option<Inbox>,
-    /// What was heard while nobody drove.
-    heard: Vec<Said>,
+    /// What was given while nobody drove.
+    queued: Vec<GivenCommand>,
     /// There were handles, and there are none any more.
     abandoned: bool,
 }
@@ -174,7 +179,7 @@ pub struct Controls {
 /// Who listens to a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Listeners {
-    told: broadcast::Sender<Told>,
+    batches: broadcast::Sender<EventBatch>,
     /// The number of the event that comes next; 0 while nobody drives.
     next: Arc<AtomicU64>,
 }
@@ -182,7 +187,7 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
-        self.told.receiver_count() > 0
+        self.batches.receiver_count() > 0
     }
 
     /// So many events are durable.
@@ -190,20 +195,56 @@ impl Listeners {
         self.next.store(events + 1, Ordering::Release);
     }
 
-    /// Tells of the last events of so many.
-    pub(crate) fn tell(&self, records: Vec<Record>, events: u64) {
+    /// Sends the last events of so many.
+    pub(crate) fn send(&self, records: Vec<Record>, events: u64) {
         let first = (events + 1).saturating_sub(records.len() as u64);
         // Nobody listens any more.
-        let _ = self.told.send(Told::Events { first, records: records.into() });
+        let _ = self.batches.send(EventBatch::Events { first, records: records.into() });
     }
 }
 
+type Reading = Pin<Box<dyn Future<Output = Result<Vec<InboxEntry>, StoreError>> + Send>>;
+
 /// A run's part of the inbox.
-#[derive(Debug)]
 struct Inbox {
     store: Arc<Store>,
     run: Arc<str>,
-    bell: Bell,
+    watch: InboxWatch,
+    /// A read that is under way: who waited for it may have turned to something else.
+    reading: Option<Reading>,
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl Inbox {
+    /// Waits for entries that nobody has settled. May be dropped and called again at any time.
+    async fn entries(&mut self) -> Result<Vec<InboxEntry>, StoreError> {
+        if self.reading.is_none() {
+            self.watch.changed().await;
+        }
+        let (store, run) = (&self.store, &self.run);
+        let reading = self.reading.get_or_insert_with(|| Box::pin(read(Arc::clone(store), Arc::clone(run))));
+        let entries = reading.await;
+        self.reading = None;
+        entries
+    }
+}
+
+/// The entries of a run. What is in the way for a moment, such as a process that may open no more files, is waited out.
+async fn read(store: Arc<Store>, run: Arc<str>) -> Result<Vec<InboxEntry>, StoreError> {
+    let (retries, pause) = RETRIES;
+    for _ in 0..retries {
+        let run = Arc::clone(&run);
+        if let Ok(entries) = blocking(&store, move |store| store.inbox_entries(&run, ENTRIES)).await {
+            return Ok(entries);
+        }
+        tokio::time::sleep(pause).await;
+    }
+    blocking(&store, move |store| store.inbox_entries(&run, ENTRIES)).await
 }
 
 impl From<Stop> for Controls {
@@ -218,71 +259,72 @@ impl Controls {
         &self.stop
     }
 
-    /// From here on hears what other processes say to the run of this journal, which has so many events.
-    pub(crate) fn attend(&mut self, journal: &Journal, events: u64) {
+    /// From here on takes the commands of other processes to the run of this journal, which has so many events.
+    pub(crate) fn connect(&mut self, journal: &Journal, events: u64) {
         if let Some(listeners) = &self.listeners {
             listeners.durable(events);
         }
         if let (Journal::Stored { store, run, .. }, None) = (journal, &self.inbox) {
-            let (bell, store, run) = (store.bell(run), Arc::clone(store), Arc::clone(run));
-            self.inbox = Some(Inbox { store, run, bell });
+            let (watch, store, run) = (store.watch_inbox(run), Arc::clone(store), Arc::clone(run));
+            self.inbox = Some(Inbox { store, run, watch, reading: None });
         }
     }
 
-    /// Waits until somebody says something, and keeps it for the drive that comes next, or until the last handle is gone.
+    /// Waits until a command is given, and queues it for the drive that comes next, or until the last handle is gone.
     /// May be dropped and called again at any time.
-    pub async fn heard(&mut self) {
-        while self.heard.is_empty() && !self.abandoned {
-            self.heard = self.hear().await;
+    ///
+    /// # Errors
+    /// If what other processes have given can't be read, for seconds.
+    pub async fn wait_for_command(&mut self) -> Result<(), StoreError> {
+        while self.queued.is_empty() && !self.abandoned {
+            self.queued = self.next_commands().await?;
         }
+        Ok(())
     }
 
     pub(crate) fn listeners(&self) -> Option<Listeners> {
         self.listeners.clone()
     }
 
-    /// What was heard while nobody drove.
-    pub(crate) fn kept(&mut self) -> Vec<Said> {
-        std::mem::take(&mut self.heard)
+    /// What was given while nobody drove.
+    pub(crate) fn take_queued(&mut self) -> Vec<GivenCommand> {
+        std::mem::take(&mut self.queued)
     }
 
-    /// Waits until something is said, or the last handle is gone. May be dropped and called again at any time.
-    pub(crate) async fn hear(&mut self) -> Vec<Said> {
+    /// Waits until commands are given, or the last handle is gone. May be dropped and called again at any time.
+    pub(crate) async fn next_commands(&mut self) -> Result<Vec<GivenCommand>, StoreError> {
         let Self { commands, inbox, .. } = self;
-        let said = async {
+        let from_handle = async {
             match commands {
                 Some(commands) => commands.recv().await,
                 None => pending().await,
             }
         };
-        let rung = async {
+        let from_inbox = async {
             match inbox {
-                Some(inbox) => inbox.bell.rung().await,
+                Some(inbox) => inbox.entries().await,
                 None => pending().await,
             }
         };
         tokio::select! {
             biased;
-            said = said => {
-                let Some(first) = said else {
+            given = from_handle => {
+                let Some(first) = given else {
                     (self.commands, self.abandoned) = (None, true);
-                    return Vec::new();
+                    return Ok(Vec::new());
                 };
                 // What comes together shares a commit.
                 let more = std::iter::from_fn(|| self.commands.as_mut()?.try_recv().ok());
-                std::iter::once(first).chain(more.take(WAITING)).collect()
+                Ok(std::iter::once(first).chain(more.take(QUEUED)).collect())
             }
-            () = rung => self.letters(),
+            entries = from_inbox => Ok(entries?.into_iter().map(GivenCommand::from).collect()),
         }
     }
+}
 
-    /// The letters that nobody has taken. What can't be read now is rung for again with the next commit.
-    fn letters(&self) -> Vec<Said> {
-        let Some(Inbox { store, run, .. }) = &self.inbox else { return Vec::new() };
-        let letters = store.letters(run, LETTERS).unwrap_or_default().into_iter();
-        let said =
-            letters.map(|letter| Said { command: Command::read(&letter.body), by: By::Letter(letter.id) });
-        said.collect()
+impl From<InboxEntry> for GivenCommand {
+    fn from(entry: InboxEntry) -> Self {
+        Self { command: Command::read(&entry.body), sender: Sender::Inbox(entry.id) }
     }
 }
 
@@ -314,7 +356,7 @@ impl Driver {
         lock: Option<DriverLock>,
     ) -> (RunHandle, JoinHandle<Driven>) {
         let (handle, mut controls) = RunHandle::new(Stop::default());
-        controls.attend(&journal, state.events());
+        controls.connect(&journal, state.events());
         let run: Arc<str> = run.into();
         let task = tokio::spawn(async move {
             let mut driven = Driven { state, journal, halt: Ok(Halt::Waiting) };
@@ -326,12 +368,16 @@ impl Driver {
                     break;
                 }
                 let stop = controls.stop().clone();
-                tokio::select! {
+                let waited = tokio::select! {
                     biased;
                     () = stop.reached(1) => break,
-                    () = controls.heard() => {}
+                    waited = controls.wait_for_command() => waited,
+                };
+                if let Err(error) = waited {
+                    *halt = Err(DriveError::Store(error));
+                    break;
                 }
-                if controls.heard.is_empty() {
+                if controls.queued.is_empty() {
                     break;
                 }
             }

@@ -28,7 +28,7 @@ impl Journal {
         Self::Stored { store, run: run.into(), events }
     }
 
-    /// Appends what a batch of inputs led to, with the run's row in the index and what became of letters (E-43), in one
+    /// Appends what a batch of inputs led to, with the run's row in the index and the replies to commands of other processes (E-43), in one
     /// commit.
     ///
     /// # Errors

@@ -43,6 +43,7 @@
 //! ```
 
 mod ahead;
+mod blocking;
 mod clock;
 mod command;
 mod driver;
@@ -52,16 +53,16 @@ mod journal;
 mod load;
 pub mod ports;
 pub mod report;
+mod send_command;
 mod stop;
-mod tell;
 
 pub use clock::{Clock, SystemClock};
 pub use command::{Command, Refusal};
 pub use driver::{DriveError, Driver, Halt, Limits, Watcher};
-pub use handle::{Controls, Driven, Events, RunHandle, Told};
+pub use handle::{Controls, Driven, EventBatch, Events, RunHandle};
 pub use journal::Journal;
 pub use load::{Count, LoadError, Loaded, Reading, beginning, graph_of, load, past, recorded};
 pub use ports::{CallContext, Delta, Model, Operations, Pending, Printing, Stream, Tools, Watch};
 pub use report::usage;
+pub use send_command::send_command;
 pub use stop::Stop;
-pub use tell::tell;

@@ -1,9 +1,9 @@
-//! The inbox: what a process wants to say to a run that another one drives (E-43).
+//! The inbox: commands of a process to a run that another one drives (E-43).
 //!
-//! A letter is a row. The driver takes it in the very transaction that makes durable what it led to, or that says why it was
-//! refused: so it is taken once, whoever dies when. The bell rings for runs that have letters: one thread looks, while runs
-//! are driven here, whether anybody has written to the database, which costs microseconds. There is nothing else to
-//! find, wake or clean up; why it is so is in `docs/decisions/0025-inputs-while-driven.md`.
+//! An entry is a row. The driver takes it in the very transaction that makes durable what it led to, or that says why it was
+//! refused: so it is taken once, whoever dies when. Drivers watch the inbox: one thread polls, while runs are driven here,
+//! whether anybody has written to the database, which costs microseconds, and notifies those whose runs have entries. There
+//! is nothing else to find, wake or clean up; why it is so is in `docs/decisions/0025-inputs-while-driven.md`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::writer::Request;
 use crate::{Commit, Store, StoreError, index, open};
 
-/// How often the bell looks for letters: less than a person notices.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long what became of a letter is kept for its sender, who asks at once unless he has died. In milliseconds.
+/// How often the database is polled for entries: less than a person notices.
+const POLL: Duration = Duration::from_millis(20);
+/// How long the reply to an entry is kept for its sender, who asks at once unless he has died. In milliseconds.
 const KEPT_MS: i64 = 3_600_000;
-/// How long it waits after a look that failed.
-const TROUBLE: Duration = Duration::from_secs(1);
+/// How long the poll pauses after one that failed.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// What somebody wants to say to a run.
+/// A command to a run, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
-    /// Its id, which its sender chose: a letter of an id that is there already is the same letter.
+pub struct InboxEntry {
+    /// Its id, which its sender chose: an entry of an id that is there already is the same entry.
     pub id: String,
     /// The run it is for.
     pub run: String,
@@ -40,28 +40,28 @@ pub struct Letter {
     pub body: String,
 }
 
-/// What became of a letter.
+/// An entry that its driver has taken or refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// The letter's id.
+    /// The entry's id.
     pub id: String,
     /// What its sender is told.
     pub reply: String,
 }
 
 impl Store {
-    /// Puts a letter into the inbox. Fails with [`StoreError::UnknownRun`] if there is no such run.
-    pub fn post(&self, letter: Letter) -> Commit {
-        self.send(Request::post(letter))
+    /// Puts an entry into the inbox. Fails with [`StoreError::UnknownRun`] if there is no such run.
+    pub fn put_inbox_entry(&self, entry: InboxEntry) -> Commit {
+        self.send(Request::put_inbox_entry(entry))
     }
 
-    /// Takes a letter out of the inbox, whatever became of it.
-    pub fn discard(&self, id: &str) -> Commit {
-        self.send(Request::discard(id.to_owned()))
+    /// Takes an entry out of the inbox, whatever became of it.
+    pub fn remove_inbox_entry(&self, id: &str) -> Commit {
+        self.send(Request::remove_inbox_entry(id.to_owned()))
     }
 
-    /// What became of a letter: `None` while nobody has taken it, and of one that is not there.
-    pub fn settled(&self, id: &str) -> Result<Option<String>, StoreError> {
+    /// The reply to an entry: `None` while no driver has settled it, and of one that is not there.
+    pub fn inbox_reply(&self, id: &str) -> Result<Option<String>, StoreError> {
         self.inner().read(|conn| {
             conn.prepare_cached("SELECT reply FROM inbox WHERE id = ?1")
                 .and_then(|mut query| query.query_row([id], |row| row.get(0)).optional())
@@ -70,8 +70,8 @@ impl Store {
         })
     }
 
-    /// The letters to a run that nobody has taken yet, the oldest first, at most so many.
-    pub fn letters(&self, run: &str, most: u32) -> Result<Vec<Letter>, StoreError> {
+    /// The entries of a run that no driver has settled yet, the oldest first, at most so many.
+    pub fn inbox_entries(&self, run: &str, most: u32) -> Result<Vec<InboxEntry>, StoreError> {
         self.inner().read(|conn| {
             let (key, _) = index::known_key(conn, self.inner().db(), run)?;
             let sql = |error| self.inner().sql(&error);
@@ -80,40 +80,40 @@ impl Store {
                     "SELECT id, at_ms, CAST(body AS BLOB) FROM inbox WHERE run = ?1 AND reply IS NULL ORDER BY at_ms, id LIMIT ?2",
                 )
                 .map_err(sql)?;
-            let letter = |row: &rusqlite::Row<'_>| {
+            let entry = |row: &rusqlite::Row<'_>| {
                 let body: Vec<u8> = row.get(2)?;
                 let body = String::from_utf8_lossy(&body).into_owned();
-                Ok(Letter { id: row.get(0)?, run: run.to_owned(), at_ms: row.get(1)?, body })
+                Ok(InboxEntry { id: row.get(0)?, run: run.to_owned(), at_ms: row.get(1)?, body })
             };
-            query.query_map((key, most), letter).and_then(Iterator::collect).map_err(sql)
+            query.query_map((key, most), entry).and_then(Iterator::collect).map_err(sql)
         })
     }
 
-    /// Rings when there are letters for a run, until it is dropped: also for those that are there already, and perhaps
+    /// Watches for entries of a run, until it is dropped: also notified of those that are there already, and perhaps
     /// once more than need be.
-    pub fn bell(&self, run: &str) -> Bell {
-        self.inner().bells().hang(run)
+    pub fn watch_inbox(&self, run: &str) -> InboxWatch {
+        self.inner().inbox_watches().register(run)
     }
 }
 
-/// Adds a letter; one that is there stays as it is.
-pub(crate) fn insert(conn: &Connection, db: &Path, letter: &Letter) -> Result<(), StoreError> {
-    let (key, _) = index::known_key(conn, db, &letter.run)?;
+/// Adds an entry; one that is there stays as it is.
+pub(crate) fn insert(conn: &Connection, db: &Path, entry: &InboxEntry) -> Result<(), StoreError> {
+    let (key, _) = index::known_key(conn, db, &entry.run)?;
     conn.prepare_cached("DELETE FROM inbox WHERE reply IS NOT NULL AND at_ms < ?1")
-        .and_then(|mut delete| delete.execute([letter.at_ms.saturating_sub(KEPT_MS)]))
+        .and_then(|mut delete| delete.execute([entry.at_ms.saturating_sub(KEPT_MS)]))
         .map_err(|error| StoreError::from_sqlite(db, &error))?;
     conn.prepare_cached("INSERT OR IGNORE INTO inbox (id, run, at_ms, body) VALUES (?1, ?2, ?3, ?4)")
-        .and_then(|mut insert| insert.execute((&letter.id, key, letter.at_ms, &letter.body)))
+        .and_then(|mut insert| insert.execute((&entry.id, key, entry.at_ms, &entry.body)))
         .map(drop)
         .map_err(|error| StoreError::from_sqlite(db, &error))
 }
 
-/// Removes a letter.
+/// Removes an entry.
 pub(crate) fn delete(conn: &Connection, id: &str) -> rusqlite::Result<()> {
     conn.prepare_cached("DELETE FROM inbox WHERE id = ?1")?.execute([id]).map(drop)
 }
 
-/// Notes what became of letters. One that its sender has taken back is gone.
+/// Notes the replies to entries. One that its sender has taken back is gone.
 pub(crate) fn settle(conn: &Connection, settled: &[Settled]) -> rusqlite::Result<()> {
     for Settled { id, reply } in settled {
         conn.prepare_cached("UPDATE inbox SET reply = ?2 WHERE id = ?1 AND reply IS NULL")?
@@ -122,97 +122,104 @@ pub(crate) fn settle(conn: &Connection, settled: &[Settled]) -> rusqlite::Result
     Ok(())
 }
 
-/// Rings for one run.
+/// Notified of the entries of one run.
 #[derive(Debug)]
-pub struct Bell {
-    rung: mpsc::Receiver<()>,
+pub struct InboxWatch {
+    notified: mpsc::Receiver<()>,
     run: String,
-    bells: Option<Arc<Hung>>,
+    watched: Option<Arc<WatchedRuns>>,
 }
 
-impl Bell {
-    /// Waits until there may be letters. May be dropped and called again at any time.
-    pub async fn rung(&mut self) {
-        // A bell of a store in memory, or whose thread is gone, never rings.
-        if self.rung.next().await.is_none() {
+impl InboxWatch {
+    /// Waits until there may be entries. May be dropped and called again at any time.
+    pub async fn changed(&mut self) {
+        // Of a store in memory, or whose thread is gone, nobody is ever notified.
+        if self.notified.next().await.is_none() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-impl Drop for Bell {
+impl Drop for InboxWatch {
     fn drop(&mut self) {
-        if let Some(bells) = &self.bells {
-            bells.lock().remove(&self.run);
+        self.notified.close();
+        if let Some(watched) = &self.watched {
+            let mut runs = watched.lock();
+            // The next driver of the run may have registered already.
+            if runs.get(&self.run).is_some_and(mpsc::Sender::is_closed) {
+                runs.remove(&self.run);
+            }
         }
     }
 }
 
-/// The bells that hang, by run: a run has one driver, and so one bell.
+/// Who is notified, by run: a run has one driver, and so one watch.
 #[derive(Debug, Default)]
-struct Hung {
-    bells: Mutex<HashMap<String, mpsc::Sender<()>>>,
-    /// One was hung since the last look: its run may have letters that were there before.
+struct WatchedRuns {
+    runs: Mutex<HashMap<String, mpsc::Sender<()>>>,
+    /// One was registered since the last poll: its run may have entries that were there before.
     new: AtomicBool,
 }
 
-impl Hung {
+impl WatchedRuns {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::Sender<()>>> {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hangs a bell, and says whether it is the only one.
-    fn hang(&self, run: &str, ring: mpsc::Sender<()>) -> bool {
-        let mut bells = self.lock();
-        bells.insert(run.to_owned(), ring);
-        // Behind it: a look in between has not looked for it.
+    /// Registers a run, and says whether it is the only one.
+    fn register(&self, run: &str, notify: mpsc::Sender<()>) -> bool {
+        let mut runs = self.lock();
+        runs.insert(run.to_owned(), notify);
+        // Behind it: a poll in between has not looked for it.
         self.new.store(true, Ordering::SeqCst);
-        bells.len() == 1
+        runs.len() == 1
     }
 }
 
-/// The bells of a store.
+/// The watches of a store, and the thread that notifies them.
 #[derive(Debug)]
-pub(crate) struct Bells {
+pub(crate) struct InboxWatches {
     /// The state folder; `None` for a store that nobody else can write to.
     dir: Option<PathBuf>,
-    hung: Arc<Hung>,
-    thread: Mutex<Option<Looking>>,
+    watched: Arc<WatchedRuns>,
+    poller: Mutex<Option<Poller>>,
 }
 
 #[derive(Debug)]
-struct Looking {
-    /// A bell was hung; the thread ends when this is dropped.
+struct Poller {
+    /// A run was registered; the thread ends when this is dropped.
     wake: SyncSender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Bells {
+impl InboxWatches {
     pub(crate) fn of(dir: Option<PathBuf>) -> Self {
-        Self { dir, hung: Arc::default(), thread: Mutex::default() }
+        Self { dir, watched: Arc::default(), poller: Mutex::default() }
     }
 
-    fn hang(&self, run: &str) -> Bell {
-        let (ring, rung) = mpsc::channel(0);
-        let Some(dir) = &self.dir else { return Bell { rung, run: run.to_owned(), bells: None } };
-        let only = self.hung.hang(run, ring);
-        let mut looking = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if looking.is_none() {
-            *looking = start(dir.clone(), Arc::clone(&self.hung));
+    fn register(&self, run: &str) -> InboxWatch {
+        let (notify, notified) = mpsc::channel(0);
+        let Some(dir) = &self.dir else {
+            return InboxWatch { notified, run: run.to_owned(), watched: None };
+        };
+        let only = self.watched.register(run, notify);
+        let mut poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner);
+        if poller.is_none() {
+            *poller = start(dir.clone(), Arc::clone(&self.watched));
         }
-        // Where others hang it looks anyway.
-        if let Some(Looking { wake, .. }) = looking.as_ref().filter(|_| only) {
-            // Full: it will look at once.
+        // Where others are registered it polls anyway.
+        if let Some(Poller { wake, .. }) = poller.as_ref().filter(|_| only) {
+            // Full: it will poll at once.
             let _ = wake.try_send(());
         }
-        Bell { rung, run: run.to_owned(), bells: Some(Arc::clone(&self.hung)) }
+        InboxWatch { notified, run: run.to_owned(), watched: Some(Arc::clone(&self.watched)) }
     }
 }
 
-impl Drop for Bells {
+impl Drop for InboxWatches {
     fn drop(&mut self) {
-        let looking = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Looking { wake, thread }) = looking {
+        let poller = self.poller.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Poller { wake, thread }) = poller {
             drop(wake);
             // The panic hook has told of a panic there.
             let _ = thread.join();
@@ -220,21 +227,21 @@ impl Drop for Bells {
     }
 }
 
-/// Without the thread (a process that may have no more of them) a run takes its letters when it is driven next.
-fn start(dir: PathBuf, hung: Arc<Hung>) -> Option<Looking> {
+/// Without the thread (a process that may have no more of them) a run takes its entries when it is driven next.
+fn start(dir: PathBuf, watched: Arc<WatchedRuns>) -> Option<Poller> {
     let (wake, woken) = sync_channel(1);
-    let look = move || look(&dir, &hung, &woken);
-    let thread = std::thread::Builder::new().name("selvedge-inbox".to_owned()).spawn(look).ok()?;
-    Some(Looking { wake, thread })
+    let run = move || poll(&dir, &watched, &woken);
+    let thread = std::thread::Builder::new().name("selvedge-inbox".to_owned()).spawn(run).ok()?;
+    Some(Poller { wake, thread })
 }
 
-/// The thread's loop: while bells hang it looks, else it sleeps until one is hung.
-fn look(dir: &Path, hung: &Hung, woken: &Receiver<()>) {
+/// The thread's loop: while runs are registered it polls, else it sleeps until one is.
+fn poll(dir: &Path, watched: &WatchedRuns, woken: &Receiver<()>) {
     let mut conn = None;
     let mut seen = None;
-    let mut pause = LOOK;
+    let mut pause = POLL;
     loop {
-        let idle = hung.lock().is_empty();
+        let idle = watched.lock().is_empty();
         let waited = match idle {
             true => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
             false => woken.recv_timeout(pause),
@@ -242,26 +249,26 @@ fn look(dir: &Path, hung: &Hung, woken: &Receiver<()>) {
         if waited == Err(RecvTimeoutError::Disconnected) {
             return;
         }
-        if hung.new.swap(false, Ordering::SeqCst) {
+        if watched.new.swap(false, Ordering::SeqCst) {
             seen = None;
         }
         if conn.is_none() {
-            conn = open::read(dir).ok();
+            // Versions are those of a connection.
+            (conn, seen) = (open::read(dir).ok(), None);
         }
-        let rung = conn.as_ref().map(|conn| ring(conn, hung, &mut seen));
-        pause = match rung {
-            Some(Ok(())) => LOOK,
+        pause = match conn.as_ref().map(|conn| notify(conn, watched, &mut seen)) {
+            Some(Ok(())) => POLL,
             // A database that is gone or damaged is told of by who writes to it.
             Some(Err(_)) | None => {
                 conn = None;
-                TROUBLE
+                RETRY
             }
         };
     }
 }
 
-/// Rings for the runs that have letters, if anything was written since `seen`.
-fn ring(conn: &Connection, hung: &Hung, seen: &mut Option<i64>) -> rusqlite::Result<()> {
+/// Notifies the runs that have entries, if anything was written since `seen`.
+fn notify(conn: &Connection, watched: &WatchedRuns, seen: &mut Option<i64>) -> rusqlite::Result<()> {
     let version: i64 = conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
     if seen.replace(version) == Some(version) {
         return Ok(());
@@ -271,9 +278,9 @@ fn ring(conn: &Connection, hung: &Hung, seen: &mut Option<i64>) -> rusqlite::Res
     )?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        if let Some(ring) = hung.lock().get_mut(row.get_ref(0)?.as_str()?) {
-            // Full: it has not listened yet, and will find all of them.
-            let _ = ring.try_send(());
+        if let Some(notify) = watched.lock().get_mut(row.get_ref(0)?.as_str()?) {
+            // Full: its driver has not looked yet, and will find all of them.
+            let _ = notify.try_send(());
         }
     }
     Ok(())

@@ -15,7 +15,7 @@
 //! - **Said once, stored once** (E-08). Long strings inside large entries are stored by content, so the journal's
 //!   size is linear in what was said; a forked run shares its prefix with its source (E-19).
 //! - **One driver a run** (C-12). [`Store::drive`] takes an OS lock that dies with its process.
-//! - **Once to a driven run** (E-43). A [`Letter`] to a run that another process drives is taken in the transaction that holds
+//! - **Once to a driven run** (E-43). An [`InboxEntry`] for a run that another process drives is taken in the transaction that holds
 //!   what it led to, or why it was refused.
 //! - **Several processes** may use one state folder at the same time.
 //!
@@ -25,7 +25,7 @@
 //! - `library.rs`: the tool library's journal
 //! - `chain.rs`: the hashes by which what is stored proves itself
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
-//! - `inbox.rs`: what is said to runs that other processes drive
+//! - `inbox.rs`: commands to runs that other processes drive
 //! - `lock.rs`: the driver's lock; `place.rs`: whether the database is still there; `error.rs`: what can go wrong, and what to do then
 //!
 //! # Example
@@ -64,7 +64,7 @@ mod writer;
 pub use blobs::BlobHash;
 pub use commit::Commit;
 pub use error::StoreError;
-pub use inbox::{Bell, Letter, Settled};
+pub use inbox::{InboxEntry, InboxWatch, Settled};
 pub use index::{ForkPoint, NewRun, RunFilter, RunInfo, RunStatus, RunUpdate, Runs};
 pub use lock::DriverLock;
 pub use open::DB_FILE;

@@ -47,8 +47,8 @@
 //!
 //! # Format 4
 //!
-//! **`inbox`**: what processes want to say to runs that others drive (E-43), see `inbox.rs`; `id` is the sender's, `run` is
-//! `runs.key`, `at_ms` when it was said, `body` what, `reply` what became of it, null until then. Rows go once their sender has read
+//! **`inbox`**: commands of processes to runs that others drive (E-43), see `inbox.rs`; `id` is the sender's, `run` is
+//! `runs.key`, `at_ms` when it was given, `body` the command, `reply` what became of it, null until then. Rows go once their sender has read
 //! that, so there are few; the journal is the record.
 
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::inbox::Bells;
+use crate::inbox::InboxWatches;
 use crate::lock::{self, Driven};
 use crate::writer::{Request, Writer};
 use crate::{
@@ -36,7 +36,7 @@ pub struct Store {
 #[derive(Debug)]
 pub(crate) struct Inner {
     // Dropped in this order: the writer's connection is closed last, which moves the log into the database.
-    bells: Bells,
+    inbox_watches: InboxWatches,
     readers: Readers,
     writer: Writer,
     place: Place,
@@ -72,9 +72,9 @@ impl Store {
         };
         let readers = Readers::Pool(Mutex::new(readers));
         // Who only reads drives nothing.
-        let bells = Bells::of((mode == Mode::ReadWrite).then(|| dir.to_owned()));
+        let inbox_watches = InboxWatches::of((mode == Mode::ReadWrite).then(|| dir.to_owned()));
         Ok(Self {
-            inner: Arc::new(Inner { bells, readers, writer, place: Place::Folder(dir.to_owned()), db }),
+            inner: Arc::new(Inner { inbox_watches, readers, writer, place: Place::Folder(dir.to_owned()), db }),
         })
     }
 
@@ -83,7 +83,7 @@ impl Store {
         let conn = Arc::new(Mutex::new(open::memory()?));
         Ok(Self {
             inner: Arc::new(Inner {
-                bells: Bells::of(None),
+                inbox_watches: InboxWatches::of(None),
                 readers: Readers::Shared(Arc::clone(&conn)),
                 writer: Writer::here(conn),
                 place: Place::Memory(Driven::default()),
@@ -134,7 +134,7 @@ impl Store {
         self.send(Request::append(run.to_owned(), entries, Some(update)))
     }
 
-    /// Appends entries, changes the run's row if that is given, and notes what became of letters (E-43), all in the same
+    /// Appends entries, changes the run's row if that is given, and settles entries of the inbox (E-43), all in the same
     /// transaction: there may be no entries. Fails like [`Store::append`].
     pub fn append_and_settle(
         &self,
@@ -299,8 +299,8 @@ impl Inner {
         result
     }
 
-    pub(crate) fn bells(&self) -> &Bells {
-        &self.bells
+    pub(crate) fn inbox_watches(&self) -> &InboxWatches {
+        &self.inbox_watches
     }
 
     /// The database file.

@@ -34,7 +34,7 @@ pub(crate) fn answer(args: &AnswerArgs, common: &Common, ui: Ui) -> Result<Exit,
         let [Input::Answer(ask, value)] = &said.inputs(run, state)?[..] else { return Ok(None) };
         Ok(Some(Command::Answer { ask: Arc::clone(ask), value: value.clone() }))
     };
-    driven::say(&args.run, common, &ui, command, refused, alone)
+    driven::give(&args.run, common, &ui, command, refused, alone)
 }
 
 /// Why the driver of a run did not take an answer.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let command = |_: &str, state: &State| Ok(state.ended().is_none().then_some(Command::Cancel {}));
     let refused = |_: &str, _: &State, refusal: &Refusal| Error::internal(&refusal.to_string());
-    driven::say(&args.run, common, ui, command, refused, || alone(args, common, ui))
+    driven::give(&args.run, common, ui, command, refused, || alone(args, common, ui))
 }
 
 /// Cancels a run that nobody drives.

@@ -1,4 +1,4 @@
-//! What is said to a run that another process drives (E-43, C-13).
+//! Commands to a run that another process drives (E-43, C-13).
 
 use crate::args::Common;
 use crate::block_on::block_on;
@@ -7,7 +7,7 @@ use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::State;
 use selvedge_host::{Error, stores};
-use selvedge_runtime::{Command, Refusal, load, tell};
+use selvedge_runtime::{Command, Refusal, load, send_command};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How often it is tried to take a run from a driver that is about to end; each takes a tenth of a second.
 const TRIES: u32 = 20;
 
-/// Says something to a run: to the process that drives it, as long as one does, or else with `alone`.
+/// Gives a command to a run: to the process that drives it, as long as one does, or else with `alone`.
 ///
-/// `command` is what to say to the run as it stands, `refused` the error where the driver would not have it. A run that
+/// `command` is the command to the run as it stands, `refused` the error where the driver would not have it. A run that
 /// nobody drives, and one that has nothing left to be told, are `alone`'s.
-pub(crate) fn say(
+pub(crate) fn give(
     run: &str,
     common: &Common,
     ui: &Ui,
@@ -32,7 +32,7 @@ pub(crate) fn say(
     loop {
         tries += 1;
         let (dir, store) = stores::open_existing(&ui.environment, common.state_dir.as_deref(), run)?;
-        let run = stores::find_run(&store, run)?;
+        let (store, run) = (Arc::new(store), stores::find_run(&store, run)?);
         let state = match store.is_driven(&run)? {
             true => load(&store, &run, None, None)?.state,
             false => match alone() {
@@ -48,21 +48,21 @@ pub(crate) fn say(
                 done => return done,
             }
         };
-        let told = block_on(0, async {
-            let mut told = std::pin::pin!(tell(&store, &run, &command));
+        let given = block_on(0, async {
+            let mut reply = std::pin::pin!(send_command(&store, &run, &command));
             tokio::select! {
-                told = &mut told => told,
+                reply = &mut reply => reply,
                 () = tokio::time::sleep(SILENCE) => {
                     ui.note("the process that drives the run has not taken it yet");
-                    told.await
+                    reply.await
                 }
             }
         })??;
         let state = load(&store, &run, None, None)?.state;
-        match told {
+        match given {
             Ok(()) => {
                 let info = store.run(&run)?;
-                let held = Held { dir, store: Arc::new(store), run, info, lock: None };
+                let held = Held { dir, store, run, info, lock: None };
                 let driven = held.store.is_driven(&held.run)?;
                 held.print(&state, driven, ui)?;
                 return Ok(Exit::Completed);

@@ -5,8 +5,8 @@ use selvedge_engine::{
     answered,
 };
 use selvedge_runtime::{
-    CallContext, Command, Driven, Driver, Halt, Journal, Limits, Model, Pending, Refusal, RunHandle, Told,
-    Tools, load, tell,
+    CallContext, Command, Driven, Driver, Halt, Journal, Limits, Model, Pending, Refusal, RunHandle,
+    Tools, EventBatch, load, send_command,
 };
 use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
 use serde_json::{Value, json};
@@ -207,18 +207,18 @@ async fn e43_a_handle_that_is_dropped_lets_the_run_go_on() {
 }
 
 #[tokio::test]
-async fn e43_listeners_hear_durable_events_and_are_told_what_they_missed() {
+async fn e43_listeners_get_durable_events_and_are_told_what_they_missed() {
     let model = Gate::default();
     let (handle, task) = in_memory(&model);
     let (mut quick, lazy, mut late) = (handle.events(), handle.events(), handle.events());
     let listening = tokio::spawn(async move {
-        let mut heard = Vec::new();
-        while let Some(told) = quick.next().await {
-            let Told::Events { first, records } = told else { panic!("{told:?}") };
-            assert_eq!(first, heard.len() as u64 + 1);
-            heard.extend(records.iter().cloned());
+        let mut events = Vec::new();
+        while let Some(batch) = quick.next().await {
+            let EventBatch::Events { first, records } = batch else { panic!("{batch:?}") };
+            assert_eq!(first, events.len() as u64 + 1);
+            events.extend(records.iter().cloned());
         }
-        heard
+        events
     });
     model.asked().await;
     // Each refused word costs no event; each model call would. What is not read is let go of.
@@ -226,13 +226,13 @@ async fn e43_listeners_hear_durable_events_and_are_told_what_they_missed() {
     model.open(1);
     let driven = task.await.unwrap();
     let Journal::Memory(journal) = driven.journal else { panic!() };
-    let heard: Vec<Record> = listening.await.unwrap();
-    assert_eq!(heard, journal);
+    let events: Vec<Record> = listening.await.unwrap();
+    assert_eq!(events, journal);
     let mut all = 0;
-    while let Some(told) = late.next().await {
-        match told {
-            Told::Events { records, .. } => all += records.len(),
-            Told::Missed { first, last } => all += (last - first + 1) as usize,
+    while let Some(batch) = late.next().await {
+        match batch {
+            EventBatch::Events { records, .. } => all += records.len(),
+            EventBatch::Missed { first, last } => all += (last - first + 1) as usize,
         }
     }
     assert_eq!(all, journal.len());
@@ -261,20 +261,20 @@ async fn e43_a_listener_that_never_reads_holds_up_nothing_and_grows_no_further()
     let mut never = handle.events();
     let driven = tokio::time::timeout(Duration::from_secs(20), task).await.unwrap().unwrap();
     assert_eq!(driven.halt.unwrap(), Halt::Ended);
-    let (mut missed, mut heard, mut next) = (0, 0, 1);
-    while let Some(told) = never.next().await {
-        match told {
-            Told::Missed { first, last } => {
+    let (mut missed, mut received, mut next) = (0, 0, 1);
+    while let Some(batch) = never.next().await {
+        match batch {
+            EventBatch::Missed { first, last } => {
                 assert_eq!(first, next);
                 (missed, next) = (missed + last - first + 1, last + 1);
             }
-            Told::Events { first, records } => {
+            EventBatch::Events { first, records } => {
                 assert_eq!(first, next);
-                (heard, next) = (heard + 1, first + records.len() as u64);
+                (received, next) = (received + 1, first + records.len() as u64);
             }
         }
     }
-    assert!(missed > 0 && heard <= 64, "{heard} commits were kept, {missed} events missed");
+    assert!(missed > 0 && received <= 64, "{received} commits were kept, {missed} events missed");
     assert_eq!(next, driven.state.events() + 1);
 }
 
@@ -283,20 +283,20 @@ async fn e43_an_answer_of_another_process_is_durable_in_a_moment() {
     let dir = tempfile::tempdir().unwrap();
     let (here, there, model) = (store(dir.path()), store(dir.path()), Gate::default());
     let (_handle, task) = stored(&here, &model).await;
-    let misfit = tell(&there, "r", &command(number("many"))).await.unwrap().unwrap_err();
+    let misfit = send_command(&there, "r", &command(number("many"))).await.unwrap().unwrap_err();
     assert!(matches!(misfit, Refusal::Misfit { .. }), "{misfit}");
     let began = Instant::now();
-    tell(&there, "r", &command(number(3))).await.unwrap().unwrap();
+    send_command(&there, "r", &command(number(3))).await.unwrap().unwrap();
     assert_eq!(answers(&there), 1, "it is durable when that returns");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    let late = tell(&there, "r", &command(number(4))).await.unwrap();
+    let late = send_command(&there, "r", &command(number(4))).await.unwrap();
     assert_eq!(late, Err(Refusal::NotOpen { ask: "who/ask".into() }));
-    tell(&there, "r", &Command::Cancel {}).await.unwrap().unwrap();
+    send_command(&there, "r", &Command::Cancel {}).await.unwrap().unwrap();
     assert_eq!(task.await.unwrap().state.status(), RunStatus::Cancelled);
     assert_eq!(load(&there, "r", None, None).unwrap().state.status(), RunStatus::Cancelled);
     // Nobody is there any more, and nothing stays behind for who comes next.
-    assert_eq!(tell(&there, "r", &Command::Cancel {}).await.unwrap(), Err(Refusal::NotDriven));
-    assert!(there.letters("r", 10).unwrap().is_empty());
+    assert_eq!(send_command(&there, "r", &Command::Cancel {}).await.unwrap(), Err(Refusal::NotDriven));
+    assert!(there.inbox_entries("r", 10).unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -304,13 +304,13 @@ async fn e43_of_many_answers_at_once_one_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let (here, model) = (store(dir.path()), Gate::default());
     let (handle, task) = stored(&here, &model).await;
-    let tellers = (0..8).map(|n| {
+    let senders = (0..8).map(|n| {
         let there = store(dir.path());
-        tokio::spawn(async move { tell(&there, "r", &command(number(n))).await.unwrap() })
+        tokio::spawn(async move { send_command(&there, "r", &command(number(n))).await.unwrap() })
     });
     let mut taken = 0;
-    for teller in tellers.collect::<Vec<_>>() {
-        match teller.await.unwrap() {
+    for sender in senders.collect::<Vec<_>>() {
+        match sender.await.unwrap() {
             Ok(()) => taken += 1,
             Err(refusal) => assert_eq!(refusal, Refusal::NotOpen { ask: "who/ask".into() }),
         }
@@ -328,18 +328,18 @@ async fn e43_rows_of_the_inbox_that_are_garbage_are_refused_and_the_run_goes_on(
     let (handle, task) = stored(&here, &model).await;
     let bodies = ["", "{", "null", r#"{"command":"complete"}"#, r#"{"command":"cancel","x":1}"#, "\u{0}"];
     for (n, body) in bodies.iter().enumerate() {
-        let letter = selvedge_store::Letter {
+        let entry = selvedge_store::InboxEntry {
             id: format!("garbage {n}"),
             run: "r".into(),
             at_ms: i64::MIN,
             body: (*body).to_owned(),
         };
-        here.post(letter).await.unwrap();
+        here.put_inbox_entry(entry).await.unwrap();
     }
     for n in 0..bodies.len() {
         let id = format!("garbage {n}");
-        until(|| here.settled(&id).unwrap().is_some()).await;
-        assert!(here.settled(&id).unwrap().unwrap().contains("unreadable"));
+        until(|| here.inbox_reply(&id).unwrap().is_some()).await;
+        assert!(here.inbox_reply(&id).unwrap().unwrap().contains("unreadable"));
     }
     let before = here.last_event("r").unwrap();
     handle.answer("who/ask", number(3)).await.unwrap();
@@ -348,28 +348,28 @@ async fn e43_rows_of_the_inbox_that_are_garbage_are_refused_and_the_run_goes_on(
     assert_eq!(task.await.unwrap().state.status(), RunStatus::Completed);
 }
 
-/// A letter that came while nobody drove is the first thing that the next driver hears.
+/// An entry that came while nobody drove is the first thing that the next driver takes.
 #[tokio::test]
-async fn e43_a_letter_to_a_driver_that_died_is_taken_by_the_next_one() {
+async fn e43_an_entry_for_a_driver_that_died_is_taken_by_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     let (here, there, model) = (store(dir.path()), store(dir.path()), Gate::default());
     let (handle, task) = stored(&here, &model).await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     drop(handle);
-    let letter = selvedge_store::Letter {
+    let entry = selvedge_store::InboxEntry {
         id: "x".into(),
         run: "r".into(),
         at_ms: 0,
         body: command(number(3)).to_json().unwrap(),
     };
-    there.post(letter).await.unwrap();
+    there.put_inbox_entry(entry).await.unwrap();
     let loaded = load(&here, "r", None, None).unwrap();
     let journal = Journal::stored(Arc::clone(&here), "r", loaded.state.events());
     let lock = here.drive("r").unwrap();
     let (_handle, task) = driver(&model).start("r", loaded.state, journal, Vec::new(), Some(lock));
-    until(|| there.settled("x").unwrap().is_some()).await;
-    assert_eq!((there.settled("x").unwrap().as_deref(), answers(&there)), (Some(r#"{"Ok":null}"#), 1));
+    until(|| there.inbox_reply("x").unwrap().is_some()).await;
+    assert_eq!((there.inbox_reply("x").unwrap().as_deref(), answers(&there)), (Some(r#"{"Ok":null}"#), 1));
     model.open(1);
     let driven = task.await.unwrap();
     assert_eq!(driven.state.status(), RunStatus::Completed);
@@ -378,7 +378,7 @@ async fn e43_a_letter_to_a_driver_that_died_is_taken_by_the_next_one() {
     assert!(kinds.iter().any(|event| matches!(event, Event::Answered { .. })));
 }
 
-/// A cancel that comes while a commit is under way is heard after it.
+/// A cancel that comes while a commit is under way is taken after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn e43_a_cancel_during_commits_loses_nothing() {
     for wait in 0..12 {

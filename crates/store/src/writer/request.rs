@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::chain::{self, Digest, Head};
 use crate::schema::{self, MAX_NUMBER, journal_key};
-use crate::{BlobHash, Entry, Letter, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
+use crate::{BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ enum Op {
     Append(String, Option<RunUpdate>),
     Library,
     Blobs,
-    Post(Letter),
-    Discard(String),
+    PutInboxEntry(InboxEntry),
+    RemoveInboxEntry(String),
 }
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Request {
         Self::new(Op::Append(run, update), entries)
     }
 
-    /// The same with what becomes of letters by it (E-43).
+    /// The same that settles entries of the inbox (E-43).
     pub(crate) fn settling(self, settled: Vec<Settled>) -> Self {
         Self { settled, ..self }
     }
@@ -76,12 +76,12 @@ impl Request {
         Self::new(Op::Blobs, Vec::new()).with(hash, bytes)
     }
 
-    pub(crate) fn post(letter: Letter) -> Self {
-        Self::new(Op::Post(letter), Vec::new())
+    pub(crate) fn put_inbox_entry(entry: InboxEntry) -> Self {
+        Self::new(Op::PutInboxEntry(entry), Vec::new())
     }
 
-    pub(crate) fn discard(letter: String) -> Self {
-        Self::new(Op::Discard(letter), Vec::new())
+    pub(crate) fn remove_inbox_entry(id: String) -> Self {
+        Self::new(Op::RemoveInboxEntry(id), Vec::new())
     }
 
     /// Events of the library, with the contents that they name.
@@ -119,8 +119,8 @@ impl Request {
         let rows = self.rows.iter().map(|row| match &row.body {
             Body::Plain(body) | Body::Encoded(body) => body.len(),
         });
-        let letter = if let Op::Post(letter) = &self.op { letter.body.len() } else { 0 };
-        rows.sum::<usize>() + letter + self.blobs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+        let entry = if let Op::PutInboxEntry(entry) = &self.op { entry.body.len() } else { 0 };
+        rows.sum::<usize>() + entry + self.blobs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 }
 
@@ -159,12 +159,12 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
     let sql = |error| StoreError::from_sqlite(db, &error);
     let journal = match &request.op {
         Op::Blobs => None,
-        Op::Post(letter) => {
-            inbox::insert(conn, db, letter)?;
+        Op::PutInboxEntry(entry) => {
+            inbox::insert(conn, db, entry)?;
             None
         }
-        Op::Discard(letter) => {
-            inbox::delete(conn, letter).map_err(sql)?;
+        Op::RemoveInboxEntry(id) => {
+            inbox::delete(conn, id).map_err(sql)?;
             None
         }
         Op::Library => {

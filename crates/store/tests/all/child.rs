@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use selvedge_store::{Entry, Letter, Mode, Store, StoreError};
+use selvedge_store::{Entry, InboxEntry, Mode, Store, StoreError};
 
 use crate::support::{event, events, journal, new_run};
 
@@ -113,7 +113,7 @@ fn child() {
         "burst" => burst(dir, &argument),
         "fill" => fill(dir, &argument),
         "drive" => drive(dir, &argument),
-        "post" => post(dir, &argument),
+        "put" => put(dir, &argument),
         "places" => places(dir),
         "library" => library(dir),
         "library-dirty" => library_dirty(dir, argument.parse().unwrap()),
@@ -190,12 +190,12 @@ fn drive(dir: &Path, run: &str) {
     }
 }
 
-/// Posts a letter to a run.
-fn post(dir: &Path, run: &str) {
+/// Puts an entry into a run's inbox.
+fn put(dir: &Path, run: &str) {
     let store = Store::open(dir, Mode::ReadWrite).unwrap();
-    let letter = Letter { id: "letter".to_owned(), run: run.to_owned(), at_ms: 0, body: "{}".to_owned() };
-    store.post(letter).wait().unwrap();
-    say("posted");
+    let entry = InboxEntry { id: "entry".to_owned(), run: run.to_owned(), at_ms: 0, body: "{}".to_owned() };
+    store.put_inbox_entry(entry).wait().unwrap();
+    say("put");
 }
 
 /// Says what becomes of opening the folder for writing, and what can be read.
