@@ -5,7 +5,9 @@ use crate::ports::Hundred;
 use crate::runs::{runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::{End, Graph, Input, ModelReply, ModelRequest, State, answered};
-use selvedge_runtime::{CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, send_command};
+use selvedge_runtime::{
+    CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, send_command,
+};
 use selvedge_store::{Mode, NewRun, RunStatus, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;

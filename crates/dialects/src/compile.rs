@@ -7,7 +7,7 @@ use crate::head::Head;
 use crate::leaves;
 use crate::plan::{self, PlanDoc};
 use crate::recognise::{Choice, Dialect, recognise};
-use crate::steps::{self, Means, StepsDoc};
+use crate::steps::{self, Capabilities, StepsDoc};
 use crate::workflow::{self, WorkflowDoc};
 use crate::{Diagnostics, DocumentLimits, Finding, Source, Span, json};
 use selvedge_engine::{Budget, Graph, ToolDef};
@@ -149,11 +149,11 @@ impl Document {
 
     /// The model roles that it uses where a model plays them, and does without where none does (D-17). While there are
     /// any, all tools that there are may be called.
-    pub fn optional_models(&self, means: &Means) -> Vec<Arc<str>> {
+    pub fn optional_models(&self, capabilities: &Capabilities) -> Vec<Arc<str>> {
         match &self.body {
             Body::Plan(_) => Vec::new(),
-            Body::Steps(task) => steps::optional_models(task, means),
-            Body::Workflow(workflow) => workflow::optional_models(workflow, means),
+            Body::Steps(task) => steps::optional_models(task, capabilities),
+            Body::Workflow(workflow) => workflow::optional_models(workflow, capabilities),
         }
     }
 
@@ -168,21 +168,23 @@ impl Document {
     }
 
     /// Checks what needs the whole document and lowers it to the graph; `None` if there are errors.
-    /// `initial` is the first data layer, as far as it is known; `means` is what step tasks may use.
+    /// `initial` is the first data layer, as far as it is known; `capabilities` is what step tasks may use.
     pub fn compile(
         &self,
         tools: &dyn ToolSource,
         initial: &Map<String, Value>,
-        means: &Means,
+        capabilities: &Capabilities,
         diagnostics: &mut Diagnostics,
     ) -> Option<Graph> {
         match &self.body {
             Body::Plan(plan) if plan.complete => {
-                plan::compile(plan, &self.source, tools, initial, &means.limits, diagnostics)
+                plan::compile(plan, &self.source, tools, initial, &capabilities.limits, diagnostics)
             }
-            Body::Steps(task) => steps::compile(task, &self.source, tools, initial, means, diagnostics),
+            Body::Steps(task) => {
+                steps::compile(task, &self.source, tools, initial, capabilities, diagnostics)
+            }
             Body::Workflow(workflow) => {
-                workflow::compile(workflow, &self.source, tools, initial, means, diagnostics)
+                workflow::compile(workflow, &self.source, tools, initial, capabilities, diagnostics)
             }
             Body::Plan(_) => None,
         }

@@ -68,4 +68,4 @@ pub use files::Files;
 pub use json::{Node, Span, Spanned};
 pub use limits::DocumentLimits;
 pub use recognise::{Dialect, recognise};
-pub use steps::Means;
+pub use steps::Capabilities;

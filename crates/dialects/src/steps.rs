@@ -12,7 +12,7 @@ mod read;
 mod read_step;
 mod replan;
 
-pub use doc::{Alternative, Means, Parameters, Recovery, Siblings, Step, StepsDoc};
+pub use doc::{Alternative, Capabilities, Parameters, Recovery, Siblings, Step, StepsDoc};
 pub use read::read;
 pub use replan::{compile_more, compiler};
 
@@ -37,16 +37,16 @@ pub fn models(document: &StepsDoc) -> Vec<Arc<str>> {
 }
 
 /// The model roles that a task uses if a model is there (D-17).
-pub fn optional_models(document: &StepsDoc, means: &Means) -> Vec<Arc<str>> {
-    match may_ask(document, &Means { model: true, ..*means }) {
+pub fn optional_models(document: &StepsDoc, capabilities: &Capabilities) -> Vec<Arc<str>> {
+    match may_ask(document, &Capabilities { model: true, ..*capabilities }) {
         true => vec![lower::REFLECTION.into(), PLANNER.into()],
         false => Vec::new(),
     }
 }
 
 /// Whether a model decides what happens after a fault (D-17).
-fn may_ask(document: &StepsDoc, means: &Means) -> bool {
-    means.model && document.recovery_with(means).model != Some(false)
+fn may_ask(document: &StepsDoc, capabilities: &Capabilities) -> bool {
+    capabilities.model && document.recovery_with(capabilities).model != Some(false)
 }
 
 /// Checks a step task as a whole and lowers it; `None` if anything is an error.
@@ -57,12 +57,12 @@ pub fn compile(
     source: &Source,
     tools: &dyn ToolSource,
     initial: &Map<String, Value>,
-    means: &Means,
+    capabilities: &Capabilities,
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
     let names = document.head.names(initial);
-    let context = Context::of(document, &names, means);
-    let schema_steps = Some(means.limits.schema_steps);
+    let context = Context::of(document, &names, capabilities);
+    let schema_steps = Some(capabilities.limits.schema_steps);
     let scope = Scope { names: Some(names), complete: document.complete, schema_steps, ..Scope::default() };
     let steps = document.steps.as_deref().unwrap_or_default();
     check::check(Some(&document.head.task), steps, scope, source, tools, diagnostics);
@@ -70,7 +70,7 @@ pub fn compile(
         return None;
     }
     let planned = document.steps.is_none();
-    let model = planned || may_ask(document, means);
+    let model = planned || may_ask(document, capabilities);
     let mut graph =
         Graph { name: document.head.name.as_ref().map(|name| name.value.clone()), ..Graph::default() };
     let mut chosen = document.tools();
@@ -80,7 +80,7 @@ pub fn compile(
         graph.withheld = withheld.map(|(name, why)| (name.into(), why.into())).collect();
     }
     graph.tools = chosen.into_iter().filter_map(|name| Some((name.clone(), tools.def(&name)?))).collect();
-    let recovery = document.recovery_with(means);
+    let recovery = document.recovery_with(capabilities);
     let model = model && recovery.model != Some(false);
     let lowering = Lowering { task: &document.head.task.value, recovery, model, context: &context };
     match planned {

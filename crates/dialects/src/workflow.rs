@@ -25,7 +25,7 @@ use crate::compile::ToolSource;
 use crate::files::Includes;
 use crate::head::each_once;
 use crate::json::Node;
-use crate::steps::Means;
+use crate::steps::Capabilities;
 use crate::{Diagnostics, DocumentLimits, Finding, Source, plan, steps};
 use doc::Does;
 use lower::Compiler;
@@ -54,10 +54,10 @@ pub fn compile(
     source: &Source,
     tools: &dyn ToolSource,
     initial: &Map<String, Value>,
-    means: &Means,
+    capabilities: &Capabilities,
     diagnostics: &mut Diagnostics,
 ) -> Option<Graph> {
-    let graph = Compiler::new(tools, means).whole(workflow, source, initial, diagnostics)?;
+    let graph = Compiler::new(tools, capabilities).whole(workflow, source, initial, diagnostics)?;
     if diagnostics.has_errors() {
         return None;
     }
@@ -115,11 +115,11 @@ pub fn models(workflow: &WorkflowDoc) -> Vec<Arc<str>> {
 }
 
 /// The model roles that its step tasks use where a model plays them.
-pub fn optional_models(workflow: &WorkflowDoc, means: &Means) -> Vec<Arc<str>> {
+pub fn optional_models(workflow: &WorkflowDoc, capabilities: &Capabilities) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = Vec::new();
     walk(workflow, &mut |part| {
         if let Part::Inner(InnerBody::Steps(task)) = part {
-            names.extend(steps::optional_models(task, means));
+            names.extend(steps::optional_models(task, capabilities));
         }
     });
     each_once(names.iter())

@@ -7,7 +7,7 @@ use crate::options::RunOptions;
 use crate::secrets::{clean_model, clean_operations, clean_tools};
 use crate::tools::{Known, Pins};
 use selvedge_dialects::compile::Document;
-use selvedge_dialects::{Means, steps};
+use selvedge_dialects::{Capabilities, steps};
 use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest, ToolRequest};
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
 use selvedge_tools::{Catalogue, Computations};
@@ -39,11 +39,12 @@ pub fn driver(
 
 /// What a step task is compiled with: the configured settings, and whether a model is there that can reflect and plan
 /// (C-08, D-17).
-pub fn means(document: &Document, chosen: &RunOptions, config: &Config) -> Means {
-    let mut means = Means { model: false, recovery: config.recovery, limits: config.limits.document() };
-    let roles = document.optional_models(&means);
-    means.model = !roles.is_empty() && models::there(chosen, config, &roles);
-    means
+pub fn capabilities(document: &Document, chosen: &RunOptions, config: &Config) -> Capabilities {
+    let mut capabilities =
+        Capabilities { model: false, recovery: config.recovery, limits: config.limits.document() };
+    let roles = document.optional_models(&capabilities);
+    capabilities.model = !roles.is_empty() && models::there(chosen, config, &roles);
+    capabilities
 }
 
 /// A driver whose ports refuse everything: for inputs after which nothing is called any more.

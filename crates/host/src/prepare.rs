@@ -14,7 +14,7 @@ use crate::tools::{self, Known, Pins};
 use crate::{compose, places, secrets};
 use naming::Naming;
 use selvedge_dialects::compile::{self, Document, ToolSource};
-use selvedge_dialects::{Diagnostic, Diagnostics, Dialect, Finding, Means, Source};
+use selvedge_dialects::{Capabilities, Diagnostic, Diagnostics, Dialect, Finding, Source};
 use selvedge_engine::{Budget, Graph, ToolDef, Warning};
 use selvedge_tools::{Catalogue, ErrorClass, Offer, ToolError};
 use serde_json::{Map, Value};
@@ -105,8 +105,8 @@ pub async fn prepare(
     observer: &Arc<dyn Observer>,
 ) -> Result<Prepared, Error> {
     let workspace = places::workspace(&config.environment, &chosen.document);
-    let mut means = compose::means(&read.document, chosen, config);
-    let wanted = tools::wanted(&read.document, &means);
+    let mut capabilities = compose::capabilities(&read.document, chosen, config);
+    let wanted = tools::wanted(&read.document, &capabilities);
     let catalogue = tools::catalogue_of(wanted, chosen, config, state_dir, &workspace, observer).await?;
     let names = read.document.tools();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -116,10 +116,10 @@ pub async fn prepare(
     // A wrong document is wrong whatever models there are: it is told before they are looked for. Schemas of
     // Python tools may not be known yet; then a sketch of them stands in, and the real ones are checked below.
     let known = names.iter().all(|name| !catalogue.contains(name) || catalogue.def(name).is_some());
-    let sketched = !known || means.model;
-    let (before, with_model) = (told(&catalogue), means.model);
+    let sketched = !known || capabilities.model;
+    let (before, with_model) = (told(&catalogue), capabilities.model);
     let tools = Known { catalogue: &catalogue, pins, environment: &config.environment };
-    let compiled = compiled(&read, &tools, &means);
+    let compiled = compiled(&read, &tools, &capabilities);
     if let (Ok((graph, _)), false) = (&compiled, refused.is_empty()) {
         // All that is not allowed at once.
         refused.extend(read.denied(graph, &catalogue, config));
@@ -133,18 +133,18 @@ pub async fn prepare(
         Err(failure) => return Err(failure.and(refused)),
         Ok(compiled) => compiled,
     };
-    let (models, roles) = find_models(&read, &mut means, chosen, config, observer).await?;
+    let (models, roles) = find_models(&read, &mut capabilities, chosen, config, observer).await?;
     catalogue.prepare(&names).await?;
     let plans = !read.document.models().is_empty();
-    if means.model || plans && read.document.dialect() == Dialect::Steps {
+    if capabilities.model || plans && read.document.dialect() == Dialect::Steps {
         // Who plans is told all schemas (D-21); who is only asked if a step fails may never be asked (D-17).
         let offer = if plans { Offer::Whole } else { Offer::Light };
         let others = catalogue.offered().into_iter().filter(|name| !names.contains(&&**name));
         tools::offer(&catalogue, others.collect(), offer, observer.as_ref()).await;
     }
     // The compiler is asked again only where it would be told something else.
-    let same = !sketched || means.model == with_model && told(&catalogue) == before;
-    let (graph, diagnostics) = if same { compiled } else { self::compiled(&read, &tools, &means)? };
+    let same = !sketched || capabilities.model == with_model && told(&catalogue) == before;
+    let (graph, diagnostics) = if same { compiled } else { self::compiled(&read, &tools, &capabilities)? };
     read.allowed(&graph, &catalogue, config)?;
     let mut warnings = findings::warnings(&diagnostics.report(&read.source), &graph);
     let mut others = catalogue.warnings().to_vec();
@@ -168,28 +168,30 @@ pub async fn prepare(
     Ok(Prepared { graph: Arc::new(graph), catalogue, models, warnings, initial, name, dialect, budget })
 }
 
-/// The models of the roles that the document can't do without, and, unless `means` says otherwise, of those that it can
+/// The models of the roles that the document can't do without, and, unless `capabilities` says otherwise, of those that it can
 /// do without (D-17): where those can't be had, it runs as without a model. With the roles that are played.
 async fn find_models(
     read: &Read,
-    means: &mut Means,
+    capabilities: &mut Capabilities,
     chosen: &mut RunOptions,
     config: &Config,
     observer: &Arc<dyn Observer>,
 ) -> Result<(Models, Vec<Arc<str>>), Error> {
     let needed = read.document.models();
     let mut roles = needed.clone();
-    if means.model {
-        roles.extend(read.document.optional_models(means).into_iter().filter(|role| !needed.contains(role)));
+    if capabilities.model {
+        roles.extend(
+            read.document.optional_models(capabilities).into_iter().filter(|role| !needed.contains(role)),
+        );
     }
     let failure = match models::prepare(chosen, config, &roles, &config.environment.http()).await {
         Ok(models) => return Ok((models, roles)),
         Err(failure) => failure,
     };
-    if !needed.is_empty() || !means.model {
+    if !needed.is_empty() || !capabilities.model {
         return Err(read.placed(failure, chosen, config, &roles));
     }
-    means.model = false;
+    capabilities.model = false;
     let models = models::prepare(chosen, config, &needed, &config.environment.http()).await?;
     let why = failure.diagnostics.first().map(|first| first.message.as_str()).unwrap_or_default();
     observer.note(&format!("note: no model can be asked when a step fails: {}", one_line(why, 1000)));
@@ -266,9 +268,13 @@ fn whole(catalogue: &Catalogue, names: &[&str]) -> Result<(), Error> {
 }
 
 /// Compiles the document with these tools; the findings are those of reading and of compiling.
-fn compiled(read: &Read, tools: &dyn ToolSource, means: &Means) -> Result<(Graph, Diagnostics), Error> {
+fn compiled(
+    read: &Read,
+    tools: &dyn ToolSource,
+    capabilities: &Capabilities,
+) -> Result<(Graph, Diagnostics), Error> {
     let mut diagnostics = read.diagnostics.clone();
-    match read.document.compile(tools, &read.initial, means, &mut diagnostics) {
+    match read.document.compile(tools, &read.initial, capabilities, &mut diagnostics) {
         Some(graph) if !diagnostics.has_errors() => Ok((graph, diagnostics)),
         _ => Err(Error::findings(ErrorKind::Usage, diagnostics.report(&read.source))),
     }

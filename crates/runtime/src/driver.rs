@@ -305,7 +305,12 @@ impl Drive<'_> {
     }
 
     /// Accepts inputs and commands, derives what follows, makes it durable, and dispatches what was requested.
-    async fn turn(&mut self, inputs: Vec<Input>, commands: Vec<GivenCommand>, go_on: bool) -> Result<(), DriveError> {
+    async fn turn(
+        &mut self,
+        inputs: Vec<Input>,
+        commands: Vec<GivenCommand>,
+        go_on: bool,
+    ) -> Result<(), DriveError> {
         let at = self.driver.clock.now_ms();
         let model = &self.driver.model;
         let recall = model.counts().then_some(|request: ModelRequest| model.recorded(&request, &self.run));

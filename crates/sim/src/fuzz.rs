@@ -6,7 +6,7 @@
 //! is seen.
 
 use selvedge_dialects::recognise::{Choice, Dialect};
-use selvedge_dialects::{Diagnostics, DocumentLimits, Means, ToolSource, document, steps};
+use selvedge_dialects::{Capabilities, Diagnostics, DocumentLimits, ToolSource, document, steps};
 use selvedge_engine::expression::{BYTES, EvaluationError, Expression};
 use selvedge_engine::graph::Node;
 use selvedge_engine::place::{AskPlace, CallPlace, EffectPlace, FramePath, FramePathRef, Place};
@@ -63,7 +63,7 @@ fn compiles(data: &[u8], choice: Choice<'_>, tools: &dyn ToolSource) {
     let read = selvedge_dialects::read(&source, choice, &limits, &mut findings);
     let graph = read.and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut findings);
-        document.compile(tools, &initial, &Means::default(), &mut findings)
+        document.compile(tools, &initial, &Capabilities::default(), &mut findings)
     });
     for finding in findings.report(&source) {
         assert!(finding.line.is_none_or(|line| line >= 1), "{finding:?}");
@@ -116,8 +116,8 @@ pub fn steps_text(data: &[u8]) {
         let read = selvedge_dialects::read(&source, choice, &limits, &mut findings);
         let graph = read.and_then(|document| {
             let initial = document.inputs(&Map::new(), &mut findings);
-            let means = Means { model, ..Means::default() };
-            document.compile(&TwoTools, &initial, &means, &mut findings)
+            let capabilities = Capabilities { model, ..Capabilities::default() };
+            document.compile(&TwoTools, &initial, &capabilities, &mut findings)
         });
         let length = source.text().len();
         for finding in findings.report(&source) {
@@ -244,8 +244,9 @@ fn small() -> Arc<Graph> {
     let mut findings = Diagnostics::new();
     let limits = DocumentLimits::default();
     let read = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings);
-    let graph =
-        read.and_then(|document| document.compile(&NoTools, &Map::new(), &Means::default(), &mut findings));
+    let graph = read.and_then(|document| {
+        document.compile(&NoTools, &Map::new(), &Capabilities::default(), &mut findings)
+    });
     Arc::new(graph.unwrap_or_default())
 }
 

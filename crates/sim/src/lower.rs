@@ -32,7 +32,12 @@ pub fn graph(plan: &SimPlan) -> Result<Graph, String> {
         selvedge_dialects::read(&source, Choice::default(), &DocumentLimits::default(), &mut diagnostics);
     let graph = read.filter(|_| !diagnostics.has_errors()).and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut diagnostics);
-        document.compile(&Tools(plan), &initial, &selvedge_dialects::Means::default(), &mut diagnostics)
+        document.compile(
+            &Tools(plan),
+            &initial,
+            &selvedge_dialects::Capabilities::default(),
+            &mut diagnostics,
+        )
     });
     graph.ok_or_else(|| {
         let errors = diagnostics.report(&source);

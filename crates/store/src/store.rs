@@ -74,7 +74,13 @@ impl Store {
         // Who only reads drives nothing.
         let inbox_watches = InboxWatches::of((mode == Mode::ReadWrite).then(|| dir.to_owned()));
         Ok(Self {
-            inner: Arc::new(Inner { inbox_watches, readers, writer, place: Place::Folder(dir.to_owned()), db }),
+            inner: Arc::new(Inner {
+                inbox_watches,
+                readers,
+                writer,
+                place: Place::Folder(dir.to_owned()),
+                db,
+            }),
         })
     }
 

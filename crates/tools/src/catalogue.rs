@@ -15,7 +15,7 @@ use crate::command::{CommandTool, Place};
 use crate::config::CatalogueConfig;
 use crate::diag::{CatalogueErrors, ToolError, one_line};
 use crate::failures::not_allowed;
-use crate::mcp::{Call, Means, Pinned, Servers};
+use crate::mcp::{Call, McpContext, Pinned, Servers};
 use crate::native::NativeTool;
 use crate::permissions::{Access, Declared, Granted, Reach};
 use crate::python::PythonTool;
@@ -99,9 +99,9 @@ impl Catalogue {
         let reach = Reach::new(&granted, config.env.folder())
             .without(&config.hidden)
             .keeping(&[config.own(), config.unmade()].concat());
-        let means = Means::new(&config.isolation, &config.env);
-        let servers = Servers::new(config.mcp.clone(), &config.limits, &means, &config.progress);
-        let bench = BuiltinContext::new(reach, &config, means.http);
+        let context = McpContext::new(&config.isolation, &config.env);
+        let servers = Servers::new(config.mcp.clone(), &config.limits, &context, &config.progress);
+        let bench = BuiltinContext::new(reach, &config, context.http);
         let shared = PythonContext::new(&config, workspace, granted);
         let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();

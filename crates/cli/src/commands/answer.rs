@@ -3,7 +3,7 @@
 use crate::args::{AnswerArgs, Common};
 use crate::asks;
 use crate::commands::driven;
-use crate::commands::resume::{Held, go_on};
+use crate::commands::resume::{LockedRun, go_on};
 use crate::failure::Exit;
 use crate::output::ask_kind;
 use crate::ui::Ui;
@@ -270,10 +270,10 @@ fn no_such_ask(ask: &str, run: &str, state: &State) -> Error {
 
 /// Only records the answer; the run goes on with the next `resume` (`--no-continue`).
 fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Result<Exit, Error> {
-    let held = Held::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
-    let mut state = load(&held.store, &held.run, None, None)?.state;
+    let locked_run = LockedRun::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
+    let mut state = load(&locked_run.store, &locked_run.run, None, None)?.state;
     let mut entries = Vec::new();
-    for input in said.inputs(&held.run, &state)? {
+    for input in said.inputs(&locked_run.run, &state)? {
         let at = state.tick(SystemClock.now_ms());
         let event = state.accept(input).ok_or_else(|| Error::internal("an open ask takes no answer"))?;
         let json = serde_json::to_string(&event).map_err(|error| Error::internal(&error.to_string()))?;
@@ -286,8 +286,8 @@ fn record(args: &AnswerArgs, said: &Said<'_>, common: &Common, ui: &Ui) -> Resul
         _ => RunStatus::Running,
     };
     let update = RunUpdate { status: Some((status, None)), ..RunUpdate::default() };
-    held.store.append_and_update(&held.run, entries, update).wait()?;
+    locked_run.store.append_and_update(&locked_run.run, entries, update).wait()?;
     ui.note("the answer is recorded");
-    held.print(&state, false, ui)?;
+    locked_run.print(&state, false, ui)?;
     Ok(Exit::Completed)
 }

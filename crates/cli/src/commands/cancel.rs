@@ -3,7 +3,7 @@
 use crate::args::{CancelArgs, Common};
 use crate::block_on::block_on;
 use crate::commands::driven;
-use crate::commands::resume::Held;
+use crate::commands::resume::LockedRun;
 use crate::drive::Drive;
 use crate::failure::Exit;
 use crate::signals::Signals;
@@ -24,17 +24,18 @@ pub(crate) fn cancel(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit
 
 /// Cancels a run that nobody drives.
 fn alone(args: &CancelArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
-    let mut held = Held::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
-    let state = load(&held.store, &held.run, None, None)?.state;
-    let lock = match held.lock.take() {
+    let mut locked_run = LockedRun::take(&ui.environment, common.state_dir.as_deref(), &args.run)?;
+    let state = load(&locked_run.store, &locked_run.run, None, None)?.state;
+    let lock = match locked_run.lock.take() {
         Some(lock) if state.ended().is_none() => lock,
-        _ => return held.print(&state, true, ui),
+        _ => return locked_run.print(&state, true, ui),
     };
-    let graph = graph_of(&held.store, &held.info)?;
-    let warnings = RunOptions::stored(&held.info.options).warnings;
+    let graph = graph_of(&locked_run.store, &locked_run.info)?;
+    let warnings = RunOptions::stored(&locked_run.info.options).warnings;
     block_on(0, async {
         let signals = Signals::listen(ui);
-        let (store, run, scripted) = (Arc::clone(&held.store), held.run.clone(), held.info.scripted);
+        let (store, run, scripted) =
+            (Arc::clone(&locked_run.store), locked_run.run.clone(), locked_run.info.scripted);
         let (driver, inputs) = (idle_driver(), vec![Input::Cancel]);
         let drive =
             Drive { ui, store, run, driver, catalogue: None, inputs, state, graph, scripted, warnings, lock };

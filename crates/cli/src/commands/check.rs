@@ -142,9 +142,9 @@ impl<'c> Check<'c> {
             if !secrets.is_empty() {
                 return Ok((secrets, None));
             }
-            let means = selvedge_host::compose::means(&document, chosen, config);
+            let capabilities = selvedge_host::compose::capabilities(&document, chosen, config);
             let (wanted, workspace) = (
-                selvedge_host::tools::wanted(&document, &means),
+                selvedge_host::tools::wanted(&document, &capabilities),
                 selvedge_host::places::workspace(&config.environment, file),
             );
             let catalogue = selvedge_host::tools::catalogue_of(
@@ -161,7 +161,7 @@ impl<'c> Check<'c> {
             // Values of inputs come with a run; that some are missing here is no finding.
             let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
             let tools = Known { catalogue: &catalogue, pins: &Pins::new(), environment: &config.environment };
-            let graph = document.compile(&tools, &initial, &means, &mut diagnostics);
+            let graph = document.compile(&tools, &initial, &capabilities, &mut diagnostics);
             if let Some(role) = models::unplayed(chosen, config, &document.models()) {
                 let (message, help) = models::unplayed_words(&role, chosen, config);
                 for span in Naming::of_models(&source, limits).of(&role) {

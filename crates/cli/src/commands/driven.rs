@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::block_on::block_on;
-use crate::commands::resume::Held;
+use crate::commands::resume::LockedRun;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use selvedge_engine::State;
@@ -62,9 +62,9 @@ pub(crate) fn give(
         match given {
             Ok(()) => {
                 let info = store.run(&run)?;
-                let held = Held { dir, store, run, info, lock: None };
-                let driven = held.store.is_driven(&held.run)?;
-                held.print(&state, driven, ui)?;
+                let locked_run = LockedRun { dir, store, run, info, lock: None };
+                let driven = locked_run.store.is_driven(&locked_run.run)?;
+                locked_run.print(&state, driven, ui)?;
                 return Ok(Exit::Completed);
             }
             Err(Refusal::NotDriven | Refusal::Ended) => {}

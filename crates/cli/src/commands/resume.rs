@@ -44,7 +44,7 @@ pub(crate) fn resume(args: &ResumeArgs, common: &Common, ui: Ui) -> Result<Exit,
 }
 
 /// A run that exists, with the right to drive it.
-pub(crate) struct Held {
+pub(crate) struct LockedRun {
     /// The state folder.
     pub(crate) dir: PathBuf,
     /// Its store.
@@ -57,7 +57,7 @@ pub(crate) struct Held {
     pub(crate) lock: Option<DriverLock>,
 }
 
-impl Held {
+impl LockedRun {
     /// Finds a run and takes its lock.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-impl Held {
+impl LockedRun {
     /// The tools and models that the run goes on with, and its inputs with what has changed about them.
     async fn prepare(
         &self,
@@ -146,21 +146,27 @@ pub(crate) fn go_on(
     mut ui: Ui,
     first: impl FnOnce(&str, &State) -> Result<Option<Vec<Input>>, Error>,
 ) -> Result<Exit, Error> {
-    let mut held = Held::take(&ui.environment, common.state_dir.as_deref(), run)?;
-    let mut chosen = crate::options::for_resume(&ui.environment, &held.info.options, exec)?;
-    let state = load(&held.store, &held.run, None, None)?.state;
-    let Some(inputs) = first(&held.run, &state)? else { return held.print(&state, true, &ui) };
+    let mut locked_run = LockedRun::take(&ui.environment, common.state_dir.as_deref(), run)?;
+    let mut chosen = crate::options::for_resume(&ui.environment, &locked_run.info.options, exec)?;
+    let state = load(&locked_run.store, &locked_run.run, None, None)?.state;
+    let Some(inputs) = first(&locked_run.run, &state)? else { return locked_run.print(&state, true, &ui) };
     if matches!(state.status(), RunStatus::Completed | RunStatus::Cancelled) {
-        tell_unused(exec, &held.run, &ui);
-        return held.print(&state, true, &ui);
+        tell_unused(exec, &locked_run.run, &ui);
+        return locked_run.print(&state, true, &ui);
     }
-    let Some(lock) = held.lock.take() else {
-        let message = format!("run {} can't go on: its state folder can only be read", held.run);
+    let Some(lock) = locked_run.lock.take() else {
+        let message = format!("run {} can't go on: its state folder can only be read", locked_run.run);
         return Err(Error::environment("C-14", "state-read-only", &message).help("make the folder writable"));
     };
     let inputs = [changes(exec, &ui)?, inputs].concat();
     let gate = ui.gate(common)?;
-    gate.pass_state(&ui.environment, &held.dir, &held.run, &RunOptions::stored(&held.info.options), &ui)?;
+    gate.pass_state(
+        &ui.environment,
+        &locked_run.dir,
+        &locked_run.run,
+        &RunOptions::stored(&locked_run.info.options),
+        &ui,
+    )?;
     let mut config =
         Config::load(&ui.environment, &places::config_files(&ui.environment, &chosen.cwd), gate, &ui)?;
     config.add_options(&chosen, &ui)?;
@@ -179,7 +185,7 @@ pub(crate) fn go_on(
         let (catalogue, models, inputs) = tokio::select! {
             biased;
             () = signals.came() => return Err(Error::interrupted()),
-            prepared = held.prepare(&state, inputs, &mut chosen, &config, &ui) => {
+            prepared = locked_run.prepare(&state, inputs, &mut chosen, &config, &ui) => {
                 prepared.map_err(|failure| config.explained(failure))?
             }
         };
@@ -200,22 +206,22 @@ pub(crate) fn go_on(
         // A model that counts requests has to know those that were answered (C-07): it is there only now, so for it the journal
         // is folded once more.
         let Loaded { info, state } = match models.model.counts() {
-            true => load(&held.store, &held.run, None, Some(models.model.as_ref()))?,
-            false => Loaded { info: held.store.run(&held.run)?, state },
+            true => load(&locked_run.store, &locked_run.run, None, Some(models.model.as_ref()))?,
+            false => Loaded { info: locked_run.store.run(&locked_run.run)?, state },
         };
-        let graph = graph_of(&held.store, &info)?;
+        let graph = graph_of(&locked_run.store, &info)?;
         let limits = config.limits.driver(chosen.max_parallel, chosen.timeout_s);
         let driver = selvedge_host::compose::driver(&models, &catalogue, limits, &ui.environment);
-        ui.note(&format!("run {}: goes on after {} events", held.run, state.events()));
+        ui.note(&format!("run {}: goes on after {} events", locked_run.run, state.events()));
         if models.scripted && !info.scripted {
             // Before it answers: a run that dies with its first reply was scripted, too (C-07).
             let update = RunUpdate { scripted: true, ..RunUpdate::default() };
-            held.store.update_run(&held.run, update).await?;
+            locked_run.store.update_run(&locked_run.run, update).await?;
         }
         let drive = Drive {
             ui: &ui,
-            store: Arc::clone(&held.store),
-            run: held.run.clone(),
+            store: Arc::clone(&locked_run.store),
+            run: locked_run.run.clone(),
             driver,
             catalogue: Some(catalogue),
             inputs,

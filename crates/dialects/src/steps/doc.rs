@@ -191,7 +191,7 @@ impl Recovery {
 
 /// What a step task is compiled with, besides its tools.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Means {
+pub struct Capabilities {
     /// Whether a model is there that can reflect and plan (`C-08`, `D-17`).
     pub model: bool,
     /// The configuration's settings of recovery; the document's own go over them.

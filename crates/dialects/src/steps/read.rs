@@ -1,6 +1,6 @@
 //! Reading a step task from its JSON.
 
-use super::doc::{Means, Recovery, Siblings, Step, StepsDoc};
+use super::doc::{Capabilities, Recovery, Siblings, Step, StepsDoc};
 use super::read_step;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape};
@@ -109,8 +109,8 @@ fn report_duplicate_ids(steps: &[Step], source: &Source, diagnostics: &mut Diagn
 
 impl StepsDoc {
     /// The settings of recovery in force: the document's over the configuration's (`D-19`).
-    pub(super) fn recovery_with(&self, means: &Means) -> Recovery {
-        self.recovery.over(means.recovery)
+    pub(super) fn recovery_with(&self, capabilities: &Capabilities) -> Recovery {
+        self.recovery.over(capabilities.recovery)
     }
 
     /// Every tool that its steps and their alternatives name, each once, in the order of the document.

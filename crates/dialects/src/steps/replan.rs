@@ -2,7 +2,7 @@
 //! or refused in words that the model can act on.
 
 use super::check::{self, Scope};
-use super::doc::{Means, Recovery, Siblings, StepsDoc};
+use super::doc::{Capabilities, Recovery, Siblings, StepsDoc};
 use super::lower::Lowering;
 use super::read;
 use crate::compile::ToolSource;
@@ -56,14 +56,15 @@ pub(super) struct Context {
 
 impl Context {
     /// That of a document whose first layer has these names.
-    pub(super) fn of(document: &StepsDoc, names: &HashSet<&str>, means: &Means) -> Self {
+    pub(super) fn of(document: &StepsDoc, names: &HashSet<&str>, capabilities: &Capabilities) -> Self {
         let mut sorted: Vec<String> = names.iter().take(NAMES + 1).map(ToString::to_string).collect();
         sorted.sort_unstable();
         Self {
             task: document.head.task.value.clone(),
-            recovery: document.recovery_with(means),
+            recovery: document.recovery_with(capabilities),
             names: (sorted.len() <= NAMES).then_some(sorted),
-            nodes: (means.limits.nodes != DocumentLimits::default().nodes).then_some(means.limits.nodes),
+            nodes: (capabilities.limits.nodes != DocumentLimits::default().nodes)
+                .then_some(capabilities.limits.nodes),
         }
     }
 

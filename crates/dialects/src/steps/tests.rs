@@ -67,20 +67,20 @@ impl ToolSource for Bench {
     }
 }
 
-fn compiled_with(text: &str, means: &Means) -> (Option<Graph>, Vec<Diagnostic>) {
+fn compiled_with(text: &str, capabilities: &Capabilities) -> (Option<Graph>, Vec<Diagnostic>) {
     let (source, mut found) = (Source::new("task.json", text), Diagnostics::new());
     let choice = Choice { dialect: Some(Dialect::Steps), plan: None };
     let document = crate::read(&source, choice, &DocumentLimits::default(), &mut found);
     let graph = document.and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut found);
-        document.compile(&Bench, &initial, means, &mut found)
+        document.compile(&Bench, &initial, capabilities, &mut found)
     });
     (graph, found.report(&source))
 }
 
 /// All findings as "pointer severity[rule] code", each with a message and a way out.
 fn findings(task: &Value) -> Vec<String> {
-    texts(&compiled_with(&task.to_string(), &Means::default()).1)
+    texts(&compiled_with(&task.to_string(), &Capabilities::default()).1)
 }
 
 fn texts(found: &[Diagnostic]) -> Vec<String> {
@@ -108,14 +108,14 @@ fn of_step(more: Value) -> Vec<String> {
     findings(&task(json!([step(more)])))
 }
 
-fn graph_with(task: &Value, means: &Means) -> Graph {
-    let (graph, found) = compiled_with(&task.to_string(), means);
+fn graph_with(task: &Value, capabilities: &Capabilities) -> Graph {
+    let (graph, found) = compiled_with(&task.to_string(), capabilities);
     assert!(found.iter().all(|d| d.severity == Severity::Warning), "{found:#?}");
     graph.expect("a graph")
 }
 
 fn graph(task: &Value) -> Graph {
-    graph_with(task, &Means::default())
+    graph_with(task, &Capabilities::default())
 }
 
 fn only(graph: &Graph) -> &Node {
@@ -140,7 +140,7 @@ fn edges(graph: &Graph, node: &Node, name: &str) -> Vec<(Guard, String)> {
     leaf(graph, node, name).next.iter().map(|edge| (edge.when, name_of(edge))).collect()
 }
 
-const MODEL: Means = Means {
+const MODEL: Capabilities = Capabilities {
     model: true,
     recovery: Recovery {
         model: None,

@@ -12,7 +12,7 @@ use super::regions::Regions;
 use crate::compile::ToolSource;
 use crate::diagnostic::shown;
 use crate::head::Head;
-use crate::steps::Means;
+use crate::steps::Capabilities;
 use crate::{Diagnostics, Finding, Source, plan, steps};
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Control, Node as GraphNode, ThreadDef, Way, When};
@@ -28,7 +28,7 @@ const MAIN: &str = "main";
 /// What all documents of one workflow are lowered with.
 pub(super) struct Compiler<'c> {
     tools: &'c dyn ToolSource,
-    means: &'c Means,
+    capabilities: &'c Capabilities,
     looked: Looked,
     graphs: Table<GraphIx, Arc<Graph>>,
     defs: BTreeMap<Arc<str>, Arc<ToolDef>>,
@@ -49,10 +49,10 @@ struct Asked<'a> {
 }
 
 impl<'c> Compiler<'c> {
-    pub(super) fn new(tools: &'c dyn ToolSource, means: &'c Means) -> Self {
+    pub(super) fn new(tools: &'c dyn ToolSource, capabilities: &'c Capabilities) -> Self {
         Self {
             tools,
-            means,
+            capabilities,
             looked: Looked::default(),
             graphs: Table::new(),
             defs: BTreeMap::new(),
@@ -87,10 +87,10 @@ impl<'c> Compiler<'c> {
             return None;
         }
         let before = diagnostics.errors();
-        let links = Links::of(doc, &self.means.limits, diagnostics)?;
+        let links = Links::of(doc, &self.capabilities.limits, diagnostics)?;
         let regions = Regions::of(doc, &links, diagnostics)?;
         let scope = Scope::new(doc, (&links, &regions), initial, self.tools, around);
-        check::check(&scope, source, self.means.limits.schema_steps, &mut self.looked, diagnostics);
+        check::check(&scope, source, self.capabilities.limits.schema_steps, &mut self.looked, diagnostics);
         if let Some(Asked { sub, source, found }) = asked {
             check::outputs(&scope, sub.outputs.iter().map(|(_, value)| value), source, found);
         }
@@ -162,13 +162,13 @@ impl<'c> Compiler<'c> {
             InnerBody::Plan(plan) if plan.complete => {
                 let ids: Vec<&str> = plan.nodes.iter().map(|node| &*node.id.value).collect();
                 let seen = seen_from(names, around, |name| ids.contains(&name));
-                plan::compile(plan, source, self.tools, &seen, &self.means.limits, own)?
+                plan::compile(plan, source, self.tools, &seen, &self.capabilities.limits, own)?
             }
             InnerBody::Plan(_) => return None,
             InnerBody::Steps(task) => {
                 let steps = task.steps.as_deref().unwrap_or_default();
                 let seen = seen_from(names, around, |name| steps.iter().any(|step| *step.id.value == *name));
-                steps::compile(task, source, self.tools, &seen, self.means, own)?
+                steps::compile(task, source, self.tools, &seen, self.capabilities, own)?
             }
         };
         let graph = self.without_tools(graph);

@@ -38,7 +38,7 @@ fn compiled_in(text: &str, files: BTreeMap<&'static str, Value>) -> (Option<Grap
     let document = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found);
     let graph = document.and_then(|document| {
         let initial = document.inputs(&Map::new(), &mut found);
-        document.compile(&Bench, &initial, &Means::default(), &mut found)
+        document.compile(&Bench, &initial, &Capabilities::default(), &mut found)
     });
     (graph, found.report(&source))
 }

@@ -358,7 +358,8 @@ impl State {
             }
         }
         for (variable, path) in &paths.join.exports {
-            let value = find(path).map(|ended| ended.frame.variable(variable));
+            let around = || self.variable_around(node.frame, variable);
+            let value = find(path).map(|ended| ended.frame.variable(variable).or_else(around).unwrap_or_default());
             if value.is_none() {
                 let message =
                     format!("`{variable}` is null: the path `{path}`, which was to set it, did not complete");
@@ -370,10 +371,10 @@ impl State {
 }
 
 impl Frame {
-    /// A variable as it is at the end of the frame.
-    fn variable(&self, name: &str) -> Value {
+    /// A variable as it is at the end of the frame, if it was set or given there.
+    fn variable(&self, name: &str) -> Option<Value> {
         let own = self.flow.as_ref().and_then(|flow| flow.variable(name).cloned());
-        own.or_else(|| self.inputs.get(name).cloned()).unwrap_or_default()
+        own.or_else(|| self.inputs.get(name).cloned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which tools a document or a recorded graph names.
 
 use selvedge_dialects::compile::Document;
-use selvedge_dialects::{Dialect, Means};
+use selvedge_dialects::{Capabilities, Dialect};
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Graph, Warning};
 use selvedge_tools::mcp::Wanted;
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The tools that a document can call: all of a run but MCP tools, which are those that are wanted.
-pub fn wanted(document: &Document, means: &Means) -> Wanted {
+pub fn wanted(document: &Document, capabilities: &Capabilities) -> Wanted {
     let steps = document.dialect() == Dialect::Steps;
     // D-17: where a model plans or decides about recovery, it may choose any tool.
-    let any = means.model || (steps && !document.models().is_empty());
+    let any = capabilities.model || (steps && !document.models().is_empty());
     Wanted { names: document.tools(), any }
 }
 

@@ -5,8 +5,8 @@ use selvedge_engine::{
     answered,
 };
 use selvedge_runtime::{
-    CallContext, Command, Driven, Driver, Halt, Journal, Limits, Model, Pending, Refusal, RunHandle,
-    Tools, EventBatch, load, send_command,
+    CallContext, Command, Driven, Driver, EventBatch, Halt, Journal, Limits, Model, Pending, Refusal,
+    RunHandle, Tools, load, send_command,
 };
 use selvedge_store::{Mode, NewRun, RunStatus as Stored, Store};
 use serde_json::{Value, json};

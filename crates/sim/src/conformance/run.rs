@@ -5,7 +5,7 @@ use super::case::{Case, CrashAt, Options, Resume, Step, Tool};
 use super::ports::{CaseModel, CaseTools, Definitions, Pace, reload};
 use selvedge_dialects::diagnostic::Diagnostic;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::{Diagnostics, Dialect, DocumentLimits, Files, Means, Source};
+use selvedge_dialects::{Capabilities, Diagnostics, Dialect, DocumentLimits, Files, Source};
 use selvedge_engine::{
     AskKind, Budget, EffectPlace, Graph, Input, ModelRequest, Record, Start, State, ToolDef, ToolRequest,
     answered,
@@ -73,8 +73,8 @@ pub fn compile(case: &Case) -> Result<Compiled, String> {
         compiled.initial = document.inputs(&case.inputs, &mut diagnostics);
         compiled.budget = document.budget();
         let definitions = Definitions(&case.tools);
-        let means = Means { model: !case.script.is_empty(), limits, ..Means::default() };
-        let graph = document.compile(&definitions, &compiled.initial, &means, &mut diagnostics);
+        let capabilities = Capabilities { model: !case.script.is_empty(), limits, ..Capabilities::default() };
+        let graph = document.compile(&definitions, &compiled.initial, &capabilities, &mut diagnostics);
         compiled.graph = graph.filter(|_| !diagnostics.has_errors()).map(Arc::new);
     }
     compiled.findings = diagnostics.report(&source);

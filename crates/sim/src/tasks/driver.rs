@@ -9,7 +9,7 @@ use crate::driver::first_attempt;
 use crate::journal::{Journal, Mark, digest};
 use crate::rng::Rng;
 use selvedge_dialects::recognise::Choice;
-use selvedge_dialects::steps::Means;
+use selvedge_dialects::steps::Capabilities;
 use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
 use selvedge_engine::{
     EffectId, Effects, Event, Failure, Fault, Fork, Graph, Input, ModelReply, Outcome, Record, Request,
@@ -42,10 +42,10 @@ pub fn graph(task: &SimTask) -> Result<Arc<Graph>, String> {
     let source = Source::new("task.json", &task.json().to_string());
     let mut diagnostics = Diagnostics::default();
     let limits = DocumentLimits::default();
-    let means = Means { model: task.model, ..Means::default() };
+    let capabilities = Capabilities { model: task.model, ..Capabilities::default() };
     let document = read(&source, Choice::default(), &limits, &mut diagnostics);
-    let graph =
-        document.and_then(|document| document.compile(&SimTools, &task.initial, &means, &mut diagnostics));
+    let graph = document
+        .and_then(|document| document.compile(&SimTools, &task.initial, &capabilities, &mut diagnostics));
     let graph = graph.filter(|_| !diagnostics.has_errors()).ok_or_else(|| format!("{diagnostics:?}"))?;
     let schedule = selvedge_engine::schedule::Schedule::derive(&graph, false);
     schedule.prove(&graph).map_err(|race| format!("E-11: {race}"))?;

@@ -46,7 +46,8 @@ fn graph() -> Graph {
     let limits = DocumentLimits::default();
     let document = selvedge_dialects::read(&source, Choice::default(), &limits, &mut findings).unwrap();
     let initial = document.inputs(&Map::new(), &mut findings);
-    let graph = document.compile(&OneTool, &initial, &selvedge_dialects::Means::default(), &mut findings);
+    let graph =
+        document.compile(&OneTool, &initial, &selvedge_dialects::Capabilities::default(), &mut findings);
     assert!(findings.report(&source).is_empty(), "{:?}", findings.report(&source));
     graph.unwrap()
 }

@@ -7,7 +7,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::chain::{self, Digest, Head};
 use crate::schema::{self, MAX_NUMBER, journal_key};
-use crate::{BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
+use crate::{
+    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index,
+};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! One life of a server: the handshake, its tools, calls.
 
 use super::config::{McpServer, Reached};
+use super::context::McpContext;
 use super::error::{ServerError, line};
 use super::flights::Flights;
 use super::handler::{Handler, Progress};
 use super::handshake::{Generation, Service, late, over_http, over_stdio};
 use super::http::{self, Way};
 use super::listing::{Listing, NoListing};
-use super::means::Means;
 use super::message::{Reader, UnreadableReply, code_of};
 use super::process::{Process, Start};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProtocolVersion, ServerResult};
@@ -63,7 +63,7 @@ impl Connection {
     /// `known`, and kept there.
     pub(super) async fn start(
         server: &McpServer,
-        Means { http, reaper, env: process }: &Means,
+        McpContext { http, reaper, env: process }: &McpContext,
         (reader, schema_steps): (Reader, u64),
         known: &mut Option<Generation>,
     ) -> Result<Self, ServerError> {

@@ -3,12 +3,12 @@
 use super::config::{McpServer, Reached};
 use super::connection::{Connection, Unanswered};
 use super::content::output;
+use super::context::McpContext;
 use super::definition::Pinned;
 use super::error::ServerError;
 use super::handshake::Generation;
 use super::http;
 use super::listing::Listing;
-use super::means::Means;
 use super::message::{Reader, code_of};
 use super::patience::Patience;
 use crate::failures::{failure, input_error, over_limit, tool_failure};
@@ -40,7 +40,7 @@ const SLOW: Duration = Duration::from_secs(3);
 pub(crate) struct Server {
     pub(super) config: McpServer,
     limits: ToolLimits,
-    means: Means,
+    context: McpContext,
     progress: Progress,
     state: Mutex<State>,
     /// Failures in a row.
@@ -79,11 +79,16 @@ pub(crate) struct Call<'a> {
 }
 
 impl Server {
-    pub(super) fn new(config: McpServer, limits: &ToolLimits, means: &Means, progress: &Progress) -> Self {
+    pub(super) fn new(
+        config: McpServer,
+        limits: &ToolLimits,
+        context: &McpContext,
+        progress: &Progress,
+    ) -> Self {
         Self {
             config,
             limits: limits.clone(),
-            means: means.clone(),
+            context: context.clone(),
             progress: Arc::clone(progress),
             state: Mutex::default(),
             failures: AtomicU32::new(0),
@@ -282,8 +287,12 @@ impl Server {
         let output = usize::try_from(self.limits.tool_output_bytes).unwrap_or(usize::MAX);
         let longest = output.saturating_mul(TRANSPORT).saturating_add(1 << 20);
         let reader = Reader::new(self.limits.json_nesting, longest, &self.config.secrets);
-        let starting =
-            Connection::start(&self.config, &self.means, (reader, self.limits.schema_steps), &mut generation);
+        let starting = Connection::start(
+            &self.config,
+            &self.context,
+            (reader, self.limits.schema_steps),
+            &mut generation,
+        );
         let started = self.telling(starting).await;
         match started {
             Ok(connection) => {

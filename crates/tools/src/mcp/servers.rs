@@ -1,9 +1,9 @@
 //! All configured servers, and which of them a document can need.
 
 use super::config::McpServer;
+use super::context::McpContext;
 use super::definition::Definition;
 use super::error::ServerError;
-use super::means::Means;
 use super::server::{Call, Report, Server};
 use crate::diag::ToolError;
 use crate::limits::ToolLimits;
@@ -67,7 +67,7 @@ impl Servers {
     pub(crate) fn new(
         servers: Vec<McpServer>,
         limits: &ToolLimits,
-        means: &Means,
+        context: &McpContext,
         progress: &Progress,
     ) -> Self {
         let mut all = Self::default();
@@ -76,7 +76,7 @@ impl Servers {
             match config.off().map(str::to_owned) {
                 Some(place) => drop(all.off.insert(name, place)),
                 None => {
-                    let server = Server::new(config, limits, means, progress);
+                    let server = Server::new(config, limits, context, progress);
                     all.on.insert(name, Arc::new(server));
                 }
             }
@@ -183,9 +183,9 @@ pub async fn survey(
     env: &ProcessEnv,
 ) -> Vec<(Arc<str>, Result<Report, ToolError>)> {
     let quiet: Progress = Arc::new(|_| {});
-    let means = Means::new(isolation, env);
+    let context = McpContext::new(isolation, env);
     let look = servers.into_iter().filter(|config| config.off().is_none()).map(|config| {
-        let server = Server::new(config, limits, &means, &quiet);
+        let server = Server::new(config, limits, &context, &quiet);
         async move {
             let report = server.report().await.map_err(ServerError::error);
             server.close().await;

@@ -35,8 +35,12 @@ fn graph(plan: &Value) -> Graph {
     let (source, mut found) = (Source::new("plan.json", &plan.to_string()), Diagnostics::new());
     let document =
         selvedge_dialects::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
-    let graph =
-        document.compile(&Tools, &serde_json::Map::new(), &selvedge_dialects::Means::default(), &mut found);
+    let graph = document.compile(
+        &Tools,
+        &serde_json::Map::new(),
+        &selvedge_dialects::Capabilities::default(),
+        &mut found,
+    );
     graph.unwrap_or_else(|| panic!("{:?}", found.report(&source)))
 }
 

@@ -71,7 +71,7 @@ fn d15_the_order_of_the_list_is_the_order_of_meaning() {
         {"step_id": "b", "tool_id": "any", "parameters": {"x": "{{a.output.y}}"}},
         {"step_id": "c", "tool_id": "any", "depends_on": ["b"]},
     ]));
-    let (_, found) = compiled_with(&circle.to_string(), &Means::default());
+    let (_, found) = compiled_with(&circle.to_string(), &Capabilities::default());
     assert_eq!(texts(&found), ["/steps/0/depends_on/0 error[D-15] cycle"]);
     assert!(found[0].message.contains(r#""a" → "c" → "b" → "a""#), "{}", found[0].message);
 }

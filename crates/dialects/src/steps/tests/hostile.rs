@@ -9,7 +9,7 @@ fn in_time(what: &str, step: impl Fn(usize) -> Value, expected: &str) {
     let steps: Vec<Value> = (0..STEPS).map(step).collect();
     let text = task(json!(steps)).to_string();
     let started = Instant::now();
-    let (graph, found) = compiled_with(&text, &Means::default());
+    let (graph, found) = compiled_with(&text, &Capabilities::default());
     assert!(graph.is_none() && found.iter().any(|d| d.code == expected), "{what}: {:?}", found.first());
     assert!(found.len() <= 2 * Diagnostics::KEPT_OF_A_CODE + 2, "{what}: {}", found.len());
     assert!(started.elapsed() < Duration::from_secs(20), "{what}: {:?}", started.elapsed());

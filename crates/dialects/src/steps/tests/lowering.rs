@@ -60,7 +60,7 @@ fn models_are_needed_only_to_plan() {
     let of = |document: Value| {
         let (source, mut found) = (Source::new("task.json", &document.to_string()), Diagnostics::new());
         let read = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
-        (read.models().len(), read.optional_models(&Means::default()).len(), read.tools().len())
+        (read.models().len(), read.optional_models(&Capabilities::default()).len(), read.tools().len())
     };
     assert_eq!(of(task(json!([step(json!({"alternatives": ["any", "add"]}))]))), (0, 2, 2));
     assert_eq!(of(json!({"task": "t", "steps": [], "recovery": {"model": false}})), (0, 0, 0));

@@ -45,7 +45,7 @@ fn fields_have_the_types_of_the_shapes() {
         ["/metadata error[D-01] wrong-type"]
     );
     let (_, found) =
-        compiled_with(&task(json!([step(json!({"timeout": "5s"}))])).to_string(), &Means::default());
+        compiled_with(&task(json!([step(json!({"timeout": "5s"}))])).to_string(), &Capabilities::default());
     assert!(
         found[0].message.contains("number of seconds") && found[0].help.contains("30"),
         "{}",
@@ -66,7 +66,7 @@ fn d12_parameters_as_a_json_string_are_parsed_with_places() {
     assert_eq!(call.args.source(), &json!({"a": "{{n}}", "b": 2}));
 
     let column = |text: &str| {
-        let (_, found) = compiled_with(text, &Means::default());
+        let (_, found) = compiled_with(text, &Capabilities::default());
         let found: Vec<_> = found.iter().filter(|d| d.severity == Severity::Error).collect();
         assert_eq!(found.len(), 1, "{found:#?}");
         (found[0].rule, found[0].code, found[0].column.unwrap() as usize - 1)
@@ -92,10 +92,10 @@ fn d12_parameters_as_a_json_string_are_parsed_with_places() {
         assert_eq!(column(&text), (rule, code, expected), "{parameters}");
     }
     // What is no JSON at all needs more than quotes.
-    let (_, found) = compiled_with(&with("a=1"), &Means::default());
+    let (_, found) = compiled_with(&with("a=1"), &Capabilities::default());
     assert!(found[0].help.contains("by name"), "{}", found[0].help);
     // Without quotes around it a placeholder is no JSON, and the way out says so.
-    let (_, found) = compiled_with(&with(r#"{\"a\": {{n}}}"#), &Means::default());
+    let (_, found) = compiled_with(&with(r#"{\"a\": {{n}}}"#), &Capabilities::default());
     assert!(found[0].help.contains("placeholders stand in strings"), "{}", found[0].help);
 }
 

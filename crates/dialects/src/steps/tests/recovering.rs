@@ -30,17 +30,17 @@ fn d19_documents_go_over_the_configuration_over_defaults() {
         siblings: Some(Siblings::Hold),
         ..Recovery::default()
     };
-    let means = Means { recovery: configured, ..MODEL };
+    let capabilities = Capabilities { recovery: configured, ..MODEL };
     let mut document = task(json!([step(json!({}))]));
     document["recovery"] = json!({"repairs": 2, "siblings": "finish"});
-    let graph = graph_with(&document, &means);
+    let graph = graph_with(&document, &capabilities);
     let node = only(&graph);
     let limits = node.recovery.as_deref().unwrap();
     assert_eq!((limits.retries, limits.repairs, limits.replans), (7, 2, 1));
     assert_eq!((limits.consecutive_failures, limits.reflections, limits.model), (3, 5, true));
     assert_eq!(node.on_error, OnError::Finish);
     document["recovery"] = json!({"model": false});
-    let graph = graph_with(&document, &means);
+    let graph = graph_with(&document, &capabilities);
     let node = only(&graph);
     assert_eq!(node.on_error, OnError::Fail, "the configuration holds siblings");
     assert!(!node.recovery.as_deref().unwrap().model);

@@ -43,7 +43,7 @@ pub(super) fn tool(name: &str) -> Option<ToolDef> {
 
 fn after(first: Value, parameters: Value) -> (Vec<String>, Vec<Diagnostic>) {
     let task = task(json!([first, {"step_id": "t", "tool_id": "fit", "parameters": parameters}]));
-    let (_, found) = compiled_with(&task.to_string(), &Means::default());
+    let (_, found) = compiled_with(&task.to_string(), &Capabilities::default());
     (texts(&found), found)
 }
 
@@ -177,7 +177,7 @@ fn d15_a_mismatch_says_where_what_and_what_to_do() {
     // Inside a JSON text the place is that of the placeholder as well (D-12).
     let text = r#"{"task": "t", "steps": [{"step_id": "s", "tool_id": "stats"},
         {"step_id": "t", "tool_id": "fit", "parameters": "{\"text\": \"\u00e9\", \"n\": \"{{title}}\"}"}]}"#;
-    let (_, found) = compiled_with(text, &Means::default());
+    let (_, found) = compiled_with(text, &Capabilities::default());
     let line = text.lines().nth(1).unwrap();
     let column = line.chars().count() - line[line.find("{{title").unwrap()..].chars().count() + 1;
     assert_eq!((found[0].line, found[0].column, found.len()), (Some(2), Some(column as u32), 1));

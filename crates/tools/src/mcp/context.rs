@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What all servers of a catalogue share. Cloning shares it.
 #[derive(Clone)]
-pub(crate) struct Means {
+pub(crate) struct McpContext {
     /// Reaches those that have an address.
     pub(crate) http: Http,
     /// Ends those that are programs, if this process can't.
@@ -17,7 +17,7 @@ pub(crate) struct Means {
     pub(crate) env: ProcessEnv,
 }
 
-impl Means {
+impl McpContext {
     /// What a process has of this environment, and with this isolation.
     pub(crate) fn new(isolation: &Isolation, env: &ProcessEnv) -> Self {
         let http = Http::new(|name| env.variable(name).map(ToOwned::to_owned));
