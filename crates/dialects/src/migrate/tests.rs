@@ -1,5 +1,5 @@
 use super::*;
-use crate::Means;
+use crate::Capabilities;
 use crate::compile::ToolSource;
 use selvedge_engine::{Graph, ToolDef};
 use serde_json::Map;
@@ -19,7 +19,7 @@ impl ToolSource for NoTools {
 fn graph(text: &str) -> Graph {
     let (source, mut found) = (Source::new("flow.json", text), Diagnostics::new());
     let document = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found).unwrap();
-    let graph = document.compile(&NoTools, &Map::new(), &Means::default(), &mut found);
+    let graph = document.compile(&NoTools, &Map::new(), &Capabilities::default(), &mut found);
     graph.unwrap_or_else(|| panic!("{:?}\n{text}", found.report(&source)))
 }
 

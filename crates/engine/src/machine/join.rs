@@ -358,6 +358,7 @@ impl State {
             }
         }
         for (variable, path) in &paths.join.exports {
+            // What was set before the fork is in the path's snapshot.
             let around = || self.variable_around(node.frame, variable);
             let value = find(path).map(|ended| ended.frame.variable(variable).or_else(around).unwrap_or_default());
             if value.is_none() {
@@ -367,6 +368,21 @@ impl State {
             }
             self.set_variable(node.frame, variable, value.unwrap_or_default());
         }
+    }
+}
+
+impl State {
+    /// A variable as those see it who are in a frame: its own, or that of a frame around it.
+    fn variable_around(&self, frame: FrameIx, name: &str) -> Option<Value> {
+        let mut at = Some(frame);
+        while let Some(frame) = at {
+            let frame = &self.frames[frame];
+            if let Some(value) = frame.variable(name) {
+                return Some(value);
+            }
+            at = frame.opened_by.map(|(node, _)| node.frame);
+        }
+        None
     }
 }
 
