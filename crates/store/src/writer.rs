@@ -25,8 +25,10 @@ use crate::commit::Done;
 use crate::place::Place;
 use crate::{Commit, StoreError};
 
+mod ends;
 mod request;
 
+use ends::Ends;
 pub(crate) use request::Request;
 use request::commit;
 
@@ -59,7 +61,7 @@ enum Way {
     /// To the writer's thread.
     Thread { queue: Option<SyncSender<(Request, Done)>>, thread: Option<JoinHandle<()>> },
     /// To a connection in memory: nothing to wait for, so nothing to group.
-    Here(Arc<Mutex<Connection>>),
+    Here(Arc<Mutex<Connection>>, Mutex<Ends>),
     /// Nowhere: the store is open for reading.
     None,
 }
@@ -91,7 +93,7 @@ impl Writer {
 
     /// A writer to a connection in memory.
     pub(crate) fn here(conn: Arc<Mutex<Connection>>) -> Self {
-        Self { way: Way::Here(conn), commits: Arc::default(), room: Arc::default() }
+        Self { way: Way::Here(conn, Mutex::default()), commits: Arc::default(), room: Arc::default() }
     }
 
     /// The writer of a store that is open for reading.
@@ -123,9 +125,11 @@ impl Writer {
                 let sent = queue.as_ref().is_some_and(|queue| queue.send((request, done)).is_ok());
                 if sent { commit } else { Commit::ready(Err(StoreError::Closed)) }
             }
-            Way::Here(conn) => {
+            Way::Here(conn, ends) => {
                 let conn = conn.lock().unwrap_or_else(PoisonError::into_inner);
-                let result = commit(&conn, db, [&request].into_iter()).map(|mut answers| answers.pop());
+                let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+                let result =
+                    commit(&conn, db, &mut ends, [&request].into_iter()).map(|mut answers| answers.pop());
                 self.commits.fetch_add(1, Ordering::Relaxed);
                 Commit::ready(result.and_then(|answer| answer.unwrap_or(Ok(()))))
             }
@@ -203,6 +207,7 @@ fn serve(
     commits: &AtomicU64,
 ) {
     let (mut limit, mut before) = (LOG_PAGES, 0);
+    let mut ends = Ends::default();
     let mut looked = Instant::now();
     let mut next = requests.recv().ok();
     while let Some(first) = next {
@@ -214,14 +219,15 @@ fn serve(
             group.push(next);
         }
         room.left(group.len());
-        let done = commit(conn, db, group.iter().map(|(request, _)| request)).and_then(|answers| {
-            if looked.elapsed() >= LOOK || group.iter().any(|(request, _)| request.is_an_end()) {
-                // What was written to a file that is gone is not durable, whatever the system says (E-04).
-                place.check()?;
-                looked = Instant::now();
-            }
-            Ok(answers)
-        });
+        let done =
+            commit(conn, db, &mut ends, group.iter().map(|(request, _)| request)).and_then(|answers| {
+                if looked.elapsed() >= LOOK || group.iter().any(|(request, _)| request.is_an_end()) {
+                    // What was written to a file that is gone is not durable, whatever the system says (E-04).
+                    place.check()?;
+                    looked = Instant::now();
+                }
+                Ok(answers)
+            });
         match done {
             // A receiver that is gone did not want to know.
             Ok(answers) => {

@@ -5,11 +5,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
+use super::ends::{End, Ends};
 use crate::chain::{self, Digest, Head};
-use crate::schema::{self, MAX_NUMBER, journal_key};
-use crate::{
-    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index,
-};
+use crate::schema::{MAX_NUMBER, journal_key};
+use crate::{BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]
@@ -131,15 +130,16 @@ impl Request {
 pub(super) fn commit<'a>(
     conn: &Connection,
     db: &Path,
+    ends: &mut Ends,
     group: impl Iterator<Item = &'a Request>,
 ) -> Result<Vec<Result<(), StoreError>>, StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let result =
         conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])).map_err(sql).and_then(
             |_| {
-                schema::still_newest(conn, db)?;
+                ends.begin(conn, db)?;
                 let answers = group
-                    .map(|request| match apply(conn, db, request) {
+                    .map(|request| match apply(conn, db, ends, request) {
                         Err(error) if !error.is_refusal() => Err(error),
                         answer => Ok(answer),
                     })
@@ -148,18 +148,31 @@ pub(super) fn commit<'a>(
                 Ok(answers)
             },
         );
-    if result.is_err() && !conn.is_autocommit() {
-        // SQLite has rolled back by itself after most errors. If this fails too, so will the next BEGIN, which
-        // comes here again.
-        let _ = conn.execute_batch("ROLLBACK");
+    if result.is_err() {
+        ends.forget();
+        if !conn.is_autocommit() {
+            // SQLite has rolled back by itself after most errors. If this fails too, so will the next BEGIN, which
+            // comes here again.
+            let _ = conn.execute_batch("ROLLBACK");
+        }
     }
     result
 }
 
+/// The journal that a request writes to.
+struct Target<'r> {
+    key: i64,
+    /// The end as it was noted last; `None`: it is noted whatever comes.
+    noted: Option<Head>,
+    head: Head,
+    /// The run whose end is remembered.
+    remembered: Option<&'r str>,
+}
+
 /// Writes one request. Everything that could refuse it is checked before the first row is written.
-fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreError> {
+fn apply(conn: &Connection, db: &Path, ends: &mut Ends, request: &Request) -> Result<(), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
-    let journal = match &request.op {
+    let target = match &request.op {
         Op::Blobs => None,
         Op::PutInboxEntry(entry) => {
             inbox::insert(conn, db, entry)?;
@@ -176,11 +189,10 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
                     return Err(StoreError::LibraryChanged { expected, got: row.n });
                 }
             }
-            Some((chain::LIBRARY, None, head))
+            Some(Target { key: chain::LIBRARY, noted: None, head, remembered: None })
         }
         Op::Append(id, update) => {
-            let (key, _) = index::known_key(conn, db, id)?;
-            let (noted, head) = ends(conn, db, key, id)?;
+            let End { key, noted, head } = ends.of(conn, db, id)?;
             in_order(id, head.n + 1, &request.rows)?;
             if let Some(update) = update {
                 known(conn, db, update.graph)?;
@@ -189,18 +201,34 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
                 // Of an older format: from here on its row proves itself, too.
                 index::update(conn, db, key, &RunUpdate::default())?;
             }
-            Some((key, (!request.is_an_end()).then_some(noted), head))
+            let noted = (!request.is_an_end()).then_some(noted);
+            Some(Target { key, noted, head, remembered: Some(id) })
         }
         Op::Create(run) => {
-            let (key, head) = create(conn, db, run, request)?;
-            Some((key, None, head))
+            let (key, head) = create(conn, db, ends, run, request)?;
+            Some(Target { key, noted: None, head, remembered: None })
         }
     };
     for (hash, bytes) in &request.blobs {
         blobs::insert(conn, *hash, bytes).map_err(sql)?;
     }
     inbox::settle(conn, &request.settled).map_err(sql)?;
-    let Some((key, noted, mut head)) = journal else { return Ok(()) };
+    match target {
+        Some(target) => append(conn, db, ends, request, target),
+        None => Ok(()),
+    }
+}
+
+/// Writes a request's events.
+fn append(
+    conn: &Connection,
+    db: &Path,
+    ends: &mut Ends,
+    request: &Request,
+    target: Target<'_>,
+) -> Result<(), StoreError> {
+    let sql = |error| StoreError::from_sqlite(db, &error);
+    let Target { key, noted, mut head, remembered } = target;
     let insert = if matches!(request.op, Op::Library) { INSERT_LIBRARY } else { INSERT };
     let mut insert = conn.prepare_cached(insert).map_err(sql)?;
     for row in &request.rows {
@@ -209,8 +237,17 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
         let key = journal_key(key, row.n).ok_or_else(|| too_many(db))?;
         insert.execute((key, row.at_ms, ToSqlOutput::Borrowed(row.body()), hash)).map_err(sql)?;
     }
-    if noted.is_none_or(|noted| head.is_far_from(noted)) {
-        chain::note(conn, key, head).map_err(sql)?;
+    let noted = match noted {
+        Some(noted) if !head.is_far_from(noted) => noted,
+        _ => {
+            chain::note(conn, key, head).map_err(sql)?;
+            head
+        }
+    };
+    match remembered {
+        Some(run) if request.is_an_end() => ends.ended(run),
+        Some(run) => ends.moved(run, End { key, noted, head }),
+        None => {}
     }
     Ok(())
 }
@@ -218,7 +255,13 @@ fn apply(conn: &Connection, db: &Path, request: &Request) -> Result<(), StoreErr
 const INSERT: &str = "INSERT INTO journal (key, at_ms, body, hash) VALUES (?1, ?2, ?3, ?4)";
 const INSERT_LIBRARY: &str = "INSERT INTO library (n, at_ms, body, hash) VALUES (?1, ?2, ?3, ?4)";
 
-fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Result<(i64, Head), StoreError> {
+fn create(
+    conn: &Connection,
+    db: &Path,
+    ends: &mut Ends,
+    run: &NewRun,
+    request: &Request,
+) -> Result<(i64, Head), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     // C-12: an id names one run for ever.
     if index::key(conn, &run.id).map_err(sql)?.is_some() {
@@ -227,8 +270,7 @@ fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Resu
     let mut head = Head::EMPTY;
     let mut parent = None;
     if let Some(fork) = &run.fork {
-        let (key, _) = index::known_key(conn, db, &fork.run)?;
-        let (_, Head { n: last, .. }) = ends(conn, db, key, &fork.run)?;
+        let End { key, head: Head { n: last, .. }, .. } = ends.of(conn, db, &fork.run)?;
         if fork.events > last {
             let run = fork.run.clone();
             return Err(StoreError::OutOfOrder { run, expected: last, got: fork.events });
@@ -244,15 +286,6 @@ fn create(conn: &Connection, db: &Path, run: &NewRun, request: &Request) -> Resu
     }
     let key = index::insert(conn, run, parent).map_err(sql)?;
     Ok((key, head))
-}
-
-/// The end of a run's journal, as it was noted last and as it is.
-fn ends(conn: &Connection, db: &Path, key: i64, run: &str) -> Result<(Head, Head), StoreError> {
-    let sql = |error| StoreError::from_sqlite(db, &error);
-    let noted = chain::noted(conn, key).map_err(sql)?;
-    let noted = noted
-        .ok_or_else(|| StoreError::broken(db, run, None, "the index does not know where its journal ends"))?;
-    Ok((noted, chain::end(conn, key, noted).map_err(sql)?))
 }
 
 fn too_many(db: &Path) -> StoreError {
