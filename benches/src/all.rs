@@ -8,9 +8,10 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 17] = [
+const WORKLOADS: [&str; 20] = [
     "W1",
     "W2",
+    "W3",
     "W4",
     "W5",
     "W7",
@@ -22,6 +23,8 @@ const WORKLOADS: [&str; 17] = [
     "frames",
     "compile_steps",
     "resume_steps",
+    "compile_workflow",
+    "condition",
     "driven",
     "answer",
     "mcp",

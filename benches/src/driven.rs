@@ -2,13 +2,13 @@
 
 use crate::measure::{cpu_s, emit, folder, fsync_us, fsyncs, peak_rss_mb, rss_mb, setting};
 use crate::ports::Hundred;
-use crate::runs::{runtime, start};
+use crate::runs::{row, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::{End, Graph, Input, ModelReply, ModelRequest, State, answered};
 use selvedge_runtime::{
     CallContext, Command, Driver, Journal, Limits, Model, Pending, RunHandle, send_command,
 };
-use selvedge_store::{Mode, NewRun, RunStatus, Store};
+use selvedge_store::{Mode, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,20 +31,6 @@ struct Silent;
 impl Model for Silent {
     fn call(&self, _: ModelRequest, _: CallContext) -> Pending<ModelReply> {
         Box::pin(std::future::pending())
-    }
-}
-
-fn row(id: String) -> NewRun {
-    NewRun {
-        id,
-        name: "bench".into(),
-        dialect: "plan".into(),
-        status: RunStatus::Running,
-        started_ms: 0,
-        graph: None,
-        scripted: false,
-        options: "{}".into(),
-        fork: None,
     }
 }
 

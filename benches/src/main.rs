@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `W1` | nodes on threads of 200, model without delay: journal in memory, and durable |
 //! | `W2` | 50 threads × 4 nodes and a summary over HTTP (`BENCH_BASE_URL`), durable, from the sequential plan; and by plain sockets |
+//! | `W3` | a conversation of 5,000 messages forked to 64 paths and joined, durable; then 1,000 paths, and a million messages |
 //! | `W4` | tool steps, durable |
 //! | `W5` | 500 runs × 5 tool rounds over HTTP, journal in memory and durable |
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
@@ -15,12 +16,14 @@
 //! | `fan` | 1,000 independent steps of 20 ms, 100 at a time, journal in memory |
 //! | `compile_steps` | reading, checking and lowering a step task of 10,000 steps |
 //! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
+//! | `compile_workflow` | reading, checking and lowering workflows of 10,000 nodes |
+//! | `condition` | a million evaluations of an expression |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
 //! | `driven` | 10,000 runs driven at once, durable, each asks a model of 200 ms twice |
 //! | `answer` | what another process says to a driven run, until it is durable there (`answer-one` is that process) |
 //! | `oneshot` | one node over HTTP, durable in `BENCH_STATE`: its time from process start to the first request is W6 |
-//! | `W1-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
+//! | `W1-one`, `W3-one`, `W5-one`, `steps-one` | one size of one variant, in the process that those start for it |
 //! | `all` | all of these, each in a process of its own, over HTTP with `serve` |
 //! | `serve` | the model that `all` talks to |
 //! | `mcp-server` | the MCP server that `mcp` calls |
@@ -41,6 +44,7 @@ mod serve;
 mod steps;
 mod tools;
 mod views;
+mod workflows;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -66,6 +70,8 @@ fn bench() -> Result<()> {
         "W1" => runs::w1(scale),
         "W1-one" => runs::w1_one(),
         "W2" => runs::w2(),
+        "W3" => workflows::w3(scale),
+        "W3-one" => workflows::w3_one(),
         "W4" => runs::w4(scale),
         "W5" => runs::w5(),
         "W5-one" => runs::w5_one(),
@@ -77,6 +83,8 @@ fn bench() -> Result<()> {
         "steps-one" => steps::steps_one(),
         "fan" => steps::fan(scale),
         "frames" => frames::frames(scale),
+        "compile_workflow" => workflows::compile(scale),
+        "condition" => workflows::condition(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),
         "mcp" => mcp::mcp(scale),
@@ -90,6 +98,9 @@ fn bench() -> Result<()> {
         "serve" => serve::serve(),
         "smoke" => {
             runs::w1(scale)?;
+            workflows::w3(scale)?;
+            workflows::compile(scale)?;
+            workflows::condition(scale)?;
             runs::w4(scale)?;
             parts::w7(scale)?;
             parts::compile(scale)?;

@@ -3,20 +3,28 @@
 use crate::measure::{cost, emit, folder, median, setting, timed};
 use crate::plans::Refers;
 use crate::ports::Echo;
-use crate::runs::{driver, runtime, start};
+use crate::runs::{driver, row, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
 use selvedge_engine::{Event, Graph, Input, Start, State};
 use selvedge_runtime::{Controls, Journal};
-use selvedge_store::{Entry, Mode, NewRun, RunStatus, Store};
+use selvedge_store::{Entry, Mode, NewRun, Store};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-struct Flat {
+pub(crate) struct Flat {
     results: HashMap<String, Value>,
     runtime: HashMap<String, Value>,
     initial: HashMap<String, Value>,
+}
+
+impl Flat {
+    /// The results of some steps, and variables; both are objects.
+    pub(crate) fn of(results: Value, variables: Value) -> Self {
+        let map = |value: Value| value.as_object().cloned().unwrap_or_default().into_iter().collect();
+        Self { results: map(results), runtime: map(variables), initial: HashMap::new() }
+    }
 }
 
 impl Layers for Flat {
@@ -133,17 +141,7 @@ fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
     let entries = (1..)
         .zip(&records)
         .map(|(n, record)| Ok(Entry { n, at_ms: record.at, json: serde_json::to_string(&record.event)? }));
-    let row = NewRun {
-        id: "long".into(),
-        name: "bench".into(),
-        dialect: "plan".into(),
-        status: RunStatus::Running,
-        started_ms: 0,
-        graph: Some(hash),
-        scripted: false,
-        options: "{}".into(),
-        fork: None,
-    };
+    let row = NewRun { graph: Some(hash), ..row("long".into()) };
     store.create_run(row, entries.collect::<Result<Vec<_>>>()?).wait()?;
     let cost = cost(|| {
         let loaded = selvedge_runtime::load(&store, "long", None, None)?;

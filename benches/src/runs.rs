@@ -32,6 +32,21 @@ pub(crate) fn start() -> Start {
     Start { limits, ..Start::default() }
 }
 
+/// What the store is told of a run of a bench.
+pub(crate) fn row(id: String) -> NewRun {
+    NewRun {
+        id,
+        name: "bench".into(),
+        dialect: "plan".into(),
+        status: RunStatus::Running,
+        started_ms: 0,
+        graph: None,
+        scripted: false,
+        options: "{}".into(),
+        fork: None,
+    }
+}
+
 pub(crate) async fn drive(
     driver: &Driver,
     graph: &Arc<Graph>,
@@ -41,18 +56,7 @@ pub(crate) async fn drive(
     let mut journal = match store {
         None => Journal::Memory(Vec::new()),
         Some(store) => {
-            let row = NewRun {
-                id: id.clone(),
-                name: "bench".into(),
-                dialect: "plan".into(),
-                status: RunStatus::Running,
-                started_ms: 0,
-                graph: None,
-                scripted: false,
-                options: "{}".into(),
-                fork: None,
-            };
-            store.create_run(row, Vec::new()).await?;
+            store.create_run(row(id.clone()), Vec::new()).await?;
             Journal::stored(Arc::clone(store), id.clone(), 0)
         }
     };
