@@ -148,7 +148,7 @@ pub(crate) fn answer(scale: f64) -> Result<()> {
 pub(crate) fn answer_one() -> Result<()> {
     let state = std::env::var_os("BENCH_STATE").ok_or("BENCH_STATE is missing")?;
     let count = setting("BENCH_ASKS", 5.0) as usize;
-    let store = Store::open(state.as_ref(), Mode::ReadWrite)?;
+    let store = Arc::new(Store::open(state.as_ref(), Mode::ReadWrite)?);
     let mut times = runtime()?.block_on(async {
         let mut times = Vec::new();
         for n in 0..count {

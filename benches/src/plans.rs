@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::ports::AnyTool;
-use selvedge_dialects::{Diagnostics, Document, DocumentLimits, Means, Source, recognise::Choice};
+use selvedge_dialects::{Capabilities, Diagnostics, Document, DocumentLimits, Source, recognise::Choice};
 use selvedge_engine::Graph;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub(crate) fn read(source: &Source) -> Result<Document> {
 }
 
 /// Checks and lowers it.
-pub(crate) fn lower(source: &Source, document: &Document, means: &Means) -> Result<Arc<Graph>> {
+pub(crate) fn lower(source: &Source, document: &Document, means: &Capabilities) -> Result<Arc<Graph>> {
     let mut findings = Diagnostics::new();
     let graph = document.compile(&AnyTool, &Map::new(), means, &mut findings);
     graph.map(Arc::new).ok_or_else(|| format!("{:?}", findings.report(source)).into())
@@ -105,5 +105,5 @@ pub(crate) fn lower(source: &Source, document: &Document, means: &Means) -> Resu
 /// Reads, checks and lowers a document; no model is there to deal with failures.
 pub(crate) fn compile(text: &str) -> Result<Arc<Graph>> {
     let source = Source::new("bench.json", text);
-    lower(&source, &read(&source)?, &Means::default())
+    lower(&source, &read(&source)?, &Capabilities::default())
 }

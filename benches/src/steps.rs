@@ -5,7 +5,7 @@ use crate::measure::{apart, chosen, cost, emit, middle, peak_rss_mb, setting, si
 use crate::plans::{self, Refers};
 use crate::ports::{Echo, Twenty};
 use crate::runs::{drive, driver, runtime};
-use selvedge_dialects::{Means, Source};
+use selvedge_dialects::{Capabilities, Source};
 use selvedge_engine::{Event, Outcome};
 use selvedge_runtime::{Driver, Journal, Limits};
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ fn chain(kind: usize, steps: usize) -> Result<()> {
     let runtime = runtime()?;
     let driver = driver(Arc::new(Echo));
     let source = Source::new("task.json", &plans::task(steps, refers).to_string());
-    let graph = plans::lower(&source, &plans::read(&source)?, &Means { model, ..Means::default() })?;
+    let graph =
+        plans::lower(&source, &plans::read(&source)?, &Capabilities { model, ..Capabilities::default() })?;
     let cost = cost(|| runtime.block_on(drive(&driver, &graph, None)))?;
     let [us_per_step, cpu_us_per_step] = cost.us_each(steps);
     emit(
@@ -95,7 +96,7 @@ pub(crate) fn compile(scale: f64) -> Result<()> {
     for (variant, refers, model) in kinds.into_iter().filter(|(variant, ..)| chosen(variant)) {
         let text = plans::task(steps, refers).to_string();
         let source = Source::new("task.json", &text);
-        let means = Means { model, ..Means::default() };
+        let means = Capabilities { model, ..Capabilities::default() };
         let reading = cost(|| plans::read(&source))?;
         let document = plans::read(&source)?;
         let lowering = cost(|| plans::lower(&source, &document, &means))?;

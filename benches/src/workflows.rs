@@ -42,7 +42,7 @@ impl Talk {
 
 impl Tools for Talk {
     fn call(&self, request: ToolRequest, _: CallContext) -> Pending<Value> {
-        let slot = match (request.tool.name.as_str(), request.args.get("n").and_then(Value::as_u64)) {
+        let slot = match (&*request.tool.name, request.args.get("n").and_then(Value::as_u64)) {
             ("done", _) => Some(&self.done),
             (_, Some(n)) if n + 1 == self.length as u64 / 2 => Some(&self.last),
             _ => None,
@@ -127,7 +127,7 @@ fn one(messages: usize, paths: usize) -> Result<()> {
     let talk =
         Arc::new(Talk { store: Arc::clone(&store), length: messages, last: None.into(), done: None.into() });
     let limits = selvedge_runtime::Limits { max_parallel: paths, concurrency: paths, run_timeout_s: None };
-    let driver = Driver::new(Arc::new(Echo), Arc::clone(&talk), limits);
+    let driver = Driver::new(Arc::new(Echo), Arc::<Talk>::clone(&talk), limits);
     runtime.block_on(run(&driver, &store, &graph))?;
     let (last, done) = (Talk::taken(&talk.last)?, Talk::taken(&talk.done)?);
     let peak = peak_rss_mb();

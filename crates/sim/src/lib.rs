@@ -12,7 +12,7 @@
 //! SELVEDGE_SIM_CASE=case.json cargo test -p selvedge-sim agreement  one plan, as a failure printed it
 //! ```
 //!
-//! Step tasks have a generator, an outside and a reference of their own in [`tasks`].
+//! Step tasks have a generator, an outside and a reference of their own in [`tasks`], workflows in [`workflows`].
 //!
 //! The tests named `canary` run the same properties against parts that are broken on purpose: they show that
 //! the properties can fail.
@@ -36,4 +36,5 @@ pub mod replay;
 pub mod rng;
 pub mod tasks;
 pub mod watch;
+pub mod workflows;
 pub mod world;

@@ -32,7 +32,7 @@ pub(crate) fn give(
     loop {
         tries += 1;
         let (dir, store) = stores::open_existing(&ui.environment, common.state_dir.as_deref(), run)?;
-        let (store, run) = (Arc::new(store), stores::find_run(&store, run)?);
+        let (run, store) = (stores::find_run(&store, run)?, Arc::new(store));
         let state = match store.is_driven(&run)? {
             true => load(&store, &run, None, None)?.state,
             false => match alone() {

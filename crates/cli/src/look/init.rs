@@ -35,9 +35,9 @@ pub(crate) struct InitArgs {
 /// The dialects that a project can begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
-    /// Nodes on threads
+    // Nodes on threads.
     Plan,
-    /// Nodes and edges: forks, joins, people
+    // Nodes and edges: forks, joins, people.
     Workflow,
 }
 

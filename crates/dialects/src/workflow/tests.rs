@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 mod checking;
 mod files;
-mod reference;
 mod structure;
 
 /// Tools: `read` → rows; `save`, which writes.

@@ -360,7 +360,8 @@ impl State {
         for (variable, path) in &paths.join.exports {
             // What was set before the fork is in the path's snapshot.
             let around = || self.variable_around(node.frame, variable);
-            let value = find(path).map(|ended| ended.frame.variable(variable).or_else(around).unwrap_or_default());
+            let value =
+                find(path).map(|ended| ended.frame.variable(variable).or_else(around).unwrap_or_default());
             if value.is_none() {
                 let message =
                     format!("`{variable}` is null: the path `{path}`, which was to set it, did not complete");

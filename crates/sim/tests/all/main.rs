@@ -5,3 +5,4 @@ mod properties;
 mod snapshots;
 mod tasks;
 mod tidy;
+mod workflows;

@@ -8,7 +8,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use super::ends::{End, Ends};
 use crate::chain::{self, Digest, Head};
 use crate::schema::{MAX_NUMBER, journal_key};
-use crate::{BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index};
+use crate::{
+    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index,
+};
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
 #[derive(Debug)]

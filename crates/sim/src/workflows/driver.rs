@@ -1,0 +1,226 @@
+//! The driver of the simulation: outcomes and answers in an order that a seed chooses, the journal as text, and processes
+//! that die and begin again from any prefix of it.
+
+use super::block::{SimWorkflow, THREADS, VARIABLES};
+use super::document::{document, metadata};
+use super::reference::{Left, Observed};
+use super::world;
+use crate::canon::Msg;
+use crate::journal::Journal;
+use crate::rng::Rng;
+use selvedge_dialects::recognise::Choice;
+use selvedge_dialects::steps::Capabilities;
+use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read};
+use selvedge_engine::{
+    AskKind, EffectId, Effects, Event, Failure, FaultKind, Graph, Input, ModelReply, Outcome, Record,
+    Request, RunStatus, Start, State, ToolDef, answered,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// More turns than any workflow of the generator takes.
+const MANY: usize = 50_000;
+
+struct Look;
+
+impl ToolSource for Look {
+    fn def(&self, name: &str) -> Option<Arc<ToolDef>> {
+        let def = ToolDef {
+            name: "look".into(),
+            description: "a simulated tool".into(),
+            input_schema: json!({"type": "object"}),
+            output_params: None,
+            effects: Some(Effects::Read),
+            version: "1".into(),
+            source: "simulated".into(),
+            timeout_s: None,
+            approval: false,
+        };
+        (name == "look").then(|| Arc::new(def))
+    }
+    fn names(&self) -> Vec<String> {
+        vec!["look".into()]
+    }
+}
+
+/// The graph of a workflow, through the dialect.
+///
+/// # Errors
+/// What the dialect has against it.
+pub fn graph(workflow: &SimWorkflow) -> Result<Arc<Graph>, String> {
+    let source = Source::new("workflow.json", &document(workflow).to_string());
+    let mut diagnostics = Diagnostics::default();
+    let document = read(&source, Choice::default(), &DocumentLimits::default(), &mut diagnostics);
+    let graph = document.and_then(|document| {
+        document.compile(&Look, &metadata(), &Capabilities::default(), &mut diagnostics)
+    });
+    let graph = graph.filter(|_| !diagnostics.has_errors());
+    graph.map(Arc::new).ok_or_else(|| format!("{:?}", diagnostics.report(&source)))
+}
+
+/// One process that runs a workflow.
+pub struct Sim<'w> {
+    workflow: &'w SimWorkflow,
+    rng: Rng,
+    /// The run.
+    pub state: State,
+    /// The run's journal.
+    pub journal: Journal,
+    /// What this process has been asked and has not answered.
+    requested: BTreeSet<EffectId>,
+}
+
+impl<'w> Sim<'w> {
+    /// A process before the first event.
+    pub fn new(workflow: &'w SimWorkflow, graph: &Arc<Graph>, seed: u64) -> Self {
+        let (state, journal) = (State::new(Arc::clone(graph)), Journal::default());
+        Self { workflow, rng: Rng::new(seed), state, journal, requested: BTreeSet::new() }
+    }
+
+    /// A process that finds the first `events` of a journal after a crash (E-05).
+    ///
+    /// # Errors
+    /// A journal that does not read.
+    pub fn recover(before: &Self, graph: &Arc<Graph>, events: usize, seed: u64) -> Result<Self, String> {
+        let mut sim = Self::new(before.workflow, graph, seed);
+        sim.journal = before.journal.cut(events);
+        for record in sim.journal.records()? {
+            sim.state.apply_record(&record);
+        }
+        Ok(sim)
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub fn run(&mut self) -> Result<(), String> {
+        if self.journal.is_empty() {
+            let graph = self.state.graph().hash().map_err(|error| error.to_string())?.into();
+            let start =
+                Start { graph, initial: metadata(), limits: crate::canon::limits(), ..Start::default() };
+            self.input(Input::Start(Box::new(start)))?;
+        }
+        let mut turns = 0;
+        while self.state.ended().is_none() {
+            turns += 1;
+            if turns > MANY {
+                return Err("the run does not end".into());
+            }
+            match self.state.step() {
+                Some(event) if !self.rng.chance(5) || self.state.pending().is_empty() => self.push(event)?,
+                _ => self.outside()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the outside do one thing.
+    fn outside(&mut self) -> Result<(), String> {
+        let ready: Vec<EffectId> = self.state.pending().keys().cloned().collect();
+        let open: Vec<Arc<str>> = self.state.asks().keys().cloned().collect();
+        if ready.is_empty() && open.is_empty() {
+            return if self.state.step().is_some() { Ok(()) } else { Err("the run is stuck".into()) };
+        }
+        if ready.is_empty() && self.state.step().is_none() && self.state.status() != RunStatus::Waiting {
+            return Err("E-21: only a person can go on, and the status is not `waiting`".into());
+        }
+        if !open.is_empty() && (ready.is_empty() || self.rng.chance(40)) {
+            let Some(ask) = self.rng.pick(&open).cloned() else { return Ok(()) };
+            let asked = self
+                .state
+                .asks()
+                .get(&ask)
+                .map(|asked| (asked.kind == AskKind::Approve, asked.prompt.to_string()));
+            let (approval, prompt) = asked.ok_or("an ask that is not open")?;
+            let said = world::person(self.workflow, approval, &prompt);
+            let said = if approval { said } else { answered(said, None, None) };
+            return self.input(Input::Answer(ask, said));
+        }
+        let Some(effect) = self.rng.pick(&ready).cloned() else { return Ok(()) };
+        let outcome = self.outcome(&effect)?;
+        let printed = crate::world::printed(&effect);
+        self.input(Input::Complete(effect, outcome, 0, printed, None))
+    }
+
+    fn outcome(&self, effect: &EffectId) -> Result<Outcome, String> {
+        let answer = match self.state.request(effect).ok_or_else(|| format!("{effect} has no request"))? {
+            Request::Model(request) => {
+                let mut sent: Vec<Msg> =
+                    request.messages.iter().map(|message| Msg::from(message.as_ref())).collect();
+                crate::watch::valid_conversation(&sent).map_err(|error| format!("{effect}: {error}"))?;
+                // How a summary is asked for is the dialect's to word.
+                if let Some(last) =
+                    sent.last_mut().filter(|last| last.content.starts_with("Sum up our conversation"))
+                {
+                    *last = world::sum_up();
+                }
+                let reply = |text| Outcome::Reply(Arc::new(ModelReply { text, ..ModelReply::default() }));
+                world::model(self.workflow, &sent).map(reply)
+            }
+            Request::Tool(request) | Request::Operation(request) => {
+                world::tool(self.workflow, &request.args).map(|output| Outcome::Output(Arc::new(output)))
+            }
+        };
+        Ok(answer.unwrap_or_else(|kind: FaultKind| Failure::permanent(kind, "simulated").into()))
+    }
+
+    fn input(&mut self, input: Input) -> Result<(), String> {
+        match self.state.accept(input) {
+            Some(event) => self.push(event),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, event: Event) -> Result<(), String> {
+        if let Event::Requested { effect, .. } = &event
+            && !self.requested.insert(effect.clone())
+        {
+            return Err(format!("E-04: {effect} is requested twice"));
+        }
+        let record = Record { at: self.state.tick(0), event };
+        self.journal.lines.push(serde_json::to_string(&record).map_err(|error| error.to_string())?);
+        self.state.apply(&record.event);
+        Ok(())
+    }
+
+    /// The observable result.
+    pub fn observed(&self) -> Observed {
+        let view = self.state.view();
+        let end = match view.fault() {
+            Some(fault) => Err(fault.kind.name().to_owned()),
+            None => Ok(numbered(view.output())),
+        };
+        let left = end.is_ok().then(|| {
+            let runtime = view.runtime();
+            let variables = VARIABLES.map(|name| {
+                let set =
+                    runtime.iter().find(|(known, _)| ***known == *name).map(|(_, value)| value.value.clone());
+                set.or_else(|| self.state.start().initial.get(name).cloned()).unwrap_or_default()
+            });
+            let threads = view
+                .threads()
+                .filter(|(name, thread)| THREADS.contains(&name.as_ref()) && !thread.is_empty())
+                .map(|(name, thread)| {
+                    (name.to_string(), thread.iter().map(|message| Msg::from(message.as_ref())).collect())
+                });
+            Left { variables: variables.into(), threads: threads.collect() }
+        });
+        Observed { end, left }
+    }
+}
+
+/// The keys of joins are path ids; the reference has numbers.
+fn numbered(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let name =
+                |key: &String| key.rsplit_once('-').map_or(key.clone(), |(_, number)| number.to_owned());
+            Value::Object(
+                members.iter().map(|(key, value)| (name(key), numbered(value))).collect::<Map<_, _>>(),
+            )
+        }
+        other => other.clone(),
+    }
+}
