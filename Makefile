@@ -43,9 +43,9 @@ else
 	@echo "cargo-deny is not installed: licences and advisories are not checked"
 endif
 
-# The simulator over many more plans than `make test` takes: SIM_PLANS=1000000 make sim
+# The simulator over many more plans and workflows than `make test` takes: SIM_PLANS=1000000 make sim
 sim:
-	SELVEDGE_SIM_PLANS=$(SIM_PLANS) cargo test --locked --release -p selvedge-sim --test all properties::
+	SELVEDGE_SIM_PLANS=$(SIM_PLANS) SELVEDGE_SIM_WORKFLOWS=$(SIM_PLANS) cargo test --locked --release -p selvedge-sim --test all -- properties:: workflows::
 
 clean:
 	cargo clean
