@@ -1,8 +1,8 @@
 //! Which models answer a run's requests: a script, one endpoint, or what is configured (C-01, C-07, C-08).
 //!
-//! - [`table`]: models by name, roles by model. [`keys`]: whose key goes where. [`ollama`]: where that is.
-//! - [`names`]: names that mean nothing. [`script`]: the file of a scripted model. [`advice`]: what is said behind a provider's refusal.
-//! - [`mod@survey`] and [`mod@ask`]: what is configured and what endpoints have, for `models` and `doctor`.
+//! - `table`: models by name, roles by model. `keys`: whose key goes where. [`ollama`]: where that is.
+//! - `names`: names that mean nothing. `script`: the file of a scripted model. `advice`: what is said behind a provider's refusal.
+//! - `survey` and `ask`: what is configured and what endpoints have, for `models` and `doctor`.
 
 mod advice;
 mod ask;

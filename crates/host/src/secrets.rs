@@ -1,5 +1,5 @@
 //! Keys never reach the journal, whoever says them (C-06): what models and tools answer is cleaned on its way in, and
-//! what a person hands in with a key in it is refused ([`handed`]).
+//! what a person hands in with a key in it is refused (`handed`).
 
 mod handed;
 

@@ -1,7 +1,7 @@
 //! A confined program that is started once and makes a process for each call that it is sent: calls share what it has
 //! loaded, and nothing else.
 //!
-//! It has a socket of packets as its stdin. The first packet is the [`Setup`], as JSON; then it says `ready KIB`, with the memory
+//! It has a socket of packets as its stdin. The first packet is the `Setup`, as JSON; then it says `ready KIB`, with the memory
 //! that it takes. What a call is sent is in [`Call::run`].
 
 mod call;
