@@ -345,11 +345,16 @@ pub struct Asked {
     /// The question.
     pub prompt: String,
     /// What is shown with it, or is to be edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub value: Option<Arc<Value>>,
     /// When nobody is asked any more, in milliseconds since 1970 (E-37).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<i64>,
+}
+
+/// A field that is there has a value, and null is one.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Value::deserialize(deserializer).map(|value| Some(Arc::new(value)))
 }
 
 impl Asked {

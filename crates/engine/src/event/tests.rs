@@ -98,3 +98,16 @@ fn boxes_do_not_show_in_a_journal() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
     }
 }
+
+/// E-18, E-21: to edit nothing is not to be asked without a value.
+#[test]
+fn a_null_that_is_to_be_edited_comes_back_from_the_journal() {
+    for value in [Some(Value::Null), Some(Value::from(1)), None] {
+        let (ask, node, ask_kind) = ("n/ask".into(), "n".into(), AskKind::Edit);
+        let value = value.map(Arc::new);
+        let asked =
+            Event::Asked(Box::new(Asked { ask, node, ask_kind, prompt: "?".into(), value, due: None }));
+        let line = serde_json::to_string(&asked).unwrap();
+        assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), asked, "{line}");
+    }
+}
