@@ -1,24 +1,24 @@
 //! One run, driven until it ends, waits or is interrupted, and then printed.
 
 use crate::failure::Exit;
-use crate::live::Live;
 use crate::output::Report;
-use crate::progress::{Progress, running_ms};
+use crate::progress::running_ms;
 use crate::questions::Questions;
 use crate::recovery::digest;
 use crate::signals::Signals;
 use crate::ui::Ui;
+use crate::watched::Watched;
 use selvedge_engine::{Graph, Input, State, Warning};
 use selvedge_host::hints::command;
 use selvedge_host::library::record;
 use selvedge_host::text::one_line;
-use selvedge_host::timeline::Ladder;
+use selvedge_host::timeline::Rung;
 use selvedge_host::{Begun, Error};
 use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, Watcher, load};
 use selvedge_store::{DriverLock, Store, StoreError};
 use selvedge_tools::Catalogue;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A run that this process may drive.
 pub(crate) struct Drive<'a> {
@@ -119,22 +119,18 @@ impl<'a> Drive<'a> {
     ) -> Result<Halt, DriveError> {
         let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
         let source = fork.as_ref().map(|fork| fork.run.as_str());
-        let live = Live::start(self.ui, &self.run, &self.state, (source, begun), controls.stop());
         // Nothing that was in flight is run again where a run is only cancelled (C-12).
         let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
-        let progress = Progress::new(self.ui, &self.state, (source, begun), live.is_some(), again);
-        let ladder = progress.as_ref().map(Progress::ladder);
-        self.driver.watcher = progress.map(|lines| match &live {
-            Some(live) => live.watcher(lines),
-            None => Arc::new(lines) as Arc<dyn Watcher>,
-        });
+        let watched =
+            Watched::drive(self.ui, &self.run, &self.state, (source, begun), controls.stop(), again);
+        self.driver.watcher = watched.clone().map(|watched| watched as Arc<dyn Watcher>);
         let halt = self.driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
         let asks = matches!(halt, Ok(Halt::Waiting)) && questions.any(&self.state);
-        if let Some(live) = live.filter(|_| !asks) {
-            live.end(self.ui);
-        }
-        if let Some(ladder) = ladder.filter(|_| !self.ui.json) {
-            self.recovered(&ladder.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(watched) = watched {
+            watched.close(self.ui, asks);
+            if !self.ui.json {
+                self.recovered(&watched.rungs());
+            }
         }
         halt
     }
@@ -158,8 +154,8 @@ impl<'a> Drive<'a> {
     }
 
     /// What was done about what failed, in short (D-22).
-    fn recovered(&self, ladder: &Ladder) {
-        for line in digest(ladder.rungs(), &self.run) {
+    fn recovered(&self, rungs: &[Rung]) {
+        for line in digest(rungs, &self.run) {
             self.ui.note(&format!("{} {}", self.ui.paint("1;33", "recovery"), one_line(&line, 1000)));
         }
     }

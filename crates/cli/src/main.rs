@@ -3,7 +3,7 @@
 //! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
 //! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out, as is how a run is prepared.
 //! - [`ui`], [`block_on`]: what a command hands to the host, and its async code run to the end.
-//! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and [`progress`] or, on a terminal, the [`live`] view.
+//! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and who looks on, [`watched`]: [`progress`] and, on a terminal, the [`live`] view.
 //! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
 //! - [`output`], [`asks`], [`ways`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
@@ -16,8 +16,10 @@ mod block_on;
 mod commands;
 mod drive;
 mod failure;
+mod frames;
 mod live;
 mod look;
+mod names;
 mod nodes;
 mod options;
 mod output;
@@ -28,6 +30,7 @@ mod recovery;
 mod signals;
 mod status;
 mod ui;
+mod watched;
 mod ways;
 
 use std::process::ExitCode;

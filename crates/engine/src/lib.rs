@@ -62,6 +62,9 @@ pub mod schedule;
 pub mod schema;
 pub mod template;
 
+#[cfg(test)]
+mod work;
+
 pub use effect::*;
 pub use event::{
     Asked, Body, Budget, Chooser, EDITION, End, Event, Fork, Input, JoinOutcome, Joined, Limits, Record,

@@ -43,6 +43,8 @@ impl Log {
     }
 
     fn get(&self, ix: MessageIx) -> Option<&Arc<Message>> {
+        #[cfg(test)]
+        crate::work::step();
         let (chunk, at) = place(ix.get());
         self.chunks.get(chunk)?.get()?.get(at)?.get()
     }

@@ -38,6 +38,8 @@
 pub(crate) mod names;
 mod text;
 
+pub use names::Names;
+
 #[cfg(test)]
 mod tests;
 

@@ -2,8 +2,8 @@
 //!
 //! A [`Timeline`] is fed with records as they become durable, or with a whole journal; both give the same. It knows each node
 //! instance by its place (frame, node, visit), and of each visit what it asked for, attempt by attempt, how long it waited for
-//! whom, and what came of it. It holds what the events hold, shared where they share it, and costs a constant an event. It
-//! has no words for people.
+//! whom, and what came of it. It holds what the events hold, shared where they share it, and costs a constant an event. But for
+//! the names of nodes and frames (W-03) it has no words for people.
 //!
 //! ```
 //! use selvedge_engine::{Graph, Input, Record, Start, State};
@@ -26,6 +26,7 @@ mod frames;
 mod history;
 mod nodes;
 mod recovery;
+mod so_far;
 mod status;
 
 pub use durations::{Activity, Durations, Interval, Span, intervals};
@@ -40,6 +41,7 @@ pub use status::NodeStatus;
 use selvedge_engine::place::{FramePathRef, Place};
 use selvedge_engine::{EffectId, End, Event, FramePath, Graph, GraphIx, Record, State, Table};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -102,11 +104,25 @@ impl Timeline {
 
     /// Takes in the next records, all of one commit: `state` is that after the last of them. What there is new.
     pub fn events(&mut self, state: &State, records: &[Record]) -> News {
+        self.follow(state, records, |record| record.at, |_, _, _| {})
+    }
+
+    /// The same by another clock than the journal's, which anybody can set: `clock` says when a record happened. After each record
+    /// `told` has the timeline as it is then, and the record with its moment.
+    pub fn follow(
+        &mut self,
+        state: &State,
+        records: &[Record],
+        clock: impl Fn(&Record) -> i64,
+        mut told: impl FnMut(&Self, Moment, &Record),
+    ) -> News {
         let first = state.events().saturating_sub(records.len() as u64) + 1;
         let mut news = News::default();
         for (n, record) in (first..).zip(records) {
-            news.moved |= self.event(state, n, record);
+            let now = Moment { n, at: clock(record) };
+            news.moved |= self.event(state, now, record);
             news.nodes.extend(self.touched.take().into_iter().chain(self.cut_off.drain(..)));
+            told(self, now, record);
         }
         if news.moved {
             self.settle(state);
@@ -123,6 +139,35 @@ impl Timeline {
     /// A node of a frame, if anything happened to it.
     pub fn node(&self, frame: &FramePath, id: &str) -> Option<&NodeTimeline> {
         self.nodes.get(self.frames.get(*self.by_frame.get(frame)?)?.node(id)?)
+    }
+
+    /// What people are told that a node instance is (W-03): its id behind the frames that it is in.
+    pub fn told<'t>(&'t self, node: &'t NodeTimeline) -> Cow<'t, str> {
+        match self.frames.get(node.within) {
+            Some(frame) => frame.names.told(&node.node),
+            None => Cow::Borrowed(&node.node),
+        }
+    }
+
+    /// What events call a node instance.
+    pub fn event_name(&self, node: &NodeTimeline) -> String {
+        match self.graph.graph().graphs.is_empty() {
+            true => node.node.to_string(),
+            false => {
+                Place { frames: node.frame.frames(), node: Cow::Borrowed(&node.node), visit: 1 }.to_string()
+            }
+        }
+    }
+
+    /// Where the node that an event names is in [`Timeline::nodes`], if anything happened to it.
+    pub fn named(&self, name: &str) -> Option<usize> {
+        match self.graph.graph().graphs.is_empty() {
+            true => self.frames.first()?.node(name),
+            false => {
+                let place = Place::parse(name)?;
+                self.frames.get(*self.by_frame.get(place.frames.as_str())?)?.node(&place.node)
+            }
+        }
     }
 
     /// A node of the document's own graph, if anything happened to it.
@@ -175,8 +220,8 @@ impl Timeline {
     }
 
     /// Takes an event in; whether it may have undone what had happened.
-    fn event(&mut self, state: &State, n: u64, record: &Record) -> bool {
-        let now = Moment { n, at: record.at };
+    fn event(&mut self, state: &State, now: Moment, record: &Record) -> bool {
+        let n = now.n;
         if let Event::Forked(fork) = &record.event {
             if fork.graph.is_some() {
                 // A fork that began another document: what was told was told of the one before (E-19).
@@ -195,7 +240,7 @@ impl Timeline {
         }
         let climbing =
             matches!(&record.event, Event::NodeFinished { node, .. } if self.recovery.is_open(node));
-        self.recovery.event(&self.graph, n, record.at, &record.event);
+        self.recovery.event(&self.graph, n, now.at, &record.event);
         self.touched = None;
         self.node_event(now, &record.event);
         self.frame_event(self.touched, now, &record.event);
@@ -215,14 +260,14 @@ impl Timeline {
         match event {
             Event::NodeStarted { node, .. } => {
                 let released = self.released;
-                if let Some(row) = self.named(node, now) {
+                if let Some(row) = self.make(node, now) {
                     row.begin(released, Some(now));
                 }
                 self.touched.into_iter().for_each(|row| self.frame_goes_on(row));
             }
             Event::NodeFinished { node, fault, .. } => {
                 let released = self.released;
-                let Some(row) = self.named(node, now) else { return };
+                let Some(row) = self.make(node, now) else { return };
                 if row.current().is_none() {
                     // It failed before it could start.
                     row.begin(released, None);
@@ -233,25 +278,25 @@ impl Timeline {
                 self.cut_off_within(node, now);
             }
             Event::NodeSkipped { node, because } => {
-                if let Some(row) = self.named(node, now) {
+                if let Some(row) = self.make(node, now) {
                     row.skipped = Some(because.clone());
                 }
             }
             Event::Left { node, .. } => self.cut_off_within(node, now),
-            Event::Entered { node, .. } => drop(self.named(node, now)),
-            Event::Unrouted { node, .. } if !is_frame(node) => drop(self.named(node, now)),
+            Event::Entered { node, .. } => drop(self.make(node, now)),
+            Event::Unrouted { node, .. } if !is_frame(node) => drop(self.make(node, now)),
             Event::Opened { node, from, start, end, .. } => {
-                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.make(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.opened = Some(Opened { from: from.clone(), start: *start, end: *end });
                 }
             }
             Event::Appended { node, .. } if !is_frame(node) => {
-                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.make(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.appended += 1;
                 }
             }
             Event::Published { node, to, .. } => {
-                if let Some(visit) = self.named(node, now).and_then(NodeTimeline::current_mut) {
+                if let Some(visit) = self.make(node, now).and_then(NodeTimeline::current_mut) {
                     visit.thread.published = Some(to.clone());
                 }
             }
@@ -262,7 +307,7 @@ impl Timeline {
     /// What still ran in the frames that a node has left was cut off.
     fn cut_off_within(&mut self, node: &str, now: Moment) {
         let inner = |row: &NodeTimeline| row.current().map(|visit| visit.inner.clone()).unwrap_or_default();
-        let mut rows = self.named(node, now).map(|row| inner(row)).unwrap_or_default();
+        let mut rows = self.make(node, now).map(|row| inner(row)).unwrap_or_default();
         while let Some(at) = rows.pop() {
             let Some(row) = self.nodes.get_mut(at) else { continue };
             if let Some(visit) = row.current_mut().filter(|visit| visit.ended.is_none()) {
@@ -284,8 +329,8 @@ impl Timeline {
         }
     }
 
-    /// The row of the node that an event names.
-    fn named(&mut self, name: &str, now: Moment) -> Option<&mut NodeTimeline> {
+    /// The row of the node that an event names, made where there is none.
+    fn make(&mut self, name: &str, now: Moment) -> Option<&mut NodeTimeline> {
         let at = match self.graph.graph().graphs.is_empty() {
             true => self.row(0, name),
             false => {

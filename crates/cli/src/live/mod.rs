@@ -13,12 +13,12 @@ pub(crate) mod text;
 pub(crate) mod track;
 mod view;
 
-use crate::progress::{Progress, running_ms};
+use crate::progress::running_ms;
 use crate::ui::Ui;
 use screen::Screen;
 use selvedge_engine::{EffectId, Record, State};
-use selvedge_runtime::{Clock, SystemClock};
-use selvedge_runtime::{Delta, Stop, Watcher};
+use selvedge_host::timeline::{News, Rung, Timeline};
+use selvedge_runtime::{Clock, Delta, Stop, SystemClock};
 use selvedge_store::RunInfo;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -95,31 +95,38 @@ struct Board {
 }
 
 impl Live {
-    /// Begins to show a run that this process drives, if stderr is a terminal that can and is to show it: the run that it is a
-    /// fork of, and when this process began to drive it, by a clock that nobody can set.
+    /// Begins to show a run that this process drives, if stderr is a terminal that can and is to show it: what is known of it, the
+    /// run that it is a fork of, and when this process began to drive it, by a clock that nobody can set. Else the timeline is given
+    /// back.
     pub(crate) fn start(
         ui: &Ui,
         run: &str,
         state: &State,
+        timeline: Timeline,
         (source, begun): (Option<&str>, i64),
         stop: &Stop,
-    ) -> Option<Self> {
-        let mut view = View::new(run, state, source, Now::new());
+    ) -> Result<Self, Timeline> {
+        let mut view = View::new(run, state, timeline, source, Now::new());
         view.begun = begun;
         Self::show(ui, view, stop)
     }
 
     /// The same of a run that another process drives, with times since it began and its nodes started.
-    pub(crate) fn follow(ui: &Ui, run: &RunInfo, state: &State) -> Option<Self> {
+    pub(crate) fn follow(
+        ui: &Ui,
+        run: &RunInfo,
+        state: &State,
+        timeline: Timeline,
+    ) -> Result<Self, Timeline> {
         let (now, source) = (Now::new(), run.fork.as_ref().map(|fork| fork.run.as_str()));
-        let mut view = View::new(&run.id, state, source, now);
+        let mut view = View::new(&run.id, state, timeline, source, now);
         view.begun = now.running.saturating_sub(now.journal.saturating_sub(run.started_ms).max(0));
         view.since_started(now);
         Self::show(ui, view, &Stop::default())
     }
 
-    fn show(ui: &Ui, view: View, stop: &Stop) -> Option<Self> {
-        let terminal = ui.live.then(terminal).flatten()?;
+    fn show(ui: &Ui, view: View, stop: &Stop) -> Result<Self, Timeline> {
+        let Some(terminal) = ui.live.then(terminal).flatten() else { return Err(view.timeline) };
         let shared =
             Arc::new(Shared { view: Mutex::new(view), board: Mutex::default(), changed: Condvar::new() });
         let painter = Painter {
@@ -129,30 +136,46 @@ impl Live {
             terminal,
             screen: Screen::new(ui.colour),
         };
-        // Where the system refuses a thread there are plain lines.
-        std::thread::Builder::new().name("live view".into()).spawn(move || painter.paint()).ok()?;
+        if std::thread::Builder::new().name("live view".into()).spawn(move || painter.paint()).is_err() {
+            // Where the system refuses a thread there are plain lines.
+            return Err(std::mem::take(&mut locked(&shared.view).timeline));
+        }
         *locked(&ON) = Some(Arc::clone(&shared));
-        Some(Self { shared })
+        Ok(Self { shared })
     }
 
-    /// Who tells the live view what happens.
-    pub(crate) fn watcher(&self, lines: Progress) -> Arc<dyn Watcher> {
-        Arc::new(Told { shared: Arc::clone(&self.shared), lines })
+    /// Takes records in, by way of who tells of them in lines.
+    pub(crate) fn events(&self, state: &State, records: &[Record], tell: impl FnOnce(&mut Timeline) -> News) {
+        let mut view = locked(&self.shared.view);
+        let news = tell(&mut view.timeline);
+        view.events(state, records, &news, Now::new());
     }
 
-    /// Takes the picture away and leaves what the run has used as a line.
-    pub(crate) fn end(self, ui: &Ui) {
-        let (begun, summary) = {
-            let view = locked(&self.shared.view);
-            (view.begun, frame::summary(&view))
-        };
-        let since = crate::progress::seconds(running_ms() - begun);
-        ui.error_text(&format!("{since:>8}  {} {summary}\n", ui.paint("1", "total")));
+    /// An effect has its turn.
+    pub(crate) fn began(&self, effect: &EffectId) {
+        locked(&self.shared.view).began(effect, running_ms());
     }
-}
 
-impl Drop for Live {
-    fn drop(&mut self) {
+    /// A piece of what an effect says while it goes on, which is told in lines, too.
+    pub(crate) fn delta(&self, effect: &EffectId, delta: Delta, tell: impl FnOnce(&Timeline, Delta)) {
+        let mut view = locked(&self.shared.view);
+        tell(&view.timeline, delta.clone());
+        view.delta(effect, delta, running_ms());
+    }
+
+    /// What was done about what failed, so far (D-22).
+    pub(crate) fn rungs(&self) -> Vec<Rung> {
+        locked(&self.shared.view).timeline.recovery().rungs().to_vec()
+    }
+
+    /// What the run has used, for the record: when it began, and the rest in a line.
+    pub(crate) fn summary(&self) -> (i64, String) {
+        let view = locked(&self.shared.view);
+        (view.begun, frame::summary(&view))
+    }
+
+    /// Takes the picture away; from then on everybody writes by themselves.
+    pub(crate) fn close(&self) {
         let mut board = locked(&self.shared.board);
         board.end = true;
         self.shared.changed.notify_all();
@@ -164,29 +187,19 @@ impl Drop for Live {
             }
             board = self.shared.changed.wait_timeout(board, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        // From here on the painter writes nothing, and everybody else writes by themselves.
+        // From here on the painter writes nothing.
         board.done = true;
         drop(board);
-        *locked(&ON) = None;
+        let mut on = locked(&ON);
+        if on.as_ref().is_some_and(|on| Arc::ptr_eq(on, &self.shared)) {
+            *on = None;
+        }
     }
 }
 
-/// The watcher: lines for the record, and the view.
-struct Told {
-    shared: Arc<Shared>,
-    lines: Progress,
-}
-
-impl Watcher for Told {
-    fn events(&self, state: &State, records: &[Record]) {
-        self.lines.events(state, records);
-        locked(&self.shared.view).events(state, records, Now::new());
-    }
-    fn began(&self, effect: &EffectId) {
-        locked(&self.shared.view).began(effect);
-    }
-    fn delta(&self, effect: &EffectId, delta: Delta) {
-        locked(&self.shared.view).delta(effect, delta, running_ms());
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -246,6 +259,7 @@ impl Painter {
         if self.stop.level() > 0 {
             view.stop(now);
         }
+        view.tick(now);
         frame::frame(&view, now, width, height, &|text| self.ui.redacted(text))
     }
 

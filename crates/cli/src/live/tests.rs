@@ -12,6 +12,7 @@ use super::frame::{Line, frame};
 use super::text::width;
 use super::view::View;
 use selvedge_engine::{EffectId, Fault, FaultKind, Input, ModelReply, Outcome, Record, Start, State, Tokens};
+use selvedge_host::timeline::Timeline;
 use selvedge_runtime::Delta;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -60,7 +61,8 @@ impl Made {
     /// A run of this graph.
     pub(super) fn of(graph: Value) -> Self {
         let mut state = State::new(Arc::new(serde_json::from_value(graph).unwrap()));
-        let view = View::new("made", &state, Some("week"), Now { running: BEGUN, journal: BEGUN });
+        let timeline = Timeline::so_far(&state, BEGUN);
+        let view = View::new("made", &state, timeline, Some("week"), Now { running: BEGUN, journal: BEGUN });
         state.tick(BEGUN);
         let mut made = Self { state, view, now: BEGUN, set_back: 0, records: Vec::new() };
         made.input(Input::Start(Box::<Start>::default()));
@@ -77,7 +79,8 @@ impl Made {
             next = self.state.step();
         }
         let now = Now { running: self.now, journal: self.now - self.set_back };
-        self.view.events(&self.state, &records, now);
+        let news = self.view.timeline.events(&self.state, &records);
+        self.view.events(&self.state, &records, &news, now);
         self.records.extend(records);
     }
 
@@ -90,12 +93,13 @@ impl Made {
 
     pub(super) fn began(&mut self, nodes: &[&str]) {
         for node in nodes {
-            self.view.began(&self.effect(node));
+            self.view.began(&self.effect(node), self.now);
         }
     }
 
     pub(super) fn later(&mut self, ms: i64) -> &mut Self {
         self.now += ms;
+        self.view.tick(self.now);
         self
     }
 
@@ -137,6 +141,7 @@ impl Made {
     #[track_caller]
     pub(super) fn shown(&self, columns: usize, height: usize) -> String {
         let lines = self.lines(columns, height);
+        self.view.counts_as_recounted(self.now);
         assert!(lines.len() < height.max(1), "{} lines in {height} rows", lines.len());
         let mut text = String::new();
         for line in lines {

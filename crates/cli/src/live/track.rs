@@ -1,12 +1,14 @@
-//! Which node stands where, and what the ones that have not started wait for (P-20).
+//! What the nodes of a run that have not started wait for (P-20), by its timeline and the schedule of its graph.
 //!
-//! A fold beside the machine's own: watchers see the machine's state only while events come, but waits are to be
-//! told at any time. Each event costs a constant; so does each question about a node.
+//! Watchers see the machine's state only while events come, but waits are to be told at any time. Each event costs a constant;
+//! so does each question about a node.
 
 use crate::look::waits::turn;
+use crate::nodes::Tally;
 use selvedge_engine::graph::{Control, OnError};
 use selvedge_engine::schedule::{Schedule, Until};
 use selvedge_engine::{Graph, Ix, NodeIx, NodeRef, OrderIx, State};
+use selvedge_host::timeline::{News, Timeline};
 use std::sync::Arc;
 
 /// Where a node stands.
@@ -22,6 +24,29 @@ pub(crate) enum Phase {
     Failed,
     /// It does not run, because it may depend on one that failed (D-16).
     Skipped,
+}
+
+impl Phase {
+    /// How far that is: what goes back begins again.
+    fn step(self) -> u8 {
+        match self {
+            Self::Waiting => 0,
+            Self::Running => 1,
+            Self::Done | Self::Failed | Self::Skipped => 2,
+        }
+    }
+}
+
+/// Where a row of a timeline stands.
+fn phase_of(timeline: &Timeline, row: usize) -> Phase {
+    let Some(node) = timeline.nodes().get(row) else { return Phase::Waiting };
+    match node.current() {
+        Some(visit) if visit.ended.is_some() && visit.fault.is_some() => Phase::Failed,
+        Some(visit) if visit.ended.is_some() => Phase::Done,
+        Some(visit) if visit.started.is_some() => Phase::Running,
+        _ if node.skipped.is_some() => Phase::Skipped,
+        _ => Phase::Waiting,
+    }
 }
 
 /// The nodes of one thread, in list order: at most one of them runs at a time. A node without a thread, a step of a
@@ -40,14 +65,15 @@ pub(crate) struct Lane {
     next: usize,
 }
 
-/// A fold of starts and ends.
+/// The nodes of a run's own graph, as its timeline has them.
 #[derive(Debug)]
 pub(crate) struct Track {
     graph: Arc<Graph>,
     schedule: Schedule,
     phases: Vec<Phase>,
-    /// Nodes that ended in a way that later ones may build on.
-    settled: Vec<bool>,
+    ended: usize,
+    failed: usize,
+    skipped: usize,
     /// For each order, how many of its first writers have settled.
     prefix: Vec<u32>,
     retired: u32,
@@ -57,14 +83,15 @@ pub(crate) struct Track {
 
 impl Track {
     /// Where the nodes of a run stand now.
-    pub(crate) fn new(state: &State) -> Self {
+    pub(crate) fn new(timeline: &Timeline, state: &State) -> Self {
         let graph = Arc::clone(state.graph());
         let schedule = Schedule::derive(&graph, state.start().sequential);
-        let nodes = graph.nodes.len();
         let (lanes, lane_of) = lanes(&graph);
         let mut track = Self {
-            phases: vec![Phase::Waiting; nodes],
-            settled: vec![false; nodes],
+            phases: vec![Phase::Waiting; graph.nodes.len()],
+            ended: 0,
+            failed: 0,
+            skipped: 0,
             prefix: vec![0; schedule.orders.len()],
             retired: 0,
             graph,
@@ -72,99 +99,104 @@ impl Track {
             lanes,
             lane_of,
         };
-        track.catch_up(state);
+        for node in timeline.frames().first().into_iter().flat_map(|root| &root.nodes) {
+            track.take(timeline, *node);
+        }
+        track.retire(state);
         track
     }
 
-    /// What happened before anybody looked on.
-    fn catch_up(&mut self, state: &State) {
-        for (node, view) in state.graph().nodes.indices().zip(state.node_views()) {
-            if view.started > 0 {
-                self.started(node);
-            }
-            if view.skipped {
-                self.skipped(node);
-            } else if view.ended.is_some() {
-                self.finished(node, view.failed);
-            }
+    /// Takes over what is new of a timeline: the nodes that stand elsewhere now; `None` where some are back where they had been,
+    /// and all of it was read again.
+    pub(crate) fn follow(&mut self, timeline: &Timeline, state: &State, news: &News) -> Option<Vec<NodeIx>> {
+        let back = |row: &usize| {
+            let node = self.node_at(timeline, *row);
+            node.is_some_and(|node| phase_of(timeline, *row).step() < self.phase(node).step())
+        };
+        if news.moved || news.nodes.iter().any(back) {
+            *self = Self::new(timeline, state);
+            return None;
         }
+        let moved = news.nodes.iter().filter_map(|row| self.take(timeline, *row)).collect();
         self.retire(state);
+        Some(moved)
     }
 
-    /// A node started.
-    pub(crate) fn started(&mut self, node: NodeIx) {
-        self.set(node, Phase::Running);
-        self.advance(node);
-    }
-
-    /// The lane of a node goes on to the first that has not started.
-    fn advance(&mut self, node: NodeIx) {
+    /// Takes over where a node of the run's own graph stands; which it is, if that is elsewhere than before.
+    fn take(&mut self, timeline: &Timeline, row: usize) -> Option<NodeIx> {
+        let node = self.node_at(timeline, row)?;
+        let (before, now) = (self.phase(node), phase_of(timeline, row));
+        if before == now {
+            return None;
+        }
+        if let Some(known) = self.phases.get_mut(node.get()) {
+            *known = now;
+        }
+        let ended = now.step() == Phase::Done.step();
+        (self.ended, self.failed) =
+            (self.ended + usize::from(ended), self.failed + usize::from(now == Phase::Failed));
+        self.skipped += usize::from(now == Phase::Skipped);
         let phases = &self.phases;
         let waits = |node: &NodeIx| phases.get(node.get()) == Some(&Phase::Waiting);
         if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
+            lane.ended += usize::from(ended);
+            // It goes on to the first that has not started.
             while lane.nodes.get(lane.next).is_some_and(|node| !waits(node)) {
                 lane.next += 1;
             }
         }
-    }
-
-    /// A node ended.
-    pub(crate) fn finished(&mut self, node: NodeIx, failed: bool) {
-        self.set(node, if failed { Phase::Failed } else { Phase::Done });
-        if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
-            lane.ended += 1;
-        }
-        let Some(def) = self.graph.nodes.get(node) else { return };
-        if !failed || def.on_error != OnError::Fail {
-            self.settle(node);
-        }
-    }
-
-    /// A node is not to run.
-    pub(crate) fn skipped(&mut self, node: NodeIx) {
-        self.set(node, Phase::Skipped);
-        self.advance(node);
-        if let Some(lane) = self.lane_of.get(node.get()).and_then(|lane| self.lanes.get_mut(*lane)) {
-            lane.ended += 1;
-        }
         self.settle(node);
+        Some(node)
     }
 
-    /// Later nodes may build on how a node ended.
+    /// Later nodes may build on how a node ended, if it has.
     fn settle(&mut self, node: NodeIx) {
-        if let Some(settled) = self.settled.get_mut(node.get()) {
-            *settled = true;
-        }
         for (order, _) in self.schedule.member.get(node).into_iter().flatten() {
             let Some(writers) = self.schedule.orders.get(*order).map(|order| &order.writers) else {
                 continue;
             };
-            let Some(prefix) = self.prefix.get_mut(order.get()) else { continue };
-            let settled = |node: &NodeIx| self.settled.get(node.get()) == Some(&true);
-            while writers.get(*prefix as usize).is_some_and(settled) {
-                *prefix += 1;
+            let Some(mut prefix) = self.prefix.get(order.get()).copied() else { continue };
+            while writers.get(prefix as usize).is_some_and(|node| self.has_settled(*node)) {
+                prefix += 1;
+            }
+            if let Some(known) = self.prefix.get_mut(order.get()) {
+                *known = prefix;
             }
         }
     }
 
-    /// Takes over how many nodes have retired.
-    pub(crate) fn retire(&mut self, state: &State) {
-        self.retired = u32::try_from(state.progress().0).unwrap_or(u32::MAX);
+    /// Whether a node has ended in a way that later ones may build on.
+    fn has_settled(&self, node: NodeIx) -> bool {
+        let goes_on = || self.graph.nodes.get(node).is_some_and(|def| def.on_error != OnError::Fail);
+        match self.phase(node) {
+            Phase::Done | Phase::Skipped => true,
+            Phase::Failed => goes_on(),
+            Phase::Waiting | Phase::Running => false,
+        }
     }
 
-    fn set(&mut self, node: NodeIx, phase: Phase) {
-        if let Some(known) = self.phases.get_mut(node.get()) {
-            *known = phase;
+    /// Takes over how many nodes have retired; in a flow none waits for that.
+    fn retire(&mut self, state: &State) {
+        if !self.flows() {
+            self.retired = u32::try_from(state.progress().0).unwrap_or(u32::MAX);
         }
+    }
+
+    /// How many nodes have come how far.
+    pub(crate) fn tally(&self) -> Tally {
+        let done = self.ended - self.failed - self.skipped;
+        Tally { done, failed: self.failed, skipped: self.skipped, not_started: 0, of: self.phases.len() }
+    }
+
+    /// The node of the run's own graph that a row of its timeline is about.
+    pub(crate) fn node_at(&self, timeline: &Timeline, row: usize) -> Option<NodeIx> {
+        let node = timeline.nodes().get(row).filter(|node| node.within == 0)?;
+        self.schedule.by_id.get(&node.node).copied()
     }
 
     /// Whether its nodes follow each other by their ways.
     pub(crate) fn flows(&self) -> bool {
         self.graph.control == Control::Flow
-    }
-    /// The node of this id.
-    pub(crate) fn node(&self, id: &str) -> Option<NodeIx> {
-        self.schedule.by_id.get(id).copied()
     }
     /// Where a node stands.
     pub(crate) fn phase(&self, node: NodeIx) -> Phase {
@@ -248,7 +280,7 @@ impl Track {
     /// The id of the first node that has to settle before `until` holds.
     fn unmet(&self, until: Until) -> Option<String> {
         let node = match until {
-            Until::Finished(node) => (self.settled.get(node.get()) != Some(&true)).then_some(node),
+            Until::Finished(node) => (!self.has_settled(node)).then_some(node),
             Until::First(order, count) => {
                 self.next_writer(order).filter(|(at, _)| *at < count).map(|(_, n)| n)
             }

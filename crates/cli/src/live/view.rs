@@ -4,6 +4,7 @@
 //! Each event and each piece of text costs a constant, however large the run is.
 
 mod flights;
+mod standing;
 
 pub(super) use flights::{Active, Flying};
 
@@ -12,7 +13,8 @@ use super::track::{Phase, Track};
 use crate::nodes::Tally;
 use crate::recovery::done;
 use selvedge_engine::{EffectId, Event, NodeIx, Record, Recovered, State, Tokens, Usage};
-use selvedge_host::timeline::{NodeStatus, NodeTimeline, Timeline, Visit};
+use selvedge_host::timeline::{News, NodeStatus, NodeTimeline, Timeline, Visit};
+use standing::Standing;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -33,23 +35,19 @@ pub(super) struct View {
     pub(super) track: Track,
     /// Nodes that have started and not ended, by their places in the timeline.
     pub(super) active: BTreeMap<usize, Active>,
-    /// Lanes with a node that runs; with nodes to come and none that runs; with neither.
-    pub(super) busy: BTreeSet<usize>,
+    /// Where these stand.
+    standing: Standing,
+    /// Lanes with nodes to come and none that runs; with neither.
     pub(super) idle: BTreeSet<usize>,
     pub(super) over: BTreeSet<usize>,
-    /// What each lane's nodes have used.
-    pub(super) spent: Vec<Tokens>,
+    /// What each lane's nodes have used, by the lane's name.
+    pub(super) spent: HashMap<Arc<str>, Tokens>,
     /// Frames in which calls have their turn, each with how many, by the node that opened them.
     pub(super) working: HashMap<usize, BTreeMap<usize, u32>>,
     pub(super) usage: Usage,
-    /// Nodes that ended in whatever way, those of them that failed, and all.
-    pub(super) ended: usize,
-    failed: usize,
-    pub(super) nodes: usize,
     pub(super) retries: u64,
-    /// Decisions about steps that failed (D-22), and steps that do not run for them.
+    /// Decisions about steps that failed (D-22).
     pub(super) recoveries: u64,
-    pub(super) skipped: u64,
     /// Whether any text has streamed.
     pub(super) streamed: bool,
     /// The node whose text is shown, since when.
@@ -60,32 +58,27 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What is known of a run before this process drives it.
-    pub(super) fn new(run: &str, state: &State, source: Option<&str>, now: Now) -> Self {
-        let track = Track::new(state);
+    /// What is known of a run so far.
+    pub(super) fn new(run: &str, state: &State, timeline: Timeline, source: Option<&str>, now: Now) -> Self {
         let mut view = Self {
             run: run.to_owned(),
             source: source.map(Into::into),
             begun: now.running,
-            timeline: Timeline::so_far(state, now.journal),
+            track: Track::new(&timeline, state),
+            timeline,
             active: BTreeMap::new(),
-            busy: BTreeSet::new(),
+            standing: Standing::default(),
             idle: BTreeSet::new(),
             over: BTreeSet::new(),
-            spent: vec![Tokens::default(); track.lanes().len()],
+            spent: HashMap::new(),
             working: HashMap::new(),
             usage: state.usage(),
-            ended: 0,
-            failed: 0,
-            nodes: state.progress().1,
             retries: 0,
             recoveries: 0,
-            skipped: 0,
             streamed: false,
             focus: None,
             stopping: None,
             effects: HashMap::new(),
-            track,
         };
         view.stand(state, now);
         view
@@ -93,16 +86,7 @@ impl View {
 
     /// Takes over where all nodes stand, and what is in flight. Of nodes that ran before, what is known is kept.
     fn stand(&mut self, state: &State, now: Now) {
-        (self.busy, self.idle, self.over) = Default::default();
-        (self.ended, self.failed, self.skipped) = (0, 0, 0);
-        for node in state.graph().nodes.indices() {
-            match self.track.phase(node) {
-                Phase::Done => self.ended += 1,
-                Phase::Failed => (self.ended, self.failed) = (self.ended + 1, self.failed + 1),
-                Phase::Skipped => (self.ended, self.skipped) = (self.ended + 1, self.skipped + 1),
-                Phase::Waiting | Phase::Running => {}
-            }
-        }
+        (self.idle, self.over) = Default::default();
         let known: Vec<usize> = self.active.keys().copied().collect();
         for row in known.into_iter().chain(0..self.timeline.nodes().len()) {
             self.sync(row, state, now);
@@ -112,9 +96,8 @@ impl View {
         running.into_iter().for_each(|row| self.look_again(state, row));
     }
 
-    /// Events that are durable now, and the state after them.
-    pub(super) fn events(&mut self, state: &State, records: &[Record], now: Now) {
-        let news = self.timeline.events(state, records);
+    /// What records that are durable now brought to the timeline, and the state after them.
+    pub(super) fn events(&mut self, state: &State, records: &[Record], news: &News, now: Now) {
         self.usage = state.usage();
         for record in records {
             match &record.event {
@@ -123,51 +106,32 @@ impl View {
                 _ => {}
             }
         }
-        // The state after all of the events says where nodes stand, if they were moved.
-        if news.moved || news.nodes.iter().any(|row| self.begins_again(*row)) {
-            self.anew(state, now);
-        } else {
-            for row in &news.nodes {
-                self.sync(*row, state, now);
+        match self.track.follow(&self.timeline, state, news) {
+            None => self.stand(state, now),
+            Some(moved) => {
+                news.nodes.iter().for_each(|row| self.sync(*row, state, now));
+                moved.into_iter().for_each(|node| self.moved(node));
+                if records.iter().any(|record| matches!(record.event, Event::NodeFinished { .. })) {
+                    // Who was held back may go on, or has another one to wait for.
+                    let held = self.active.iter().filter(|(_, active)| !active.held.is_empty());
+                    let held: Vec<usize> = held.map(|(row, _)| *row).collect();
+                    held.into_iter().for_each(|row| self.look_again(state, row));
+                }
+                news.nodes.iter().for_each(|row| self.look_again(state, *row));
             }
-            self.track.retire(state);
-            if records.iter().any(|record| matches!(record.event, Event::NodeFinished { .. })) {
-                // Who was held back may go on, or has another one to wait for.
-                let held = self.active.iter().filter(|(_, active)| !active.held.is_empty());
-                let held: Vec<usize> = held.map(|(row, _)| *row).collect();
-                held.into_iter().for_each(|row| self.look_again(state, row));
-            }
-            news.nodes.iter().for_each(|row| self.look_again(state, *row));
         }
         records.iter().for_each(|record| self.mend(&record.event));
     }
 
-    /// Whether a node stands before where it stood.
-    fn begins_again(&self, row: usize) -> bool {
-        let Some(node) = self.lane_node(row) else { return false };
-        let before = match self.track.phase(node) {
-            Phase::Waiting => 0,
-            Phase::Running => 1,
-            Phase::Done | Phase::Failed | Phase::Skipped => 2,
-        };
-        let now = match self.phase(row) {
-            Phase::Waiting => 0,
-            Phase::Running => 1,
-            Phase::Done | Phase::Failed | Phase::Skipped => 2,
-        };
-        now < before
-    }
-
-    fn anew(&mut self, state: &State, now: Now) {
-        let track = Track::new(state);
-        let old = std::mem::replace(&mut self.track, track);
-        // Lanes that are still there keep what they have used.
-        let spent = old.lanes().iter().map(|lane| lane.name.clone()).zip(std::mem::take(&mut self.spent));
-        let mut spent: HashMap<Arc<str>, Tokens> = spent.collect();
-        let lanes = self.track.lanes().iter();
-        self.spent = lanes.map(|lane| spent.remove(&lane.name).unwrap_or_default()).collect();
-        self.nodes = state.progress().1;
-        self.stand(state, now);
+    /// A node stands elsewhere now: so does its lane.
+    fn moved(&mut self, node: NodeIx) {
+        let Some(lane) = self.track.lane_of(node) else { return };
+        let over = matches!(self.track.phase(node), Phase::Done | Phase::Failed);
+        if let (true, Some(known)) = (over, self.track.lanes().get(lane)) {
+            let spent = self.row(node).and_then(|row| self.visit(row)).map(|visit| visit.tokens);
+            self.spent.entry(known.name.clone()).or_default().add(&spent.unwrap_or_default());
+        }
+        self.sort(lane);
     }
 
     /// What failed, or what was decided about it.
@@ -192,12 +156,6 @@ impl View {
         self.timeline.nodes().get(row)?.current()
     }
 
-    /// The node of the run's own graph that a row is about.
-    fn lane_node(&self, row: usize) -> Option<NodeIx> {
-        let node = self.timeline.nodes().get(row).filter(|node| node.within == 0)?;
-        self.track.node(&node.node)
-    }
-
     /// The row of a node of the run's own graph.
     pub(super) fn row(&self, node: NodeIx) -> Option<usize> {
         self.timeline.frames().first()?.node(self.track.id(node)?)
@@ -215,17 +173,6 @@ impl View {
         known.is_some_and(|node| self.timeline.reuse(node).is_some_and(|reuse| reuse.whole()))
     }
 
-    fn phase(&self, row: usize) -> Phase {
-        let Some(node) = self.timeline.nodes().get(row) else { return Phase::Waiting };
-        match node.current() {
-            Some(visit) if visit.ended.is_some() && visit.fault.is_some() => Phase::Failed,
-            Some(visit) if visit.ended.is_some() => Phase::Done,
-            Some(visit) if visit.started.is_some() => Phase::Running,
-            _ if node.skipped.is_some() => Phase::Skipped,
-            _ => Phase::Waiting,
-        }
-    }
-
     /// What is shown of a node follows what its timeline says.
     fn sync(&mut self, row: usize, state: &State, now: Now) {
         let number = self.visit(row).filter(|visit| visit.goes_on()).map(|visit| visit.number);
@@ -233,41 +180,18 @@ impl View {
             Some(number) => self.goes_on(row, number, state, now),
             None => self.land_all(row),
         }
-        let (Some(node), phase) = (self.lane_node(row), self.phase(row)) else { return };
-        let before = self.track.phase(node);
-        if before == phase {
-            return;
-        }
-        if before == Phase::Waiting && phase != Phase::Skipped {
-            self.track.started(node);
-        }
-        match phase {
-            Phase::Done | Phase::Failed => self.over(row, node, phase == Phase::Failed),
-            Phase::Skipped => {
-                self.track.skipped(node);
-                (self.ended, self.skipped) = (self.ended + 1, self.skipped + 1);
-            }
-            Phase::Waiting | Phase::Running => {}
-        }
-        if let Some(lane) = self.track.lane_of(node) {
-            self.sort(lane);
-        }
-    }
-
-    fn over(&mut self, row: usize, node: NodeIx, failed: bool) {
-        self.track.finished(node, failed);
-        (self.ended, self.failed) = (self.ended + 1, self.failed + usize::from(failed));
-        let spent = self.visit(row).map(|visit| visit.tokens).unwrap_or_default();
-        if let Some(sum) = self.track.lane_of(node).and_then(|lane| self.spent.get_mut(lane)) {
-            sum.add(&spent);
-        }
+        self.stands(row, now.running);
     }
 
     /// A node with nothing in flight is held back by others, if it runs at all.
     fn look_again(&mut self, state: &State, row: usize) {
         let Some(active) = self.active.get(&row) else { return };
         let idle = active.flying.is_empty() && active.asking.is_empty();
-        let held = self.lane_node(row).filter(|_| idle).and_then(|node| self.track.held(state, node));
+        let held = self
+            .track
+            .node_at(&self.timeline, row)
+            .filter(|_| idle)
+            .and_then(|node| self.track.held(state, node));
         if let Some(active) = self.active.get_mut(&row) {
             active.held = held.unwrap_or_default();
         }
@@ -275,16 +199,15 @@ impl View {
 
     /// Puts a lane among its like.
     fn sort(&mut self, lane: usize) {
-        for set in [&mut self.busy, &mut self.idle, &mut self.over] {
-            set.remove(&lane);
-        }
+        self.idle.remove(&lane);
+        self.over.remove(&lane);
         if self.runs(lane).is_some() {
-            self.busy.insert(lane);
-        } else if self.track.head(lane).is_some() {
-            self.idle.insert(lane);
-        } else {
-            self.over.insert(lane);
+            return;
         }
+        match self.track.head(lane) {
+            Some(_) => self.idle.insert(lane),
+            None => self.over.insert(lane),
+        };
     }
 
     /// The node of a lane that runs.
@@ -307,9 +230,7 @@ impl View {
 
     /// How many nodes have come how far.
     pub(super) fn tally(&self) -> Tally {
-        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX);
-        let done = self.ended.saturating_sub(self.failed.saturating_add(skipped));
-        Tally { done, failed: self.failed, skipped, not_started: 0, of: self.nodes }
+        self.track.tally()
     }
 
     /// The nodes that run have run since they started, whoever drove the run then.
@@ -330,16 +251,20 @@ impl View {
 
     /// How many of the nodes that have started stand there, in the words of the other views. Those that wait for what they opened are
     /// not counted beside it.
-    pub(super) fn standing(&self, fate: NodeStatus, now: i64) -> usize {
-        let opens = |row: usize| self.visit(row).is_some_and(|visit| !visit.frames.is_empty());
-        self.active.iter().filter(|(row, active)| active.fate(now) == fate && !opens(**row)).count()
+    pub(super) fn standing(&self, status: NodeStatus) -> usize {
+        self.standing.count(status)
     }
 
-    /// The busy lanes whose node stands there.
-    pub(super) fn busy(&self, fate: NodeStatus, now: i64) -> Vec<usize> {
-        let active = |lane: usize| self.runs(lane).and_then(|node| self.active_at(node));
-        let stands = |lane: &usize| active(*lane).is_some_and(|(active, _)| active.fate(now) == fate);
-        self.busy.iter().copied().filter(stands).collect()
+    /// The lanes whose node stands there.
+    pub(super) fn busy(&self, status: NodeStatus) -> Option<&BTreeSet<usize>> {
+        self.standing.lanes(status)
+    }
+
+    /// Time has passed: calls that waited to be tried again wait for their turn now.
+    pub(super) fn tick(&mut self, now: i64) {
+        while let Some(row) = self.standing.due(now) {
+            self.stands(row, now);
+        }
     }
 
     /// Whether the nodes of the run's own graph follow each other by their ways.

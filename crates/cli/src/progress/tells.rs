@@ -1,9 +1,11 @@
 //! With `-v`, what calls tell while they are under way, and what they have printed: no line twice.
 
-use super::{Progress, SHOWN, Seen};
+use super::telling::{Telling, name, short};
+use super::{Progress, SHOWN, Said};
 use crate::live::text::width;
 use crate::printed::{Part, parts};
 use selvedge_engine::{EffectId, Printed};
+use selvedge_host::timeline::Timeline;
 use std::collections::HashSet;
 
 /// Milliseconds between two lines about how far one call has come.
@@ -27,9 +29,16 @@ pub(super) struct Told {
 
 impl Progress {
     /// A call tells how far it has come.
-    pub(super) fn told_now(&self, seen: &mut Seen, now: i64, effect: &EffectId, told: String) {
-        let fits = self.fits(seen, effect, &told);
-        let last = seen.told.entry(effect.clone()).or_default();
+    pub(super) fn told_now(
+        &self,
+        said: &mut Said,
+        timeline: &Timeline,
+        now: i64,
+        effect: &EffectId,
+        told: String,
+    ) {
+        let fits = self.fits(timeline, effect, &told);
+        let last = said.told.entry(effect.clone()).or_default();
         let soon = last.shown.is_some_and(|shown| now < shown.saturating_add(BETWEEN_MS));
         if soon && last.count >= AT_ONCE {
             last.held = Some(told);
@@ -39,36 +48,22 @@ impl Progress {
         if fits {
             last.lines.insert(told.trim_end().to_owned());
         }
-        self.tells(seen, now, effect, &told);
+        self.tells(timeline, now, effect, &told);
     }
 
     /// Whether a line is shown whole.
-    fn fits(&self, seen: &Seen, effect: &EffectId, told: &str) -> bool {
-        let before = seen.effects.get(effect).map_or(0, |(node, name, _)| BEFORE + width(node) + width(name));
+    fn fits(&self, timeline: &Timeline, effect: &EffectId, told: &str) -> bool {
+        let before = timeline
+            .attempt(effect)
+            .map_or(0, |(row, call, _)| BEFORE + width(&short(timeline, row)) + width(name(call)));
         let room = self.ui.columns().map_or(SHOWN, |columns| columns.saturating_sub(before).min(SHOWN));
         width(told) <= room && told.chars().count() <= SHOWN
     }
 
-    fn tells(&self, seen: &Seen, at: i64, effect: &EffectId, told: &str) {
-        let Some((node, name, _)) = seen.effects.get(effect) else { return };
-        self.line(
-            seen,
-            at,
-            ("2", "tells"),
-            &format!("{}: {name}: {}", seen.short(node), self.short(told, SHOWN)),
-        );
-    }
-
-    /// A call has come to its end: what it told last is shown, if it was not; the lines that were shown, if those are all
-    /// that it told.
-    pub(super) fn told_last(&self, seen: &mut Seen, at: i64, effect: &EffectId) -> HashSet<String> {
-        let Some(Told { held, mut lines, .. }) = seen.told.remove(effect) else { return HashSet::new() };
-        if let Some(told) = held {
-            self.tells(seen, at, effect, &told);
-            // In its turn: lines before it are missing.
-            lines.clear();
-        }
-        lines
+    fn tells(&self, timeline: &Timeline, at: i64, effect: &EffectId, told: &str) {
+        let Some((row, call, _)) = timeline.attempt(effect) else { return };
+        let told = self.short(told, SHOWN);
+        self.line(at, ("2", "tells"), &format!("{}: {}: {told}", short(timeline, row), name(call)));
     }
 
     /// What a call has printed, but for the streams of which all was told.
@@ -78,5 +73,19 @@ impl Progress {
             left_out.is_some() || lines.iter().any(|line| !told.contains(line.trim_end()))
         });
         self.ui.notice_parts(INDENT, &parts);
+    }
+}
+
+impl Telling<'_> {
+    /// A call has come to its end: what it told last is shown, if it was not; the lines that were shown, if those are all
+    /// that it told.
+    pub(super) fn told_last(&mut self, effect: &EffectId) -> HashSet<String> {
+        let Some(Told { held, mut lines, .. }) = self.said.told.remove(effect) else { return HashSet::new() };
+        if let Some(told) = held {
+            self.lines.tells(self.timeline, self.now.at, effect, &told);
+            // In its turn: lines before it are missing.
+            lines.clear();
+        }
+        lines
     }
 }

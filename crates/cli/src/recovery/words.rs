@@ -1,12 +1,13 @@
 //! The rungs of the ladder in words, for people, and as JSON.
 
+use crate::failure::is_rate_limit;
 use crate::look::time;
 use crate::progress::seconds;
 use selvedge_engine::graph::is_operation;
-use selvedge_engine::{Action, Chooser, Fault};
+use selvedge_engine::{Action, Chooser, Fault, Outcome};
 use selvedge_host::hints::command;
 use selvedge_host::text::one_line;
-use selvedge_host::timeline::{Rung, Spent, What};
+use selvedge_host::timeline::{Call, Rung, Spent, What};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -74,6 +75,15 @@ impl Words for What {
 /// A call that failed and is tried again after a while: `model again in 2 s: rate limit`.
 pub(crate) fn again(what: &str, wait: &str, reason: &str) -> String {
     format!("{what} again in {wait}: {reason}").trim_start().to_owned()
+}
+
+/// Why a call is tried again, with what matters most in front: lines are cut.
+pub(crate) fn because(call: &Call) -> String {
+    let mut attempts = call.attempts.iter().rev();
+    let reason = attempts.next().and_then(|last| last.reason.as_deref()).unwrap_or_default();
+    let before = attempts.next().and_then(|before| before.outcome.as_ref());
+    let limited = matches!(before, Some(Outcome::Failed(failure)) if is_rate_limit(&failure.fault));
+    format!("{}{reason}", if limited { "rate limit: " } else { "" })
 }
 
 /// What is done, in words.

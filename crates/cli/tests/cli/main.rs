@@ -8,6 +8,8 @@ mod calls;
 mod check;
 #[cfg(test)]
 mod config;
+
+mod crowds;
 #[cfg(test)]
 mod doubt;
 #[cfg(test)]

@@ -124,6 +124,29 @@ impl Children {
             _ => None,
         }
     }
+    /// The frame that stands for an instance: of a loop, that of the last iteration.
+    pub(super) fn frame<'s>(
+        &'s self,
+        instance: &Instance<'_>,
+        act: &Act,
+        open: &'s Frames,
+    ) -> Option<&'s Frame> {
+        match (self, instance, act) {
+            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
+                phase.frame(paths.of.position(id)?, open)
+            }
+            _ => {
+                self.known(act, open).into_iter().find(|(known, _)| known == instance).map(|(_, frame)| frame)
+            }
+        }
+    }
+    /// How many iterations there are, of a loop that knows.
+    pub(super) fn iterations(&self) -> Option<u32> {
+        match self {
+            Self::Loop(phase) => phase.total(),
+            _ => None,
+        }
+    }
     /// How many paths there are, of a fork.
     pub(super) fn paths(&self) -> Option<u32> {
         match self {

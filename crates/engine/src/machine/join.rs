@@ -68,11 +68,15 @@ impl ForkPhase {
     }
     /// The frames of the paths, in order, of those that have begun.
     pub(super) fn frames<'s>(&'s self, open: &'s Frames) -> impl Iterator<Item = Option<&'s Frame>> {
-        self.paths.iter().map(|path| match path {
+        (0..self.paths.len()).map(|at| self.frame(at, open))
+    }
+    /// The frame of a path, if it has begun.
+    pub(super) fn frame<'s>(&'s self, at: usize, open: &'s Frames) -> Option<&'s Frame> {
+        match self.paths.get(at)? {
             Path::Waiting => None,
             Path::Open(frame) => Some(&open[*frame]),
-            Path::Suspended(frame) | Path::Ended(Ended { frame, .. }) => Some(&**frame),
-        })
+            Path::Suspended(frame) | Path::Ended(Ended { frame, .. }) => Some(frame),
+        }
     }
     /// What the paths go over is not asked for any more.
     pub(super) fn forget_items(&mut self) {
@@ -174,7 +178,7 @@ impl PathsOf {
             Self::Each { .. } => id.parse().ok(),
         }
     }
-    pub(super) fn graph(&self, at: usize) -> Option<GraphIx> {
+    pub(crate) fn graph(&self, at: usize) -> Option<GraphIx> {
         match self {
             Self::Listed(paths) => paths.get(at).map(|(_, graph)| *graph),
             Self::Each { graph, .. } => Some(*graph),

@@ -89,6 +89,10 @@ impl LoopPhase {
         });
         self.suspended.take().or(failed)
     }
+    /// How often it goes round in all, if that is known.
+    pub(super) fn total(&self) -> Option<u32> {
+        Some(self.first + self.total?)
+    }
     /// What the last iteration came to.
     pub(super) fn output(&self) -> Option<Value> {
         self.last.as_ref().map(|ended| ended.frame.output().clone())

@@ -151,6 +151,12 @@ impl State {
     pub fn told_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
         self.placed(name, |names, id, _, _| names.told(id).into_owned()).unwrap_or(Cow::Borrowed(name))
     }
+    /// How many iterations there are of the loop that an event calls so, where that is known before its end.
+    pub fn iterations(&self, name: &str) -> Option<u32> {
+        let place = Place::parse(name)?;
+        let frame = &self.frames[self.frames.at(place.frames)?];
+        frame.children(frame.by_id(&place.node)?)?.0.iterations()
+    }
     fn placed<'a>(
         &self,
         name: &'a str,
@@ -495,3 +501,6 @@ impl Frame {
         exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,12 +14,13 @@
 use super::Instance;
 use super::text::{NESTED, escaped, unescape};
 use crate::graph::{Act, PathsOf};
+use crate::ids::GraphIx;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What stands before the names of what is in a frame.
+/// What stands before the names of what is in a frame (W-03).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
+pub struct Names {
     nodes: Arc<str>,
     threads: Arc<str>,
     /// As people are told of nodes: with the number of an iteration, `{loop}#{n}/`.
@@ -28,7 +29,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// Those of a frame that a node opened.
-    pub(crate) fn within(&self, node: &str, act: &Act, instance: &Instance<'_>) -> Self {
+    pub fn within(&self, node: &str, act: &Act, instance: &Instance<'_>) -> Self {
         let node = escaped(node, NESTED);
         let behind = |before: &str, part: &str| -> Arc<str> { format!("{before}{node}{part}/").into() };
         match instance {
@@ -51,32 +52,39 @@ impl Names {
     }
 
     /// What reports call a node of the frame.
-    pub(crate) fn node<'a>(&self, id: &'a str) -> Cow<'a, str> {
+    pub fn node<'a>(&self, id: &'a str) -> Cow<'a, str> {
         named(&self.nodes, id)
     }
 
     /// What reports call a thread of the frame, or one of its variables.
-    pub(crate) fn thread<'a>(&self, name: &'a str) -> Cow<'a, str> {
+    pub fn thread<'a>(&self, name: &'a str) -> Cow<'a, str> {
         named(&self.threads, name)
     }
 
-    /// Whether nodes of frames with these names are called as those with those.
-    pub(crate) fn same_nodes(&self, other: &Self) -> bool {
-        self.nodes == other.nodes
-    }
-
     /// What people are told that a node of the frame is.
-    pub(crate) fn told<'a>(&self, id: &'a str) -> Cow<'a, str> {
+    pub fn told<'a>(&self, id: &'a str) -> Cow<'a, str> {
         named(&self.told, id)
     }
 
     /// What people are told that the frame itself is: the beginning of the names of its threads, or of its nodes.
-    pub(crate) fn frame(&self, instance: &Instance<'_>) -> &str {
+    pub fn frame(&self, instance: &Instance<'_>) -> &str {
         let before = match instance {
             Instance::Path(_) => &self.threads,
             Instance::Iteration(_) | Instance::Sub => &self.told,
         };
         before.trim_end_matches('/')
+    }
+}
+
+impl Act {
+    /// The graph of the frame that it opens as such, if it does.
+    pub fn opens(&self, instance: &Instance<'_>) -> Option<GraphIx> {
+        match (self, instance) {
+            (Self::Fork(paths), Instance::Path(id)) => paths.of.graph(paths.of.position(id)?),
+            (Self::Loop(times), Instance::Iteration(_)) => Some(times.graph),
+            (Self::Sub(sub), Instance::Sub) => Some(sub.graph),
+            _ => None,
+        }
     }
 }
 

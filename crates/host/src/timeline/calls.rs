@@ -201,7 +201,7 @@ impl Timeline {
     fn asked(&mut self, asked: &Asked, now: Moment) {
         let Asked { ask, node, ask_kind, prompt, .. } = asked;
         let released = self.released;
-        let Some(row) = self.named(node, now) else { return };
+        let Some(row) = self.make(node, now) else { return };
         if row.current().is_none() {
             // It asks whether it may begin.
             row.begin(released, None);
@@ -294,6 +294,13 @@ impl Attempt {
 
 /// What is open in a node, and in the frames that its current visit opened.
 impl Timeline {
+    /// The attempt that an effect is, with its call and the node that makes it, if it has been asked for.
+    pub fn attempt(&self, effect: &EffectId) -> Option<(usize, &Call, &Attempt)> {
+        let at = self.calls.get(effect)?;
+        let call = self.nodes.get(at.row)?.visits.get(at.visit)?.calls.get(at.call)?;
+        Some((at.row, call, call.attempts.get(at.attempt)?))
+    }
+
     /// The node itself, and all nodes of the frames that its current visit opened.
     pub fn within<'t>(&'t self, node: &'t NodeTimeline) -> impl Iterator<Item = &'t NodeTimeline> {
         let mut rows = vec![node];

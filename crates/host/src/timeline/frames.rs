@@ -3,9 +3,9 @@
 use super::Timeline;
 use super::history::{Moment, NodeTimeline, Visit};
 use super::nodes::Nodes;
-use selvedge_engine::graph::{Act, Control, Node, OnError, PathsOf, When};
-use selvedge_engine::place::{FrameStep, Instance};
-use selvedge_engine::{Event, FaultKind, FramePath, GraphIx, Joined, NodeSoFar, State};
+use selvedge_engine::graph::{Control, Node, OnError, When};
+use selvedge_engine::place::{FrameStep, Instance, Names};
+use selvedge_engine::{Event, FaultKind, FramePath, GraphIx, Joined};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,6 +19,12 @@ pub struct FrameTimeline {
     pub which: Option<Which>,
     /// Where the node that opened it is in [`Timeline::nodes`].
     pub opener: Option<usize>,
+    /// How many frames of that visit of its node had begun before it.
+    pub nth: usize,
+    /// What people are told that it is (W-03), with the number of an iteration: `each[3]`, `round#7`; nothing for the document's
+    /// own graph.
+    #[serde(skip)]
+    pub name: Arc<str>,
     /// When the first of it happened.
     pub began: Option<Moment>,
     /// When it was over.
@@ -29,6 +35,9 @@ pub struct FrameTimeline {
     pub nodes: Vec<usize>,
     /// The node of them that began last.
     pub at: Option<usize>,
+    /// What stands before the names of what is in it.
+    #[serde(skip)]
+    pub(super) names: Names,
     #[serde(skip)]
     by_id: HashMap<Arc<str>, usize>,
     #[serde(skip)]
@@ -120,11 +129,14 @@ impl FrameTimeline {
             path: FramePath::default(),
             which: None,
             opener: None,
+            nth: 0,
+            name: "".into(),
             began: None,
             ended: None,
             status: FrameStatus::Open,
             nodes: Vec::new(),
             at: None,
+            names: Names::default(),
             by_id: HashMap::new(),
             graph: None,
         }
@@ -157,8 +169,18 @@ impl Timeline {
         self.nodes_of(node.within)?.get(&node.node)
     }
 
-    /// The nodes of the graph of a frame.
-    pub(super) fn nodes_of(&self, frame: usize) -> Option<&Nodes> {
+    /// The frames that a node is in but the document's own graph, the nearest first.
+    pub fn around<'t>(&'t self, node: &NodeTimeline) -> impl Iterator<Item = &'t FrameTimeline> {
+        let mut at = Some(node.within);
+        std::iter::from_fn(move || {
+            let frame = self.frames.get(at?)?;
+            at = Some(self.nodes.get(frame.opener?)?.within);
+            Some(frame)
+        })
+    }
+
+    /// The nodes of the graph of a frame, by its place in [`Timeline::frames`].
+    pub fn nodes_of(&self, frame: usize) -> Option<&Nodes> {
         match self.frames.get(frame)? {
             FrameTimeline { opener: None, .. } => Some(&self.graph),
             FrameTimeline { graph, .. } => self.inner.get((*graph)?),
@@ -173,16 +195,25 @@ impl Timeline {
         let (around, FrameStep { node, instance, .. }) = path.parent()?;
         let around = self.frame_at(&around, now)?;
         let opener = self.row(around, &node);
-        let opened = self.nodes_of(around).and_then(|nodes| {
-            nodes.graph().leaves(nodes.get(&node)?).find_map(|leaf| opens(&leaf.act, &instance))
+        let opened = self.nodes_of(around).zip(self.frames.get(around)).and_then(|(nodes, around)| {
+            let mut acts = nodes.graph().leaves(nodes.get(&node)?).map(|leaf| &leaf.act);
+            let (act, graph) = acts.find_map(|act| Some((act, act.opens(&instance)?)))?;
+            Some((graph, around.names.within(&node, act, &instance), around.names.told("")))
         });
+        let name = opened.as_ref().map(|(_, names, before)| named(names.frame(&instance), before));
+        let (graph, names) = opened.map(|(graph, names, _)| (graph, names)).unzip();
+        let nth =
+            self.nodes.get(opener).and_then(NodeTimeline::current).map_or(0, |visit| visit.frames.began());
         let at = self.frames.len();
         self.frames.push(FrameTimeline {
             path: path.clone(),
             which: Some(Which::of(&instance)),
             opener: Some(opener),
+            nth,
+            name: name.unwrap_or_default().into(),
+            names: names.unwrap_or_default(),
             began: Some(now),
-            graph: opened,
+            graph,
             ..FrameTimeline::root()
         });
         self.by_frame.insert(path.clone(), at);
@@ -328,7 +359,7 @@ impl Timeline {
 
     /// The frame that ends with a node of it that has ended, and how. One whose nodes wait for each other ends with the node that opened
     /// it.
-    fn ends(&self, node: &NodeTimeline, failed: bool) -> Option<(usize, FrameStatus)> {
+    pub(super) fn ends(&self, node: &NodeTimeline, failed: bool) -> Option<(usize, FrameStatus)> {
         let def = self.def(node).filter(|_| node.within > 0)?;
         let flows = self.nodes_of(node.within)?.graph().control == Control::Flow;
         let handled = def.on_error == OnError::Continue || def.ways.iter().any(|way| way.when == When::Fault);
@@ -341,74 +372,8 @@ impl Timeline {
     }
 }
 
-/// The graph of the frames that an act opens as such; none for what a model's rounds do aside.
-fn opens(act: &Act, instance: &Instance<'_>) -> Option<GraphIx> {
-    match (act, instance) {
-        (Act::Fork(paths), Instance::Path(id)) => match &paths.of {
-            PathsOf::Each { graph, .. } => Some(*graph),
-            PathsOf::Listed(paths) => {
-                paths.iter().find(|(known, _)| **known == **id).map(|(_, graph)| *graph)
-            }
-        },
-        (Act::Loop(each), Instance::Iteration(_)) => Some(each.graph),
-        (Act::Sub(sub), Instance::Sub) => Some(sub.graph),
-        _ => None,
-    }
-}
-
-/// What is known of a run that somebody begins to look at in its middle.
-impl Timeline {
-    /// What a state tells of its past: where nodes stand, and what is under way. `now`: what waits to be tried again waits from
-    /// then on.
-    pub fn so_far(state: &State, now: i64) -> Self {
-        let mut timeline = Self::new(state.graph());
-        for node in state.live_view().so_far() {
-            timeline.node_so_far(&node);
-        }
-        for (effect, pending) in state.pending_in_order() {
-            let at = Moment { n: state.events(), at: now };
-            timeline.call_event(
-                state,
-                at,
-                &Event::Requested { effect: effect.clone(), args: None, warnings: Vec::new() },
-            );
-            timeline.delay(effect, pending.wait.left_ms(now));
-        }
-        for (ask, asking) in state.asks() {
-            let at = Moment { n: state.events(), at: now };
-            timeline.ask_so_far(state, ask, asking, at);
-        }
-        timeline.touched = None;
-        timeline
-    }
-
-    fn node_so_far(&mut self, node: &NodeSoFar<'_>) {
-        let started = Moment { n: 0, at: node.started };
-        let Some(frame) = self.frame_of(node.place.frames, started) else { return };
-        let row = self.row(frame, &node.place.node);
-        let Some(known) = self.nodes.get_mut(row) else { return };
-        if node.skipped {
-            known.skipped = Some("".into());
-            return;
-        }
-        known.begin(0, Some(started).filter(|started| started.at > 0));
-        if let Some(visit) = known.current_mut() {
-            visit.number = node.place.visit;
-            visit.frames.paths = node.paths;
-        }
-        self.frame_goes_on(row);
-        let Some(ended) = node.ended.map(|at| Moment { n: 0, at }) else {
-            if node.gone {
-                self.frame_ends(frame, FrameStatus::Cancelled, started);
-            }
-            return;
-        };
-        if let Some(visit) = self.nodes.get_mut(row).and_then(NodeTimeline::current_mut) {
-            (visit.ended, visit.fault) = (Some(ended), node.fault.cloned().map(Box::new));
-        }
-        let end = self.nodes.get(row).and_then(|known| self.ends(known, node.fault.is_some()));
-        if let Some((within, status)) = end {
-            self.frame_ends(within, status, ended);
-        }
-    }
+/// What people are told that a frame is: its name in reports, behind the iterations that it is in.
+fn named(frame: &str, before: &str) -> String {
+    let last = frame.rsplit('/').next().unwrap_or(frame);
+    format!("{before}{last}")
 }

@@ -1,14 +1,16 @@
 //! The lanes of a workflow: what it is at, and below that what that has opened: each path of a fork in a lane that ends in its join,
 //! the iteration of a loop, a subgraph. A thousand paths take no more room than there is, and looking at them costs what is shown.
 
-use super::{CYAN, DIM, GREEN, Line, MAGENTA, PLAIN, RED, ROOMY, Row, View, YELLOW};
-use super::{activity, aligned, title, tokens};
+use super::header::tokens;
+use super::row::{Row, activity, aligned, most_marks};
+use super::{CYAN, DIM, GREEN, Line, MAGENTA, PLAIN, RED, View, YELLOW, title};
+use crate::frames::{counts, listed};
 use crate::live::text::{calm, elapsed};
 use crate::status::Words as _;
 use selvedge_engine::Tokens;
 use selvedge_engine::graph::Act;
 use selvedge_host::timeline::{FrameStatus, FrameTimeline, Inner, NodeStatus, NodeTimeline, Visit, Which};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the lane of the document itself is called.
 const MAIN: &str = "main";
@@ -35,10 +37,9 @@ pub(super) fn lines(view: &View, now: i64, columns: usize, room: usize) -> Vec<L
     }
     let mut all = vec![Branch { before: String::new(), what: Lane::Frame(0) }];
     branches(view, 0, "", room - 1, &mut all);
-    let most = if columns < ROOMY { 1 } else { (columns / 8).min(24) };
     let (mut rows, mut whole) = (Vec::new(), Vec::new());
     for branch in all {
-        match row(view, now, branch, most) {
+        match row(view, now, branch, most_marks(columns)) {
             Some(Shown::Row(row)) => {
                 rows.push(row);
                 whole.push(None);
@@ -117,23 +118,22 @@ fn chosen(view: &View, row: usize, inner: &Inner, room: usize) -> Vec<usize> {
 }
 
 /// "… 987 more: 40 running, 800 queued, 147 done".
-fn more(inner: &Inner, working: Option<&std::collections::BTreeMap<usize, u32>>, shown: &[usize]) -> String {
-    let hidden = |set: &BTreeSet<usize>| set.len() - shown.iter().filter(|frame| set.contains(frame)).count();
-    let open = hidden(&inner.open);
-    let of = |has: &dyn Fn(&usize) -> bool, all: usize| all - shown.iter().filter(|frame| has(frame)).count();
-    let asking = of(&|frame| inner.asking.contains_key(frame), inner.asking.len());
-    let working = working.map_or(0, |working| of(&|frame| working.contains_key(frame), working.len()));
+fn more(inner: &Inner, working: Option<&BTreeMap<usize, u32>>, shown: &[usize]) -> String {
+    let hidden =
+        |all: usize, has: &dyn Fn(&usize) -> bool| all - shown.iter().filter(|frame| has(frame)).count();
+    let among = |set: &BTreeSet<usize>| hidden(set.len(), &|frame| set.contains(frame));
+    let asking = hidden(inner.asking.len(), &|frame| inner.asking.contains_key(frame));
+    let working = working.map_or(0, |working| hidden(working.len(), &|frame| working.contains_key(frame)));
+    let waiting = among(&inner.open).saturating_sub(asking + working);
     let parts = [
         (asking, NodeStatus::Asking.counted(asking)),
         (working, NodeStatus::Running.counted(working)),
-        (open.saturating_sub(asking + working), format!("{} queued", open.saturating_sub(asking + working))),
-        (hidden(&inner.failed), NodeStatus::Failed.counted(hidden(&inner.failed))),
-        (hidden(&inner.completed), format!("{} done", hidden(&inner.completed))),
-        (hidden(&inner.cancelled), format!("{} cut off", hidden(&inner.cancelled))),
+        (waiting, NodeStatus::Queued.counted(waiting)),
+        (among(&inner.failed), NodeStatus::Failed.counted(among(&inner.failed))),
+        (among(&inner.completed), format!("{} done", among(&inner.completed))),
+        (among(&inner.cancelled), format!("{} cut off", among(&inner.cancelled))),
     ];
-    let told: Vec<String> =
-        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
-    format!("… {} more: {}", inner.began() - shown.len(), told.join(", "))
+    format!("… {} more: {}", inner.began() - shown.len(), listed(parts))
 }
 
 fn row(view: &View, now: i64, branch: Branch, most: usize) -> Option<Shown> {
@@ -221,33 +221,11 @@ fn standing(view: &View, frame: &FrameTimeline, node: Option<&NodeTimeline>, now
     let Some((row, active)) = frame.at.and_then(|at| Some((at, view.active.get(&at)?))) else { return line };
     let Some(visit) = view.visit(row) else { return line };
     let inner = &visit.frames;
-    match (inner.paths, inner.iteration) {
-        (Some(paths), _) => {
-            line.with(PLAIN, elapsed(now - active.started)).with(PLAIN, format!("  {}", counts(paths, inner)))
-        }
-        (None, Some(_)) => line.with(PLAIN, elapsed(now - active.started)).with(PLAIN, "  goes round"),
-        _ if !inner.is_empty() => line.with(PLAIN, elapsed(now - active.started)),
-        _ => activity(view, active, &visit.tokens, now),
+    match counts(inner, active.rounds) {
+        Some(told) => line.with(PLAIN, elapsed(now - active.started)).with(PLAIN, format!("  {told}")),
+        None if !inner.is_empty() => line.with(PLAIN, elapsed(now - active.started)),
+        None => activity(view, active, &visit.tokens, now),
     }
-}
-
-/// "3 paths: 1 done, 1 going on, 1 failed".
-fn counts(paths: u32, inner: &Inner) -> String {
-    let asking = inner.asking.len();
-    let parts = [
-        (asking, NodeStatus::Asking.counted(asking)),
-        (
-            inner.open.len().saturating_sub(asking),
-            format!("{} going on", inner.open.len().saturating_sub(asking)),
-        ),
-        (inner.completed.len(), format!("{} done", inner.completed.len())),
-        (inner.failed.len(), NodeStatus::Failed.counted(inner.failed.len())),
-        (inner.cancelled.len(), format!("{} cut off", inner.cancelled.len())),
-        (inner.not_begun(), NodeStatus::NotStarted.counted(inner.not_begun())),
-    ];
-    let told: Vec<String> =
-        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
-    format!("{paths} path{}: {}", if paths == 1 { "" } else { "s" }, told.join(", "))
 }
 
 /// What was used in a frame by its own nodes.

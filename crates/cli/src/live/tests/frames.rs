@@ -195,10 +195,20 @@ fn a_failed_run_is_seen_to_be_one_and_a_resumed_one_begins_where_it_is() {
     let shown = made.shown(80, 24);
     assert!(shown.contains("✓▸") && shown.contains("1/2 nodes") && shown.contains("1 queued"), "{shown}");
     // Who looks on from here only sees the same.
-    let fresh =
-        super::View::new("made", &made.state, None, super::Now { running: made.now, journal: made.now });
+    let timeline = super::Timeline::so_far(&made.state, made.now);
+    let fresh = super::View::new(
+        "made",
+        &made.state,
+        timeline,
+        None,
+        super::Now { running: made.now, journal: made.now },
+    );
     assert_eq!(
-        (fresh.ended, fresh.active.len(), fresh.active.values().map(|a| a.flying.len()).sum::<usize>()),
+        (
+            fresh.tally().done,
+            fresh.active.len(),
+            fresh.active.values().map(|a| a.flying.len()).sum::<usize>()
+        ),
         (1, 1, 1)
     );
 }

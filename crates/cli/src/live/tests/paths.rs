@@ -63,7 +63,7 @@ fn what_was_cut_off_is_told_apart() {
     made.fails("n1", false, "no");
     let shown = made.shown(100, 24);
     assert!(!shown.contains("going on"), "the join is decided: {shown}");
-    assert_eq!(made.view.standing(selvedge_host::timeline::NodeStatus::Running, made.now), 0);
+    assert_eq!(made.view.standing(selvedge_host::timeline::NodeStatus::Running), 0);
     made.input(Input::Resume(Vec::new()));
     let shown = made.shown(100, 24);
     assert!(
@@ -112,5 +112,6 @@ fn an_iteration_is_below_its_path() {
     made.later(10).replies("dig");
     let shown = made.shown(100, 24);
     assert!(shown.contains("├ a") && shown.contains("round") && shown.contains("│ └ index"), "{shown}");
+    assert!(shown.contains("2 of 3 iterations"), "{shown}");
     assert!(shown.contains("└ j "), "{shown}");
 }

@@ -1,11 +1,12 @@
 //! Effects in flight: what is requested, has its turn, says something meanwhile, and ends.
 
 use super::View;
+use super::standing::Stand;
 use crate::asks;
-use crate::failure::is_rate_limit;
 use crate::live::Now;
-use selvedge_engine::{EffectId, Outcome, State};
-use selvedge_host::timeline::{Call, NodeStatus};
+use crate::recovery::because;
+use selvedge_engine::{EffectId, State};
+use selvedge_host::timeline::NodeStatus;
 use selvedge_runtime::Delta;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub(in crate::live) struct Active {
     pub(in crate::live) held: String,
     /// What failed, or what was decided about it.
     pub(in crate::live) recovery: String,
+    /// How often a loop goes round, where that is known.
+    pub(in crate::live) rounds: Option<u32>,
     /// The end of the text that streams.
     pub(in crate::live) text: String,
     /// The last line of a tool's own progress.
@@ -50,14 +53,19 @@ pub(in crate::live) struct Flying {
 }
 
 impl Active {
-    /// Where the node stands: it runs unless a person is asked, or none of its calls has its turn.
-    pub(super) fn fate(&self, now: i64) -> NodeStatus {
-        let later = |call: &Flying| call.again.as_ref().is_some_and(|(at, _)| *at > now);
+    /// Where the node stands, and until when: it runs unless a person is asked, or none of its calls has its turn.
+    fn status(&self, now: i64) -> (NodeStatus, Option<i64>) {
+        let due = |call: &Flying| call.again.as_ref().map(|(at, _)| *at).filter(|at| *at > now);
         match self.flying.as_slice() {
-            _ if !self.asking.is_empty() => NodeStatus::Asking,
-            flying if flying.is_empty() || flying.iter().any(|call| call.began) => NodeStatus::Running,
-            flying if flying.iter().all(later) => NodeStatus::Retrying,
-            _ => NodeStatus::Queued,
+            _ if !self.asking.is_empty() => (NodeStatus::Asking, None),
+            flying if flying.is_empty() || flying.iter().any(|call| call.began) => {
+                (NodeStatus::Running, None)
+            }
+            // The first whose time has come waits for its turn.
+            flying => match flying.iter().map(due).min().flatten() {
+                Some(first) => (NodeStatus::Retrying, Some(first)),
+                None => (NodeStatus::Queued, None),
+            },
         }
     }
 }
@@ -97,8 +105,23 @@ impl View {
                 active.asking.push((question.ask.clone(), prompt));
             }
         }
+        if visit.frames.iteration.is_some() && active.rounds.is_none() {
+            let name = self.timeline.nodes().get(row).map(|node| self.timeline.event_name(node));
+            active.rounds = name.and_then(|name| state.iterations(&name));
+        }
         self.active.insert(row, active);
         known.into_iter().for_each(|gone| self.landed(row, &gone));
+    }
+
+    /// Keeps where a node stands.
+    pub(super) fn stands(&mut self, row: usize, now: i64) {
+        let stand = self.active.get(&row).map(|active| {
+            let (status, until) = active.status(now);
+            let opens = self.visit(row).is_some_and(|visit| !visit.frames.is_empty());
+            let lane = self.track.node_at(&self.timeline, row).and_then(|node| self.track.lane_of(node));
+            Stand { status, until, counts: !opens, lane }
+        });
+        self.standing.put(row, stand);
     }
 
     /// A node has ended, and nothing of it is in flight.
@@ -133,13 +156,14 @@ impl View {
     }
 
     /// An effect has its turn.
-    pub(in crate::live) fn began(&mut self, effect: &EffectId) {
+    pub(in crate::live) fn began(&mut self, effect: &EffectId, now: i64) {
         let Some(&row) = self.effects.get(effect) else { return };
         let active = self.active.get_mut(&row);
         let flying = active.and_then(|active| active.flying.iter_mut().find(|f| f.effect == *effect));
         if let Some(flying) = flying.filter(|flying| !flying.began) {
             (flying.began, flying.again) = (true, None);
             self.count(row, |count| count + 1);
+            self.stands(row, now);
         }
     }
 
@@ -167,11 +191,19 @@ impl View {
     }
 }
 
-/// Why a call is tried again, with what matters most in front: lines are cut.
-pub(crate) fn because(call: &Call) -> String {
-    let mut attempts = call.attempts.iter().rev();
-    let reason = attempts.next().and_then(|last| last.reason.as_deref()).unwrap_or_default();
-    let before = attempts.next().and_then(|before| before.outcome.as_ref());
-    let limited = matches!(before, Some(Outcome::Failed(failure)) if is_rate_limit(&failure.fault));
-    format!("{}{reason}", if limited { "rate limit: " } else { "" })
+#[cfg(test)]
+impl View {
+    /// Where nodes stand is kept up as it would be counted.
+    #[track_caller]
+    pub(in crate::live) fn counts_as_recounted(&self, now: i64) {
+        for status in [NodeStatus::Asking, NodeStatus::Running, NodeStatus::Retrying, NodeStatus::Queued] {
+            let rows = self.active.iter().filter(|(_, active)| active.status(now).0 == status);
+            let opens = |row: usize| self.visit(row).is_some_and(|visit| !visit.frames.is_empty());
+            let counted = rows.clone().filter(|(row, _)| !opens(**row)).count();
+            assert_eq!(self.standing(status), counted, "{status:?}");
+            let lane = |row: usize| self.track.lane_of(self.track.node_at(&self.timeline, row)?);
+            let lanes: std::collections::BTreeSet<usize> = rows.filter_map(|(row, _)| lane(*row)).collect();
+            assert_eq!(self.busy(status).cloned().unwrap_or_default(), lanes, "{status:?}");
+        }
+    }
 }

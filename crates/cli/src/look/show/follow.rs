@@ -3,11 +3,10 @@
 use super::super::{Found, is_driven};
 use crate::block_on::block_on;
 use crate::failure::Exit;
-use crate::live::Live;
 use crate::output::Report;
-use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::ui::Ui;
+use crate::watched::Watched;
 use selvedge_engine::{EffectId, Record, State};
 use selvedge_host::Error;
 use selvedge_host::hints::command;
@@ -43,29 +42,28 @@ pub(super) fn follow(found: &Found, ui: &Ui) -> Result<Exit, Error> {
 async fn to_the_end(found: &Found, ui: &Ui) -> Result<Exit, Error> {
     let mut reading = Reading::open(&found.store, found.run())?;
     let mut state = State::new(Arc::clone(reading.graph()));
-    let lines = Progress::follow(ui, &state, &found.info, ui.live);
+    let watched = Watched::follow(ui, &found.info, &state);
     // Its past in lines; a live view begins where it is now.
     let mut begun = HashSet::new();
-    read(found, &mut reading, &mut state, lines.as_ref().map(|lines| lines as &dyn Watcher), &mut begun)?;
+    read(found, &mut reading, &mut state, watched.as_ref(), &mut begun)?;
     let mut driven = is_driven(&found.store, found.run()) && state.ended().is_none();
     // Dropped where the looking ends, with the picture.
-    let live = driven.then(|| Live::follow(ui, &found.info, &state)).flatten();
-    let watcher: Option<Arc<dyn Watcher>> = lines.map(|lines| match &live {
-        Some(live) => live.watcher(lines),
-        None => Arc::new(lines) as Arc<dyn Watcher>,
+    let watched = watched.map(|watched| match driven {
+        true => watched.with_live(ui, &found.info, &state),
+        false => watched,
     });
     begun.clear();
     while driven {
         // What is out and waits for nothing has begun, as far as the journal tells.
-        begin(&state, watcher.as_deref(), &mut begun);
+        begin(&state, watched.as_ref(), &mut begun);
         tokio::time::sleep(LOOK).await;
         // What a driver that has gone left behind is read below.
         driven = is_driven(&found.store, found.run());
-        read(found, &mut reading, &mut state, watcher.as_deref(), &mut begun)?;
+        read(found, &mut reading, &mut state, watched.as_ref(), &mut begun)?;
         driven &= state.ended().is_none();
     }
-    if let Some(live) = live {
-        live.end(ui);
+    if let Some(watched) = watched {
+        watched.close(ui, false);
     }
     let graph = graph_of(&found.store, &found.info)?;
     let warnings = RunOptions::stored(&found.info.options).warnings;
@@ -87,27 +85,27 @@ fn read(
     found: &Found,
     reading: &mut Reading,
     state: &mut State,
-    watcher: Option<&dyn Watcher>,
+    watched: Option<&Watched>,
     begun: &mut HashSet<EffectId>,
 ) -> Result<(), Error> {
     for entry in found.store.journal(found.run(), state.events() + 1)? {
         let entry = entry?;
         let record = Record { at: entry.at_ms, event: reading.event(&entry)? };
         state.apply_record(&record);
-        if let Some(watcher) = watcher {
-            watcher.events(state, &[record]);
+        if let Some(watched) = watched {
+            watched.events(state, &[record]);
         }
     }
     begun.retain(|effect| state.pending().contains_key(effect));
     Ok(())
 }
 
-fn begin(state: &State, watcher: Option<&dyn Watcher>, begun: &mut HashSet<EffectId>) {
-    let Some(watcher) = watcher else { return };
+fn begin(state: &State, watched: Option<&Watched>, begun: &mut HashSet<EffectId>) {
+    let Some(watched) = watched else { return };
     let now = SystemClock.now_ms();
     for (effect, pending) in state.pending() {
         if pending.wait.left_ms(now) == 0 && begun.insert(effect.clone()) {
-            watcher.began(effect);
+            watched.began(effect);
         }
     }
 }

@@ -4,12 +4,12 @@ use super::any_version;
 use super::cache::{Key, RecordedOutcome, Spot};
 use super::recording::Recording;
 use crate::effect::{EffectId, Effects};
-use crate::graph::{Act, Graph};
-use crate::ids::{FrameIx, GraphIx, NodeIx, NodeRef, ROOT};
+use crate::graph::Graph;
+use crate::ids::{FrameIx, NodeIx, NodeRef, ROOT};
 use crate::machine::children::FrameStatus;
 use crate::machine::frame::{Frame, Frames};
 use crate::machine::state::{LeafPhase, NodePhase, Slot, SlotState, State};
-use crate::place::{FramePath, FramePathRef, Instance};
+use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -248,17 +248,5 @@ impl Frames {
             graphs = inner.collect();
         }
         graphs.iter().find_map(|(_, schedule)| schedule.by_id.get(id).copied())
-    }
-}
-
-impl Act {
-    /// The graph of the frames that it opens as such.
-    pub(in crate::machine) fn opens(&self, instance: &Instance<'_>) -> Option<GraphIx> {
-        match (self, instance) {
-            (Self::Fork(paths), Instance::Path(id)) => paths.of.graph(paths.of.position(id)?),
-            (Self::Loop(times), Instance::Iteration(_)) => Some(times.graph),
-            (Self::Sub(sub), Instance::Sub) => Some(sub.graph),
-            _ => None,
-        }
     }
 }

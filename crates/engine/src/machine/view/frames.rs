@@ -6,12 +6,13 @@ use super::super::done::Done;
 use super::super::frame::Frame;
 use super::{RunStatus, View};
 use crate::fault::Fault;
-use crate::graph::Act;
+use crate::graph::{Act, PathsOf};
 use crate::ids::{NodeIx, ThreadIx};
 use crate::messages::ThreadView;
 use crate::place::names::{Names, parts};
 use crate::place::{Instance, Place};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A frame under its names.
 #[derive(Clone, Debug)]
@@ -35,6 +36,14 @@ impl<'s> Named<'s> {
     /// The frames that a node of it has opened.
     fn children(&self, node: NodeIx) -> Option<(&'s Children, &'s Act)> {
         self.frame.children(node).filter(|_| node.0 < self.horizon)
+    }
+}
+
+/// The path of a fork whose threads took the place of those around it, if one's did (W-10).
+fn adopted(children: &Children, act: &Act) -> Option<Arc<str>> {
+    match (children, act) {
+        (Children::Fork(phase), Act::Fork(paths)) => phase.adopted(paths).map(|at| paths.of.id(at)),
+        _ => None,
     }
 }
 
@@ -98,7 +107,11 @@ impl<'s> View<'s> {
                         next.push(Next::Node(frame, node));
                         next.extend(inner.into_iter().rev().map(Next::Frame));
                     }
-                    Next::Node(frame, node) => return Some((frame, node)),
+                    Next::Node(frame, node) => {
+                        #[cfg(test)]
+                        crate::work::step();
+                        return Some((frame, node));
+                    }
                 }
             }
         })
@@ -107,28 +120,43 @@ impl<'s> View<'s> {
     /// The frames that a node of a frame has opened, in order.
     pub(super) fn within(self, around: &Named<'s>, node: NodeIx) -> Vec<Named<'s>> {
         let Some((children, act)) = around.children(node) else { return Vec::new() };
-        let adopted = match (children, act) {
-            (Children::Fork(phase), Act::Fork(paths)) => phase.adopted(paths).map(|at| paths.of.id(at)),
-            _ => None,
-        };
-        let id = &around.frame.graph.nodes[node].id;
+        let adopted = adopted(children, act);
         let known = children.known(act, &self.state.frames).into_iter();
         known
-            .map(|(instance, frame)| {
-                let own_threads = match &instance {
-                    Instance::Path(path) => adopted.as_deref() != Some(&**path),
-                    Instance::Iteration(_) => false,
-                    Instance::Sub => true,
-                };
-                Named {
-                    frame,
-                    names: around.names.within(id, act, &instance),
-                    own_threads,
-                    own_variables: instance == Instance::Sub,
-                    horizon: self.horizon_in(frame),
-                }
-            })
+            .map(|(instance, frame)| self.named(around, (node, act), &instance, frame, adopted.as_deref()))
             .collect()
+    }
+
+    /// One of the frames that a node of a frame has opened.
+    fn instance(self, around: &Named<'s>, node: NodeIx, instance: &Instance<'_>) -> Option<Named<'s>> {
+        let (children, act) = around.children(node)?;
+        let frame = children.frame(instance, act, &self.state.frames)?;
+        Some(self.named(around, (node, act), instance, frame, adopted(children, act).as_deref()))
+    }
+
+    /// A frame that a node has opened, under its names. `adopted`: the path whose threads those around it are now.
+    fn named(
+        self,
+        around: &Named<'s>,
+        (node, act): (NodeIx, &Act),
+        instance: &Instance<'_>,
+        frame: &'s Frame,
+        adopted: Option<&str>,
+    ) -> Named<'s> {
+        #[cfg(test)]
+        crate::work::step();
+        let own_threads = match instance {
+            Instance::Path(path) => adopted != Some(&**path),
+            Instance::Iteration(_) => false,
+            Instance::Sub => true,
+        };
+        Named {
+            frame,
+            names: around.names.within(&around.frame.graph.nodes[node].id, act, instance),
+            own_threads,
+            own_variables: *instance == Instance::Sub,
+            horizon: self.horizon_in(frame),
+        }
     }
 
     /// Nodes of an inner frame from here on are hidden: only a dataflow has such that ran ahead (P-20).
@@ -150,15 +178,8 @@ impl<'s> View<'s> {
         let mut at = self.top();
         for part in parts {
             let (around, node) = self.find_node(&at, &part.node)?;
-            let path = part.path.as_deref();
-            at = self.within(&around, node).into_iter().find(|inner| {
-                let step = inner.frame.path.frames().steps().next_back();
-                step.is_some_and(|step| match (&step.instance, path) {
-                    (Instance::Path(id), Some(path)) => **id == *path,
-                    (Instance::Sub, None) => true,
-                    _ => false,
-                })
-            })?;
+            let instance = part.path.map_or(Instance::Sub, Instance::Path);
+            at = self.instance(&around, node, &instance)?;
         }
         Some((at, last))
     }
@@ -170,9 +191,20 @@ impl<'s> View<'s> {
             if let Some(node) = frame.frame.by_id(id) {
                 return Some((frame, node));
             }
-            let nodes: Vec<NodeIx> = frame.frame.nodes.iter().map(|(node, _)| node).collect();
-            let inner = nodes.into_iter().flat_map(|node| self.within(&frame, node));
-            next.extend(inner.filter(|inner| inner.names.same_nodes(&at.names)));
+            if self.state.frames.are_flat() {
+                return None;
+            }
+            // Those of paths over a list, of subgraphs and plans have names of their own.
+            let shares = |node: &NodeIx| {
+                #[cfg(test)]
+                crate::work::step();
+                frame.children(*node).is_some_and(|(_, act)| match act {
+                    Act::Fork(paths) => matches!(paths.of, PathsOf::Listed(_)),
+                    act => matches!(act, Act::Loop(_)),
+                })
+            };
+            let nodes = frame.frame.nodes.iter().map(|(node, _)| node).filter(shares);
+            next.extend(nodes.flat_map(|node| self.within(&frame, node)));
         }
         None
     }
