@@ -5,13 +5,10 @@
 //! for the disk the next requests queue up, so the more there are the larger the groups get; a single request
 //! never waits for others to come.
 //!
-//! The log is kept small: as soon as it has [`LOG_PAGES`] pages the writer, having answered, moves them into the
-//! database, and the next commit begins at the log's start again. Syncing bytes that overwrite others takes about
-//! half the time of syncing a file that grows, since the file system then has no new blocks to note down.
+//! Having answered, it tends the log that SQLite writes to (see [`log`]).
 
-use std::ffi::c_int;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -19,16 +16,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 
 use crate::commit::Done;
 use crate::place::Place;
 use crate::{Commit, StoreError};
 
 mod ends;
+mod log;
 mod request;
 
 use ends::Ends;
+use log::Log;
 pub(crate) use request::Request;
 use request::commit;
 
@@ -42,9 +40,6 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// How long the writer looks out for the next request before it sleeps. What follows from an answer is asked for
 /// within that time, and waking a thread costs two of them tens of microseconds.
 const LINGER: Duration = Duration::from_micros(100);
-/// Pages of the log (under 2 MiB) from which on it is moved into the database. A commit writes one at least, the journal's
-/// last page.
-const LOG_PAGES: u32 = 480;
 /// How often it is looked whether the database is still where it was; where a run comes to a stop, always.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -71,14 +66,7 @@ impl Writer {
     pub(crate) fn start(mut conn: Connection, db: PathBuf) -> Result<Self, StoreError> {
         let (queue, requests) = sync_channel(QUEUE);
         let path = db.clone();
-        let log = Arc::new(AtomicU32::new(0));
-        let seen = Arc::clone(&log);
-        // In place of SQLite's own checkpoints, which would run before a commit is answered.
-        conn.wal_hook(Some(move |_: &mut Wal, pages: c_int| {
-            seen.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
-            Ok(())
-        }))
-        .map_err(|error| StoreError::from_sqlite(&path, &error))?;
+        let log = Log::of(&mut conn, &db).map_err(|error| StoreError::from_sqlite(&path, &error))?;
         let commits = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&commits);
         let room = Arc::new(Room::default());
@@ -86,7 +74,7 @@ impl Writer {
         let place = Place::of(&db);
         let thread = std::thread::Builder::new()
             .name("selvedge-store".to_owned())
-            .spawn(move || serve((&conn, &db), place, &(requests, Open(left)), &log, &counted))
+            .spawn(move || serve((&conn, &db), (place, log), &(requests, Open(left)), &counted))
             .map_err(|error| StoreError::from_io(&path, &error))?;
         Ok(Self { way: Way::Thread { queue: Some(queue), thread: Some(thread) }, commits, room })
     }
@@ -201,12 +189,10 @@ impl Drop for Writer {
 /// The writer thread's loop: ends when all senders are gone and the queue is empty.
 fn serve(
     (conn, db): (&Connection, &Path),
-    mut place: Place,
+    (mut place, mut log): (Place, Log),
     (requests, Open(room)): &(Receiver<(Request, Done)>, Open),
-    log: &AtomicU32,
     commits: &AtomicU64,
 ) {
-    let (mut limit, mut before) = (LOG_PAGES, 0);
     let mut ends = Ends::default();
     let mut looked = Instant::now();
     let mut next = requests.recv().ok();
@@ -240,17 +226,7 @@ fn serve(
                 let _ = done.send(Err(error.clone()));
             }),
         }
-        let pages = log.load(Ordering::Relaxed);
-        if pages < before {
-            // It was begun anew.
-            limit = LOG_PAGES;
-        }
-        if pages >= limit {
-            checkpoint(conn);
-            // As long as somebody reads the log it can't begin anew and grows on.
-            limit = pages + LOG_PAGES;
-        }
-        before = pages;
+        log.tend(conn);
         next = linger(requests);
     }
 }
@@ -268,15 +244,10 @@ fn linger(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
     requests.recv().ok()
 }
 
-/// Moves the log into the database as far as nobody reads it. A failure (a full disk) changes nothing: the log still
-/// holds what was committed.
-fn checkpoint(conn: &Connection) {
-    let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
     use std::task::Wake;
 
     struct Count(AtomicU32);

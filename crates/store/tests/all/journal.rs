@@ -95,6 +95,26 @@ fn the_log_stays_short() {
     assert_eq!(prefix(&store, "r"), 1_500);
 }
 
+/// A file that grows takes longer to sync: the log grows by many pages at a time, and what they hold until they are written to
+/// is no part of it.
+#[test]
+fn the_log_grows_in_leaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Mode::ReadWrite).unwrap();
+    store.create_run(new_run("r"), Vec::new()).wait().unwrap();
+    let mut lengths = std::collections::BTreeSet::new();
+    for n in 1..=300 {
+        store.append("r", vec![event("r", n)]).wait().unwrap();
+        lengths.insert(std::fs::metadata(dir.path().join("selvedge.db-wal")).unwrap().len());
+    }
+    assert!(lengths.len() <= 40, "{} lengths", lengths.len());
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["selvedge.db", "selvedge.db-wal"] {
+        std::fs::copy(dir.path().join(file), copy.path().join(file)).unwrap();
+    }
+    assert_eq!(prefix(&Store::open(copy.path(), Mode::ReadWrite).unwrap(), "r"), 300);
+}
+
 #[test]
 fn a_run_and_its_graph_are_one_commit() {
     let (_dir, stores) = stores();
