@@ -191,23 +191,10 @@ pub(crate) fn parent(conn: &Connection, key: i64) -> rusqlite::Result<Option<(i6
 /// Adds a run; the caller has checked that its id is free. Returns its key.
 pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> rusqlite::Result<i64> {
     let shared = run.fork.as_ref().map_or(0, |fork| i64::try_from(fork.events).unwrap_or(i64::MAX));
-    conn.prepare_cached(
-        "INSERT INTO runs (id, name, dialect, status, started_ms, usage, graph, scripted, options, parent, \
-         parent_events) VALUES (?1, ?2, ?3, ?4, ?5, '{}', ?6, ?7, ?8, ?9, ?10)",
-    )?
-    .execute((
-        &run.id,
-        &run.name,
-        &run.dialect,
-        run.status.as_str(),
-        run.started_ms,
-        run.graph.as_ref().map(BlobHash::as_bytes),
-        run.scripted,
-        &run.options,
-        parent,
-        shared,
-    ))?;
-    let key = conn.last_insert_rowid();
+    // The key that SQLite would choose: the seal has it in it.
+    let key = conn
+        .prepare_cached("SELECT coalesce(max(key), 0) + 1 FROM runs")?
+        .query_row([], |row| row.get::<_, i64>(0))?;
     let info = RunInfo {
         id: run.id.clone(),
         name: run.name.clone(),
@@ -221,7 +208,25 @@ pub(crate) fn insert(conn: &Connection, run: &NewRun, parent: Option<i64>) -> ru
         options: run.options.clone(),
         fork: run.fork.clone(),
     };
-    conn.prepare_cached("UPDATE runs SET seal = ?2 WHERE key = ?1")?.execute((key, seal(key, &info)))?;
+    conn.prepare_cached(
+        "INSERT INTO runs (key, id, name, dialect, status, started_ms, usage, graph, scripted, options, parent, \
+         parent_events, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?
+    .execute((
+        key,
+        &info.id,
+        &info.name,
+        &info.dialect,
+        info.status.as_str(),
+        info.started_ms,
+        &info.usage,
+        info.graph.as_ref().map(BlobHash::as_bytes),
+        info.scripted,
+        &info.options,
+        parent,
+        shared,
+        seal(key, &info),
+    ))?;
     Ok(key)
 }
 

@@ -208,7 +208,7 @@ fn apply(conn: &Connection, db: &Path, ends: &mut Ends, request: &Request) -> Re
         }
         Op::Create(run) => {
             let (key, head) = create(conn, db, ends, run, request)?;
-            Some(Target { key, noted: None, head, remembered: None })
+            Some(Target { key, noted: None, head, remembered: Some(&run.id) })
         }
     };
     for (hash, bytes) in &request.blobs {
