@@ -151,9 +151,10 @@ pub struct RunFilter {
     pub limit: Option<u32>,
 }
 
+/// Not by joins: SQLite plans those anew for each key that they are asked with, which takes longer than the answer.
 const COLUMNS: &str = "r.id, r.name, r.dialect, r.status, r.started_ms, r.ended_ms, r.usage, r.graph, r.scripted, \
-                       r.options, p.id, r.parent_events, r.key, r.seal, h.since FROM runs r \
-                       LEFT JOIN runs p ON p.key = r.parent LEFT JOIN heads h ON h.run = r.key";
+                       r.options, (SELECT p.id FROM runs p WHERE p.key = r.parent), r.parent_events, r.key, r.seal, \
+                       (SELECT h.since FROM heads h WHERE h.run = r.key) FROM runs r";
 
 /// How many ids an ambiguous beginning shows.
 const CANDIDATES: usize = 10;
