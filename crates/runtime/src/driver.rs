@@ -227,7 +227,8 @@ impl Drive<'_> {
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(expired);
+        let stopped = stop.reached(1);
+        tokio::pin!(expired, stopped);
         loop {
             if let Some(halt) = self.quiet() {
                 return Ok(halt);
@@ -236,7 +237,7 @@ impl Drive<'_> {
             let mut commands = Vec::new();
             let inputs = tokio::select! {
                 biased;
-                () = stop.reached(1) => return self.wind_down(&stop).await,
+                () = &mut stopped => return self.wind_down(&stop).await,
                 // No input comes between: what follows from the last ones has not all been derived.
                 () = tokio::task::yield_now(), if self.unfinished => Vec::new(),
                 () = &mut expired => vec![Input::Expire(self.driver.run_timeout_s.unwrap_or_default())],
