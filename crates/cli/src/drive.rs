@@ -1,5 +1,6 @@
-//! One run, driven until it ends, waits or is interrupted, and then printed.
+//! One run, begun and driven until it ends, waits or is interrupted, and then printed.
 
+use crate::block_on::block_on;
 use crate::failure::Exit;
 use crate::output::Report;
 use crate::progress::running_ms;
@@ -8,83 +9,75 @@ use crate::recovery::digest;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use crate::watched::Watched;
-use selvedge_engine::{Graph, Input, State, Warning};
+use selvedge_engine::Input;
 use selvedge_host::hints::command;
-use selvedge_host::library::record;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::Rung;
-use selvedge_host::{Begun, Error};
-use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, Watcher, load};
-use selvedge_store::{DriverLock, Store, StoreError};
-use selvedge_tools::Catalogue;
+use selvedge_host::{Asked, Begun, Error, Host};
+use selvedge_runtime::{Controls, DriveError, Halt, Watcher};
+use selvedge_store::StoreError;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A run that this process may drive.
-pub(crate) struct Drive<'a> {
-    /// How to talk.
-    pub(crate) ui: &'a Ui,
-    /// Where its journal is.
-    pub(crate) store: Arc<Store>,
-    /// Its id.
-    pub(crate) run: String,
-    /// What drives it.
-    pub(crate) driver: Driver,
-    /// Its tools, to be closed behind it; none if nothing is called.
-    pub(crate) catalogue: Option<Catalogue>,
-    /// What it is told first.
-    pub(crate) inputs: Vec<Input>,
-    /// Its state, as the journal leaves it.
-    pub(crate) state: State,
-    /// The graph it was started with.
-    pub(crate) graph: Arc<Graph>,
-    /// Whether a script answers.
-    pub(crate) scripted: bool,
-    /// What the checker said.
-    pub(crate) warnings: Vec<Warning>,
-    /// Held until the run is printed (C-12).
-    pub(crate) lock: DriverLock,
+/// Prepares what was asked for, begins with it and drives it; `told` says that it has begun. An interrupt before that leaves
+/// nothing behind (C-05).
+pub(crate) fn begin(
+    host: &Host,
+    asked: Asked,
+    mut ui: Ui,
+    told: impl FnOnce(&Begun, &Ui),
+) -> Result<Exit, Error> {
+    block_on(asked.bytes(), async {
+        let signals = Signals::listen(&ui);
+        let ready = tokio::select! {
+            biased;
+            () = signals.came() => return Err(Error::interrupted()),
+            ready = host.prepare(asked) => ready?,
+        };
+        ui.secrets = ready.secrets().to_vec();
+        if let Some(script) = ready.script() {
+            ui.notice(&format!("note: scripted model: the replies come from {}", script.display()));
+            if ready.script_changed {
+                ui.notice("note: the script has changed since the run began");
+            }
+        }
+        let run = host.begin(ready).await?;
+        told(&run, &ui);
+        Ok(Drive { ui: &ui, run }.go(&signals).await)
+    })?
 }
 
-impl<'a> Drive<'a> {
-    /// A run that has begun.
-    pub(crate) fn of(begun: Begun, ui: &'a Ui) -> Self {
-        let Begun { store, id: run, state, graph, scripted, warnings, lock, driver, catalogue, inputs } =
-            begun;
-        let catalogue = Some(catalogue);
-        Self { ui, store, run, driver, catalogue, inputs, state, graph, scripted, warnings, lock }
-    }
+/// A run that this process drives, and how it talks.
+pub(crate) struct Drive<'a> {
+    pub(crate) ui: &'a Ui,
+    pub(crate) run: Begun,
+}
 
+impl Drive<'_> {
     /// Drives the run and prints it. A run that began is printed whatever happens to it (C-04).
     pub(crate) async fn go(mut self, signals: &Signals) -> Exit {
-        let mut inputs = std::mem::take(&mut self.inputs);
         let begun = running_ms();
-        let events = self.state.events();
-        let mut journal = Journal::stored(Arc::clone(&self.store), self.run.as_str(), events);
         let mut controls = Controls::from(signals.stop.clone());
         let mut questions = Questions::new(self.ui, signals);
         let halt = loop {
-            let halt = self.stretch(&mut journal, inputs, &questions, begun, &mut controls).await;
-            if !matches!(halt, Ok(Halt::Waiting)) || !questions.any(&self.state) {
+            let halt = self.stretch(&questions, begun, &mut controls).await;
+            if !matches!(halt, Ok(Halt::Waiting)) || !questions.any(&self.run.state) {
                 break halt;
             }
             // Somebody may answer elsewhere, or cancel the run, or a timer come due, while a person is asked here (E-37, E-43).
             let said = tokio::select! {
                 biased;
-                said = questions.ask(&self.state) => said,
+                said = questions.ask(&self.run.state) => said,
                 given = controls.wait_for_command() => match given {
                     Ok(()) => None,
                     Err(error) => break Err(DriveError::Store(error)),
                 },
             };
-            inputs = match said {
+            match said {
                 Some(said) if said.is_empty() => break halt,
-                Some(said) => said,
-                None => {
-                    questions.cut_short();
-                    Vec::new()
-                }
-            };
+                Some(said) => self.run.inputs = said,
+                None => questions.cut_short(),
+            }
         };
         let exit = match halt {
             Ok(Halt::Poisoned) => {
@@ -100,10 +93,7 @@ impl<'a> Drive<'a> {
             }
             Err(error) => self.broken(error),
         };
-        drop(self.lock);
-        if let Some(catalogue) = self.catalogue {
-            catalogue.close().await;
-        }
+        self.run.close().await;
         exit
     }
 
@@ -111,21 +101,19 @@ impl<'a> Drive<'a> {
     /// is no live view, and no call is under way.
     async fn stretch(
         &mut self,
-        journal: &mut Journal,
-        inputs: Vec<Input>,
         questions: &Questions<'_>,
         begun: i64,
         controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
-        let fork = self.store.run(&self.run).ok().and_then(|info| info.fork);
+        let run = &mut self.run;
+        let fork = run.store.run(&run.id).ok().and_then(|info| info.fork);
         let source = fork.as_ref().map(|fork| fork.run.as_str());
         // Nothing that was in flight is run again where a run is only cancelled (C-12).
-        let again = !inputs.iter().any(|input| matches!(input, Input::Cancel));
-        let watched =
-            Watched::drive(self.ui, &self.run, &self.state, (source, begun), controls.stop(), again);
-        self.driver.watcher = watched.clone().map(|watched| watched as Arc<dyn Watcher>);
-        let halt = self.driver.drive(&self.run, &mut self.state, journal, inputs, controls).await;
-        let asks = matches!(halt, Ok(Halt::Waiting)) && questions.any(&self.state);
+        let again = !run.inputs.iter().any(|input| matches!(input, Input::Cancel));
+        let watched = Watched::drive(self.ui, &run.id, &run.state, (source, begun), controls.stop(), again);
+        run.driver.watcher = watched.clone().map(|watched| watched as Arc<dyn Watcher>);
+        let halt = run.drive(controls).await;
+        let asks = matches!(halt, Ok(Halt::Waiting)) && questions.any(&run.state);
         if let Some(watched) = watched {
             watched.close(self.ui, asks);
             if !self.ui.json {
@@ -137,7 +125,7 @@ impl<'a> Drive<'a> {
 
     /// Calls of library tools become tests. The run itself is what it is, whether or not they do.
     fn record(&self) {
-        if let Err(failure) = record::calls(&self.ui.environment, &self.store, &self.run, &self.state) {
+        if let Err(failure) = self.run.record_calls(&self.ui.environment) {
             let why = failure.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default();
             let message = format!("the calls of library tools were not recorded: {why}");
             self.ui.note(&format!("{}: {message}", self.ui.paint("1;33", "warning")));
@@ -145,17 +133,14 @@ impl<'a> Drive<'a> {
     }
 
     fn reload(&mut self) {
-        match load(&self.store, &self.run, None, None) {
-            Ok(loaded) => self.state = loaded.state,
-            Err(error) => {
-                crate::failure::print(&Error::from(error), &Ui { json: false, ..self.ui.clone() });
-            }
+        if let Err(error) = self.run.reload() {
+            crate::failure::print(&error, &Ui { json: false, ..self.ui.clone() });
         }
     }
 
     /// What was done about what failed, in short (D-22).
     fn recovered(&self, rungs: &[Rung]) {
-        for line in digest(rungs, &self.run) {
+        for line in digest(rungs, &self.run.id) {
             self.ui.note(&format!("{} {}", self.ui.paint("1;33", "recovery"), one_line(&line, 1000)));
         }
     }
@@ -166,13 +151,13 @@ impl<'a> Drive<'a> {
 
     /// The journal could not be written: what is in it is the run, and it can be resumed.
     fn broken(&mut self, error: DriveError) -> Exit {
-        let (text, run) = (Ui { json: false, ..self.ui.clone() }, self.run.clone());
+        let (text, run) = (Ui { json: false, ..self.ui.clone() }, self.run.id.clone());
         match error {
             DriveError::Store(error @ (StoreError::Vanished { .. } | StoreError::Emptied { .. })) => {
                 return self.vanished(error, &text);
             }
             DriveError::Store(error @ StoreError::OutOfOrder { .. }) => {
-                let whose = self.store.other_driver(&run).map(|pid| format!(" (process {pid})"));
+                let whose = self.run.store.other_driver(&run).map(|pid| format!(" (process {pid})"));
                 let failure = Error::from(error).help(&format!(
                     "leave the run to that process{}: {} shows it",
                     whose.unwrap_or_default(),
@@ -200,7 +185,7 @@ impl<'a> Drive<'a> {
 
     /// There is no record any more, or none where it was looked for: whatever the run came to, it has failed (E-44).
     fn vanished(&self, error: StoreError, text: &Ui) -> Exit {
-        let run = &self.run;
+        let run = &self.run.id;
         let help = match &error {
             // A file without the folder: what is in it is only whole with its log beside it.
             StoreError::Vanished { path, now: Some(now) } if path.parent().is_some_and(Path::exists) => {
@@ -230,15 +215,7 @@ impl<'a> Drive<'a> {
     }
 
     fn report(&self) -> Report<'_> {
-        Report {
-            store: &self.store,
-            run: &self.run,
-            state: &self.state,
-            scripted: self.scripted,
-            warnings: &self.warnings,
-            graph: &self.graph,
-            driven: true,
-            warned: true,
-        }
+        let Begun { store, id, state, graph, scripted, warnings, .. } = &self.run;
+        Report { store, run: id, state, scripted: *scripted, warnings, graph, driven: true, warned: true }
     }
 }

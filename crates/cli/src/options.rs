@@ -2,7 +2,7 @@
 
 use crate::args::{Exec, Grants, Sources};
 use selvedge_host::config::not_a_variable;
-use selvedge_host::options::{base_url, budget, from_variables, seconds, there, tools_there};
+use selvedge_host::options::{base_url, budget, from_variables, inputs, seconds, there, tools_there};
 use selvedge_host::{Environment, Error, RunOptions};
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ pub(crate) fn for_run(environment: &Environment, exec: &Exec) -> Result<RunOptio
 }
 
 /// Options over what the run was started with (C-10).
-pub(crate) fn for_resume(environment: &Environment, stored: &str, exec: &Exec) -> Result<RunOptions, Error> {
+pub(crate) fn for_resume(environment: &Environment, exec: &Exec) -> Result<RunOptions, Error> {
     for (given, option) in [
         (exec.plan.is_some(), "--plan"),
         (exec.dialect.is_some(), "--dialect"),
@@ -91,16 +91,11 @@ pub(crate) fn for_resume(environment: &Environment, stored: &str, exec: &Exec) -
             ));
         }
     }
-    RunOptions::read(stored)?.under(from_options(environment, exec)?).recordable()
+    from_options(environment, exec)
 }
 
 /// Options over what the source was started with (C-10, C-13). Which plan and dialect belongs to a document.
-pub(crate) fn for_fork(
-    environment: &Environment,
-    stored: &str,
-    exec: &Exec,
-    document: bool,
-) -> Result<RunOptions, Error> {
+pub(crate) fn for_fork(environment: &Environment, exec: &Exec, document: bool) -> Result<RunOptions, Error> {
     for (given, option) in [(exec.plan.is_some(), "--plan"), (exec.dialect.is_some(), "--dialect")] {
         if given && !document {
             let message = format!("`{option}` says how to read a document, and there is no `--document`");
@@ -108,7 +103,7 @@ pub(crate) fn for_fork(
                 .help("name the document, or leave the option out"));
         }
     }
-    RunOptions::read(stored)?.under(from_options(environment, exec)?).recordable()
+    Ok(RunOptions { inputs: inputs(&exec.input)?, ..from_options(environment, exec)? })
 }
 
 #[cfg(test)]

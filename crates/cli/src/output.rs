@@ -2,14 +2,14 @@
 
 use crate::asks::{self, prompt};
 use crate::failure::{Exit, is_refused_key};
-use selvedge_host::tools::tool_changed;
-
 use crate::printed;
 use crate::ui::Ui;
-use crate::ways::{self, KEPT, Way, listed};
-use selvedge_engine::{AskKind, Fault, FaultKind, Graph, RunStatus, State, StepResult, View, Warning};
-use selvedge_host::hints::command;
+use crate::ways::{self, KEPT, listed};
+use selvedge_engine::{Fault, FaultKind, Graph, RunStatus, State, StepResult, View, Warning};
+use selvedge_host::hints::{Way, command};
 use selvedge_host::text::{harmless, one_line};
+use selvedge_host::tools::tool_changed;
+use selvedge_host::{Error, RecordedRun};
 use selvedge_runtime::report;
 use selvedge_store::Store;
 use serde_json::{Map, Value, json};
@@ -40,6 +40,23 @@ pub(crate) struct Report<'a> {
     pub(crate) driven: bool,
     /// Whether what the run warns of was told as it came.
     pub(crate) warned: bool,
+}
+
+/// Prints a run as its journal has it.
+pub(crate) fn print_run(run: &RecordedRun, driven: bool, ui: &Ui) -> Result<Exit, Error> {
+    let (graph, warnings) = (run.graph()?, run.warnings());
+    let report = Report {
+        store: &run.store,
+        run: run.id(),
+        state: &run.state,
+        scripted: run.info.scripted,
+        warnings: &warnings,
+        graph: &graph,
+        driven,
+        warned: false,
+    };
+    report.print(ui);
+    Ok(if run.is_poisoned()? { Exit::Internal } else { report.exit() })
 }
 
 impl Report<'_> {
@@ -326,15 +343,6 @@ fn data_out(view: View<'_>) -> Value {
 fn runtime(view: View<'_>) -> Value {
     let rows = view.runtime().into_iter();
     Value::Object(rows.map(|(name, known)| (name.to_string(), known.value.clone())).collect())
-}
-
-/// "approve", "answer" or "edit".
-pub(crate) fn ask_kind(kind: AskKind) -> &'static str {
-    match kind {
-        AskKind::Approve => "approve",
-        AskKind::Answer => "answer",
-        AskKind::Edit => "edit",
-    }
 }
 
 /// Tools that a resume or a fork took in a version other than the one the run began with (P-21).

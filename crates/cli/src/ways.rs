@@ -1,7 +1,7 @@
 //! How to go on with a run that has failed: the commands that help with what it failed of, and no others (C-04).
 
 use selvedge_engine::{Fault, FaultKind, State};
-use selvedge_host::hints::command;
+use selvedge_host::hints::{Way, command};
 use selvedge_host::options::RunOptions;
 use selvedge_store::Store;
 use std::path::Path;
@@ -9,59 +9,48 @@ use std::path::Path;
 /// What stands before them: they cost nothing twice.
 pub(crate) const KEPT: &str = "finished work is kept";
 
-/// A command, and when or how it helps.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Way {
-    /// In one line, so that it can be copied.
-    pub(crate) command: String,
-    /// In a few words.
-    pub(crate) when: &'static str,
-}
-
-impl Way {
-    fn new(words: &[&str], when: &'static str) -> Self {
-        Self { command: command(words), when }
-    }
-}
-
 /// The ways on from a run's fault, what helps most likely first; never none.
 pub(crate) fn ways(store: &Store, run: &str, state: &State) -> Vec<Way> {
     let file = document(store, run);
     match state.ended().and_then(|(_, fault)| fault) {
         Some(fault) if fault.kind == FaultKind::BudgetExceeded => {
             let caps = caps(state);
-            vec![Way::new(&["resume", run, "--budget", &caps], "with a larger budget")]
+            vec![way(&["resume", run, "--budget", &caps], "with a larger budget")]
         }
         Some(fault) => of_fault(fault, run, &file),
         None => vec![resume(run)],
     }
 }
 
+fn way(words: &[&str], when: &'static str) -> Way {
+    Way { command: command(words), when }
+}
+
 fn resume(run: &str) -> Way {
-    Way::new(&["resume", run], "once the cause is gone")
+    way(&["resume", run], "once the cause is gone")
 }
 
 fn of_fault(fault: &Fault, run: &str, file: &str) -> Vec<Way> {
-    let fork = |when| Way::new(&["fork", run, "--document", file], when);
+    let fork = |when| way(&["fork", run, "--document", file], when);
     match fault.kind {
         // The run keeps the document that it began with: a resume would come to the same end.
         FaultKind::UnresolvedPlaceholder => vec![fork("with a corrected document")],
         FaultKind::InputError => vec![
             fork("with other values in the document"),
-            Way::new(&["resume", run], "once a tool gives or takes other values"),
+            way(&["resume", run], "once a tool gives or takes other values"),
         ],
         FaultKind::ExecutionFailure | FaultKind::LimitExceeded => {
             vec![resume(run), fork("with another document")]
         }
         FaultKind::Timeout if fault.node.is_some() => vec![resume(run), fork("with another document")],
-        FaultKind::Timeout => vec![Way::new(&["resume", run], "for as long again (--timeout for longer)")],
+        FaultKind::Timeout => vec![way(&["resume", run], "for as long again (--timeout for longer)")],
         FaultKind::EmptyResponse | FaultKind::MalformedResponse => vec![
-            Way::new(&["resume", run], "to ask the model once more"),
+            way(&["resume", run], "to ask the model once more"),
             fork("with another prompt in the document"),
         ],
-        FaultKind::Denied if said_no(fault) => vec![Way::new(&["resume", run], "to be asked again")],
+        FaultKind::Denied if said_no(fault) => vec![way(&["resume", run], "to be asked again")],
         FaultKind::Denied => {
-            vec![Way::new(&["resume", run], "once it is allowed, with options as those of `run`")]
+            vec![way(&["resume", run], "once it is allowed, with options as those of `run`")]
         }
         _ => vec![resume(run)],
     }

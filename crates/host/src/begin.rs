@@ -1,41 +1,146 @@
-//! A run that begins: recorded before anything of it happens (E-04).
+//! From what was asked for to a run that this process may drive: prepared, then recorded before anything of it happens (E-04).
 
+use crate::begun::Begun;
 use crate::config::Config;
 use crate::error::Error;
+use crate::fork::{self, ForkOptions};
+use crate::host::Host;
 use crate::library::record;
+use crate::models::Models;
 use crate::options::RunOptions;
-use crate::prepare::{Prepared, budget};
-use crate::secrets;
-use selvedge_engine::{Input, Record, Start, State};
+use crate::prepare::{self, Prepared, budget};
+use crate::ready::{Asked, Begins, Compiled, Ready, Started, What};
+use crate::recorded::LockedRun;
+use crate::tools::Pins;
+use crate::{compose, resume, secrets, stores};
+use selvedge_engine::{EDITION, Input, Record, Start, State};
 use selvedge_runtime::{Clock, SystemClock};
-use selvedge_store::{BlobHash, DriverLock, Entry, NewRun, RunStatus, Store};
+use selvedge_store::{BlobHash, Entry, NewRun, RunStatus, Store};
+use selvedge_tools::Catalogue;
+use std::path::Path;
 use std::sync::Arc;
 
-/// Creates the run: from here on it exists, and its first event is durable (E-04).
-pub async fn record(
-    store: &Store,
-    id: &str,
-    chosen: &RunOptions,
-    config: &Config,
-    prepared: &Prepared,
-) -> Result<(State, DriverLock), Error> {
+impl Host {
+    /// Finds tools and models and compiles the document, if there is one. Whoever drops this on its way has begun nothing.
+    ///
+    /// # Errors
+    /// Whatever a run could not begin or go on with. Nothing of it is recorded yet.
+    pub async fn prepare(&self, asked: Asked) -> Result<Ready, Error> {
+        let Asked { id, config, mut options, what } = asked;
+        let (script, hash) = (options.script.clone(), options.script_hash.clone());
+        let prepared = self.prepared(what, &config, &mut options).await;
+        let (catalogue, models, begins) = prepared.map_err(|error| config.explained(error))?;
+        let script_changed = script == options.script && hash.is_some() && hash != options.script_hash;
+        Ok(Ready { id, config, options, catalogue, models, script_changed, begins })
+    }
+
+    async fn prepared(
+        &self,
+        what: What,
+        config: &Config,
+        options: &mut RunOptions,
+    ) -> Result<(Catalogue, Models, Begins), Error> {
+        match what {
+            What::Document { read, state_dir } => {
+                let none = Pins::new();
+                let prepared = prepare::prepare(read, &none, options, config, &state_dir, &self.observer);
+                let Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } =
+                    prepared.await?;
+                options.warnings = warnings;
+                let compiled = Compiled { graph, initial, name, dialect, budget };
+                Ok((catalogue, models, Begins::New { compiled, state_dir }))
+            }
+            What::Run { run, lock, inputs } => {
+                resume::prepare(self, config, options, (run, lock, inputs)).await
+            }
+            What::Fork { source, folders, given, read } => {
+                let (catalogue, models, changed) = match read {
+                    Some(read) => fork::compile(self, config, options, &source, read).await?,
+                    None => fork::prepare(self, config, options, &source, given).await?,
+                };
+                // Who resumes the fork is told again, unless the folder is back.
+                options.tools = folders;
+                Ok((catalogue, models, Begins::Fork { source, changed }))
+            }
+        }
+    }
+
+    /// Records that it begins: from here on a new run exists, and its first event is durable (E-04).
+    ///
+    /// # Errors
+    /// The state folder can't be written, or the id of a new run is used.
+    pub async fn begin(&self, ready: Ready) -> Result<Begun, Error> {
+        let Ready { id, config, options, catalogue, models, begins, .. } = ready;
+        let limits = config.limits.driver(options.max_parallel, options.timeout_s);
+        let driver = compose::driver(&models, &catalogue, limits, &self.environment);
+        let Started { store, state, graph, scripted, lock, inputs, fork } = match begins {
+            Begins::New { compiled, state_dir } => {
+                let store = stores::open_or_make(&self.environment, &state_dir).map_err(Error::before_run)?;
+                start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
+            }
+            Begins::Run { run, lock, inputs } => resume::begin((run, lock, inputs), &models).await?,
+            Begins::Fork { source, changed } => {
+                let (chosen, with) = ((id.as_str(), &options, &config), (&models, &catalogue));
+                fork::begin(chosen, with, source, changed, self.observer.as_ref()).await?
+            }
+        };
+        let (catalogue, warnings) = (Some(catalogue), options.warnings);
+        Ok(Begun { store, id, state, graph, scripted, warnings, lock, driver, catalogue, inputs, fork })
+    }
+
+    /// A document becomes a run that has begun.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`], [`Self::prepare`] and [`Self::begin`].
+    pub async fn run(&self, file: &Path, options: RunOptions) -> Result<Begun, Error> {
+        let asked = self.read(file, options, None)?;
+        self.begin(self.prepare(asked).await?).await
+    }
+
+    /// A run goes on where its journal ends, with what [`lock`](Self::lock) or [`answer`](Self::answer) gave.
+    ///
+    /// # Errors
+    /// Those of [`Self::take_up`], [`Self::prepare`] and [`Self::begin`].
+    pub async fn resume(&self, run: LockedRun, over: &RunOptions) -> Result<Begun, Error> {
+        let asked = self.take_up(run, over)?;
+        self.begin(self.prepare(asked).await?).await
+    }
+
+    /// A run goes on from any of its events as a new one.
+    ///
+    /// # Errors
+    /// Those of [`Self::source`], [`Self::prepare`] and [`Self::begin`].
+    pub async fn fork(&self, run: &str, fork: ForkOptions) -> Result<Begun, Error> {
+        let asked = self.source(run, fork)?;
+        self.begin(self.prepare(asked).await?).await
+    }
+}
+
+/// Creates a run: from here on it exists, and its first event is durable (E-04).
+async fn start(
+    store: Store,
+    (id, options, config): (&str, &RunOptions, &Config),
+    (models, catalogue): (&Models, &Catalogue),
+    compiled: Compiled,
+) -> Result<Started, Error> {
     let lock = store.drive(id)?;
-    let pinned = prepared.graph.tools.values().map(|tool| &**tool);
-    record::pin(store, &prepared.catalogue, pinned, &secrets::named(config)).await?;
+    let Compiled { graph, initial, name, dialect, budget: caps } = compiled;
+    let pinned = graph.tools.values().map(|tool| &**tool);
+    record::pin(&store, catalogue, pinned, &secrets::named(config)).await?;
     let unwritable =
         |error: serde_json::Error| Error::internal(&format!("the run can't be written: {error}"));
-    let compiled = serde_json::to_vec(&*prepared.graph).map_err(unwritable)?;
-    let graph = BlobHash::of(&compiled);
+    let stored = serde_json::to_vec(&*graph).map_err(unwritable)?;
+    let hash = BlobHash::of(&stored);
     let start = Start {
-        graph: graph.to_string().into(),
-        initial: prepared.initial.clone(),
-        sequential: chosen.sequential,
-        budget: budget(prepared.budget, chosen, config),
+        graph: hash.to_string().into(),
+        initial,
+        sequential: options.sequential,
+        budget: budget(caps, options, config),
         limits: config.limits.machine(),
-        models: prepared.models.names.clone(),
-        edition: selvedge_engine::EDITION,
+        models: models.names.clone(),
+        edition: EDITION,
     };
-    let mut state = State::new(Arc::clone(&prepared.graph));
+    let mut state = State::new(Arc::clone(&graph));
     let at = state.tick(SystemClock.now_ms());
     let event = state
         .accept(Input::Start(Box::new(start)))
@@ -44,16 +149,17 @@ pub async fn record(
     state.apply_record(&Record { at, event });
     let run = NewRun {
         id: id.to_owned(),
-        name: prepared.name.clone(),
-        dialect: prepared.dialect.to_owned(),
+        name,
+        dialect: dialect.to_owned(),
         status: RunStatus::Running,
         started_ms: at,
-        graph: Some(graph),
-        scripted: prepared.models.scripted,
-        options: chosen.to_stored().map_err(unwritable)?,
+        graph: Some(hash),
+        scripted: models.scripted,
+        options: options.to_stored().map_err(unwritable)?,
         fork: None,
     };
-    let created = store.create_run_with_graph(run, compiled, vec![Entry { n: 1, at_ms: at, json }]).await;
+    let created = store.create_run_with_graph(run, stored, vec![Entry { n: 1, at_ms: at, json }]).await;
     created.map_err(Error::before_run)?;
-    Ok((state, lock))
+    let (store, scripted) = (Arc::new(store), models.scripted);
+    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), fork: None })
 }

@@ -27,6 +27,15 @@ pub fn or_meant(name: &str, known: &[&str], help: &str) -> String {
     }
 }
 
+/// A command that helps, and when or how.
+#[derive(Debug, PartialEq)]
+pub struct Way {
+    /// In one line, so that it can be copied.
+    pub command: String,
+    /// In a few words.
+    pub when: &'static str,
+}
+
 /// `selvedge` with these words, and with the state folder that this process was given.
 pub fn command(words: &[&str]) -> String {
     command_in(words, STATE_DIR.get().map(PathBuf::as_path))

@@ -1,20 +1,17 @@
 //! A host: what is asked of Selvedge goes through it, whoever asks.
 
-use crate::begin;
-use crate::compose;
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::options::RunOptions;
-use crate::prepare::{self, Prepared, Read};
-use crate::tools::Pins;
+use crate::prepare;
+use crate::ready::{Asked, What};
+use crate::recorded::{LockedRun, RecordedRun};
 use crate::trust::Gate;
-use crate::{ids, places, secrets, stores};
-use selvedge_engine::{Graph, Input, State, Warning};
-use selvedge_http::Secret;
-use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal};
-use selvedge_store::{DriverLock, Store};
+use crate::{ids, places, secrets, stores, tools};
+use selvedge_engine::Graph;
+use selvedge_store::Store;
 use selvedge_tools::{Catalogue, NativeTool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,56 +27,6 @@ pub struct Host {
     pub gate: Gate,
     natives: Vec<NativeTool>,
     state_dir: Option<PathBuf>,
-}
-
-/// A document that was read and found to be right by itself, with what it is to be run with.
-pub struct Asked {
-    /// The id that the run will have.
-    pub id: String,
-    /// What is configured for it.
-    pub config: Config,
-    /// What was chosen.
-    pub options: RunOptions,
-    /// The document.
-    pub read: Read,
-    state_dir: PathBuf,
-}
-
-/// Everything that a run needs and that could fail.
-pub struct Ready {
-    /// The id that the run will have.
-    pub id: String,
-    /// What is configured for it.
-    pub config: Config,
-    /// What was chosen, with what was found out meanwhile.
-    pub options: RunOptions,
-    /// What was made ready.
-    pub prepared: Prepared,
-    state_dir: PathBuf,
-}
-
-/// A run that this process may drive.
-pub struct Begun {
-    /// Where its journal is.
-    pub store: Arc<Store>,
-    /// Its id.
-    pub id: String,
-    /// Its state, as the journal leaves it.
-    pub state: State,
-    /// The graph it was started with.
-    pub graph: Arc<Graph>,
-    /// Whether a script answers (C-07).
-    pub scripted: bool,
-    /// What the checker and the catalogue said.
-    pub warnings: Vec<Warning>,
-    /// Held as long as it is driven (C-12).
-    pub lock: DriverLock,
-    /// What drives it.
-    pub driver: Driver,
-    /// Its tools, to be closed behind it.
-    pub catalogue: Catalogue,
-    /// What it is told once it goes on.
-    pub inputs: Vec<Input>,
 }
 
 impl Host {
@@ -148,64 +95,44 @@ impl Host {
         secrets::refuse_choices(&known, Some(&id), &options)?;
         secrets::refuse_inputs(&known, &options.inputs)?;
         let read = prepare::read(file, &options, &config, &options.inputs)?;
-        Ok(Asked { id, config, options, read, state_dir: self.state_dir()? })
+        let what = What::Document { read, state_dir: self.state_dir()? };
+        Ok(Asked { id, config, options, what })
     }
 
-    /// Finds tools and models and compiles the document.
+    /// A recorded run, as its journal leaves it now. `run` is its id or enough of its beginning.
     ///
     /// # Errors
-    /// Whatever a run could not begin with. Nothing is recorded yet.
-    pub async fn prepare(&self, asked: Asked) -> Result<Ready, Error> {
-        let Asked { id, config, mut options, read, state_dir } = asked;
-        let none = Pins::new();
-        let prepared = prepare::prepare(read, &none, &mut options, &config, &state_dir, &self.observer).await;
-        let prepared = prepared.map_err(|error| config.explained(error))?;
-        options.warnings.clone_from(&prepared.warnings);
-        Ok(Ready { id, config, options, prepared, state_dir })
+    /// There is none, or its journal can't be read.
+    pub fn load(&self, run: &str) -> Result<RecordedRun, Error> {
+        let (dir, store, id) = self.find(run)?;
+        RecordedRun::load(dir, store, &id)
     }
 
-    /// Records the run: from here on it exists, and its first event is durable (E-04).
+    /// The same with the right to drive it.
     ///
     /// # Errors
-    /// The state folder can't be written, or the id is used.
-    pub async fn begin(&self, ready: Ready) -> Result<Begun, Error> {
-        let Ready { id, config, options, prepared, state_dir } = ready;
-        let store = stores::open_or_make(&self.environment, &state_dir).map_err(Error::before_run)?;
-        let store = Arc::new(store);
-        let limits = config.limits.driver(options.max_parallel, options.timeout_s);
-        let (state, lock) = begin::record(&store, &id, &options, &config, &prepared).await?;
-        let Prepared { graph, catalogue, models, warnings, .. } = prepared;
-        let driver = compose::driver(&models, &catalogue, limits, &self.environment);
-        let (scripted, inputs) = (models.scripted, Vec::new());
-        Ok(Begun { store, id, state, graph, scripted, warnings, lock, driver, catalogue, inputs })
+    /// Another live process drives it (C-12), there is none, or its journal can't be read.
+    pub fn lock(&self, run: &str) -> Result<LockedRun, Error> {
+        let (dir, store, id) = self.find(run)?;
+        LockedRun::take(dir, store, &id)
     }
 
-    /// All three: a document becomes a run that has begun.
-    ///
-    /// # Errors
-    /// Those of [`Self::read`], [`Self::prepare`] and [`Self::begin`].
-    pub async fn run(&self, file: &Path, options: RunOptions) -> Result<Begun, Error> {
-        let asked = self.read(file, options, None)?;
-        self.begin(self.prepare(asked).await?).await
+    /// Where a run is that must exist: its state folder, that folder's store, and its full id.
+    pub(crate) fn find(&self, run: &str) -> Result<(PathBuf, Arc<Store>, String), Error> {
+        let (dir, store) = stores::open_existing(&self.environment, self.state_dir.as_deref(), run)?;
+        let id = stores::find_run(&store, run)?;
+        Ok((dir, Arc::new(store), id))
     }
-}
 
-impl Ready {
-    /// Keys in use, which nothing shows (C-06).
-    pub fn secrets(&self) -> &[Secret] {
-        &self.prepared.models.secrets
-    }
-}
-
-impl Begun {
-    /// Drives the run until it ends, waits for a person or is stopped; `controls` are what reaches it meanwhile (E-43). What it came to is in [`Self::state`].
-    ///
-    /// # Errors
-    /// The journal can't be written. What is in it is the run, and it can be gone on with.
-    pub async fn drive(&mut self, controls: &mut Controls) -> Result<Halt, DriveError> {
-        let events = self.state.events();
-        let mut journal = Journal::stored(Arc::clone(&self.store), self.id.as_str(), events);
-        let inputs = std::mem::take(&mut self.inputs);
-        self.driver.drive(&self.id, &mut self.state, &mut journal, inputs, controls).await
+    /// The tools of a recorded graph, for what goes on from it.
+    pub(crate) async fn recorded_tools(
+        &self,
+        graph: &Graph,
+        config: &Config,
+        options: &RunOptions,
+        dir: &Path,
+    ) -> Result<Catalogue, Error> {
+        let workspace = places::workspace(&self.environment, &options.document);
+        tools::catalogue_of(tools::wanted_by(graph), options, config, dir, &workspace, &self.observer).await
     }
 }

@@ -40,11 +40,16 @@
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
-pub mod begin;
+pub mod answer;
+pub mod asks;
+mod begin;
+mod begun;
 pub mod compose;
 pub mod config;
 pub mod environment;
 pub mod error;
+mod fork;
+mod give;
 pub mod hints;
 mod host;
 pub mod ids;
@@ -55,6 +60,9 @@ pub mod observer;
 pub mod options;
 pub mod places;
 pub mod prepare;
+mod ready;
+mod recorded;
+mod resume;
 pub mod secrets;
 pub mod stores;
 pub mod text;
@@ -62,10 +70,16 @@ pub mod timeline;
 pub mod tools;
 pub mod trust;
 
+pub use answer::Answer;
+pub use begun::{Begun, ForkedFrom};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
-pub use host::{Asked, Begun, Host, Ready};
+pub use fork::ForkOptions;
+pub use give::Given;
+pub use host::Host;
 pub use observer::Observer;
 pub use options::RunOptions;
+pub use ready::{Asked, Ready};
+pub use recorded::{LockedRun, RecordedRun};
 pub use selvedge_tools::NativeTool;

@@ -15,6 +15,7 @@ mod table;
 
 pub use ask::{Lists, Place, ask, has, near, place};
 pub use survey::{Surveyed, survey};
+pub use table::roles;
 
 use crate::config::Config;
 use crate::environment::Environment;

@@ -131,6 +131,32 @@ impl Reading {
         Ok(event)
     }
 
+    /// Folds the events behind those that `state` has, up to event `until`, into it; `see` is shown each before it is applied.
+    ///
+    /// # Errors
+    /// If one can't be read: `state` is then what the events before it leave.
+    pub fn fold(
+        &mut self,
+        state: &mut State,
+        until: u64,
+        mut see: impl FnMut(&State, &Record),
+    ) -> Result<(), LoadError> {
+        let (store, run) = (self.store.clone(), self.run.clone());
+        let decode =
+            |entry: Entry| parsed(&run, &entry).map(|event| (entry.n, Record { at: entry.at_ms, event }));
+        // What comes behind them may be damaged (E-44).
+        let journal = store.journal(&run, state.events() + 1)?.until(until);
+        ahead(journal, decode, |records| {
+            for read in records {
+                let (_, mut record) = read?;
+                self.complete(&mut record.event)?;
+                see(state, &record);
+                state.apply_record(&record);
+            }
+            Ok(())
+        })
+    }
+
     /// Adds to an event what it only names.
     fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
         if let Event::Forked(fork) = event {
@@ -173,12 +199,7 @@ impl Reading {
     fn recorded(&self, run: &str, events: u64) -> Result<Recording, LoadError> {
         let mut reading = Reading { pasts: self.pasts.clone(), ..Reading::open(&self.store, run)? };
         let mut state = State::recording(Arc::clone(&reading.graph));
-        // What comes behind them may be damaged (E-44).
-        for entry in self.store.journal(run, 1)?.until(events) {
-            let entry = entry?;
-            let event = reading.event(&entry)?;
-            state.apply_record(&Record { at: entry.at_ms, event });
-        }
+        reading.fold(&mut state, events, |_, _| {})?;
         Ok(state.past())
     }
 }
@@ -222,19 +243,10 @@ pub fn load(
     model: Option<&dyn Model>,
 ) -> Result<Loaded, LoadError> {
     let info = store.run(run)?;
-    let decode = |entry: Entry| parsed(run, &entry).map(|event| (entry.n, Record { at: entry.at_ms, event }));
-    let journal = store.journal(run, 1)?.until(until.unwrap_or(u64::MAX));
-    let state = ahead(journal, decode, |records| {
-        let mut reading = Reading::open(store, run)?;
-        let mut state = State::new(Arc::clone(reading.graph()));
-        let mut count = Count::new(run, model, info.fork.as_ref().map(|point| point.events + 1));
-        for read in records {
-            let (_, mut record) = read?;
-            reading.complete(&mut record.event)?;
-            count.fold(&mut state, &record);
-        }
-        Ok::<State, LoadError>(state)
-    })?;
+    let mut reading = Reading::open(store, run)?;
+    let mut state = State::new(Arc::clone(reading.graph()));
+    let mut count = Count::new(run, model, info.fork.as_ref().map(|point| point.events + 1));
+    reading.fold(&mut state, until.unwrap_or(u64::MAX), |state, record| count.see(state, &record.event))?;
     Ok(Loaded { info, state })
 }
 
@@ -258,15 +270,11 @@ impl<'m> Count<'m> {
         Self { run: run.to_owned(), model, forked, held: Vec::new(), unsent: BTreeSet::new() }
     }
 
-    /// Applies one record.
-    pub fn fold(&mut self, state: &mut State, record: &Record) {
-        if self.model.is_some() {
-            self.look(state, &record.event);
+    /// Sees an event before it is applied to `state`.
+    pub fn see(&mut self, state: &State, event: &Event) {
+        if self.model.is_none() {
+            return;
         }
-        state.apply_record(record);
-    }
-
-    fn look(&mut self, state: &State, event: &Event) {
         if self.forked == Some(state.events() + 1) {
             self.forked = None;
             let anew = matches!(event, Event::Forked(fork) if fork.graph.is_some());

@@ -3,7 +3,6 @@
 mod answer;
 mod cancel;
 pub(crate) mod check;
-mod driven;
 mod fork;
 mod migrate;
 mod refused;

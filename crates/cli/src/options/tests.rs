@@ -40,6 +40,12 @@ fn a_model_name_may_hold_an_equals_sign() {
     assert_eq!(chosen.models["judge"], "mock?tools=1");
 }
 
+/// What a run that was begun with `stored` goes on with.
+fn resumed(stored: &str, exec: &Exec) -> RunOptions {
+    let over = for_resume(&Environment::default(), exec).unwrap();
+    RunOptions::read(stored).unwrap().under(over)
+}
+
 #[test]
 fn options_go_over_what_was_stored_and_permissions_add_up() {
     let stored = run(|exec| {
@@ -50,7 +56,7 @@ fn options_go_over_what_was_stored_and_permissions_add_up() {
     let json = serde_json::to_string(&stored).unwrap();
     let mut exec = Exec { budget: Some("calls=5".into()), ..Exec::default() };
     exec.from.grants.allow_write = vec!["/b".into()];
-    let chosen = for_resume(&Environment::default(), &json, &exec).unwrap();
+    let chosen = resumed(&json, &exec);
     assert_eq!(chosen.allow_write, [PathBuf::from("/a"), "/b".into()]);
     assert_eq!(chosen.max_parallel, Some(2));
     assert_eq!((chosen.budget.calls, chosen.budget.cost), (Some(5), Some(2.0)));
@@ -75,7 +81,7 @@ fn caps_and_inputs_are_read_as_written_and_refused_with_the_option_s_name() {
 #[test]
 fn options_of_the_beginning_are_refused_later() {
     let exec = Exec { input: vec!["a=1".into()], ..Exec::default() };
-    assert!(for_resume(&Environment::default(), "{}", &exec).is_err());
+    assert!(for_resume(&Environment::default(), &exec).is_err());
 }
 
 #[test]
@@ -94,11 +100,11 @@ fn what_of_the_network_is_allowed_is_kept_with_the_run_and_adds_up() {
     {
         let stored = serde_json::to_string(&run(|exec| exec.from.grants.allow_network = given)).unwrap();
         assert!(stored.contains(&format!("\"allow_network\":{json}")), "{stored}");
-        let again = for_resume(&Environment::default(), &stored, &Exec::default()).unwrap();
+        let again = resumed(&stored, &Exec::default());
         assert_eq!(again.allow_network, given.unwrap_or_default());
         let mut more = Exec::default();
         more.from.grants.allow_network = Some(Network::Public);
-        let both = for_resume(&Environment::default(), &stored, &more).unwrap().allow_network;
+        let both = resumed(&stored, &more).allow_network;
         assert_eq!(both, given.unwrap_or_default().max(Network::Public));
     }
 }

@@ -4,9 +4,24 @@ use super::{keys, ollama};
 use crate::config::{Config, ModelConfig};
 use crate::environment::Environment;
 use crate::options::{EVERY_ROLE, RunOptions};
+use selvedge_engine::Graph;
+use selvedge_engine::graph::Act;
 use selvedge_models::router::{DEFAULT_ROLE, ROLES};
 use selvedge_models::{Price, Provider};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The roles of models that a graph's calls use (C-08).
+pub fn roles(graph: &Graph) -> Vec<Arc<str>> {
+    let leaves = graph.nodes.values().flat_map(|node| graph.leaves(node));
+    let roles: BTreeSet<Arc<str>> = leaves
+        .filter_map(|leaf| match &leaf.act {
+            Act::Infer(infer) => Some(infer.model.clone().unwrap_or_else(|| DEFAULT_ROLE.into())),
+            _ => None,
+        })
+        .collect();
+    roles.into_iter().collect()
+}
 
 /// A model and how to reach it, keys still unread.
 #[derive(Clone, Debug)]

@@ -170,7 +170,8 @@ pub fn reload(mut state: State, records: &[Record], model: &CaseModel, tools: &C
         {
             tools.decide(&request);
         }
-        count.fold(&mut state, record);
+        count.see(&state, &record.event);
+        state.apply_record(record);
     }
     state
 }

@@ -1,11 +1,9 @@
-//! `--set-message N=TEXT`: which text or outcome a message came from (C-13).
+//! Edited messages of a fork: which text or outcome a message came from (C-13).
 
-use super::Source;
-use crate::args::ForkArgs;
+use crate::error::Error;
+use crate::hints::command;
 use selvedge_engine::{Body, EffectId, Event, Place};
-use selvedge_host::Error;
-use selvedge_host::hints::command;
-use selvedge_runtime::load;
+use selvedge_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,11 +12,11 @@ const NAMED: usize = 12;
 
 /// The edited messages of a fork.
 #[derive(Default)]
-pub(super) struct Edits {
+pub(crate) struct Edits {
     /// Texts of the document: the event's number, the place, the new text.
-    pub(super) texts: Vec<(u64, Place, String)>,
+    pub(crate) texts: Vec<(u64, Place, String)>,
     /// What models and tools said.
-    pub(super) outcomes: BTreeMap<EffectId, Arc<str>>,
+    pub(crate) outcomes: BTreeMap<EffectId, Arc<str>>,
     /// The earliest event at which one of these came in.
     first: Option<u64>,
 }
@@ -30,40 +28,62 @@ enum Message {
     Not(&'static str),
 }
 
+/// A journal as it is looked through for messages.
+struct Messages<'s> {
+    store: &'s Store,
+    run: &'s str,
+    events: u64,
+    /// Where the texts of some events stand in the document.
+    places: &'s BTreeMap<u64, Option<Place>>,
+}
+
 impl Edits {
-    /// Looks up the messages that are to be edited.
+    /// Looks up the messages that are to be edited, each with the number of its event, in the first `events` of a run; `places` are those of texts of the
+    /// document, unless it is another one (`anew`).
     ///
     /// # Errors
-    /// Exit 2 for a number that names no message, or one that can't be edited.
-    pub(super) fn of(source: &Source, args: &ForkArgs) -> Result<Self, Error> {
+    /// A number names no message, or one that can't be edited.
+    pub(super) fn of(
+        store: &Store,
+        run: &str,
+        events: u64,
+        edited: &[(u64, String)],
+        places: &BTreeMap<u64, Option<Place>>,
+        anew: bool,
+    ) -> Result<Self, Error> {
+        let messages = Messages { store, run, events, places };
         let mut edits = Self::default();
-        for text in &args.set_message {
-            let (n, text) = parsed(text)?;
-            if !(1..=source.events).contains(&n) {
-                let message = format!("run {} has no event {n}: its last is {}", source.run(), source.events);
-                return Err(Error::usage("C-13", "unknown-event", &message).help(&listed(source)?));
+        for (n, text) in edited {
+            let n = *n;
+            if !(1..=events).contains(&n) {
+                let message = format!("run {run} has no event {n}: its last is {events}");
+                return Err(Error::usage("C-13", "unknown-event", &message).help(&messages.listed()?));
             }
-            match source.message(n)? {
-                Message::Text(place) if args.document.is_none() => {
-                    edits.texts.push((n, place, text.to_owned()));
-                }
+            match messages.get(n)? {
+                Message::Text(place) if !anew => edits.texts.push((n, place, text.clone())),
                 Message::Text(_) => {
                     let message = format!("event {n} is a text of the document, which `--document` replaces");
                     return Err(Error::usage("C-13", "not-editable", &message)
                         .help("edit the text in the new document"));
                 }
-                Message::Outcome(effect) => edits.outcome(source, n, effect, text)?,
+                Message::Outcome(effect) => edits.outcome(&messages, n, effect, text)?,
                 Message::Not(why) => {
-                    let message = format!("event {n} of run {} {why}", source.run());
-                    return Err(Error::usage("C-13", "not-editable", &message).help(&listed(source)?));
+                    let message = format!("event {n} of run {run} {why}");
+                    return Err(Error::usage("C-13", "not-editable", &message).help(&messages.listed()?));
                 }
             }
         }
         Ok(edits)
     }
 
-    fn outcome(&mut self, source: &Source, n: u64, effect: EffectId, text: &str) -> Result<(), Error> {
-        let Some((came, keeps_calls)) = source.came(&effect)? else {
+    fn outcome(
+        &mut self,
+        messages: &Messages<'_>,
+        n: u64,
+        effect: EffectId,
+        text: &str,
+    ) -> Result<(), Error> {
+        let Some((came, keeps_calls)) = messages.came(&effect)? else {
             let message =
                 format!("the call of event {n} was not run: a limit, a schema or a person refused it");
             return Err(Error::usage("C-13", "not-editable", &message)
@@ -79,17 +99,19 @@ impl Edits {
     }
 
     /// The last event that a fork at event `at` shares: none at or after the first edited outcome.
-    pub(super) fn last_shared(&self, at: u64) -> u64 {
+    pub(crate) fn last_shared(&self, at: u64) -> u64 {
         self.first.map_or(at, |first| at.min(first.saturating_sub(1)))
     }
 }
 
-impl Source {
-    fn message(&self, n: u64) -> Result<Message, Error> {
+impl Messages<'_> {
+    fn get(&self, n: u64) -> Result<Message, Error> {
         Ok(match self.recorded_event(n)? {
-            Some(event @ Event::Appended { body: Body::Text(..), .. }) => {
-                let before = load(&self.store, self.run(), Some(n - 1), None)?.state;
-                before.place_of(&event).map_or(Message::Not("is a text without a place"), Message::Text)
+            Some(Event::Appended { body: Body::Text(..), .. }) => {
+                match self.places.get(&n).cloned().flatten() {
+                    Some(place) => Message::Text(place),
+                    None => Message::Not("is a text without a place"),
+                }
             }
             Some(Event::Appended { body: Body::Reply(effect) | Body::Output(effect), .. }) => {
                 Message::Outcome(effect)
@@ -105,7 +127,7 @@ impl Source {
     }
 
     fn recorded_event(&self, n: u64) -> Result<Option<Event>, Error> {
-        let entry = self.store.journal(self.run(), n)?.next().transpose()?;
+        let entry = self.store.journal(self.run, n)?.next().transpose()?;
         Ok(entry.and_then(|entry| selvedge_runtime::recorded(entry.json.as_bytes()).ok()))
     }
 
@@ -113,7 +135,7 @@ impl Source {
     /// with calls.
     fn came(&self, effect: &EffectId) -> Result<Option<(u64, bool)>, Error> {
         let name = serde_json::Value::from(&*effect.0).to_string();
-        for entry in self.store.journal(self.run(), 1)?.until(self.events) {
+        for entry in self.store.journal(self.run, 1)?.until(self.events) {
             let entry = entry?;
             // Cheaper than reading each event.
             if !entry.json.contains(&name) {
@@ -135,31 +157,23 @@ impl Source {
         }
         Ok(None)
     }
-}
 
-fn parsed(text: &str) -> Result<(u64, &str), Error> {
-    let parts = text.split_once('=').and_then(|(n, text)| Some((n.trim().parse().ok()?, text)));
-    parts.ok_or_else(|| {
-        let message = format!("`--set-message` takes N=TEXT, not {text:?}");
-        Error::usage("C-13", "bad-message", &message)
-            .help("N is the number of an `appended` event in selvedge show RUN --events")
-    })
-}
-
-/// The events that are messages.
-fn listed(source: &Source) -> Result<String, Error> {
-    let mut numbers: Vec<String> = Vec::new();
-    for entry in source.store.journal(source.run(), 1)?.until(source.events) {
-        let entry = entry?;
-        let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
-        let edits = matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
-        if edits {
-            numbers.push(entry.n.to_string());
+    /// The events that are messages.
+    fn listed(&self) -> Result<String, Error> {
+        let mut numbers: Vec<String> = Vec::new();
+        for entry in self.store.journal(self.run, 1)?.until(self.events) {
+            let entry = entry?;
+            let event: Option<Event> = selvedge_runtime::recorded(entry.json.as_bytes()).ok();
+            let edits =
+                matches!(&event, Some(Event::Appended { body, .. }) if !matches!(body, Body::Call(_)));
+            if edits {
+                numbers.push(entry.n.to_string());
+            }
         }
+        let more = if numbers.len() > NAMED { " …" } else { "" };
+        numbers.truncate(NAMED);
+        let numbers = numbers.join(", ");
+        let list = command(&["show", self.run, "--events"]);
+        Ok(format!("messages are the events {numbers}{more}; {list} lists them"))
     }
-    let more = if numbers.len() > NAMED { " …" } else { "" };
-    numbers.truncate(NAMED);
-    let numbers = numbers.join(", ");
-    let list = command(&["show", source.run(), "--events"]);
-    Ok(format!("messages are the events {numbers}{more}; {list} lists them"))
 }

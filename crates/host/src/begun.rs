@@ -1,0 +1,88 @@
+//! A run that this process may drive: begun now, taken up again or forked.
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::library::record;
+use selvedge_engine::{Graph, Input, State, Warning};
+use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, load};
+use selvedge_store::{DriverLock, Store};
+use selvedge_tools::Catalogue;
+use std::sync::Arc;
+
+/// A run that this process may drive.
+pub struct Begun {
+    /// Where its journal is.
+    pub store: Arc<Store>,
+    /// Its id.
+    pub id: String,
+    /// Its state, as the journal leaves it.
+    pub state: State,
+    /// The graph it was started with.
+    pub graph: Arc<Graph>,
+    /// Whether a script answers, or has answered (C-07).
+    pub scripted: bool,
+    /// What the checker and the catalogue said.
+    pub warnings: Vec<Warning>,
+    /// Held as long as it is driven (C-12).
+    pub lock: DriverLock,
+    /// What drives it.
+    pub driver: Driver,
+    /// Its tools, to be closed behind it; none if nothing is called any more.
+    pub catalogue: Option<Catalogue>,
+    /// What it is told once it goes on.
+    pub inputs: Vec<Input>,
+    /// What it was forked from now.
+    pub fork: Option<ForkedFrom>,
+}
+
+/// Where a fork has left its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForkedFrom {
+    /// The source's id.
+    pub run: String,
+    /// How many events the source had.
+    pub events: u64,
+    /// The event that was asked for, or the source's last one.
+    pub at: u64,
+    /// The last event that it shares: an edited outcome lies before that.
+    pub shared: u64,
+}
+
+impl Begun {
+    /// Drives the run until it ends, waits for a person or is stopped; `controls` are what reaches it meanwhile (E-43). What it came to
+    /// is in [`Self::state`], but for a bug's end ([`Halt::Poisoned`]) and after an error: then [`Self::reload`] says it.
+    ///
+    /// # Errors
+    /// The journal can't be written. What is in it is the run, and it can be gone on with.
+    pub async fn drive(&mut self, controls: &mut Controls) -> Result<Halt, DriveError> {
+        let events = self.state.events();
+        let mut journal = Journal::stored(Arc::clone(&self.store), self.id.as_str(), events);
+        let inputs = std::mem::take(&mut self.inputs);
+        self.driver.drive(&self.id, &mut self.state, &mut journal, inputs, controls).await
+    }
+
+    /// The state that the journal leaves: what a failed assertion, or a commit that failed, left behind is none (E-03, E-17).
+    ///
+    /// # Errors
+    /// The journal can't be read.
+    pub fn reload(&mut self) -> Result<(), Error> {
+        self.state = load(&self.store, &self.id, None, None)?.state;
+        Ok(())
+    }
+
+    /// Makes tests of the calls of library tools. The run itself is what it is, whether or not they do.
+    ///
+    /// # Errors
+    /// The run or the library can't be read or written.
+    pub fn record_calls(&self, environment: &Environment) -> Result<(), Error> {
+        record::calls(environment, &self.store, &self.id, &self.state)
+    }
+
+    /// Leaves the run to whoever takes it up next, and ends what its tools have started.
+    pub async fn close(self) {
+        drop(self.lock);
+        if let Some(catalogue) = self.catalogue {
+            catalogue.close().await;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A recorded run goes on from any of its events as a new run, with or without changes (E-19, C-13).
+
+mod edits;
+pub(crate) mod source;
+
+use crate::begun::ForkedFrom;
+use crate::config::Config;
+use crate::error::Error;
+use crate::host::Host;
+use crate::ids::{checked_id, fresh_id};
+use crate::library::record;
+use crate::models::{self, Models};
+use crate::observer::Observer;
+use crate::options::RunOptions;
+use crate::prepare::{self, Read};
+use crate::ready::{Asked, Changed, Started, What};
+use crate::{secrets, tools};
+use selvedge_dialects::{Diagnostic, Severity};
+use selvedge_engine::{Budget, Fork, Graph, Input, Record, State};
+use selvedge_runtime::{Clock, Count, SystemClock};
+use selvedge_store::{Entry, ForkPoint, NewRun, RunStatus};
+use selvedge_tools::Catalogue;
+use serde_json::{Map, Value};
+use source::Source;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a run is forked.
+#[derive(Clone, Debug, Default)]
+pub struct ForkOptions {
+    /// The last event that the fork shares with the run; without it the run's last one.
+    pub at: Option<u64>,
+    /// Another document in place of the run's.
+    pub document: Option<PathBuf>,
+    /// Other texts for the messages that these events appended.
+    pub messages: Vec<(u64, String)>,
+    /// The fork's id, never used before; without it a new one.
+    pub id: Option<String>,
+    /// What is chosen over what the run was begun with, inputs among it. Which plan and dialect belongs to a document.
+    pub over: RunOptions,
+}
+
+impl Host {
+    /// Folds the run that is to be forked, as it is now, and reads the document that takes the place of its own. `run` is its id or enough of its
+    /// beginning.
+    ///
+    /// # Errors
+    /// There is no such run, event or message, what runs here are begun with is not trusted, or something is wrong with the choices, the
+    /// configuration or the document.
+    pub fn source(&self, run: &str, fork: ForkOptions) -> Result<Asked, Error> {
+        let ForkOptions { at, document, messages, id, over } = fork;
+        let (dir, store, run) = self.find(run)?;
+        let source = Source::fold(dir, store, &run, at, &messages, document.is_some())?;
+        if let Some(damage) = &source.damage {
+            self.tell_damage(damage);
+        }
+        let id = id.map_or_else(|| Ok(fresh_id()), |id| checked_id(&id))?;
+        let stored = RunOptions::read(&source.info.options)?;
+        let mut options = stored.clone().under(over.clone());
+        if let Some(document) = &document {
+            options.document = self.environment.absolute(document);
+        }
+        let mut options = options.recordable()?;
+        options.inputs.extend(over.inputs.clone());
+        self.gate.pass_state(&self.environment, &source.dir, &run, &stored, self.observer.as_ref())?;
+        let mut config = self.config(&options)?;
+        let folders = options.tools.clone();
+        if over.tools.is_empty() {
+            tools::leave_out_vanished(&mut options, &mut config, self.observer.as_ref());
+        }
+        let known = secrets::named(&config);
+        let file = document.clone().unwrap_or_default();
+        secrets::refuse_choices(&known, Some(&id), &RunOptions { document: file, ..over.clone() })?;
+        secrets::refuse_inputs(&known, &over.inputs)?;
+        for (_, text) in &messages {
+            secrets::refuse_text(&known, "the text of a `--set-message`", text)?;
+        }
+        let read = document.map(|file| read(&file, &over, &mut options, &config)).transpose()?;
+        let what = What::Fork { source: Box::new(source), folders, given: (over.inputs, over.budget), read };
+        Ok(Asked { id, config, options, what })
+    }
+
+    fn tell_damage(&self, damage: &str) {
+        let message = format!(
+            "{damage}; the fork is of what is before it, and as the run may have made any write behind it, each asks first"
+        );
+        let warning = Diagnostic::about_file("", "E-44", "run-damaged", &message);
+        self.observer.alert(&Diagnostic { severity: Severity::Warning, ..warning });
+    }
+}
+
+/// Reads another document, with the source's inputs and those that are written now. The plan that the source named is looked for in it, unless it is a
+/// document by itself.
+fn read(file: &Path, over: &RunOptions, options: &mut RunOptions, config: &Config) -> Result<Read, Error> {
+    let read = prepare::read(file, options, config, &over.inputs);
+    if read.is_ok() || over.plan.is_some() || options.plan.is_none() {
+        return read;
+    }
+    let alone = RunOptions { plan: None, ..options.clone() };
+    match prepare::read(file, &alone, config, &over.inputs) {
+        Ok(found) => {
+            *options = alone;
+            Ok(found)
+        }
+        Err(_) => read,
+    }
+}
+
+/// Compiles the other document.
+pub(crate) async fn compile(
+    host: &Host,
+    config: &Config,
+    options: &mut RunOptions,
+    source: &Source,
+    read: Read,
+) -> Result<(Catalogue, Models, Changed), Error> {
+    let gone = tools::vanished(&options.warnings);
+    let prepared =
+        prepare::prepare(read, &source.pins()?, options, config, &source.dir, &host.observer).await?;
+    let prepare::Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } = prepared;
+    options.warnings = [warnings, gone].concat();
+    let changed = Changed {
+        anew: Some(graph),
+        initial: Some(initial),
+        budget: prepare::budget(budget, options, config),
+        limits: config.limits.machine(),
+        name,
+        dialect: dialect.to_owned(),
+    };
+    Ok((catalogue, models, changed))
+}
+
+/// The tools and models of the recorded document, with edits of its texts, and with inputs and caps that are given now.
+pub(crate) async fn prepare(
+    host: &Host,
+    config: &Config,
+    options: &mut RunOptions,
+    source: &Source,
+    (given, over): (Map<String, Value>, Budget),
+) -> Result<(Catalogue, Models, Changed), Error> {
+    let (graph, observer) = (&source.graph, host.observer.as_ref());
+    let mut anew: Option<Arc<Graph>> = None;
+    for (n, place, text) in &source.edits.texts {
+        let edited = anew.as_ref().unwrap_or(graph).with_text(place, text);
+        anew = Some(Arc::new(edited.ok_or_else(|| no_place(*n, &source.info.id))?));
+    }
+    let mut initial = None;
+    if !given.is_empty() {
+        let mut values = source.now.initial.clone();
+        values.extend(given);
+        anew = anew.or_else(|| Some(Arc::clone(graph)));
+        initial = Some(values);
+    }
+    let catalogue = host.recorded_tools(graph, config, options, &source.dir).await?;
+    let roles = models::roles(graph);
+    let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
+    tools::make_ready(graph, &catalogue, observer).await?;
+    // Caps as the source had them in the end, which a resume may have raised.
+    let caps = source.now.budget;
+    let budget = Budget {
+        calls: over.calls.or(caps.calls),
+        tokens: over.tokens.or(caps.tokens),
+        cost: over.cost.or(caps.cost),
+    };
+    config.told(&mut options.warnings);
+    tools::confinement(graph, &catalogue, &mut options.warnings, observer).await?;
+    if budget.cost.is_some() {
+        let unpriced = models::unpriced(options, config, &roles);
+        unpriced.iter().for_each(|warning| observer.warning(&warning.message));
+        options.warnings.extend(unpriced);
+    }
+    let (name, dialect) = (source.info.name.clone(), source.info.dialect.clone());
+    let limits = config.limits.machine();
+    Ok((catalogue, models, Changed { anew, initial, budget, limits, name, dialect }))
+}
+
+fn no_place(n: u64, run: &str) -> Error {
+    let message = format!("the text of event {n} is of a document that run {run} has left");
+    Error::usage("C-13", "no-such-text", &message)
+        .help("fork the run that it was recorded in, or edit a later message")
+}
+
+/// Creates the fork: from here on it exists, and its first event is durable (E-04).
+pub(crate) async fn begin(
+    (id, options, config): (&str, &RunOptions, &Config),
+    (models, catalogue): (&Models, &Catalogue),
+    mut source: Box<Source>,
+    changed: Changed,
+    observer: &dyn Observer,
+) -> Result<Started, Error> {
+    let lock = source.store.drive(id)?;
+    let Changed { anew, initial, budget, limits, name, dialect } = changed;
+    // A fork that has left its source's document or inputs behind is one of the document that it came to.
+    let moved = (&source.now.graph, &source.now.initial) != (&source.then.graph, &source.then.initial);
+    let anew = anew.or_else(|| moved.then(|| Arc::clone(&source.graph)));
+    let initial = initial.or_else(|| moved.then(|| source.now.initial.clone()));
+    let shared = if anew.is_some() { source.at } else { source.edits.last_shared(source.at) };
+    // What it shares is folded as its own: a model that counts has to know the requests in it (C-07).
+    let mut state = State::new(Arc::clone(source.reading.graph()));
+    let mut count = Count::new(id, Some(models.model.as_ref()), Some(shared + 1));
+    source.reading.fold(&mut state, shared, |state, record| count.see(state, &record.event))?;
+    let graph = anew.clone().unwrap_or_else(|| Arc::clone(state.graph()));
+    let hash = match anew.as_deref() {
+        None => None,
+        Some(graph) => {
+            let (hash, stored) = source.store.put_blob(serde_json::to_vec(graph).map_err(unwritable)?);
+            stored.await?;
+            Some(Arc::from(hash.to_string()))
+        }
+    };
+    let then = state.start();
+    let named = hash.clone().unwrap_or_else(|| Arc::clone(&then.graph));
+    let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
+    let tools = tools::changed(&graph, catalogue, true, observer);
+    let pinned = graph.tools.values().map(|tool| &**tool).chain(&tools);
+    record::pin(&source.store, catalogue, pinned, &secrets::named(config)).await?;
+    let fork = Fork {
+        source: source.info.id.as_str().into(),
+        events: source.events,
+        graph: hash,
+        initial,
+        budget: (budget != then.budget).then_some(budget),
+        limits: Some(then.limits.raised(limits)).filter(|limits| *limits != then.limits),
+        sequential: (options.sequential || source.now.sequential) && !then.sequential,
+        models: models.names.iter().filter(other).map(|(role, name)| (role.clone(), name.clone())).collect(),
+        tools,
+        texts: source.edits.outcomes.clone(),
+        damaged: source.damage.is_some(),
+        past: Some(Arc::clone(&source.past)),
+        compiled: anew.clone(),
+    };
+    let at = state.tick(SystemClock.now_ms());
+    let event = state
+        .accept(Input::Fork(Box::new(fork)))
+        .ok_or_else(|| Error::internal("a run that has begun can't be forked"))?;
+    let json = serde_json::to_string(&event).map_err(unwritable)?;
+    let scripted = models.scripted || source.script_answered(anew.is_some(), shared)?;
+    let run = NewRun {
+        id: id.to_owned(),
+        name,
+        dialect,
+        status: RunStatus::Running,
+        started_ms: at,
+        graph: Some(named.parse()?),
+        scripted,
+        options: options.to_stored().map_err(unwritable)?,
+        fork: Some(ForkPoint { run: source.info.id.clone(), events: shared }),
+    };
+    source.store.create_run(run, vec![Entry { n: shared + 1, at_ms: at, json }]).await?;
+    count.see(&state, &event);
+    state.apply_record(&Record { at, event });
+    let Source { store, info, events, at, .. } = *source;
+    let fork = Some(ForkedFrom { run: info.id, events, at, shared });
+    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), fork })
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::internal(&format!("the run can't be written: {error}"))
+}
