@@ -78,7 +78,7 @@ impl Config {
     /// `--allow-env`.
     ///
     /// # Errors
-    /// Exit 2 if there is no such file, exit 4 with all that is wrong with it.
+    /// `Usage` if there is no such file, `Environment` with all that is wrong with it.
     pub fn add_options(&mut self, chosen: &RunOptions, observer: &dyn Observer) -> Result<(), Error> {
         self.allow_env = joined(std::mem::take(&mut self.allow_env), chosen.allow_env.clone());
         self.add_mcp(chosen.mcp.as_deref(), observer)
@@ -131,7 +131,7 @@ impl Config {
     /// Checks that the folders of tools are there (C-14).
     ///
     /// # Errors
-    /// Exit 4 with the places of those that are not.
+    /// `Environment` with the places of those that are not.
     pub fn dirs_there(&self) -> Result<(), Error> {
         let lost = self.tool_dirs.iter().filter(|dir| !dir.is_dir());
         let told = lost.filter_map(|dir| {
@@ -164,7 +164,7 @@ impl Config {
     /// Puts one file over what there is, trusted or not: to act on it takes [`Self::load`].
     ///
     /// # Errors
-    /// Exit 4 with all findings of a file that has errors.
+    /// `Environment` with all findings of a file that has errors.
     pub fn add(&mut self, file: &Path) -> Result<Added, Error> {
         let name = self.environment.shown(file);
         crate::killed::refuse_of_tool(file)?;

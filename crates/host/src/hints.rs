@@ -1,5 +1,6 @@
 //! Commands that people are told to go on with: they work when they are pasted (C-04).
 
+use crate::environment::Environment;
 use crate::text::{harmless, one_line};
 use selvedge_dialects::diagnostic::is_hidden;
 use selvedge_dialects::fields::near;
@@ -44,6 +45,13 @@ pub fn command(words: &[&str]) -> String {
 /// The same of a command that has nothing to do with a state folder.
 pub fn stateless(words: &[&str]) -> String {
     command_in(words, None)
+}
+
+/// The command that shows a tool, with the folders that this one was given: it may be nowhere else.
+pub fn showing_tool(name: &str, folders: &[PathBuf], environment: &Environment) -> String {
+    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), environment.shown(folder)]);
+    let words: Vec<String> = ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
+    command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn command_in(words: &[&str], state_dir: Option<&Path>) -> String {

@@ -20,7 +20,7 @@ mod linux {
     /// Sets aside what such tools have made, before anything is read, and says so.
     ///
     /// # Errors
-    /// Exit 4 where something of it can't be set aside.
+    /// `Environment` where something of it can't be set aside.
     pub fn settle(environment: &Environment, told: &dyn Fn(&str)) -> Result<(), Error> {
         let Some(folder) = places::open_calls(environment) else { return Ok(()) };
         let calls = settle_killed_calls(&folder).map_err(|why| {
@@ -69,7 +69,7 @@ mod linux {
     /// Refuses a configuration that belongs to a tool: whoever ran it did not get to set it aside.
     ///
     /// # Errors
-    /// Exit 4 with the file.
+    /// `Environment` with the file.
     pub fn refuse_of_tool(file: &Path) -> Result<(), Error> {
         let owner = file.metadata().map(|meta| meta.uid()).ok().filter(|owner| is_tools_number(*owner));
         let Some(owner) = owner else { return Ok(()) };

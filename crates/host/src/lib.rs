@@ -27,11 +27,17 @@
 //! }
 //! ```
 //!
-//! `examples/tool.rs` of this crate adds a tool that is written in Rust.
+//! `examples/tool.rs` of this crate adds a tool that is written in Rust, `examples/person.rs` asks a person, goes on with the
+//! answer and forks the run.
 //!
-//! - [`Host`]: a document is read, prepared, begun and driven. [`prepare`], [`begin`] and [`compose`] are its steps.
+//! - [`Host`]: what is asked for comes from [`Host::read`] (a document), [`Host::take_up`] (a run that goes on) or
+//!   [`Host::source`] (a fork); [`Host::prepare`] finds what it needs, and [`Host::begin`] gives the one thing that is driven, a
+//!   [`Begun`]. [`Host::run`], [`Host::resume`] and [`Host::fork`] are all of that at once.
+//! - [`Host::load`] and [`Host::lock`] are runs as they stand, [`Host::answer`] and [`Host::cancel`] reach them whoever drives
+//!   them; [`asks`] says what a person is asked. [`Host::check`] is what is found about a document that is not run.
 //! - [`config`], [`options`]: what is configured and chosen, from weakest to strongest (C-06).
 //! - [`trust`]: what of a project's configuration counts only where a person trusts it (C-20).
+//! - [`prepare`], [`compose`]: from a document to what a run needs and can fail, and to its driver.
 //! - [`models`]: which models answer a run's requests. [`tools`]: which tools there are, and what they may do.
 //!   [`library`]: the tool library, and calls that are recorded and repeated.
 //! - [`secrets`]: keys, which nothing shows or keeps.
@@ -44,6 +50,7 @@ pub mod answer;
 pub mod asks;
 mod begin;
 mod begun;
+mod check;
 pub mod compose;
 pub mod config;
 pub mod environment;
@@ -72,6 +79,7 @@ pub mod trust;
 
 pub use answer::Answer;
 pub use begun::{Begun, ForkedFrom};
+pub use check::{Check, Checked};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};

@@ -23,7 +23,7 @@ const TRIES: usize = 100;
 /// The library of a store.
 ///
 /// # Errors
-/// Exit 4 if it can't be read.
+/// `Environment` if it can't be read.
 pub fn read(store: &Store) -> Result<Library, Error> {
     Ok(fold(store, |_| true)?.0)
 }
@@ -43,7 +43,7 @@ fn fold(store: &Store, wanted: impl Fn(&Entry) -> bool) -> Result<(Library, u64)
 /// An event of the library's journal.
 ///
 /// # Errors
-/// Exit 4 if it is none that this version knows.
+/// `Environment` if it is none that this version knows.
 pub fn event(entry: &Entry) -> Result<Event, Error> {
     selvedge_runtime::recorded(entry.json.as_bytes()).map_err(|error| {
         let message = format!("event {} of the tool library can't be read: {error}", entry.n);
@@ -55,7 +55,7 @@ pub fn event(entry: &Entry) -> Result<Event, Error> {
 /// A store with its library, for reading; without a database the library is empty.
 ///
 /// # Errors
-/// Exit 4 if the state folder can't be read.
+/// `Environment` if the state folder can't be read.
 pub fn open(dir: &Path) -> Result<(Option<Store>, Library), Error> {
     let Some(store) = stores::open(dir)? else { return Ok((None, Library::default())) };
     let library = read(&store)?;
@@ -75,7 +75,7 @@ pub struct Decided<T> {
 /// Changes the library in one commit: all of it or nothing (V-10). `decide` is asked again if somebody else was faster.
 ///
 /// # Errors
-/// Those of `decide`, and exit 4 if the library can't be written.
+/// Those of `decide`, and `Environment` if the library can't be written.
 pub fn change<T>(
     store: &Store,
     decide: impl FnMut(&Library) -> Result<Decided<T>, Error>,
@@ -86,7 +86,7 @@ pub fn change<T>(
 /// [`change`] where these versions by themselves decide what may be done: the library that is shown has no other.
 ///
 /// # Errors
-/// Those of `decide`, and exit 4 if the library can't be written.
+/// Those of `decide`, and `Environment` if the library can't be written.
 pub fn change_versions<T>(
     store: &Store,
     versions: &BTreeSet<Arc<str>>,
@@ -141,7 +141,7 @@ pub fn refused(refusal: &Refusal) -> Error {
 /// The text of a version.
 ///
 /// # Errors
-/// Exit 4 if the store does not have it.
+/// `Environment` if the store does not have it.
 pub fn text(store: &Store, version: &str) -> Result<String, Error> {
     let bytes = store.get_blob(version.parse()?)?;
     String::from_utf8(bytes).map_err(|_| {
@@ -153,7 +153,7 @@ pub fn text(store: &Store, version: &str) -> Result<String, Error> {
 /// The version of a tool that `prefix` means: the only one, of all that ever had the name, whose hash begins with it.
 ///
 /// # Errors
-/// Exit 2 if there is none, or several.
+/// `Usage` if there is none, or several.
 pub fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Version, Error> {
     let versions = of_name(library, name)?;
     let fitting: Vec<&Version> = versions
@@ -175,7 +175,7 @@ pub fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Ve
 /// Every version that a name has meant, or that has it in its metadata, oldest first.
 ///
 /// # Errors
-/// Exit 2 if there is none.
+/// `Usage` if there is none.
 pub fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>, Error> {
     use selvedge_engine::library::Place;
     let public = library.past(&Place::Library, library.resolve(name));
@@ -225,7 +225,7 @@ impl LibrarySource for Shelved {
 /// How many names of a state folder's library mean a tool.
 ///
 /// # Errors
-/// Exit 4 if it can't be read.
+/// `Environment` if it can't be read.
 pub fn count(state: &Path) -> Result<usize, Error> {
     Ok(stores::open(state)?
         .map(|store| names::names(&store, state))
@@ -236,7 +236,7 @@ pub fn count(state: &Path) -> Result<usize, Error> {
 /// The library for the tools of a run; `None` where there is no state yet. Opened for reading.
 ///
 /// # Errors
-/// Exit 4 if the state folder can't be read.
+/// `Environment` if the state folder can't be read.
 pub fn source(state: &Path) -> Result<Option<Arc<dyn LibrarySource>>, Error> {
     let Some(store) = stores::open(state)? else { return Ok(None) };
     let offered = names::names(&store, state)?.offered().into_iter().collect();

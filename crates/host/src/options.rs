@@ -75,7 +75,7 @@ impl RunOptions {
     /// These choices, if all paths among them can be recorded: JSON has Unicode only.
     ///
     /// # Errors
-    /// Exit 2 with the path that has other bytes, before anything runs (C-12).
+    /// `Usage` with the path that has other bytes, before anything runs (C-12).
     pub fn recordable(self) -> Result<Self, Error> {
         let wrong = std::iter::once(("the current folder", &self.cwd))
             .chain(self.paths())
@@ -121,7 +121,7 @@ impl RunOptions {
     /// What a run was started with, to go on with it.
     ///
     /// # Errors
-    /// Exit 4 if what is recorded is damaged: without it, the run would go on with other tools and permissions.
+    /// `Environment` if what is recorded is damaged: without it, the run would go on with other tools and permissions.
     pub fn read(json: &str) -> Result<Self, Error> {
         serde_json::from_str(json).map_err(|error| {
             let message = format!("the options that the run was started with can't be read: {error}");

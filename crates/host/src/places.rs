@@ -13,7 +13,7 @@ const CONFIG: &str = "selvedge.toml";
 /// not be there yet, but nothing else may be in its place.
 ///
 /// # Errors
-/// Exit 4 if there is no such place, or something that is no folder (C-14).
+/// `Environment` if there is no such place, or something that is no folder (C-14).
 pub fn state_dir(environment: &Environment, option: Option<&Path>) -> Result<PathBuf, Error> {
     let dir = state_place(environment, option)?;
     match dir.ancestors().find(|part| part.exists()).filter(|part| !part.is_dir()) {

@@ -92,7 +92,7 @@ impl Catalogue {
     /// is wrong is left out with a warning, and is an error only for who names it ([`Self::broken`], A-08).
     ///
     /// # Errors
-    /// Every folder and command tool that is wrong, and every name that two tools of one rank have: exit 2.
+    /// Every folder and command tool that is wrong, and every name that two tools of one rank have: `Document`.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = config.folder();
         let granted = Granted::new(&config.permissions, &workspace);

@@ -4,12 +4,12 @@ use selvedge_engine::is_hidden;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Which exit code an error leads to (C-03).
+/// Whose matter an error is (C-03).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The tool, the document or the call is wrong: exit 2.
+    /// The tool, the document or the call is wrong.
     Document,
-    /// The machine or its configuration is: exit 4.
+    /// The machine or its configuration is.
     Environment,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn shown(name: &str) -> String {
 /// One error: what, where and what to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
-    /// Exit 2 or exit 4.
+    /// `Document` or `Environment`.
     pub class: ErrorClass,
     /// The rule it breaks, `A-08`.
     pub rule: &'static str,
@@ -66,7 +66,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A wrong tool, document or call (exit 2).
+    /// A wrong tool, document or call.
     pub fn document(rule: &'static str, message: impl Into<String>) -> Self {
         let class = ErrorClass::Document;
         Self {
@@ -80,7 +80,7 @@ impl ToolError {
             help: String::new(),
         }
     }
-    /// Something this machine lacks or refuses (exit 4).
+    /// Something this machine lacks or refuses.
     pub fn environment(rule: &'static str, message: impl Into<String>) -> Self {
         Self { class: ErrorClass::Environment, ..Self::document(rule, message) }
     }
@@ -143,7 +143,7 @@ impl std::error::Error for ToolError {}
 pub struct CatalogueErrors(pub Vec<ToolError>);
 
 impl CatalogueErrors {
-    /// Exit 2 if any error is the document's, else exit 4.
+    /// `Document` if any error is the document's, else `Environment`.
     pub fn class(&self) -> ErrorClass {
         let document = self.0.iter().any(|error| error.class == ErrorClass::Document);
         if document { ErrorClass::Document } else { ErrorClass::Environment }

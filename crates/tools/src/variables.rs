@@ -49,7 +49,7 @@ impl Variables {
     /// The same, where all have to be set.
     ///
     /// # Errors
-    /// One error (exit 4) that names the tool and those that are not.
+    /// One error (`Environment`) that names the tool and those that are not.
     pub(crate) fn all(&self, tool: &str, names: &[String]) -> Result<Vec<(String, Secret)>, ToolError> {
         let given = self.given(names);
         if given.len() == names.len() {

@@ -11,15 +11,13 @@ use super::explain::statuses;
 use super::{Found, guarded};
 use crate::args::{Common, Reading};
 use crate::block_on::block_on;
-use crate::commands::check::{self, Check};
+use crate::commands::check;
 use crate::failure::Exit;
 use crate::status::Words as _;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
-use selvedge_dialects::Diagnostic;
 use selvedge_dialects::document::near_file;
-use selvedge_engine::Graph;
-use selvedge_host::Error;
+use selvedge_host::{Checked, Error};
 use serde_json::{Value, json};
 use shapes::Drawing;
 use std::path::{Path, PathBuf};
@@ -73,7 +71,9 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     if let Some(found) = run(&args.file, common, ui)? {
         return of_run(&found, args.format, &guarded(ui));
     }
-    let (findings, graph) = compiled(args, common, ui)?;
+    // Tools are known by their metadata.
+    let check = check::of_documents(&args.reading, common, ui)?;
+    let Checked { findings, graph } = block_on(0, check.document(&args.file))??;
     let Some(graph) = graph else {
         return Err(Error::findings(selvedge_host::prepare::findings::kind_of(&findings), findings));
     };
@@ -145,12 +145,6 @@ fn print(drawing: &Drawing, format: Format, more: Value, ui: &Ui) {
         ));
     }
     ui.result(&drawn);
-}
-
-/// The findings about the document, and its graph unless there are errors. Tools are known by their metadata.
-fn compiled(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<(Vec<Diagnostic>, Option<Graph>), Error> {
-    let check = Check::new(&args.reading, common, ui)?;
-    block_on(0, check.one(&args.file))?
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ impl Manifest {
     /// The manifest of a folder; `None` if it has none.
     ///
     /// # Errors
-    /// Exit 2 if it can't be read, or names files outside of the folder.
+    /// `Usage` if it can't be read, or names files outside of the folder.
     pub fn of(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(FILE);
         let shown = path.display().to_string();

@@ -49,7 +49,7 @@ impl Kept {
 /// What names mean in the library of a store, whose state folder this is.
 ///
 /// # Errors
-/// Exit 4 if the journal can't be read.
+/// `Environment` if the journal can't be read.
 pub(super) fn names(store: &Store, state: &Path) -> Result<Names, Error> {
     let file = state.join("cache").join("library.json");
     let kept = kept(&file).filter(Kept::is_ours);

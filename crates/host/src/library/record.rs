@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// caches. None of them holds a key: what is kept and told to models is here, whatever command pins it (C-06).
 ///
 /// # Errors
-/// Exit 2 if one holds a key, before any is kept; exit 4 if they can't be written.
+/// `Usage` if one holds a key, before any is kept; `Environment` if they can't be written.
 pub async fn pin<'t>(
     store: &Store,
     catalogue: &Catalogue,
@@ -51,7 +51,7 @@ pub async fn pin<'t>(
 /// out, so that it may be repeated.
 ///
 /// # Errors
-/// Exit 4 if the run or the library can't be read or written.
+/// `Environment` if the run or the library can't be read or written.
 pub fn calls(environment: &Environment, store: &Store, run: &str, state: &State) -> Result<(), Error> {
     if !state.graph().tools.values().any(|tool| &*tool.source == LIBRARY) {
         return Ok(());

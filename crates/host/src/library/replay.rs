@@ -38,7 +38,7 @@ pub enum Verdict {
 /// Repeats the calls of one tool, in their order.
 ///
 /// # Errors
-/// Exit 4 if no copy of the folder can be made or read.
+/// `Environment` if no copy of the folder can be made or read.
 pub async fn replay(
     config: &CatalogueConfig,
     catalogue: &Catalogue,

@@ -26,7 +26,7 @@ pub struct Line {
 /// Reads calls; none if there is no file. A call that is too large to be kept is told by `too_large`.
 ///
 /// # Errors
-/// Exit 2 with each line that is no call.
+/// `Usage` with each line that is no call.
 pub fn read(path: &Path, mut too_large: impl FnMut(usize)) -> Result<Vec<Line>, Error> {
     let shown = path.display().to_string();
     let unreadable = |why: &str| Error::about_file(&shown, "A-15", "calls-unreadable", why);

@@ -14,7 +14,7 @@ const FAMILIES: [&str; 8] = ["chatgpt", "claude-", "codex", "ft:", "gemini-", "g
 /// Checks the names of `--model` that no configuration has, also where a script answers in their place.
 ///
 /// # Errors
-/// Exit 2: the call is wrong (C-12); exit 4 for names in the environment (C-03).
+/// `Usage`: the call is wrong (C-12); `Environment` for names in the environment (C-03).
 pub(super) fn check(chosen: &RunOptions, config: &Config) -> Result<(), Error> {
     let configured: Vec<&str> = config.models.keys().map(String::as_str).collect();
     for name in chosen.models.values().filter(|name| !config.models.contains_key(*name)) {

@@ -11,7 +11,7 @@ const LONGEST: f64 = 1e9;
 /// The address of an endpoint, as it was given.
 ///
 /// # Errors
-/// Exit 2, with the address, for one that no request can go to.
+/// `Usage`, with the address, for one that no request can go to.
 pub fn base_url(text: &str, option: &str) -> Result<String, Error> {
     let Some(why) = no_address(text) else { return Ok(text.to_owned()) };
     let message = format!("`{option}` takes an address, not {}: {why}", shown(&without_user(text)));
@@ -49,7 +49,7 @@ fn without_user(text: &str) -> String {
 /// Caps as `calls=100,tokens=1e6,cost=2.5` (C-01).
 ///
 /// # Errors
-/// Exit 2 for what is no cap, for no cap at all, and for one that is named twice.
+/// `Usage` for what is no cap, for no cap at all, and for one that is named twice.
 pub fn budget(text: &str, option: &str) -> Result<Budget, Error> {
     let wrong = |what: &str| {
         let message = format!("`{option}`: {what}");

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// What the variables choose.
 ///
 /// # Errors
-/// Exit 4 with the variable's name: what is wrong there is no matter of the command line (C-03).
+/// `Environment` with the variable's name: what is wrong there is no matter of the command line (C-03).
 pub fn from_variables(environment: &Environment) -> Result<RunOptions, Error> {
     read(environment).map_err(Error::of_environment)
 }
@@ -62,7 +62,7 @@ fn read(environment: &Environment) -> Result<RunOptions, Error> {
 /// Whether `SELVEDGE_TRUST` says what `--trust` does.
 ///
 /// # Errors
-/// Exit 4 if it says neither that nor the contrary.
+/// `Environment` if it says neither that nor the contrary.
 pub fn trusts(environment: &Environment) -> Result<bool, Error> {
     flag(environment, "SELVEDGE_TRUST", "set it to 1 to trust what a `selvedge.toml` starts and sends")
 }
@@ -81,7 +81,7 @@ fn flag(environment: &Environment, name: &str, help: &str) -> Result<bool, Error
 /// Checks that files and folders that variables name are there (C-03), but for the script and the tools that options name in their place.
 ///
 /// # Errors
-/// Exit 4 with the variable's name.
+/// `Environment` with the variable's name.
 pub fn there(chosen: &RunOptions, script: bool, tools: bool) -> Result<(), Error> {
     let script = chosen.script.as_ref().filter(|_| !script);
     let lost = |path: &&PathBuf| !path.exists();

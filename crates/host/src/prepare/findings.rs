@@ -23,7 +23,7 @@ pub fn kind_of(findings: &[Diagnostic]) -> ErrorKind {
     }
 }
 
-/// Named tools that declare more than is allowed here: a run refuses them with exit 2, a check warns. Where the
+/// Named tools that declare more than is allowed here: a run refuses them, a check warns. Where the
 /// document names them first, and those that it names in no place that is known.
 pub fn overdeclared(
     names: &[Arc<str>],

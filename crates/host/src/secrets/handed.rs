@@ -22,7 +22,7 @@ const CHOICE_HELP: &str = "choose another word or path: a run keeps what it was 
 /// Refuses a text of an option or an argument that holds a key; `what` names it: "the answer".
 ///
 /// # Errors
-/// Exit 2, without the key.
+/// `Usage`, without the key.
 pub fn refuse_text(known: &[Known], what: &str, text: &str) -> Result<(), Error> {
     match known.iter().find(|key| key.is_in(text)) {
         Some(key) => Err(refused(what, key)),
@@ -34,7 +34,7 @@ pub fn refuse_text(known: &[Known], what: &str, text: &str) -> Result<(), Error>
 /// more, which is refused where it is read.
 ///
 /// # Errors
-/// Exit 2, without the key.
+/// `Usage`, without the key.
 pub fn refuse_tool(known: &[Known], what: &str, name: &str, text: &str) -> Result<(), Error> {
     let Some(key) = known.iter().find(|key| key.is_in(text)) else { return Ok(()) };
     let message = format!("the {what} of the tool `{name}` holds {}, which must not be recorded", key.origin);
@@ -58,7 +58,7 @@ pub fn in_command(known: &[Known], tool: &CommandTool) -> Option<Diagnostic> {
 /// Refuses `--input` values that hold a key, in a name, a text or a number, however they were written.
 ///
 /// # Errors
-/// Exit 2, without the key.
+/// `Usage`, without the key.
 pub fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Result<(), Error> {
     for (name, value) in given {
         refuse_text(known, "the name of an `--input`", name)?;
@@ -73,7 +73,7 @@ pub fn refuse_inputs(known: &[Known], given: &Map<String, Value>) -> Result<(), 
 /// no choice.
 ///
 /// # Errors
-/// Exit 2, without the key.
+/// `Usage`, without the key.
 pub fn refuse_choices(known: &[Known], id: Option<&str>, chosen: &RunOptions) -> Result<(), Error> {
     let address = chosen.kept_base_url();
     let texts = [
@@ -150,7 +150,7 @@ fn may_escape(known: &[Known], text: &str) -> bool {
 /// Refuses a document in which a key stands.
 ///
 /// # Errors
-/// Exit 2 with its places.
+/// `Usage` with its places.
 pub fn refuse_document(known: &[Known], source: &Source, limits: &DocumentLimits) -> Result<(), Error> {
     let found = in_document(known, source, limits);
     if found.is_empty() { Ok(()) } else { Err(Error::findings(ErrorKind::Usage, found)) }

@@ -48,7 +48,7 @@ impl Record {
     /// Records that a folder is trusted with these parts, and with no others.
     ///
     /// # Errors
-    /// Exit 4 where it can't be kept.
+    /// `Environment` where it can't be kept.
     pub fn write(environment: &Environment, folder: &Path, parts: &[Part]) -> Result<(), Error> {
         let file = file_of(environment, folder).ok_or_else(|| {
             let message = "there is no home folder to keep it in (HOME is not set)";
@@ -67,7 +67,7 @@ impl Record {
     /// Takes back what is recorded of a folder; false if nothing was.
     ///
     /// # Errors
-    /// Exit 4 where it can't be removed.
+    /// `Environment` where it can't be removed.
     pub fn remove(environment: &Environment, folder: &Path) -> Result<bool, Error> {
         let Some(file) = file_of(environment, folder) else { return Ok(false) };
         match std::fs::remove_file(&file) {

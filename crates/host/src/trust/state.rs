@@ -75,7 +75,7 @@ impl Gate {
     /// Goes on with a run that was started with `stored` only where its state folder is trusted, or the run needs no trust.
     ///
     /// # Errors
-    /// Exit 4 where it does.
+    /// `Environment` where it does.
     pub fn pass_state(
         self,
         environment: &Environment,

@@ -48,7 +48,7 @@ impl Catalogue {
     /// [`Self::prepare`] does too, for runs that go on without preparing anything.
     ///
     /// # Errors
-    /// Exit 4, with each missing layer and why.
+    /// `Environment`, with each missing layer and why.
     pub async fn require_isolation(&self, names: &[&str]) -> Result<(), CatalogueErrors> {
         match self.unconfined(names).await {
             None => Ok(()),

@@ -47,7 +47,7 @@ impl Granted {
     /// Checks a declaration before anything runs, and says what the tool may reach.
     ///
     /// # Errors
-    /// One error (exit 2) that names the tool, what it declares and the options that allow it; or one (exit 4) that names
+    /// One error (`Document`) that names the tool, what it declares and the options that allow it; or one (`Environment`) that names
     /// variables which are allowed and not set.
     pub(crate) fn check(&self, tool: &str, declared: &Declared) -> Result<Access, ToolError> {
         let mut refused = Vec::new();

@@ -85,7 +85,7 @@ impl Environments {
     /// as it is: without `uv` and without the network.
     ///
     /// # Errors
-    /// Dependencies that cannot be resolved (exit 2), or no Python, no `uv`, no network (exit 4). What failed once is
+    /// Dependencies that cannot be resolved (`Document`), or no Python, no `uv`, no network (`Environment`). What failed once is
     /// not tried again by this process.
     pub async fn python(
         &self,

@@ -40,7 +40,7 @@ struct Kept {
 /// `folder/python.json` and holds as long as that executable does not change.
 ///
 /// # Errors
-/// No usable Python (exit 4); the error lists what was tried.
+/// No usable Python (`Environment`); the error lists what was tried.
 pub async fn find(
     asked_for: Option<&Path>,
     folder: &Path,

@@ -123,7 +123,7 @@ pub(super) fn said(finished: &Finished, bytes: usize) -> String {
 /// The `uv` executable: on PATH, else under `folder/uv`, else fetched there.
 ///
 /// # Errors
-/// It is not there and cannot be fetched (exit 4).
+/// It is not there and cannot be fetched (`Environment`).
 pub async fn ensure(
     folder: &Path,
     python: &Interpreter,
@@ -139,7 +139,7 @@ pub async fn ensure(
 /// The `uv` under `folder/uv`, fetched from PyPI if it is not there; safe against other processes doing the same.
 ///
 /// # Errors
-/// It cannot be fetched (exit 4).
+/// It cannot be fetched (`Environment`).
 pub async fn fetched(
     folder: &Path,
     python: &Interpreter,

@@ -4,13 +4,12 @@ use super::args::ImportArgs;
 use super::test::too_large;
 use crate::args::{Common, Sources};
 use crate::block_on::block_on;
-use crate::commands::check::Check;
+use crate::commands::check;
 use crate::failure::Exit;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use rustix::fs::{Access, access};
 use selvedge_engine::library::{Author, Change, Command, Facts, Library, Place, Refusal, Stage};
-use selvedge_host::Error;
 use selvedge_host::library::manifest::{Manifest, Recording};
 use selvedge_host::library::record::recorded;
 use selvedge_host::library::regular;
@@ -18,6 +17,7 @@ use selvedge_host::library::samples::{self, Line};
 use selvedge_host::library::{self, Decided, short};
 use selvedge_host::secrets;
 use selvedge_host::text::harmless;
+use selvedge_host::{Check, Error};
 use selvedge_store::{BlobHash, Store, StoreError};
 use selvedge_tools::examine::{Examined, examine};
 use selvedge_tools::python::helpers;
@@ -74,7 +74,7 @@ struct Imported {
 pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let ui = &ui.guarded();
     let from = Sources { grants: args.grants.clone(), ..Sources::default() };
-    let check = Check::of_tools(&from, common, ui)?;
+    let check = check::of_tools(&from, common, ui)?;
     let path = ui.environment.absolute(&args.path);
     // The record of a tool names its file.
     if path.to_str().is_none() {
@@ -89,7 +89,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         ));
     }
     no_keys(&check, &tools)?;
-    writable(check.state_dir())?;
+    writable(&check.state_dir)?;
     let here = ui.environment.absolute(Path::new("."));
     let config = check.settings(&here)?;
     let files: Vec<PathBuf> = tools.iter().flat_map(|tool| &tool.versions).map(|v| v.file.clone()).collect();
@@ -105,7 +105,7 @@ pub(super) fn import(args: &ImportArgs, common: &Common, ui: &Ui) -> Result<Exit
         examined.into_iter().map(|tool| (tool.file.clone(), tool)).collect();
     as_they_are(&mut tools, &examined)?;
     // From here on the state folder is there, whatever comes of it.
-    let store = selvedge_host::stores::open_or_make(&ui.environment, check.state_dir())?;
+    let store = selvedge_host::stores::open_or_make(&ui.environment, &check.state_dir)?;
     let imported = library::change(&store, |library| {
         let mut import = Import {
             store: &store,
@@ -193,7 +193,7 @@ fn incoming(file: PathBuf, ui: &Ui) -> Result<Incoming, Error> {
 }
 
 /// A library keeps what it is given: none of it holds a key (C-06).
-fn no_keys(check: &Check<'_>, tools: &[Tool]) -> Result<(), Error> {
+fn no_keys(check: &Check, tools: &[Tool]) -> Result<(), Error> {
     let keys = check.secrets();
     for version in tools.iter().flat_map(|tool| &tool.versions) {
         let file = version.file.display();

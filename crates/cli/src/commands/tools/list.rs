@@ -3,21 +3,19 @@
 use super::args::{ListArgs, ShowArgs};
 use crate::args::Common;
 use crate::block_on::block_on;
-use crate::commands::check::Check;
+use crate::commands::check;
 use crate::failure::Exit;
 use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use crate::ui::Ui;
 use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
 use selvedge_host::Environment;
-use selvedge_host::Error;
-use selvedge_host::hints::command;
 use selvedge_host::library::{self, short};
+use selvedge_host::{Check, Error};
 use selvedge_store::Store;
 use selvedge_tools::Catalogue;
 use selvedge_tools::library::LIBRARY;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A row of the list.
@@ -32,9 +30,9 @@ struct Row {
 
 /// Lists tools.
 pub(super) fn list(args: &ListArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
-    let check = Check::of_tools(&args.from, common, ui)?;
-    let ui = &check.guarded(ui);
-    let (_, library) = library::open(check.state_dir())?;
+    let check = check::of_tools(&args.from, common, ui)?;
+    let ui = &ui.guarded_by(&check.config);
+    let (_, library) = library::open(&check.state_dir)?;
     let mut rows = block_on(0, async {
         let catalogue = check.catalogue(&[]).await?;
         for warning in catalogue.warnings() {
@@ -151,26 +149,19 @@ struct Sheet {
 
 /// Shows a tool.
 pub(super) fn show(args: &ShowArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
-    let check = Check::of_tools(&args.from, common, ui)?;
-    let (store, library) = library::open(check.state_dir())?;
+    let check = check::of_tools(&args.from, common, ui)?;
+    let (store, library) = library::open(&check.state_dir)?;
     let sheet = match &args.at {
         Some(prefix) => of_version(library::find(&library, &args.tool, prefix)?, &args.tool, store.as_ref())?,
         None => block_on(0, of_name(&check, &library, &args.tool))??,
     };
-    let ui = check.guarded(ui);
+    let ui = ui.guarded_by(&check.config);
     if ui.json {
         ui.result(&format!("{}\n", sheet.object(args.code, &ui.environment)));
     } else {
         sheet.print(args.code, &ui);
     }
     Ok(Exit::Completed)
-}
-
-/// The command that shows a tool, with the folders that this one was given: it may be nowhere else.
-pub(crate) fn showing(name: &str, folders: &[PathBuf], environment: &Environment) -> String {
-    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), environment.shown(folder)]);
-    let words: Vec<String> = ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
-    command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// There is no tool of that name.
@@ -182,7 +173,7 @@ pub(super) fn unknown(catalogue: &Catalogue, name: &str) -> Error {
         .help(&help.unwrap_or_else(|| "`selvedge tools list` lists the tools".to_owned()))
 }
 
-async fn of_name(check: &Check<'_>, library: &Library, name: &str) -> Result<Sheet, Error> {
+async fn of_name(check: &Check, library: &Library, name: &str) -> Result<Sheet, Error> {
     let catalogue = check.catalogue(&[name]).await?;
     catalogue.prepare(&[name]).await?;
     let tool = catalogue.def(name).ok_or_else(|| unknown(&catalogue, name))?;

@@ -1,7 +1,7 @@
 //! `selvedge tools run`: one call, as a document would make it, recorded nowhere (C-15).
 
 use super::args::RunArgs;
-use super::list::{showing, unknown};
+use super::list::unknown;
 use crate::args::Common;
 use crate::block_on::block_on;
 use crate::failure::Exit;
@@ -15,6 +15,7 @@ use selvedge_engine::schema::Schema;
 use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
 use selvedge_host::Error;
 use selvedge_host::config::Config;
+use selvedge_host::hints::showing_tool;
 use selvedge_host::ids::fresh_id;
 use selvedge_host::options::RunOptions;
 use selvedge_host::text::{harmless, one_line};
@@ -134,7 +135,7 @@ fn arguments(
         let mut refused = |span: Span, why: &str| {
             let message = format!("the tool `{}` refuses these arguments: {why}", tool.name);
             let help =
-                format!("`{}` shows what it takes", showing(&tool.name, &chosen.tools, &ui.environment));
+                format!("`{}` shows what it takes", showing_tool(&tool.name, &chosen.tools, &ui.environment));
             found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
         };
         let schema = Schema::new(&tool.input_schema, limits.schema_steps);

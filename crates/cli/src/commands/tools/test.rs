@@ -3,7 +3,7 @@
 use super::args::TestArgs;
 use crate::args::{Common, Sources};
 use crate::block_on::block_on;
-use crate::commands::check::Check;
+use crate::commands::check;
 use crate::failure::Exit;
 use crate::look::page::{BOLD, DIM, Page, RED, Table, YELLOW};
 use crate::signals::Signals;
@@ -63,8 +63,8 @@ impl Tested {
 pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let ui = &ui.guarded();
     let from = Sources { grants: args.grants.clone(), ..Sources::default() };
-    let check = Check::of_tools(&from, common, ui)?;
-    let (store, library) = library::open(check.state_dir())?;
+    let check = check::of_tools(&from, common, ui)?;
+    let (store, library) = library::open(&check.state_dir)?;
     let here = ui.environment.absolute(Path::new("."));
     let folder = args.dir.as_deref().map(|path| ui.environment.absolute(path));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
@@ -98,7 +98,7 @@ pub(super) fn test(args: &TestArgs, common: &Common, ui: &Ui) -> Result<Exit, Er
         }
     })??;
     if folder.is_none() {
-        keep(check.state_dir(), &tested)?;
+        keep(&check.state_dir, &tested)?;
     }
     let failed = tested.iter().any(|tested| tested.report().failed > 0);
     print(&tested, ui);

@@ -1,4 +1,5 @@
 use super::*;
+use selvedge_engine::Graph;
 use serde_json::Value;
 use shapes::{Kind, Why};
 
