@@ -5,14 +5,14 @@ mod sources;
 pub(crate) use self::sources::{Grants, Sources};
 pub(crate) use crate::commands::tools::args::ToolsArgs;
 pub(crate) use crate::commands::trust::TrustArgs;
-pub(crate) use crate::look::args::{
+pub(crate) use crate::inspect::args::{
     DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
-pub(crate) use crate::look::completions::{CompleteArgs, CompletionsArgs};
-pub(crate) use crate::look::explain::ExplainArgs;
-pub(crate) use crate::look::graph::GraphArgs;
-pub(crate) use crate::look::init::InitArgs;
-pub(crate) use crate::look::schema::SchemaArgs;
+pub(crate) use crate::inspect::completions::{CompleteArgs, CompletionsArgs};
+pub(crate) use crate::inspect::explain::ExplainArgs;
+pub(crate) use crate::inspect::graph::GraphArgs;
+pub(crate) use crate::inspect::init::InitArgs;
+pub(crate) use crate::inspect::schema::SchemaArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 

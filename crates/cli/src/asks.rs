@@ -1,6 +1,6 @@
 //! What a person is asked, as the command line prints it and reads it (C-02, C-13).
 
-use crate::look::time;
+use crate::inspect::time;
 use crate::ways::listed;
 use selvedge_engine::{Asking, State};
 use serde_json::{Map, Value};

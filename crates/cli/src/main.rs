@@ -4,7 +4,7 @@
 //! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out, as is how a run is prepared.
 //! - [`ui`], [`block_on`]: what a command hands to the host, and its async code run to the end.
 //! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and who looks on, [`watched`]: [`progress`] and, on a terminal, the [`live`] view.
-//! - [`look`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
+//! - [`inspect`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
 //! - [`output`], [`asks`], [`ways`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
@@ -17,8 +17,8 @@ mod commands;
 mod drive;
 mod failure;
 mod frames;
+mod inspect;
 mod live;
-mod look;
 mod names;
 mod nodes;
 mod options;

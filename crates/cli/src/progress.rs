@@ -1,7 +1,7 @@
 //! Progress on stderr: one line when a node starts and one when it ends, more with `-v` (C-01).
 
+use crate::inspect::page::wrap;
 use crate::live::text::{cut, width};
-use crate::look::page::wrap;
 use crate::ui::Ui;
 use crowd::Crowds;
 use selvedge_engine::{EffectId, Record, State};

@@ -1,7 +1,7 @@
 //! Where words go: results to stdout, everything else to stderr (C-04). Nothing here panics on a closed pipe.
 
 use crate::args::Common;
-use crate::look::pager::{self, Pager};
+use crate::inspect::pager::{self, Pager};
 use crate::printed::Part;
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::diagnostic::is_hidden;

@@ -3,7 +3,7 @@
 use crate::args::{Common, ForkArgs};
 use crate::drive;
 use crate::failure::Exit;
-use crate::look::of_fork;
+use crate::inspect::of_fork;
 use crate::ui::Ui;
 use selvedge_host::{Begun, Error, ForkOptions};
 

@@ -2,8 +2,8 @@
 
 use crate::args::Common;
 use crate::failure::Exit;
-use crate::look::page::{BOLD, DIM, Page, Table};
-use crate::look::time;
+use crate::inspect::page::{BOLD, DIM, Page, Table};
+use crate::inspect::time;
 use crate::ui::Ui;
 use clap::Args;
 use selvedge_host::Error;

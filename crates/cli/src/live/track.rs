@@ -3,7 +3,7 @@
 //! Watchers see the machine's state only while events come, but waits are to be told at any time. Each event costs a constant;
 //! so does each question about a node.
 
-use crate::look::waits::turn;
+use crate::inspect::waits::turn;
 use crate::nodes::Tally;
 use selvedge_engine::graph::{Control, OnError};
 use selvedge_engine::schedule::{Schedule, Until};

@@ -1,7 +1,7 @@
 //! The rungs of the ladder in words, for people, and as JSON.
 
 use crate::failure::is_rate_limit;
-use crate::look::time;
+use crate::inspect::time;
 use crate::progress::seconds;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};

@@ -261,8 +261,7 @@ fn imports(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let files: Vec<_> = sources(source).into_iter().filter(|(path, _)| !is_test(path)).collect();
     let module = |path: &Path| {
         let path = path.strip_prefix(source).unwrap().with_extension("").display().to_string();
-        let path = path.strip_suffix("/mod").map_or(path.clone(), str::to_owned);
-        if ["lib", "main", "mod"].contains(&path.as_str()) { String::new() } else { path }
+        if ["lib", "main"].contains(&path.as_str()) { String::new() } else { path }
     };
     let modules: BTreeSet<String> = files.iter().map(|(path, _)| module(path)).collect();
     let file_of = |path: &String| {
@@ -345,6 +344,14 @@ fn largest_circle(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
         to.filter(|to| reached.get(to).is_some_and(|back| back.contains(from))).cloned().collect::<Vec<_>>()
     };
     imports.keys().map(circle).max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// A module with modules in it is `foo.rs` beside `foo/`.
+#[test]
+fn modules_are_named_after_their_files() {
+    for (path, _) in sources(&root().join("crates")) {
+        assert!(!path.ends_with("mod.rs"), "{} is named after nothing", path.display());
+    }
 }
 
 /// Files that grow past this have a seam that nobody looked for.

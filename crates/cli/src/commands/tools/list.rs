@@ -5,7 +5,7 @@ use crate::args::Common;
 use crate::block_on::block_on;
 use crate::commands::check;
 use crate::failure::Exit;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
+use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use crate::ui::Ui;
 use selvedge_engine::library::{Facts, Library, Stage, Version};
 use selvedge_engine::{Effects, ToolDef};
@@ -314,7 +314,7 @@ fn inputs(schema: &Value) -> Vec<String> {
         };
         let about = field.get("description").and_then(Value::as_str).map(|text| format!("  {text}"));
         let text = format!("{name:width$}  {}{default}{}", kind(field), about.unwrap_or_default());
-        crate::look::page::clean(&text)
+        crate::inspect::page::clean(&text)
     };
     fields.iter().map(line).collect()
 }

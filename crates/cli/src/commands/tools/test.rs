@@ -5,7 +5,7 @@ use crate::args::{Common, Sources};
 use crate::block_on::block_on;
 use crate::commands::check;
 use crate::failure::Exit;
-use crate::look::page::{BOLD, DIM, Page, RED, Table, YELLOW};
+use crate::inspect::page::{BOLD, DIM, Page, RED, Table, YELLOW};
 use crate::signals::Signals;
 use crate::ui::Ui;
 use selvedge_engine::library::{Change, Command, Library, Report, Sample};
@@ -278,7 +278,7 @@ fn print(all: &[Tested], ui: &Ui) {
             let note = sample.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
             page.gap();
             let label = format!("{word}  {} call {}{note}", tested.subject.name, n + 1);
-            let label = page.paint(style, &crate::look::page::clean(&label));
+            let label = page.paint(style, &crate::inspect::page::clean(&label));
             page.line(&label);
             page.labelled("", "", 2, &format!("arguments {}", sample.arguments), 2);
             page.labelled("", "", 2, why, 6);

@@ -1,7 +1,7 @@
 //! DOT, the language of Graphviz.
 
 use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
-use crate::look::page::clean;
+use crate::inspect::page::clean;
 use crate::status::Words as _;
 use selvedge_host::timeline::NodeStatus;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! The drawing of a workflow: nodes, the ways between them, and a lane for each path, loop and inner document (E-34).
 
 use super::shapes::{Arrow, Drawing, Kind, LABEL, Lane, Shape, Why, node_id, shape};
-use crate::look::page::cut;
+use crate::inspect::page::cut;
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Act, Control, Node, PathsOf, Times, When};
 use selvedge_engine::{Graph, GraphIx, Ix, NodeIx};

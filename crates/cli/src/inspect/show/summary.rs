@@ -2,11 +2,11 @@
 
 use super::{Moment, advice::advice, joins, threads};
 use crate::asks::{self, SAME_QUESTION, answers, prompt};
+use crate::inspect::answers::Answer;
+use crate::inspect::events::of_fork;
+use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
+use crate::inspect::{Found, runs, time};
 use crate::live::text::cut;
-use crate::look::answers::Answer;
-use crate::look::events::of_fork;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
-use crate::look::{Found, runs, time};
 use crate::nodes::Tally;
 use crate::output::Report;
 use crate::printed;

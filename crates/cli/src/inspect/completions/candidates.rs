@@ -1,7 +1,7 @@
 //! What may stand at a place.
 
 use super::words::Place;
-use crate::look::{is_driven, time};
+use crate::inspect::{is_driven, time};
 use clap::Arg;
 use selvedge_dialects::Dialect;
 use selvedge_engine::library::Version;
@@ -93,7 +93,7 @@ fn values(
         "version" | "version_a" | "version_b" => versions(place, environment, state_dir).unwrap_or_default(),
         "plan" => plans(place).unwrap_or_default(),
         "dialect" if place.command.get_name() == "schema" => {
-            crate::look::schema::names().map(|name| Candidate::new(name, "")).collect()
+            crate::inspect::schema::names().map(|name| Candidate::new(name, "")).collect()
         }
         "dialect" => names(&Dialect::ALL.map(Dialect::name)),
         "status" => names(&RunStatus::ALL.map(RunStatus::as_str)),
@@ -121,7 +121,7 @@ fn topics() -> Vec<Candidate> {
     let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut topics: Vec<Candidate> =
         commands.map(|command| Candidate::new(command.get_name(), about(command))).collect();
-    topics.extend(crate::look::help::TOPICS.map(|(name, about)| Candidate::new(name, about)));
+    topics.extend(crate::inspect::help::TOPICS.map(|(name, about)| Candidate::new(name, about)));
     topics
 }
 

@@ -4,8 +4,8 @@ use super::shapes::{
     Arrow, DECIDES, Drawing, Kind, LABEL, Lane, PLANNED, Shape, Why, alternative_id, end_id, node_id,
     opening, plans, shape, start_id, takes,
 };
-use crate::look::page::cut;
-use crate::look::waits::{self, owns};
+use crate::inspect::page::cut;
+use crate::inspect::waits::{self, owns};
 use selvedge_engine::graph::{Act, Control, Node};
 use selvedge_engine::schedule::{Schedule, Until, impure_order, unknown_order};
 use selvedge_engine::{Effects, Graph, Ix, NodeIx, OrderIx, ThreadIx};

@@ -1,6 +1,6 @@
 //! What came of joins (W-09).
 
-use crate::look::page::{BOLD, DIM, GREEN, Page, RED, Table, YELLOW};
+use crate::inspect::page::{BOLD, DIM, GREEN, Page, RED, Table, YELLOW};
 use selvedge_engine::event::JoinOutcome;
 use selvedge_engine::{JoinView, PathEnd, Tokens, View};
 

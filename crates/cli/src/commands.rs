@@ -13,7 +13,7 @@ pub(crate) mod trust;
 
 use crate::args::{Cli, Command, Common};
 use crate::failure::Exit;
-use crate::look;
+use crate::inspect;
 use crate::ui::Ui;
 use clap::Parser;
 use selvedge_host::Environment;
@@ -27,7 +27,7 @@ pub(crate) fn main() -> Exit {
             selvedge_host::hints::state_dir(cli.common.state_dir.as_deref());
             let environment = environment().in_state_dir(cli.common.state_dir.as_deref());
             let ui = Ui::new(environment, json, quiet, verbose);
-            look::pager::choose(cli.common.no_pager);
+            inspect::pager::choose(cli.common.no_pager);
             let exit = done(cli, &ui);
             selvedge_host::killed::end();
             (exit, ui)
@@ -79,21 +79,21 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Fork(args) => fork::fork(&args, &cli.common, ui.clone()),
         Command::Cancel(args) => cancel::cancel(&args, &cli.common, ui),
         Command::Migrate(args) => migrate::migrate(&args, &cli.common, ui),
-        Command::Runs(args) => look::runs(&args, &cli.common, ui),
-        Command::Show(args) => look::show(&args, &cli.common, ui),
-        Command::Explain(args) => look::explain::explain(&args, &cli.common, ui),
-        Command::Replay(args) => look::replay(&args, &cli.common, ui),
-        Command::Export(args) => look::export(&args, &cli.common, ui),
+        Command::Runs(args) => inspect::runs(&args, &cli.common, ui),
+        Command::Show(args) => inspect::show(&args, &cli.common, ui),
+        Command::Explain(args) => inspect::explain::explain(&args, &cli.common, ui),
+        Command::Replay(args) => inspect::replay(&args, &cli.common, ui),
+        Command::Export(args) => inspect::export(&args, &cli.common, ui),
         Command::Tools(args) => tools::tools(&args, &cli.common, ui),
-        Command::Graph(args) => look::graph::graph(&args, &cli.common, ui),
-        Command::Schema(args) => look::schema::schema(&args, ui),
+        Command::Graph(args) => inspect::graph::graph(&args, &cli.common, ui),
+        Command::Schema(args) => inspect::schema::schema(&args, ui),
         Command::Trust(args) => trust::trust(&args, &cli.common, ui),
-        Command::Init(args) => look::init::init(&args, ui),
-        Command::Completions(args) => look::completions::completions(&args, ui),
-        Command::Complete(args) => Ok(look::completions::complete(&args, &cli.common, ui)),
-        Command::Models(args) => look::models(&args, &cli.common, ui),
-        Command::Doctor(args) => look::doctor(&args, &cli.common, ui),
-        Command::Help(args) => look::help(&args, ui),
+        Command::Init(args) => inspect::init::init(&args, ui),
+        Command::Completions(args) => inspect::completions::completions(&args, ui),
+        Command::Complete(args) => Ok(inspect::completions::complete(&args, &cli.common, ui)),
+        Command::Models(args) => inspect::models(&args, &cli.common, ui),
+        Command::Doctor(args) => inspect::doctor(&args, &cli.common, ui),
+        Command::Help(args) => inspect::help(&args, ui),
     };
     done.unwrap_or_else(|failure| {
         crate::failure::print(&failure, ui);

@@ -1,6 +1,6 @@
 //! The parts of a drawing, and what a node looks like in it.
 
-use crate::look::page::cut;
+use crate::inspect::page::cut;
 use crate::status::Words as _;
 use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::{Ix, NodeIx, Slice, ThreadIx};

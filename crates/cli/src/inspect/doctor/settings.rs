@@ -1,7 +1,7 @@
 //! Configuration files and variables.
 
 use super::{Report, Verdict};
-use crate::look::config_files;
+use crate::inspect::config_files;
 use crate::ui::Ui;
 use selvedge_dialects::steps::Siblings;
 use selvedge_dialects::{Diagnostic, Severity};

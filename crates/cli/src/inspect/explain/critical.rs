@@ -2,7 +2,7 @@
 
 use super::Explained;
 use super::figures;
-use crate::look::page::{BOLD, DIM, Page, Table, clean, cut};
+use crate::inspect::page::{BOLD, DIM, Page, Table, clean, cut};
 use crate::progress::seconds;
 use selvedge_engine::{Ix, NodeIx};
 use selvedge_host::timeline::{Durations, intervals};

@@ -1,9 +1,9 @@
 //! One node: the calls of its last visit, what came of them, and what its tools printed (C-15, A-30).
 
-use crate::look::Found;
-use crate::look::answers::Answer;
-use crate::look::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
-use crate::look::timeline;
+use crate::inspect::Found;
+use crate::inspect::answers::Answer;
+use crate::inspect::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
+use crate::inspect::timeline;
 use crate::printed::{cause, message, parts};
 use crate::ui::Ui;
 use selvedge_engine::graph::Node;

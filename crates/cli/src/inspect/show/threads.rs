@@ -1,8 +1,8 @@
 //! Threads as conversations.
 
-use crate::look::Found;
-use crate::look::events::role_name;
-use crate::look::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
+use crate::inspect::Found;
+use crate::inspect::events::role_name;
+use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
 use crate::ui::Ui;
 use selvedge_engine::{Message, Role, Slice, State, View};
 use selvedge_host::Error;

@@ -1,6 +1,6 @@
 //! Lines of time: what a node did when, beside the others.
 
-use crate::look::page::pad;
+use crate::inspect::page::pad;
 use selvedge_host::timeline::{Activity, Interval};
 
 const BAR: (usize, usize) = (16, 60);

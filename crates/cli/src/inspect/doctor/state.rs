@@ -2,7 +2,7 @@
 
 use super::{Report, Verdict};
 use crate::args::Common;
-use crate::look::is_driven;
+use crate::inspect::is_driven;
 use rustix::fs::{Access, access, statvfs};
 use selvedge_host::Environment;
 use selvedge_host::places;

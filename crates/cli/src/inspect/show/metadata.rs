@@ -1,7 +1,7 @@
 //! `show --metadata`: both layers merged, each value with its origin (D-04).
 
+use crate::inspect::page::{BOLD, DIM, Page, Table};
 use crate::live::text::cut;
-use crate::look::page::{BOLD, DIM, Page, Table};
 use crate::ui::Ui;
 use selvedge_engine::State;
 use serde_json::{Map, Value, json};

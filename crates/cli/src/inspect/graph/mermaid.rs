@@ -1,7 +1,7 @@
 //! Mermaid's flowcharts.
 
 use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
-use crate::look::page::clean;
+use crate::inspect::page::clean;
 use crate::status::Words as _;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Where the nodes of a run stand, in a word each.
 
 use super::story::{self, reuse_words};
-use crate::look::Found;
+use crate::inspect::Found;
 use crate::status::Words;
 use selvedge_engine::{Graph, NodeIx};
 use selvedge_host::Error;
@@ -24,7 +24,7 @@ pub(crate) struct Statuses {
 pub(crate) fn statuses(found: &Found) -> Result<Statuses, Error> {
     let (state, story) = story::read(found)?;
     let graph = Arc::clone(state.graph());
-    let driven = state.ended().is_none() && crate::look::is_driven(&found.store, found.run());
+    let driven = state.ended().is_none() && crate::inspect::is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
     let status = |node: NodeIx| {
         let status = match story.timeline.status(story.node(node), now) {

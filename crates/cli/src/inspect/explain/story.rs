@@ -1,8 +1,8 @@
 //! A run's timeline, by the nodes of its graph in list order.
 
-use crate::look::Found;
-use crate::look::answers::Answer;
-use crate::look::timeline;
+use crate::inspect::Found;
+use crate::inspect::answers::Answer;
+use crate::inspect::timeline;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{Effects, Fault, Graph, Ix, NodeIx, Printed, RunStatus, State};
 use selvedge_host::Error;
