@@ -1,7 +1,7 @@
 //! Whom a stranger's folder may start (C-20): what a case can't say, which is a terminal, files of the user, and tools that lie.
 
+use super::terminal::{Terminal, wait_until, watch};
 use crate::support::{Done, Place, calls, finish};
-use crate::terminal::{Terminal, wait_until, watch};
 use serde_json::json;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,7 +1,7 @@
 //! `replay` (E-18) and `export` (C-14).
 
+use super::world::{completed, failed, killed, place, waiting};
 use crate::support::{Place, finish, says};
-use crate::world::{completed, failed, killed, place, waiting};
 use selvedge_store::{Entry, Mode, NewRun, Store};
 use serde_json::{Value, json};
 use std::io::Read;

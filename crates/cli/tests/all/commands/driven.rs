@@ -1,8 +1,8 @@
 //! C-13, E-43: commands to runs that other processes drive.
 
-use crate::people::driven;
+use super::people::driven;
+use super::terminal::{asked, says_line, times};
 use crate::support::{Done, Place, calls, finish, says, wait_for};
-use crate::terminal::{asked, says_line, times};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Child;

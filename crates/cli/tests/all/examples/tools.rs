@@ -1,6 +1,6 @@
 //! The library of tools.
 
-use crate::world::{Example, examples};
+use super::world::{Example, examples};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -4,7 +4,7 @@
 //! the file. In a `console` block `$ …` is a command for a shell, with a `\` at the end of a line that goes on, and what follows
 //! is all that it prints. `[…]` stands for any text within a line, and alone on its line for any lines, none too.
 
-use crate::world::{Done, Example, copied, examples, finish};
+use super::world::{Done, Example, copied, examples, finish};
 use std::path::Path;
 
 /// What a document holds, in its order.

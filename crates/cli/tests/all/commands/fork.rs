@@ -1,7 +1,7 @@
 //! Forks (E-19, E-29, C-13): from any event, with and without edits.
 
-use crate::endpoint::{Seen, reply, serve};
-use crate::recovery::stuck;
+use super::endpoint::{Seen, reply, serve};
+use super::recovery::stuck;
 use crate::support::{Done, Place, calls, says};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Workflows.
 
-use crate::world::{Example, contents, findings};
+use super::world::{Example, contents, findings};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -106,7 +106,7 @@ fn the_losers_of_a_race_really_end() {
     let mut command = example.command(&["run", "flow.json", "--tools", "tools", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (pid, mut below) = (child.id(), Vec::new());
-    let done = std::thread::spawn(move || crate::world::finish(child));
+    let done = std::thread::spawn(move || super::world::finish(child));
     while !done.is_finished() {
         let mut family = vec![pid];
         let all = processes();

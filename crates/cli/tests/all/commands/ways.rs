@@ -1,7 +1,7 @@
 //! What is said of a run that failed: the command that helps, in lines that a terminal does not break inside words (C-04).
 
+use super::terminal::{Terminal, watch};
 use crate::support::{Done, Place, says};
-use crate::terminal::{Terminal, watch};
 use serde_json::json;
 
 /// The command behind these words of stderr, without the program's name.

@@ -1,7 +1,7 @@
 //! `runs` (C-12, C-15), and what works on a folder that can only be read.
 
+use super::world::{completed, driven, end, failed, killed, place, waiting};
 use crate::support::{Place, finish, says};
-use crate::world::{completed, driven, end, failed, killed, place, waiting};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;

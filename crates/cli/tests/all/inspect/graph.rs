@@ -1,7 +1,7 @@
 //! `graph` (C-13): the drawing of a compiled document.
 
+use super::world::place;
 use crate::support::{Place, calls, says};
-use crate::world::place;
 use serde_json::json;
 
 fn plan(place: &Place) {
@@ -80,9 +80,9 @@ fn findings_are_those_of_check() {
 #[test]
 fn a_run_is_drawn_with_what_became_of_its_nodes() {
     let place = place();
-    crate::world::failed(&place, "two");
-    crate::world::waiting(&place, "w");
-    crate::world::killed(&place, "k");
+    super::world::failed(&place, "two");
+    super::world::waiting(&place, "w");
+    super::world::killed(&place, "k");
     let states = |run: &str| place.run(&["graph", run, "--json"]).exits(0).json()["nodes"].clone();
     assert_eq!(states("two"), json!({"a": "ran", "b": "failed"}));
     assert_eq!(states("w"), json!({"a": "asks", "b": "ran"}));
@@ -116,15 +116,15 @@ fn a_run_is_drawn_with_what_became_of_its_nodes() {
 fn a_node_that_tries_again_says_so() {
     let place = place();
     let limited = "429, message: slow down, retry_after_s: 50";
-    let child = crate::world::held(&place, "again", &format!("error: {{status: {limited}}}"));
-    crate::world::until(&place, "again", "retried");
+    let child = super::world::held(&place, "again", &format!("error: {{status: {limited}}}"));
+    super::world::until(&place, "again", "retried");
     let graph = place.run(&["graph", "again", "--json"]).exits(0).json();
     assert_eq!(graph["nodes"], json!({"a": "ran", "b": "again"}));
     assert!(graph["graph"].as_str().unwrap().contains("k_again[\"tries again#58; 1\"]"), "{graph}");
     let page = place.run(&["explain", "again"]).exits(0).stdout;
     let row = page.lines().find(|line| line.starts_with("b ")).unwrap();
     assert!(row.contains("tries again") && !row.contains("running"), "{page}");
-    crate::world::end(child);
+    super::world::end(child);
     assert_eq!(place.run(&["graph", "again", "--json"]).exits(0).json()["nodes"]["b"], "stopped");
 }
 
@@ -132,7 +132,7 @@ fn a_node_that_tries_again_says_so() {
 #[test]
 fn reused_nodes_of_a_fork_say_where_they_come_from() {
     let place = place();
-    crate::world::completed(&place, "week");
+    super::world::completed(&place, "week");
     let told = place
         .run(&["fork", "week", "--document", "sums.json", "--script", "sums.yaml", "--run-id", "f"])
         .exits(0)
@@ -156,8 +156,8 @@ fn reused_nodes_of_a_fork_say_where_they_come_from() {
 /// C-04: what is not there is told with what is near to it, whatever it is.
 #[test]
 fn near_names_are_told() {
-    let place = crate::world::place();
-    crate::world::completed(&place, "first");
+    let place = super::world::place();
+    super::world::completed(&place, "first");
     for (args, near) in [
         (&["graph", "frist"][..], "did you mean `first`?"),
         (&["graph", "sums.jsn"], "did you mean `sums.json`?"),

@@ -1,7 +1,7 @@
 //! `show` in all its views (C-02, C-15, D-04, E-03).
 
+use super::world::{completed, failed, place, waiting};
 use crate::support::{Place, says};
-use crate::world::{completed, failed, place, waiting};
 use serde_json::{Value, json};
 
 fn shown(place: &Place, args: &[&str]) -> Value {
@@ -193,7 +193,7 @@ fn a_run_is_followed_until_it_ends() {
         "- when: {node: b}\n  reply: {text: slow, delay_ms: 1500}\n- reply: {text: quick}\n",
     );
     let child = place.start(&["run", "two.json", "--script", "two.yaml", "--run-id", "r", "-q"]);
-    crate::world::first_answer(&place, "r");
+    super::world::first_answer(&place, "r");
     let begun = std::time::Instant::now();
     let followed = place.run(&["show", "r", "--follow"]).exits(0);
     assert!(begun.elapsed() > std::time::Duration::from_millis(300), "it waits for what is to come");
@@ -204,11 +204,11 @@ fn a_run_is_followed_until_it_ends() {
     crate::support::finish(child);
     // What has ended is told as it was; the exit code is the run's.
     assert_eq!(place.run(&["show", "r", "--follow", "--json"]).exits(0).json()["status"], "completed");
-    crate::world::failed(&place, "f");
+    super::world::failed(&place, "f");
     assert!(place.run(&["show", "f", "--follow"]).exits(1).stderr.contains("fail  b"));
-    crate::world::waiting(&place, "w");
+    super::world::waiting(&place, "w");
     place.run(&["show", "w", "--follow", "-q"]).exits(3);
-    crate::world::killed(&place, "k");
+    super::world::killed(&place, "k");
     assert!(place.run(&["show", "k", "--follow"]).exits(130).stderr.contains("resume k"));
     place.run(&["show", "r", "--follow", "--events"]).exits(2);
 }

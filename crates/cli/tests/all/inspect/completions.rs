@@ -1,7 +1,7 @@
 //! `completions` (C-10): in a real shell, as far as there is one.
 
+use super::world::{completed, place, waiting};
 use crate::support::{Done, Place, finish};
-use crate::world::{completed, place, waiting};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

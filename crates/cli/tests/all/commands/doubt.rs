@@ -1,7 +1,7 @@
 //! Writes of which nobody knows whether they happened: what a person can say, and what is said to a no (E-05, E-29, C-13).
 
+use super::terminal::{asked, says_line, times};
 use crate::support::{Done, Place, calls, finish, wait_for};
-use crate::terminal::{asked, says_line, times};
 use serde_json::{Value, json};
 
 /// The run `r`, killed while its write was under way, which then waits for a person; and the ask's id.

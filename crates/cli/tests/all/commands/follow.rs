@@ -1,7 +1,7 @@
 //! `show --follow` on a terminal (C-15).
 
+use super::terminal::{RUN, Terminal, left_in_order, place, wait_until, watch};
 use crate::support::finish;
-use crate::terminal::{RUN, Terminal, left_in_order, place, wait_until, watch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Plans.
 
-use crate::world::{Example, contents, findings};
+use super::world::{Example, contents, findings};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;

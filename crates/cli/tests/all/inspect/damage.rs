@@ -1,7 +1,7 @@
 //! E-44 from outside: damaged state folders, state that vanishes, and a run that another process has taken.
 
+use super::world::{completed, failed, killed, place};
 use crate::support::{Done, Place, calls, finish, says};
-use crate::world::{completed, failed, killed, place};
 use selvedge_store::{Entry, Mode, Store};
 use serde_json::{Value, json};
 use std::time::Duration;

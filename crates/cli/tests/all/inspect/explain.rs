@@ -1,7 +1,7 @@
 //! `explain` (C-15, P-20): when nodes ran, whom they waited for, whose messages they saw.
 
+use super::world::{completed, driven, end, failed, killed, place, waiting};
 use crate::support::{Place, calls, finish, says};
-use crate::world::{completed, driven, end, failed, killed, place, waiting};
 use serde_json::{Value, json};
 
 fn nodes(place: &Place, run: &str) -> Vec<Value> {
@@ -185,7 +185,7 @@ fn many_nodes_are_a_line_each() {
 #[test]
 fn it_looks_at_a_run_that_is_driven() {
     let place = place();
-    let child = crate::world::driven(&place, "live");
+    let child = super::world::driven(&place, "live");
     let live = nodes(&place, "live");
     assert!(live[1]["started"].is_string() && live[1]["ended"].is_null(), "{live:?}");
     assert_eq!(live[1]["messages_from"], json!(["a"]));

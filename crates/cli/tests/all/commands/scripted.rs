@@ -1,6 +1,6 @@
 //! Which runs say that a script answered (C-02, C-07).
 
-use crate::endpoint::{reply, serve};
+use super::endpoint::{reply, serve};
 use crate::support::{Done, Place, finish, says};
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Step tasks.
 
-use crate::world::{Done, Example, examples, findings, finish};
+use super::world::{Done, Example, examples, findings, finish};
 use serde_json::{Value, json};
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! `doctor`, and `help environment` (C-06).
 
+use super::world::{completed, place};
 use crate::support::{Done, Place, finish};
-use crate::world::{completed, place};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;

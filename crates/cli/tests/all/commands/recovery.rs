@@ -1,6 +1,6 @@
 //! Crashes, interrupts and repairs: what was done is kept (C-05, C-12, E-05, P-21).
 
-use crate::isolation::shared;
+use super::isolation::shared;
 use crate::support::{Place, calls, finish, says, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

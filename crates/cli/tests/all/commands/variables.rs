@@ -1,6 +1,6 @@
 //! Variables that tools are given (A-20, C-06): the process of the tool that declares one has its value, and nobody else.
 
-use crate::isolation::{holding, python, shared};
+use super::isolation::{holding, python, shared};
 use crate::support::{Done, Place, calls, finish};
 use serde_json::{Value, json};
 use std::process::Command;

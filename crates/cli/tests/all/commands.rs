@@ -1,0 +1,31 @@
+//! The commands that drive runs and know tools: output and exit codes.
+
+mod bad_input;
+mod calls;
+mod check;
+mod config;
+mod crowds;
+mod doubt;
+mod driven;
+mod endings;
+mod endpoint;
+mod follow;
+mod fork;
+mod isolation;
+mod keys;
+mod library;
+mod mcp;
+mod names;
+mod network;
+mod odd;
+mod people;
+mod printed;
+mod providers;
+mod recovery;
+mod run;
+mod scripted;
+mod terminal;
+mod trust;
+mod values;
+mod variables;
+mod ways;
