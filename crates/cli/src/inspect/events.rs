@@ -3,6 +3,7 @@
 use super::out::Out;
 use super::page::{CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW};
 use super::{Found, time};
+use crate::names;
 use crate::progress::seconds;
 use crate::recovery::chosen;
 use crate::ui::Ui;
@@ -61,10 +62,11 @@ pub(super) fn print(found: &Found, at: Option<u64>, ui: &Ui) -> Result<(), Error
 }
 
 fn print_object(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Out<'_>) -> Result<(), Error> {
+    let names = names_of(found)?;
     out.write("{\"events\":[")?;
     for entry in entries {
         let separator = if entry.n > 1 { "," } else { "" };
-        if !out.json(separator, &object(found, &entry)?.to_string(), "")? {
+        if !out.json(separator, &object(found, &names, &entry)?.to_string(), "")? {
             break;
         }
     }
@@ -74,8 +76,7 @@ fn print_object(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut O
 
 fn print_table(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Out<'_>) -> Result<(), Error> {
     let mut page = Page::new();
-    // Only what its graph says: no event is applied to it.
-    let names = State::new(graph_of(&found.store, &found.info)?);
+    let names = names_of(found)?;
     let mut began = None;
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
@@ -95,8 +96,14 @@ fn print_table(found: &Found, entries: impl Iterator<Item = Entry>, out: &mut Ou
     Ok(())
 }
 
-/// C-15's object: `{n, at, kind, node?, effect?, …}`. Events of an effect name its node too.
-fn object(found: &Found, entry: &Entry) -> Result<Value, Error> {
+/// What things in a run are called, by its graph: no event is applied to it.
+fn names_of(found: &Found) -> Result<State, Error> {
+    Ok(State::new(graph_of(&found.store, &found.info)?))
+}
+
+/// C-15's object: `{n, at, kind, node?, place?, effect?, …}`. Events of an effect name its node too; a node in a frame is called as
+/// people are told that it is (W-03), and as the journal has it (E-35).
+fn object(found: &Found, names: &State, entry: &Entry) -> Result<Value, Error> {
     let unreadable =
         |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
     let mut fields: Map<String, Value> =
@@ -104,11 +111,16 @@ fn object(found: &Found, entry: &Entry) -> Result<Value, Error> {
     let kind = fields.shift_remove("kind");
     let effect = fields.shift_remove("effect");
     let node = fields.shift_remove("node").filter(|node| node.as_str() != Some(""));
-    let node = node.or_else(|| effect.as_ref()?.as_str().map(|effect| Value::from(node_of(effect))));
+    let place = match (node.as_ref().and_then(Value::as_str), effect.as_ref().and_then(Value::as_str)) {
+        (Some(node), _) => Some(node.to_owned()),
+        (None, effect) => effect.map(name_of),
+    };
+    let node = place.as_deref().map(|place| Value::from(names.told_name(place)));
+    let place = place.map(Value::from).filter(|place| Some(place) != node.as_ref());
     let mut object = Map::new();
     object.insert("n".to_owned(), Value::from(entry.n));
     object.insert("at".to_owned(), Value::from(time::rfc3339(entry.at_ms)));
-    for (name, value) in [("kind", kind), ("node", node), ("effect", effect)] {
+    for (name, value) in [("kind", kind), ("node", node), ("place", place), ("effect", effect)] {
         if let Some(value) = value {
             object.insert(name.to_owned(), value);
         }
@@ -148,7 +160,7 @@ impl Row {
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let event: Event = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (node, text) = told(entry.n, &event);
+        let (node, text) = Telling { names }.told(entry.n, &event);
         let node = names.told_name(&node).into_owned();
         let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));
         // Only the beginning of a text fits into a line.
@@ -180,91 +192,123 @@ fn style(event: &Event) -> &'static str {
     }
 }
 
-/// The node of an event, and what it says in a line.
-fn told(n: u64, event: &Event) -> (String, String) {
-    let of = |effect: &EffectId| name_of(&effect.0);
-    match event {
-        Event::Started(start) => {
-            let graph = start.graph.get(..12).unwrap_or(&start.graph);
-            (String::new(), format!("graph {graph}, edition {}", start.edition))
+/// What events say, with nodes as people are told that they are (W-03).
+struct Telling<'s> {
+    names: &'s State,
+}
+
+impl Telling<'_> {
+    /// The node of an event, and what it says in a line.
+    fn told(&self, n: u64, event: &Event) -> (String, String) {
+        let of = |effect: &EffectId| name_of(&effect.0);
+        let id = |effect: &EffectId| names::call(self.names, &effect.0).into_owned();
+        let ask = |id: &str| names::call(self.names, id).into_owned();
+        match event {
+            Event::Started(start) => {
+                let graph = start.graph.get(..12).unwrap_or(&start.graph);
+                (String::new(), format!("graph {graph}, edition {}", start.edition))
+            }
+            Event::Completed { effect, outcome, .. } => {
+                (of(effect), format!("{}: {}", id(effect), outcome_text(outcome)))
+            }
+            Event::Lost { effect } => {
+                (of(effect), format!("{}: nobody knows whether it happened", id(effect)))
+            }
+            Event::Answered { ask: answered, value } => {
+                (String::new(), format!("{}: {value}", ask(answered)))
+            }
+            Event::CancelRequested => (String::new(), String::new()),
+            Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
+            Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
+            Event::LimitsSet { limits } => (String::new(), json!(limits).to_string()),
+            Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
+            Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
+            Event::Forked(fork) => {
+                let anew = if fork.graph.is_some() { "; begins its document anew" } else { "" };
+                (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
+            }
+            Event::Fired { timer } => (String::new(), format!("the time of {} is up", ask(timer))),
+            Event::Poisoned { message } => (String::new(), message.clone()),
+            Event::NodeStarted { node, .. } => (node.to_string(), String::new()),
+            Event::Opened { node, thread, from, start, end } => {
+                (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
+            }
+            // On no thread: what a model is told about a failed step, and what it answers.
+            Event::Appended { node, thread, body } if thread.is_empty() => {
+                (node.to_string(), self.body_text(body))
+            }
+            Event::Appended { node, thread, body } => {
+                (node.to_string(), format!("{thread}: {}", self.body_text(body)))
+            }
+            Event::Requested { effect, args, .. } => {
+                let args = args.as_ref().map(|args| format!(" {args}")).unwrap_or_default();
+                (of(effect), format!("{}{args}", id(effect)))
+            }
+            Event::Retried { effect, after_ms, reason } => {
+                let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
+                (of(effect), format!("{} in {wait}: {reason}", id(effect)))
+            }
+            Event::Reused { effect, from, .. } => {
+                (of(effect), format!("{} takes the result of {}", id(effect), id(from)))
+            }
+            Event::Refused { effect, fault, .. } => {
+                (of(effect), format!("{}: {}: {}", id(effect), fault.kind.name(), fault.message))
+            }
+            Event::Asked(asked) => (asked.node.to_string(), format!("{}: {}", ask(&asked.ask), asked.prompt)),
+            Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
+            Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_deref())),
+            Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
+            Event::Recovered(recovered) => {
+                let Recovered { node, action, by, reason, tool, .. } = &**recovered;
+                let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
+                (node.to_string(), format!("{}{tool}{}: {reason}", action.name(), chosen(*action, *by)))
+            }
+            Event::Spliced { node, warnings, .. }
+                if warnings.iter().any(|w| &*w.code == "steps-left-out") =>
+            {
+                (node.to_string(), "no steps take the place of this one and all after it".to_owned())
+            }
+            Event::Spliced { node, effect, .. } => {
+                (node.to_string(), format!("from here on the steps of {effect} take the place of the others"))
+            }
+            Event::NodeSkipped { node, because } => {
+                (node.to_string(), format!("may depend on {because}, which has no result"))
+            }
+            Event::Entered { node, paths, iteration, .. } => {
+                let paths = paths.map(|paths| format!("{paths} paths begin"));
+                let iteration = iteration.map(|iteration| format!("goes round, {iteration}"));
+                (node.to_string(), paths.or(iteration).unwrap_or_else(|| "begins what it holds".to_owned()))
+            }
+            Event::Left { node, joined } => {
+                (node.to_string(), joined.as_deref().map(join_text).unwrap_or_default())
+            }
+            Event::Unrouted { node, fault } => (node.to_string(), fault_text(Some(fault))),
+            Event::Edited { node, thread, replaced } => (node.to_string(), edit_text(thread, replaced)),
+            Event::Bound { node, tools } => {
+                let bound = tools.iter().map(|(name, tool)| match tool {
+                    Some(tool) => format!("{name} is {}", tool.version),
+                    None => format!("{name} is what it was"),
+                });
+                (node.to_string(), bound.collect::<Vec<_>>().join(", "))
+            }
+            Event::Given { node, value } => (node.to_string(), value.to_string()),
+            Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
+            Event::Ended { status, fault } => {
+                let status = json!(status).as_str().unwrap_or_default().to_owned();
+                let fault = fault_text(fault.as_deref());
+                (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
+            }
         }
-        Event::Completed { effect, outcome, .. } => (of(effect), outcome_text(effect, outcome)),
-        Event::Lost { effect } => (of(effect), format!("{effect}: nobody knows whether it happened")),
-        Event::Answered { ask, value } => (String::new(), format!("{ask}: {value}")),
-        Event::CancelRequested => (String::new(), String::new()),
-        Event::Expired { seconds } => (String::new(), format!("after {seconds} s")),
-        Event::BudgetSet { budget } => (String::new(), json!(budget).to_string()),
-        Event::LimitsSet { limits } => (String::new(), json!(limits).to_string()),
-        Event::ModelsSet { models } => (String::new(), json!(models).to_string()),
-        Event::Resumed { tools } => (String::new(), format!("{} tools changed", tools.len())),
-        Event::Forked(fork) => {
-            let anew = if fork.graph.is_some() { "; begins its document anew" } else { "" };
-            (String::new(), format!("{}{anew}", of_fork(&fork.source, n.saturating_sub(1), fork.events)))
-        }
-        Event::Fired { timer } => (String::new(), format!("the time of {timer} is up")),
-        Event::Poisoned { message } => (String::new(), message.clone()),
-        Event::NodeStarted { node, .. } => (node.to_string(), String::new()),
-        Event::Opened { node, thread, from, start, end } => {
-            (node.to_string(), format!("{thread} from {from}[{start}:{end}]"))
-        }
-        // On no thread: what a model is told about a failed step, and what it answers.
-        Event::Appended { node, thread, body } if thread.is_empty() => (node.to_string(), body_text(body)),
-        Event::Appended { node, thread, body } => {
-            (node.to_string(), format!("{thread}: {}", body_text(body)))
-        }
-        Event::Requested { effect, args, .. } => {
-            let args = args.as_ref().map(|args| format!(" {args}")).unwrap_or_default();
-            (of(effect), format!("{effect}{args}"))
-        }
-        Event::Retried { effect, after_ms, reason } => {
-            let wait = seconds(i64::try_from(*after_ms).unwrap_or(i64::MAX));
-            (of(effect), format!("{effect} in {wait}: {reason}"))
-        }
-        Event::Reused { effect, from, .. } => (of(effect), format!("{effect} takes the result of {from}")),
-        Event::Refused { effect, fault, .. } => {
-            (of(effect), format!("{effect}: {}: {}", fault.kind.name(), fault.message))
-        }
-        Event::Asked(asked) => (asked.node.to_string(), format!("{}: {}", asked.ask, asked.prompt)),
-        Event::Published { node, to, .. } => (node.to_string(), format!("to {to}")),
-        Event::NodeFinished { node, fault, .. } => (node.to_string(), fault_text(fault.as_deref())),
-        Event::Caught { node, fault } => (node.to_string(), fault_text(Some(fault))),
-        Event::Recovered(recovered) => {
-            let Recovered { node, action, by, reason, tool, .. } = &**recovered;
-            let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            (node.to_string(), format!("{}{tool}{}: {reason}", action.name(), chosen(*action, *by)))
-        }
-        Event::Spliced { node, warnings, .. } if warnings.iter().any(|w| &*w.code == "steps-left-out") => {
-            (node.to_string(), "no steps take the place of this one and all after it".to_owned())
-        }
-        Event::Spliced { node, effect, .. } => {
-            (node.to_string(), format!("from here on the steps of {effect} take the place of the others"))
-        }
-        Event::NodeSkipped { node, because } => {
-            (node.to_string(), format!("may depend on {because}, which has no result"))
-        }
-        Event::Entered { node, paths, iteration, .. } => {
-            let paths = paths.map(|paths| format!("{paths} paths begin"));
-            let iteration = iteration.map(|iteration| format!("goes round, {iteration}"));
-            (node.to_string(), paths.or(iteration).unwrap_or_else(|| "begins what it holds".to_owned()))
-        }
-        Event::Left { node, joined } => {
-            (node.to_string(), joined.as_deref().map(join_text).unwrap_or_default())
-        }
-        Event::Unrouted { node, fault } => (node.to_string(), fault_text(Some(fault))),
-        Event::Edited { node, thread, replaced } => (node.to_string(), edit_text(thread, replaced)),
-        Event::Bound { node, tools } => {
-            let bound = tools.iter().map(|(name, tool)| match tool {
-                Some(tool) => format!("{name} is {}", tool.version),
-                None => format!("{name} is what it was"),
-            });
-            (node.to_string(), bound.collect::<Vec<_>>().join(", "))
-        }
-        Event::Given { node, value } => (node.to_string(), value.to_string()),
-        Event::Set { node, name, value } => (node.to_string(), format!("{name} is {value}")),
-        Event::Ended { status, fault } => {
-            let status = json!(status).as_str().unwrap_or_default().to_owned();
-            let fault = fault_text(fault.as_deref());
-            (String::new(), if fault.is_empty() { status } else { format!("{status}: {fault}") })
+    }
+
+    fn body_text(&self, body: &Body) -> String {
+        let call = |id: &str| names::call(self.names, id).into_owned();
+        match body {
+            Body::Text(role, text) => format!("{}: {text}", role_name(*role)),
+            Body::Reply(effect) => format!("the reply of {}", call(&effect.0)),
+            Body::Call(effect) => format!("the call {}", call(&effect.0)),
+            Body::Output(effect) => format!("the result of {}", call(&effect.0)),
+            Body::Answer(ask) => format!("the answer to {}", call(ask)),
         }
     }
 }
@@ -297,8 +341,8 @@ fn fault_text(fault: Option<&selvedge_engine::Fault>) -> String {
     fault.map(|fault| format!("{}: {}", fault.kind.name(), fault.message)).unwrap_or_default()
 }
 
-fn outcome_text(effect: &EffectId, outcome: &Outcome) -> String {
-    let text = match outcome {
+fn outcome_text(outcome: &Outcome) -> String {
+    match outcome {
         Outcome::Reply(reply) if reply.calls.is_empty() => reply.text.clone(),
         Outcome::Reply(reply) => {
             let calls: Vec<String> =
@@ -308,17 +352,6 @@ fn outcome_text(effect: &EffectId, outcome: &Outcome) -> String {
         Outcome::Output(output) => output.to_string(),
         Outcome::Operated(operated) => operated.output.to_string(),
         Outcome::Failed(failure) => fault_text(Some(&failure.fault)),
-    };
-    format!("{effect}: {text}")
-}
-
-fn body_text(body: &Body) -> String {
-    match body {
-        Body::Text(role, text) => format!("{}: {text}", role_name(*role)),
-        Body::Reply(effect) => format!("the reply of {effect}"),
-        Body::Call(effect) => format!("the call {effect}"),
-        Body::Output(effect) => format!("the result of {effect}"),
-        Body::Answer(ask) => format!("the answer to {ask}"),
     }
 }
 

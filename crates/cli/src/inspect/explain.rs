@@ -1,34 +1,37 @@
 //! `selvedge explain`: when each node ran, whom it waited for and why, and whose messages it saw (C-15, P-20).
 
 mod bars;
+mod before;
 mod critical;
 mod page;
 mod seen;
 mod statuses;
 mod story;
+mod table;
+mod tree;
 
 pub(super) use statuses::statuses;
 
 use super::answers::Answer;
 use super::out::Out;
-use super::waits::{self, Waited};
 use super::{Found, guarded, time};
 use crate::args::{Common, count};
 use crate::failure::Exit;
 use crate::nodes::Tally;
 use crate::recovery;
 use crate::ui::Ui;
+use before::Waited;
 use clap::Args;
 use critical::Step;
 use selvedge_engine::schedule::Schedule;
-use selvedge_engine::{Graph, Ix, NodeIx, RunStatus};
+use selvedge_engine::{Graph, Ix, NodeIx, RunStatus, State};
 use selvedge_host::Error;
 use selvedge_host::hints::or_meant;
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use story::Story;
+use story::{At, Story};
 
 const EXPLAIN_HELP: &str = "\
 Examples:
@@ -40,7 +43,8 @@ Examples:
 
 TOOK is work; what a node waited for its calls' turn (QUEUED), or for a person, another try or other nodes (WAITED), \
 stands beside it. What has not ended goes on until now, or until the last event if no process drives the run. A node waits for the earlier nodes that it can observe, and for no others; » marks one that started before an \
-earlier node had finished. Of a node that ran several times, after a resume, the last time is shown.";
+earlier node had finished. Of a node that ran several times, after a resume, the last time is shown. Under a fork or a loop \
+stands what is in its paths and iterations; of many of them the slowest, and those that failed.";
 
 /// `selvedge explain`.
 #[derive(Args, Debug)]
@@ -81,22 +85,24 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let (state, story) = story::read(&found)?;
     let graph = Arc::clone(state.graph());
     let schedule = Schedule::derive(&graph, state.start().sequential);
-    let waits = waits::all(&graph, &schedule, |node| story.effects(node));
+    let waits = before::all(&story, &schedule);
     let mut explained = Explained::new(graph, story, waits);
     explained.tally = Tally::of(&state);
     explained.status = state.status();
     explained.driven = found.driven;
-    let only = args.node.as_deref().map(|id| explained.find(id, found.run())).transpose()?;
+    let only = args.node.as_deref().map(|id| explained.find(id, &state, found.run())).transpose()?;
     let critical = args.critical.then(|| critical::path(&explained));
     let nodes = match (only, args.slowest) {
         (Some(only), _) => vec![only],
         (None, Some(most)) => explained.slowest(most),
-        (None, None) => explained.graph.nodes.indices().collect(),
+        (None, None) => explained.story.all().collect(),
     };
     match (ui.json, only) {
         (true, only) => explained.print_json(&found, &schedule, &nodes, only, critical.as_deref(), ui)?,
         (false, Some(node)) => page::one(&explained, &found, &schedule, node, ui),
-        (false, None) => page::all(&explained, &found, &nodes, critical.as_deref(), ui),
+        (false, None) => {
+            page::all(&explained, &found, args.slowest.map(|_| &*nodes), critical.as_deref(), ui);
+        }
     }
     Ok(Exit::Completed)
 }
@@ -111,8 +117,14 @@ impl Explained {
         Self { graph, story, waits, by_node, tally, status, driven: false }
     }
 
-    fn find(&self, id: &str, run: &str) -> Result<NodeIx, Error> {
-        let found = self.graph.nodes.iter().find(|(_, node)| *node.id == *id).map(|(ix, _)| ix);
+    /// The instance that people are told is called so, or that reports call so (W-03): of several iterations the last.
+    fn find(&self, id: &str, state: &State, run: &str) -> Result<At, Error> {
+        let called = |at: &At| {
+            let node = self.story.node(*at);
+            node.is_some_and(|node| *state.report_name(&self.story.timeline.event_name(node)) == *id)
+        };
+        let told = self.story.root().chain(self.story.all()).find(|at| self.story.name(*at) == id);
+        let found = told.or_else(|| self.story.all().rev().find(called));
         found.ok_or_else(|| {
             let ids: Vec<&str> = self.graph.nodes.values().take(20).map(|node| &*node.id).collect();
             let more = if self.graph.nodes.len() > ids.len() { ", …" } else { "" };
@@ -127,23 +139,28 @@ impl Explained {
         })
     }
 
-    /// The nodes that worked longest, the longest first; of equal ones the first in the list.
-    fn slowest(&self, most: usize) -> Vec<NodeIx> {
-        let worked = |node: NodeIx| (self.story.durations(node).worked(), node);
-        let started = self.graph.nodes.indices().filter(|node| self.story.started(*node).is_some());
-        let mut nodes: Vec<(i64, NodeIx)> = started.map(worked).collect();
-        nodes.sort_by_key(|(worked, node)| (std::cmp::Reverse(*worked), *node));
-        nodes.into_iter().take(most).map(|(_, node)| node).collect()
+    /// The nodes that worked longest, the longest first; of equal ones the first in the list. What only waits for what it has opened
+    /// is none of them.
+    fn slowest(&self, most: usize) -> Vec<At> {
+        let started = self.story.all().filter(|at| self.story.started(*at).is_some());
+        let own = started.filter(|at| self.story.visit(*at).is_some_and(|visit| visit.frames.is_empty()));
+        let mut nodes: Vec<(i64, At)> = own.map(|at| (self.story.durations(at).worked(), at)).collect();
+        nodes.sort_by_key(|(worked, at)| (std::cmp::Reverse(*worked), *at));
+        nodes.into_iter().take(most).map(|(_, at)| at).collect()
     }
 
-    fn id(&self, node: NodeIx) -> &str {
-        self.graph.nodes.get(node).map_or("", |node| &node.id)
+    fn name(&self, at: At) -> &str {
+        self.story.name(at)
+    }
+
+    fn waits(&self, at: At) -> &[Waited] {
+        self.waits.get(at).map_or(&[], |waits| waits)
     }
 
     /// What was done about a node's faults (D-22).
-    fn rungs(&self, node: NodeIx) -> impl Iterator<Item = &Rung> {
-        let at = self.by_node.get(self.id(node)).into_iter().flatten();
-        at.filter_map(|at| self.story.rungs().get(*at))
+    fn rungs(&self, at: At) -> impl Iterator<Item = &Rung> {
+        let rungs = self.by_node.get(self.name(at)).filter(|_| self.story.root_node(at).is_some());
+        rungs.into_iter().flatten().filter_map(|at| self.story.rungs().get(*at))
     }
 
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
@@ -151,37 +168,40 @@ impl Explained {
         &self,
         found: &Found,
         schedule: &Schedule,
-        nodes: &[NodeIx],
-        only: Option<NodeIx>,
+        nodes: &[At],
+        only: Option<At>,
         critical: Option<&[Step]>,
         ui: &Ui,
     ) -> Result<(), Error> {
         let mut out = Out::new(ui);
         let mut seen = self.story.seen(&self.graph, schedule);
         // Threads are walked in list order, whatever is printed in which.
-        let all = nodes.len() == self.graph.nodes.len() && nodes.is_sorted();
-        let wanted: HashSet<NodeIx> = if all { HashSet::new() } else { nodes.iter().copied().collect() };
-        let mut kept: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
         let mut separator = "{\"nodes\":[";
-        for node in self.graph.nodes.indices() {
-            let from = seen.next(node);
-            if all {
-                if !out.json(separator, &self.object(found, node, &from).to_string(), "")? {
+        let mut walked = 0..self.graph.nodes.len();
+        let mut kept: HashMap<NodeIx, Vec<NodeIx>> = HashMap::new();
+        let wanted: HashSet<NodeIx> = nodes.iter().filter_map(|at| self.story.root_node(*at)).collect();
+        for at in nodes {
+            let node = self.story.root_node(*at);
+            while let Some(node) = node.filter(|node| !kept.contains_key(node))
+                && let Some(next) = walked.next().map(NodeIx::new)
+            {
+                let from = seen.next(next);
+                if wanted.contains(&next) {
+                    kept.insert(next, from);
+                }
+                if next == node {
                     break;
                 }
-                separator = ",";
-            } else if wanted.contains(&node) {
-                kept.insert(node, from);
             }
-        }
-        for node in nodes.iter().filter(|_| !all) {
-            let from = kept.remove(node).unwrap_or_default();
-            out.json(separator, &self.object(found, *node, &from).to_string(), "")?;
+            let from = node.and_then(|node| kept.remove(&node));
+            if !out.json(separator, &self.object(found, *at, from.as_deref()).to_string(), "")? {
+                break;
+            }
             separator = ",";
         }
         out.write(if separator == "," { "]" } else { "{\"nodes\":[]" })?;
         // Also of nodes that others have taken the place of (D-20, D-22).
-        let id = only.map(|only| self.id(only));
+        let id = only.map(|only| self.name(only));
         let rungs = self.story.rungs().iter().filter(|rung| id.is_none_or(|id| *rung.node == *id));
         let rungs: Vec<Value> = rungs.map(recovery::json).collect();
         if !rungs.is_empty() {
@@ -194,20 +214,25 @@ impl Explained {
         out.finish()
     }
 
-    fn object(&self, found: &Found, node: NodeIx, from: &[NodeIx]) -> Value {
+    /// C-15's object of a node; `from`: the nodes whose messages it showed, which are followed in the run's own graph.
+    fn object(&self, found: &Found, node: At, from: Option<&[NodeIx]>) -> Value {
         let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
-        let waited = self.waits.get(node.get()).into_iter().flatten();
+        let waited = self.waits(node).iter();
         let waited: Vec<Value> =
-            waited.map(|waited| json!({"node": self.id(waited.node), "why": waited.why})).collect();
+            waited.map(|waited| json!({"node": self.name(waited.at), "why": waited.why})).collect();
         let mut object = json!({
-            "node": self.id(node),
+            "node": self.name(node),
             "started": when(self.story.started(node)),
             "ended": when(self.story.ended(node)),
             "waited_for": waited,
             "ran_ahead": self.story.ran_ahead(node),
-            "messages_from": from.iter().map(|node| self.id(*node)).collect::<Vec<_>>(),
         });
         let Some(fields) = object.as_object_mut() else { return object };
+        if let Some(from) = from {
+            let id = |node: &NodeIx| self.graph.nodes.get(*node).map(|node| &node.id);
+            let from: Vec<_> = from.iter().filter_map(id).collect();
+            fields.insert("messages_from".to_owned(), json!(from));
+        }
         if self.story.started(node).is_some()
             && let Value::Object(figures) = figures(&self.story.durations(node))
         {

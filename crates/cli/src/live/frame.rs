@@ -116,15 +116,16 @@ fn text(view: &View, columns: usize, rows: usize, redact: Redact<'_>) -> Vec<Lin
     if rows.iter().all(String::is_empty) {
         return Vec::new();
     }
-    let title = Line::default().with(DIM, format!("{}:", calm(&title(view, node))));
+    let title =
+        Line::default().with(DIM, format!("{}:", calm(&title(view, node, &view.timeline.told(node)))));
     let text = rows.into_iter().map(|row| Line::default().with(PLAIN, format!("  {row}")));
     std::iter::once(title).chain(text).collect()
 }
 
-/// A node's id and, where it says more, its name.
-fn title(view: &View, node: &NodeTimeline) -> String {
+/// What a node is called and, where it says more, its name.
+fn title(view: &View, node: &NodeTimeline, called: &str) -> String {
     match view.timeline.def(node) {
-        Some(def) if def.name != def.id => format!("{} {}", def.id, def.name),
-        _ => node.node.to_string(),
+        Some(def) if def.name != def.id => format!("{called} {}", def.name),
+        _ => called.to_owned(),
     }
 }

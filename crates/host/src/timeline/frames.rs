@@ -93,6 +93,11 @@ pub struct Inner {
 }
 
 impl Inner {
+    /// Whether a frame, by its place in [`Timeline::frames`], is one of them.
+    pub fn has(&self, frame: usize) -> bool {
+        [&self.open, &self.completed, &self.failed, &self.cancelled].iter().any(|set| set.contains(&frame))
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.paths.is_none() && self.began() == 0

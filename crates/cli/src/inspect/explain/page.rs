@@ -2,40 +2,41 @@
 
 use super::bars::{self, Scale};
 use super::critical::{self, Step};
-use super::story::reuse_words;
+use super::story::{At, reuse_words};
+use super::table::table;
+use super::tree::{self, Row, What as Shown};
 use super::{Explained, Schedule};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{Found, runs, time};
 use crate::printed::{message, parts};
 use crate::progress::seconds;
 use crate::recovery::Words as _;
-use crate::status::Words as _;
 use crate::ui::Ui;
+use selvedge_engine::graph::Control;
 use selvedge_engine::{Ix, NodeIx, RunStatus};
 use selvedge_host::hints::command;
-use selvedge_host::timeline::{Activity, Durations, Moment, NodeStatus, Rung, What};
+use selvedge_host::timeline::{Activity, Durations, Moment, Rung, What};
 use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of a node's id at most.
+/// Columns of a node's id at most, also where it stands behind the paths that it is in.
 const NODE: usize = 20;
+const DEEP: usize = 28;
 /// The column of the lines of time.
-const BARS: &str = "TIME";
+pub(super) const BARS: &str = "TIME";
 /// Rows of the page; `--json` has all.
 const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
 const WAITS: usize = 40;
 const LINES: usize = 12;
-/// Waiting that is shown beside work: from so many milliseconds on.
-const MUCH_MS: i64 = 50;
 /// Lines of one step of the ladder among those of all nodes.
 const TOLD: usize = 4;
 
-/// Prints these nodes, and the critical path if it is given.
+/// Prints these nodes, or all, and the critical path if it is given.
 pub(super) fn all(
     explained: &Explained,
     found: &Found,
-    nodes: &[NodeIx],
+    nodes: Option<&[At]>,
     critical: Option<&[Step]>,
     ui: &Ui,
 ) {
@@ -48,12 +49,17 @@ pub(super) fn all(
         return page.print(ui);
     }
     page.gap();
-    let times = explained.graph.nodes.indices().filter_map(|node| explained.story.extent(node));
+    let times = explained.story.root().filter_map(|at| explained.story.extent(at));
     let scale = Scale::new(times.collect(), bars::width(page.width));
-    let short = |text: &str| page.short(text, (page.width / 5).min(NODE));
-    let (table, bars) = table(explained, &scale, nodes, short);
+    let rows = match nodes {
+        Some(nodes) => nodes.iter().map(|at| Row { depth: 0, what: Shown::Node(*at, None) }).collect(),
+        None => tree::rows(&explained.story),
+    };
+    let deep = rows.iter().any(|row| row.depth > 0) || nodes.is_some();
+    let short = |text: &str| page.short(text, (page.width / 5).min(if deep { DEEP } else { NODE }));
+    let (table, bars) = table(explained, &scale, rows.get(..ROWS).unwrap_or(&rows), short);
     let left_out = page.table(&table);
-    let more = nodes.len().saturating_sub(ROWS);
+    let more = rows.len().saturating_sub(ROWS);
     if more > 0 {
         page.line(&page.paint(DIM, &format!("… {more} more nodes: --json has all")));
     }
@@ -92,103 +98,18 @@ fn head(page: &mut Page, explained: &Explained, found: &Found) {
     }
 }
 
-/// The table of nodes, and the bars in it.
-fn table(
-    explained: &Explained,
-    scale: &Scale,
-    nodes: &[NodeIx],
-    short: impl Fn(&str) -> String,
-) -> (Table, String) {
-    let sums: Vec<Durations> = nodes.iter().map(|node| explained.story.durations(*node)).collect();
-    // What is next to nothing beside the whole is no news.
-    let much = |ms: i64, of: &Durations| ms >= MUCH_MS && ms.saturating_mul(20) >= of.total();
-    let (queued, waited) = (Durations::queued, Durations::waited);
-    let queues = sums.iter().any(|sums| much(queued(sums), sums));
-    let waits = sums.iter().any(|sums| much(waited(sums), sums));
-    let columns = ["NODE", " ", "NAME", BARS, "TOOK"].into_iter();
-    let columns = columns.chain(queues.then_some("QUEUED")).chain(waits.then_some("WAITED"));
-    let columns: Vec<&'static str> = columns.chain(["WAITED FOR"]).collect();
-    let mut table = Table::new(&columns, columns.len() - 1);
-    // The id stays, and figures say what bars show.
-    (table.spare, table.whole) = (vec![2, 3], (3..columns.len() - 1).collect());
-    let mut bars = String::new();
-    for (node, sums) in nodes.iter().copied().zip(&sums).take(ROWS) {
-        let Some(def) = explained.graph.nodes.get(node) else { continue };
-        let ended = explained.story.ended(node).is_some();
-        let now = (!ended).then(|| explained.story.now(node).unwrap_or(Activity::Other));
-        let (took, style) = took(explained, node, sums);
-        let bar_style = match style {
-            RED => RED,
-            _ if ended => GREEN,
-            _ => YELLOW,
-        };
-        let bar = explained.story.extent(node);
-        let bar = bar.map(|visit| scale.bar(visit, &explained.story.intervals(node), now));
-        let bar = bar.unwrap_or_else(|| " ".repeat(scale.width));
-        bars.push_str(&bar);
-        let time = |ms: i64| if much(ms, sums) { seconds(ms) } else { String::new() };
-        let ahead = if explained.story.ran_ahead(node) { "»" } else { "" };
-        let name = if def.name == def.id { String::new() } else { short(&def.name) };
-        let cells =
-            [(short(&def.id), BOLD), (ahead.to_owned(), CYAN), (name, ""), (bar, bar_style), (took, style)];
-        let queued = queues.then(|| (time(queued(sums)), YELLOW));
-        let waits = waits.then(|| (time(waited(sums)), YELLOW));
-        table.row(cells.into_iter().chain(queued).chain(waits).chain([(waited_for(explained, node), "")]));
-    }
-    (table, bars)
-}
-
-/// How long a node worked, or why it did not.
-fn took(explained: &Explained, node: NodeIx, sums: &Durations) -> (String, &'static str) {
-    let story = &explained.story;
-    match (story.started(node), story.ended(node), story.fault(node).is_some()) {
-        (None, ..) if story.skipped(node).is_some() => (NodeStatus::Skipped.words().to_owned(), YELLOW),
-        (None, ..) => (NodeStatus::NotStarted.words().to_owned(), DIM),
-        (Some(_), None, _) => (goes_on(explained, story.now(node), sums), YELLOW),
-        (Some(_), Some(_), true) => (format!("failed {}", seconds(sums.worked())), RED),
-        _ if story.reused(node).is_some_and(|reused| reused.whole()) => {
-            (NodeStatus::Reused.words().to_owned(), CYAN)
-        }
-        _ => (seconds(sums.worked()), ""),
-    }
-}
-
-/// What becomes of a node that has started and not ended.
-fn goes_on(explained: &Explained, now: Option<Activity>, sums: &Durations) -> String {
-    match now {
-        Some(Activity::Asking) => NodeStatus::Asking.words().to_owned(),
-        Some(Activity::Retrying) if explained.driven => NodeStatus::Retrying.words().to_owned(),
-        _ if explained.driven => format!("{} {}", NodeStatus::Running.words(), seconds(sums.worked())),
-        None if explained.status == RunStatus::Waiting => "waits".to_owned(),
-        _ => NodeStatus::Stopped.words().to_owned(),
-    }
-}
-
-/// The nodes that a node waited for, with the one first that ended last: that one held it up.
-fn waited_for(explained: &Explained, node: NodeIx) -> String {
-    let mut nodes: Vec<NodeIx> =
-        explained.waits.get(node.get()).into_iter().flatten().map(|waited| waited.node).collect();
-    nodes.sort_by_key(|node| {
-        std::cmp::Reverse(explained.story.ended(*node).map_or(u64::MAX, |ended| ended.n))
-    });
-    let names: Vec<&str> = nodes.iter().take(20).map(|node| explained.id(*node)).collect();
-    let more = nodes.len().saturating_sub(names.len());
-    let more = if more > 0 { format!(", … {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
-}
-
 /// What people said, of the first few.
 fn answers(page: &mut Page, explained: &Explained) {
     const ANSWERS: usize = 20;
     const INDENT: usize = 12;
-    let nodes = explained.graph.nodes.indices();
+    let nodes = explained.story.all();
     let said = nodes.flat_map(|node| explained.story.answers(node).map(move |answer| (node, answer)));
     for (at, (node, answer)) in said.take(ANSWERS).enumerate() {
         if at == 0 {
             page.gap();
             page.line(&page.paint(DIM, "ANSWERS"));
         }
-        let id = cut(&clean(explained.id(node)), NODE);
+        let id = cut(&clean(explained.name(node)), DEEP);
         let label = if id.width() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
         page.labelled(&label, MAGENTA, label.width().max(INDENT), &answer.told(), LINES);
     }
@@ -197,7 +118,7 @@ fn answers(page: &mut Page, explained: &Explained) {
 /// Why nodes failed, with tracebacks and what was printed, of the first few.
 fn failures(page: &mut Page, explained: &Explained) {
     const FAILURES: usize = 5;
-    let failed = explained.graph.nodes.indices().filter(|node| explained.story.fault(*node).is_some());
+    let failed = explained.story.all().filter(|node| explained.story.fault(*node).is_some());
     for (at, node) in failed.take(FAILURES).enumerate() {
         if at == 0 {
             page.gap();
@@ -208,11 +129,11 @@ fn failures(page: &mut Page, explained: &Explained) {
 }
 
 /// Why a node failed.
-fn failure(page: &mut Page, explained: &Explained, node: NodeIx) {
+fn failure(page: &mut Page, explained: &Explained, node: At) {
     const INDENT: usize = 12;
     let Some((fault, printed)) = explained.story.fault(node) else { return };
     let printed = printed.map(|printed| &**printed);
-    let id = cut(&clean(explained.id(node)), NODE);
+    let id = cut(&clean(explained.name(node)), DEEP);
     let label = if id.len() + 2 > INDENT { format!("{id}  ") } else { pad(&id, INDENT) };
     let text = format!("{}: {}", fault.kind.name(), message(fault, printed));
     page.labelled(&label, RED, label.width().max(INDENT), &text, LINES);
@@ -264,12 +185,12 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(
     if let Some(text) = shown.and_then(|(_, bars)| bars::legend(bars)) {
         page.labelled("", "", 0, &text, 3);
     }
-    let reused = explained.graph.nodes.indices().filter_map(|node| explained.story.reused(node));
+    let reused = explained.story.all().filter_map(|node| explained.story.reused(node));
     let reused: Vec<_> = reused.filter(|reused| reused.whole()).collect();
     if let Some(first) = reused.first() {
         page.labelled("", "", 0, &format!("{} {}", reused.len(), reuse_words(first)), 2);
     }
-    let ahead = explained.graph.nodes.indices().filter(|node| explained.story.ran_ahead(*node)).count();
+    let ahead = explained.story.all().filter(|node| explained.story.ran_ahead(*node)).count();
     if ahead > 0 {
         let text = format!("» {ahead} started before an earlier node of the list had finished");
         page.labelled("", "", 0, &text, 3);
@@ -279,21 +200,21 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(
         page.labelled("", "", 0, &text, 3);
     }
     let first = explained.waits.iter().position(|waits| !waits.is_empty());
-    if let Some(node) = first.and_then(|first| explained.graph.nodes.get(NodeIx::new(first))) {
+    if let Some(node) = first {
         // Steps work on no thread, and see no messages.
         let threads = explained.graph.nodes.values().any(|node| node.body.thread.is_some());
         let text = if threads { "reasons, and whose messages a node saw:" } else { "reasons:" };
         page.labelled("", DIM, 0, text, 3);
-        page.line(&format!("  {}", command(&["explain", found.run(), "--node", &node.id])));
+        page.line(&format!("  {}", command(&["explain", found.run(), "--node", explained.name(node)])));
     }
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, node: NodeIx, ui: &Ui) {
+pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
-    let name = explained.graph.nodes.get(node).map_or("", |node| &node.name);
-    let heading = format!("node {}", clean(explained.id(node)));
+    let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);
+    let heading = format!("node {}", clean(explained.name(node)));
     page.line(&format!("{}  {}", page.paint(BOLD, &heading), clean(name)));
     let story = &explained.story;
     let after = |Moment { n, at }: Moment| match &found.info.fork {
@@ -326,7 +247,7 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
     if let Some(reused) = explained.story.reused(node) {
         page.labelled("  result", DIM, INDENT, &reuse_words(&reused), 2);
     }
-    if started.is_some() {
+    if started.is_some() && explained.graph.control == Control::Dataflow {
         let text = match explained.story.ran_ahead(node) {
             true => "yes: an earlier node of the list had not finished",
             false => "no: all earlier nodes of the list had finished",
@@ -338,21 +259,31 @@ pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, nod
         failure(&mut page, explained, node);
     }
     waits(&mut page, explained, node, started.map_or(i64::MAX, |started| story.timeline.line(started)));
+    if let Some(node) = explained.story.root_node(node) {
+        saw(&mut page, explained, schedule, node);
+    }
+    each(&mut page, explained, node, found.info.started_ms);
+    page.print(ui);
+}
+
+/// Whose messages a node of the run's own graph showed to a model.
+fn saw(page: &mut Page, explained: &Explained, schedule: &Schedule, node: NodeIx) {
+    let nodes = &explained.graph.nodes;
+    if nodes.get(node).is_none_or(|node| node.body.thread.is_none()) {
+        return;
+    }
     let mut seen = explained.story.seen(&explained.graph, schedule);
-    let from = explained.graph.nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
-    let from: Vec<&str> = from.iter().flatten().map(|node| explained.id(*node)).collect();
+    let from = nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
+    let from: Vec<&str> =
+        from.iter().flatten().filter_map(|node| nodes.get(*node)).map(|node| &*node.id).collect();
     let text = match from.len() {
         0 => "no other node".to_owned(),
         1..=10 => from.join(", "),
         many => format!("{many} nodes: {}", from.join(", ")),
     };
-    if explained.graph.nodes.get(node).is_some_and(|node| node.body.thread.is_some()) {
-        page.gap();
-        page.line(&page.paint(DIM, "SAW MESSAGES OF"));
-        page.labelled("", "", 0, &text, LINES);
-    }
-    each(&mut page, explained, node, found.info.started_ms);
-    page.print(ui);
+    page.gap();
+    page.line(&page.paint(DIM, "SAW MESSAGES OF"));
+    page.labelled("", "", 0, &text, LINES);
 }
 
 /// What a node's time went into, part by part.
@@ -376,7 +307,7 @@ fn shares(sums: &Durations) -> Vec<(&'static str, String)> {
 }
 
 /// What was done about a node's faults, each in full.
-fn each(page: &mut Page, explained: &Explained, node: NodeIx, began: i64) {
+fn each(page: &mut Page, explained: &Explained, node: At, began: i64) {
     const INDENT: usize = 20;
     for (at, rung) in explained.rungs(node).take(ROWS).enumerate() {
         if at == 0 {
@@ -392,17 +323,17 @@ fn each(page: &mut Page, explained: &Explained, node: NodeIx, began: i64) {
     }
 }
 
-fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
-    let waited = explained.waits.get(node.get()).map_or(&[][..], |waits| waits);
+fn waits(page: &mut Page, explained: &Explained, node: At, started: i64) {
+    let waited = explained.waits(node);
     page.gap();
     if waited.is_empty() {
         return page.labelled("waited for", DIM, 12, "no node", 1);
     }
     let mut table = Table::new(&["WAITED FOR", "ENDED", "WHY"], 2);
-    let last = waited.iter().filter_map(|waited| explained.story.ended(waited.node));
+    let last = waited.iter().filter_map(|waited| explained.story.ended(waited.at));
     let last = last.map(|ended| ended.n).max();
     for waited in waited.iter().take(WAITS) {
-        let ended = explained.story.ended(waited.node);
+        let ended = explained.story.ended(waited.at);
         let line = ended.map_or(0, |ended| explained.story.timeline.line(ended));
         let text = match ended {
             None => "not yet".to_owned(),
@@ -413,7 +344,7 @@ fn waits(page: &mut Page, explained: &Explained, node: NodeIx, started: i64) {
             Some(_) => format!("{} after", seconds(line - started)),
         };
         let style = if ended.map(|ended| ended.n) == last { YELLOW } else { "" };
-        let id = page.short(explained.id(waited.node), NODE);
+        let id = page.short(explained.name(waited.at), DEEP);
         table.row([(id, BOLD), (text, style), (waited.why.clone(), "")]);
     }
     page.table(&table);

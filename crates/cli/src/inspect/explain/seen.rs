@@ -57,7 +57,7 @@ impl Seen<'_> {
     /// The nodes whose messages stood on the thread of `node` when it started, in order, if it showed them to a
     /// model. To be asked of all nodes, in list order.
     pub(super) fn next(&mut self, node: NodeIx) -> Vec<NodeIx> {
-        let visit = self.story.visit(node);
+        let visit = self.story.of_root(node).and_then(|at| self.story.visit(at));
         let opened = visit.and_then(|visit| visit.thread.opened.as_ref());
         let taken = opened.and_then(|opened| {
             let from = *self.by_name.get(&opened.from)?;

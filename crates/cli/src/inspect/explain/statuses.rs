@@ -1,9 +1,9 @@
 //! Where the nodes of a run stand, in a word each.
 
-use super::story::{self, reuse_words};
+use super::story::{self, At, reuse_words};
 use crate::inspect::Found;
 use crate::status::Words;
-use selvedge_engine::{Graph, NodeIx};
+use selvedge_engine::Graph;
 use selvedge_host::Error;
 use selvedge_host::timeline::NodeStatus;
 use selvedge_runtime::{Clock, SystemClock};
@@ -26,17 +26,17 @@ pub(crate) fn statuses(found: &Found) -> Result<Statuses, Error> {
     let graph = Arc::clone(state.graph());
     let driven = state.ended().is_none() && crate::inspect::is_driven(&found.store, found.run());
     let now = SystemClock.now_ms();
-    let status = |node: NodeIx| {
-        let status = match story.timeline.status(story.node(node), now) {
+    let status = |at: At| {
+        let status = match story.timeline.status(story.node(at), now) {
             NodeStatus::Running | NodeStatus::Retrying if !driven => NodeStatus::Stopped,
             status => status,
         };
         let words = match status {
-            NodeStatus::Reused => story.reused(node).map(|reuse| reuse_words(&reuse)),
-            NodeStatus::Skipped => story.skipped(node).map(|on| format!("skipped: may depend on {on}")),
+            NodeStatus::Reused => story.reused(at).map(|reuse| reuse_words(&reuse)),
+            NodeStatus::Skipped => story.skipped(at).map(|on| format!("skipped: may depend on {on}")),
             _ => None,
         };
         (status, words.unwrap_or_else(|| status.words().to_owned()))
     };
-    Ok(Statuses { nodes: graph.nodes.indices().map(status).collect(), graph: Arc::clone(&graph) })
+    Ok(Statuses { nodes: story.root().map(status).collect(), graph: Arc::clone(&graph) })
 }

@@ -171,7 +171,7 @@ fn results(page: &mut Page, state: &State, view: View<'_>) {
         let short = |text: &str| page.short(text, 20);
         table.row([
             (short(&result.name), BOLD),
-            (short(result.step_name), ""),
+            (short(if result.step_name == result.step_id { "" } else { result.step_name }), ""),
             (short(result.tool_id.unwrap_or("")), DIM),
             (result.attempts.to_string(), DIM),
             (text, style),

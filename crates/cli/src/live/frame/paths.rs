@@ -148,8 +148,9 @@ fn row(view: &View, now: i64, branch: Branch, most: usize) -> Option<Shown> {
                 Some(Which::Sub) => "inside".to_owned(),
             };
             let node = frame.at.and_then(|at| view.timeline.nodes().get(at));
-            let title =
-                node.filter(|_| frame.status == FrameStatus::Open).map(|node| calm(&title(view, node)));
+            let title = node
+                .filter(|_| frame.status == FrameStatus::Open)
+                .map(|node| calm(&title(view, node, &node.node)));
             let over = frame.status != FrameStatus::Open;
             Some(Shown::Row(Row {
                 name: named(&name),

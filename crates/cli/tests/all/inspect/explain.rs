@@ -339,3 +339,170 @@ fn a_narrow_page_has_whole_figures() {
     let error = place.run(&["explain", "one", "--slowest", "0", "--json"]).exits(2).error();
     assert!(error["message"].as_str().unwrap().contains("a whole number from 1 on"), "{error}");
 }
+
+/// Three paths over a list, each with a node, a pair of paths and a loop; of twenty more paths one fails.
+fn workflow(place: &Place) -> Vec<Value> {
+    let node = |id: &str, kind: &str, config: Value| json!({"id": id, "type": kind, "config": config});
+    let edge = |from: &str, to: &str| json!({"from": from, "to": to});
+    let joined = json!({"joinStrategy": "ALL_COMPLETED", "forkPathIds": ["l", "r"]});
+    let nodes = json!([
+        node("start", "START", json!({})),
+        node("list", "VARIABLE", json!({"name": "items", "value": [1, 2, 3]})),
+        node(
+            "each",
+            "FORK",
+            json!({"forkStrategy": "parallel", "forEach": "{{items}}", "childNodeIds": ["first"]})
+        ),
+        node("first", "LLM", json!({"prompt": "Say {{item}}"})),
+        node(
+            "pair",
+            "FORK",
+            json!({"forkStrategy": "parallel", "forkPathIds": ["l", "r"], "childNodeIds": ["left", "right"]})
+        ),
+        node("left", "LLM", json!({"prompt": "Left"})),
+        node("right", "LLM", json!({"prompt": "Right {{item}}"})),
+        node("paired", "JOIN", joined),
+        node("round", "LOOP_START", json!({"count": 3, "limit": 9})),
+        node("work", "LLM", json!({"prompt": "Work"})),
+        node("around", "LOOP_END", json!({"loop": "round"})),
+        node("all", "JOIN", json!({"joinStrategy": "ALL_COMPLETED"})),
+        node("many", "VARIABLE", json!({"name": "numbers", "value": (0..20).collect::<Vec<u32>>()})),
+        node(
+            "wide",
+            "FORK",
+            json!({"forkStrategy": "parallel", "forEach": "{{numbers}}", "childNodeIds": ["number"]})
+        ),
+        node("number", "LLM", json!({"prompt": "Number {{item}}."})),
+        node("most", "JOIN", json!({"joinStrategy": "SUCCESS_COUNT_THRESHOLD", "threshold": 19})),
+        node("end", "END", json!({})),
+    ]);
+    let edges = json!([
+        edge("start", "list"),
+        edge("list", "each"),
+        edge("first", "pair"),
+        edge("left", "paired"),
+        edge("right", "paired"),
+        edge("paired", "round"),
+        edge("round", "work"),
+        edge("work", "around"),
+        edge("around", "all"),
+        edge("all", "many"),
+        edge("many", "wide"),
+        edge("number", "most"),
+        edge("most", "end"),
+    ]);
+    place.write("flow.json", &json!({"nodes": nodes, "edges": edges}).to_string());
+    place.write(
+        "flow.yaml",
+        "- {when: {contains: 'Right 2'}, reply: {text: slow, delay_ms: 300}}\n\
+         - {when: {contains: 'Number 17.'}, reply: {error: {status: 400, message: unlucky}}}\n\
+         - {when: {contains: 'Number 5.'}, reply: {text: yes, delay_ms: 200}}\n\
+         - {when: {matches: .}, reply: {text: yes}}\n",
+    );
+    place.run(&["run", "flow.json", "--script", "flow.yaml", "--run-id", "w", "--quiet"]).exits(0);
+    nodes_of(&place.run(&["explain", "w", "--json"]).exits(0).json()["nodes"])
+}
+
+fn nodes_of(nodes: &Value) -> Vec<Value> {
+    nodes.as_array().unwrap().clone()
+}
+
+fn names(nodes: &[Value]) -> Vec<&str> {
+    nodes.iter().map(|node| node["node"].as_str().unwrap()).collect()
+}
+
+/// W-03: what is in frames has its times under the names of the document, behind the node that opened it.
+#[test]
+fn what_is_in_paths_and_iterations_is_explained() {
+    let place = Place::new();
+    let all = workflow(&place);
+    let names = names(&all);
+    let first = names.iter().position(|name| *name == "each[0]/first").unwrap();
+    assert_eq!(names[first - 1], "each");
+    assert_eq!(
+        names[first..first + 8],
+        [
+            "each[0]/first",
+            "each[0]/pair",
+            "each[0]/left",
+            "each[0]/right",
+            "each[0]/round",
+            "each[0]/round#0/work",
+            "each[0]/round#1/work",
+            "each[0]/round#2/work"
+        ]
+    );
+    assert_eq!(names.iter().filter(|name| name.starts_with("wide[")).count(), 20);
+    let of = |name: &str| &all[names.iter().position(|known| *known == name).unwrap()];
+    assert!(of("each[1]/right")["worked_ms"].as_i64().unwrap() >= 300, "{}", of("each[1]/right"));
+    assert_eq!(of("wide[17]/number")["fault"]["kind"], "provider_error");
+    assert_eq!(of("each[0]/round#1/work")["waited_for"][0]["node"], "each[0]/round#0/work");
+    assert_eq!(of("each[0]/first")["waited_for"][0]["node"], "list");
+    assert_eq!(of("many")["waited_for"][0]["node"], "each");
+    // One of them, under the name that it has here or in reports.
+    for (id, name) in
+        [("each[1]/round#0/work", "each[1]/round#0/work"), ("each[1]/work", "each[1]/round#2/work")]
+    {
+        let one = place.run(&["explain", "w", "--node", id, "--json"]).exits(0).json();
+        assert_eq!(one["nodes"][0]["node"], name);
+    }
+    let slowest = place.run(&["explain", "w", "--slowest", "2", "--json"]).exits(0).json();
+    assert_eq!(self::names(&nodes_of(&slowest["nodes"])), ["each[1]/right", "wide[5]/number"]);
+}
+
+/// C-15: the chain goes into the path that its join waited for, and its parts follow each other.
+#[test]
+fn the_critical_path_goes_through_frames() {
+    let place = Place::new();
+    workflow(&place);
+    let explained = place.run(&["explain", "w", "--critical", "--json"]).exits(0).json();
+    let steps = nodes_of(&explained["critical"]);
+    assert_eq!(
+        names(&steps),
+        [
+            "start",
+            "list",
+            "each[1]/first",
+            "each[1]/right",
+            "each[1]/round#0/work",
+            "each[1]/round#1/work",
+            "each[1]/round#2/work",
+            "many",
+            "wide[5]/number",
+            "end"
+        ]
+    );
+    let events = place.run(&["show", "w", "--events", "--json"]).exits(0).json();
+    let events = nodes_of(&events["events"]);
+    let total: i64 = steps.iter().map(|step| step["total_ms"].as_i64().unwrap()).sum();
+    assert!(total >= 500, "{total} ms: {steps:#?}");
+    for (before, step) in steps.iter().zip(&steps[1..]) {
+        assert_eq!(step["after"], before["node"]);
+    }
+    // Both names of a node in a frame: what people are told, and the journal's own.
+    let inner = events.iter().find(|event| event["node"] == "each[1]/round#2/work").unwrap();
+    assert_eq!(inner["place"], "each~1[1]/round~1#2/work", "{inner}");
+    assert!(events.iter().all(|event| event["node"] != "work" && !event["node"].to_string().contains('~')));
+    let page = place.run(&["show", "w", "--events"]).exits(0).stdout;
+    assert!(page.contains("each[1]/right/model/1/1: slow") && !page.contains('~'), "{page}");
+}
+
+/// Of many paths the slowest and those that failed have rows, the others one.
+#[test]
+fn many_paths_are_folded() {
+    let place = Place::new();
+    workflow(&place);
+    let page = place.run(&["explain", "w"]).exits(0).stdout;
+    for part in [
+        "  [1]",
+        "      [r] right",
+        "      #2 work",
+        "  [5] number",
+        "  [17] number",
+        "  … 14 more paths",
+        "14 done",
+    ] {
+        assert!(page.contains(part), "{part:?}: {page}");
+    }
+    assert!(!page.contains('~'), "{page}");
+}
