@@ -17,6 +17,8 @@
 //! | `compile_steps` | reading, checking and lowering a step task of 10,000 steps |
 //! | `resume_steps` | loading a run of 10,000 steps up to its first effect |
 //! | `compile_workflow` | reading, checking and lowering workflows of 10,000 nodes |
+//! | `race` | 1,000 paths, each in the process of a tool, and the first that completes: how long the others live on |
+//! | `resume_flow` | a workflow that failed at its last call but one of 10,000, up to the first request of its resume |
 //! | `condition` | a million evaluations of an expression |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
@@ -32,6 +34,7 @@
 mod all;
 mod driven;
 mod floor;
+mod flows;
 mod frames;
 mod http;
 mod mcp;
@@ -84,6 +87,8 @@ fn bench() -> Result<()> {
         "fan" => steps::fan(scale),
         "frames" => frames::frames(scale),
         "compile_workflow" => workflows::compile(scale),
+        "race" => flows::race(scale),
+        "resume_flow" => flows::resume(scale),
         "condition" => workflows::condition(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),
@@ -101,6 +106,8 @@ fn bench() -> Result<()> {
             workflows::w3(scale)?;
             workflows::compile(scale)?;
             workflows::condition(scale)?;
+            flows::race(scale)?;
+            flows::resume(scale)?;
             runs::w4(scale)?;
             parts::w7(scale)?;
             parts::compile(scale)?;

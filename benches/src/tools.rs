@@ -56,7 +56,7 @@ fn write(folder: &Path, name: &str, body: &str) -> Result<()> {
 }
 
 /// As the command line has it: environments of all projects of a user in one place, the rest in the state folder.
-fn config(folder: &Path) -> Result<CatalogueConfig> {
+pub(crate) fn config(folder: &Path) -> Result<CatalogueConfig> {
     let shared = std::env::var_os("SELVEDGE_CACHE_DIR").map(PathBuf::from).or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         cache

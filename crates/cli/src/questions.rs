@@ -62,6 +62,7 @@ impl<'a> Questions<'a> {
     /// Asks all that is open; what was answered, which the run goes on with together. `None` once a timer of the run is due
     /// (E-37): it has to go on first.
     pub(crate) async fn ask(&mut self, state: &State) -> Option<Vec<Input>> {
+        let _asking = self.signals.only_asking();
         let due = state.timers().values().map(|wait| wait.left_ms(SystemClock.now_ms())).min();
         let due = async move {
             match due {

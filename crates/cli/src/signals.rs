@@ -2,6 +2,8 @@
 
 use crate::ui::Ui;
 use selvedge_runtime::Stop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 /// Who listens for signals; the first `interrupt` winds a run down, the second stops it.
@@ -10,6 +12,16 @@ pub(crate) struct Signals {
     /// For the driver.
     pub(crate) stop: Stop,
     came: watch::Receiver<bool>,
+    asking: Arc<AtomicBool>,
+}
+
+/// As long as this is there a person is asked, and nothing is in flight that may still end.
+pub(crate) struct OnlyAsking(Arc<AtomicBool>);
+
+impl Drop for OnlyAsking {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Signals {
@@ -19,6 +31,8 @@ impl Signals {
         let stop = Stop::default();
         let (tell, came) = watch::channel(false);
         let (heard, ui) = (stop.clone(), ui.clone());
+        let asking = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&asking);
         // The handlers are in place when this returns; only the waiting goes on.
         let mut signals = Received::new();
         #[cfg(unix)]
@@ -34,6 +48,7 @@ impl Signals {
             loop {
                 signals.next().await;
                 match heard.level() {
+                    0 if asked.load(Ordering::Relaxed) => {}
                     0 => ui.note("stopping: calls in flight may end within 5 s; once more stops at once"),
                     _ => ui.note("stopping at once"),
                 }
@@ -41,7 +56,13 @@ impl Signals {
                 tell.send_replace(true);
             }
         });
-        Self { stop, came }
+        Self { stop, came, asking }
+    }
+
+    /// Says that nothing but a question keeps the run, until the result is dropped: who interrupts it needs no word of calls.
+    pub(crate) fn only_asking(&self) -> OnlyAsking {
+        self.asking.store(true, Ordering::Relaxed);
+        OnlyAsking(Arc::clone(&self.asking))
     }
 
     /// Waits for the first signal.

@@ -211,6 +211,8 @@ pub(crate) fn nothing_supplies<'n>(
     for_model: bool,
     diagnostics: &mut Diagnostics,
 ) {
+    // An expression names values without braces (E-46).
+    let formula = !placeholder.raw.starts_with('{');
     let message = format!("nothing can supply {}: there is no {} here", placeholder.raw, shown(name));
     let finding = Finding::error("P-25", "unknown-placeholder", place, message);
     let names = if diagnostics.worth_searching("unknown-placeholder", count) { names() } else { Vec::new() };
@@ -219,6 +221,10 @@ pub(crate) fn nothing_supplies<'n>(
     let help = match meant(name, &known) {
         Some(near) => format!("did you mean {}?", shown(near)),
         None if for_model && !known.is_empty() => format!("names: {}", listed(&known)),
+        None if formula => {
+            "declare it in `inputs` or `metadata`, set it in a VARIABLE node before, or ask with `has`"
+                .to_owned()
+        }
         None => {
             format!(
                 "declare it in `inputs` or `metadata`, or write \\{} for the text itself",

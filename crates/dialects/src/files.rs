@@ -14,6 +14,11 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why it can't be read, for people.
     fn read(&self, path: &str, limits: &DocumentLimits) -> Result<Source, String>;
+
+    /// A file that may be meant by a path where there is none.
+    fn near(&self, _path: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A folder on disk.
@@ -29,6 +34,16 @@ impl Files for Folder {
             return Err("a link leads out of the document's folder".into());
         }
         document::read_file(&file, limits).map_err(|wrong| wrong.message)
+    }
+
+    fn near(&self, path: &str) -> Option<String> {
+        let file = self.0.join(path);
+        if file.exists() {
+            return None;
+        }
+        let near = document::near_file(&file)?;
+        let below = Path::new(&near).strip_prefix(&self.0).ok()?;
+        Some(below.display().to_string())
     }
 }
 
@@ -104,7 +119,12 @@ impl<'f, T> Includes<'f, T> {
             Err(why) => {
                 let message = format!("the file `{path}` can't be read: {why}");
                 let finding = Finding::error("W-14", "file-not-read", name.span, message);
-                diagnostics.push(finding.help("paths begin at the folder of the document that names them"));
+                let near = self
+                    .files
+                    .and_then(|files| files.near(&path))
+                    .map(|near| format!("did you mean `{near}`? "));
+                let help = "paths begin at the folder of the document that names them";
+                diagnostics.push(finding.help(format!("{}{help}", near.unwrap_or_default())));
                 self.known.insert(path, None);
                 None
             }

@@ -1,7 +1,7 @@
 //! What documents of every dialect say of themselves, besides their nodes or steps.
 
 use crate::diagnostic::shown;
-use crate::fields::{Fields, TypeError, type_error};
+use crate::fields::{Fields, TypeError, almost, type_error};
 use crate::json::{Node, Span, Spanned, to_map};
 use crate::plan::{Budget, Input, inputs, shapes};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
@@ -78,6 +78,27 @@ impl Head {
         let inputs = self.inputs.iter().map(|input| (&*input.name.value, input.name.span));
         let metadata = self.metadata.keys().map(String::as_str).zip(self.metadata_at.iter().copied());
         inputs::misspelt_names(&inputs.chain(metadata).collect::<Vec<_>>(), written, diagnostics);
+    }
+
+    /// What another document gives under a name: a value that is of no type the input has, if it is written there and holds no
+    /// placeholder, and a name that is almost an input's (`P-23`). Findings are about the other document.
+    pub(crate) fn check_given(
+        &self,
+        name: &Spanned<Arc<str>>,
+        value: &Node<'_>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let inputs: Vec<&str> = self.inputs.iter().map(|input| &*input.name.value).collect();
+        match self.inputs.iter().find(|input| input.name.value == name.value) {
+            Some(input) => inputs::check_written(input, value, diagnostics),
+            None if self.metadata.contains_key(&*name.value) => {}
+            None => {
+                let Some(near) = almost(&name.value, &inputs) else { return };
+                let message = format!("there is no input {}", shown(&name.value));
+                let finding = Finding::error("P-23", "unknown-input", name.span, message);
+                diagnostics.push(finding.help(format!("did you mean {}?", shown(near))));
+            }
+        }
     }
 
     /// The names of the first data layer of a run whose layer has at least `initial`.

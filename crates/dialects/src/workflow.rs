@@ -18,6 +18,7 @@ mod read_fork;
 mod read_node;
 mod regions;
 mod result;
+mod strays;
 
 pub use doc::{InnerBody, WorkNode, WorkflowDoc};
 

@@ -201,7 +201,7 @@ pub fn whole(state: &State, ask: &Asking) -> String {
         (Some(call), _) => (call.name, Ok(call.arguments)),
         (None, Some(asked)) => asked,
         (None, None) => {
-            return "  it lets the node begin, which asks a model: there is no call to show yet\n".to_owned();
+            return "  there is no call behind it yet: the question is all there is\n".to_owned();
         }
     };
     let shown = match arguments {

@@ -1,8 +1,10 @@
 //! `selvedge graph`: the compiled graph of a document, or of a run, as a drawing (C-13): threads as lanes, nodes in them, and an
-//! arrow for everything that a node waits for or takes over, and for what happens to a step that fails.
+//! arrow for everything that a node waits for or takes over, and for what happens to a step that fails. Of a workflow the paths,
+//! loops and inner documents are the lanes, and the arrows are its edges.
 
 mod dot;
 mod drawing;
+mod fates;
 mod flow;
 mod mermaid;
 mod shapes;
@@ -17,6 +19,7 @@ use crate::status::Words as _;
 use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::document::near_file;
+use selvedge_engine::graph::Control;
 use selvedge_host::{Checked, Error};
 use serde_json::{Value, json};
 use shapes::Drawing;
@@ -30,7 +33,8 @@ Examples:
   selvedge graph @ > run.mmd
 
 Each thread is a lane. Thin arrows: what a node takes over from a thread or reads; thick ones: results sent to \
-another thread (data_out); dashed ones: calls that keep their turn, and what stands in for a step that fails. GitHub, GitLab and many editors draw Mermaid in \
+another thread (data_out); dashed ones: calls that keep their turn, and what stands in for a step that fails. In a workflow each path, \
+loop and inner document is a lane, thick arrows end in the join or the end of the loop, and dashed ones are taken after an error. GitHub, GitLab and many editors draw Mermaid in \
 Markdown; `dot -Tsvg plan.dot > plan.svg` draws DOT. Of a run, \
 colours say which nodes ran, were reused, failed, run, ask a person, wait or were skipped. Exits with 2 if the document has errors.";
 
@@ -115,6 +119,9 @@ fn of_run(found: &Found, format: Format, ui: &Ui) -> Result<Exit, Error> {
     let fates = statuses(found)?;
     let mut drawing = Drawing::new(&fates.graph);
     drawing.colour(&fates.nodes);
+    if fates.graph.control == Control::Flow {
+        drawing.colour_inner(fates::inner(found)?.into_iter());
+    }
     let nodes = fates.graph.nodes.values().zip(&fates.nodes);
     let nodes: serde_json::Map<String, Value> =
         nodes.map(|(node, (fate, _))| (node.id.to_string(), fate.name().into())).collect();

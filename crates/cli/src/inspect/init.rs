@@ -17,7 +17,7 @@ Examples:
   selvedge init my-project
   selvedge init my-project --dialect workflow
 
-Writes a plan, or a workflow that forks, joins and asks a person, with a command and a Python file as tools, scripted replies that stand in for a model, and a \
+Writes a plan, a task of steps, or a workflow that forks, joins and asks a person, with a command and a Python file as tools, scripted replies that stand in for a model, and a \
 configuration with the choices commented out. Nothing is overwritten. Runs of the project are kept in its folder .selvedge.";
 
 /// `selvedge init`.
@@ -37,6 +37,8 @@ pub(crate) struct InitArgs {
 pub(crate) enum Kind {
     // Nodes on threads.
     Plan,
+    // Calls of tools.
+    Steps,
     // Nodes and edges: forks, joins, people.
     Workflow,
 }
@@ -48,6 +50,10 @@ impl Kind {
             Self::Plan => [
                 ("plan.json", include_str!("init/plan.json")),
                 ("script.yaml", include_str!("init/script.yaml")),
+            ],
+            Self::Steps => [
+                ("task.json", include_str!("init/steps/task.json")),
+                ("script.yaml", include_str!("init/steps/script.yaml")),
             ],
             Self::Workflow => [
                 ("flow.json", include_str!("init/workflow/flow.json")),

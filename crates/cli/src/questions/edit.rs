@@ -81,6 +81,10 @@ impl Questions<'_> {
         }
         let text =
             std::fs::read_to_string(&*file).map_err(|error| format!("the file can't be read: {error}"))?;
+        // Who leaves an editor without saving has not agreed to anything.
+        if text == crate::output::plain(value) {
+            return Err("nothing was changed: y takes it as it is".to_owned());
+        }
         changed(value, text)
     }
 }

@@ -21,6 +21,7 @@ mod odd;
 mod people;
 mod printed;
 mod providers;
+mod questions;
 mod recovery;
 mod run;
 mod scripted;

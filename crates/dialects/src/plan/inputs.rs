@@ -9,6 +9,7 @@ use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, almost, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
+use selvedge_engine::template::Template;
 
 pub(crate) const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
 
@@ -88,6 +89,17 @@ pub(crate) fn misspelt_names<'n>(
         let message = format!("there is no input {}", shown(name));
         let finding = Finding::error("P-23", "unknown-input", *at, message);
         diagnostics.push(finding.help(format!("did you mean {}?", shown(near))));
+    }
+}
+
+/// A value that another document gives, if it is known before it runs.
+pub(crate) fn check_written(input: &Input, value: &Node<'_>, diagnostics: &mut Diagnostics) {
+    let mut open = false;
+    value.each_string(&mut |text, _| {
+        open |= Template::parse(text).map_or(true, |text| text.placeholders().next().is_some());
+    });
+    if !open {
+        check_type(input, &value.to_value(), value.span, "this", diagnostics);
     }
 }
 

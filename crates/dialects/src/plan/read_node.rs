@@ -112,7 +112,7 @@ pub(super) fn read(
         timeout: fields.seconds("timeout", "P-24", false, d),
         output_schema: fields
             .given("output_schema")
-            .and_then(|node| shapes::output_schema(node, limits.schema_steps, d)),
+            .and_then(|node| shapes::output_schema(node, "output_schema", limits.schema_steps, d)),
         require_approval: truth(fields.boolean("require_approval", "E-33", d)),
         effects: fields.choice("effects", "E-22", &ToolEffects::NAMES, d),
         parent_thread: None,

@@ -82,17 +82,17 @@ fn whole(
     count_of(node, field, "P-24", source, diagnostics)
 }
 
-/// `output_schema`: a JSON Schema, which is an object or a boolean (`E-33`).
+/// A JSON Schema in a field such as `output_schema`: an object or a boolean (`E-33`).
 pub(crate) fn output_schema(
     node: &Node<'_>,
+    field: &'static str,
     steps: u64,
     diagnostics: &mut Diagnostics,
 ) -> Option<Spanned<Arc<Value>>> {
     if !matches!(node.kind, Kind::Object(_) | Kind::Bool(_)) {
         let help = "write a JSON Schema, such as {\"type\": \"object\", \"properties\": {…}}";
         let expected = "a JSON Schema (an object)";
-        diagnostics
-            .push(type_error(node, TypeError { field: "output_schema", expected, rule: "E-33", help }));
+        diagnostics.push(type_error(node, TypeError { field, expected, rule: "E-33", help }));
         return None;
     }
     let schema = node.to_value();
@@ -102,7 +102,7 @@ pub(crate) fn output_schema(
             return Some(Spanned::new(Arc::new(schema), node.span));
         }
         Err(Unusable::OverLimit(limit)) => {
-            let message = format!("`output_schema` can't be used: {limit}");
+            let message = format!("`{field}` can't be used: {limit}");
             let help =
                 "make it simpler: fewer references to the same definitions, fewer and shorter patterns";
             diagnostics.push(Finding::error("E-45", "schema-too-large", node.span, message).help(help));
@@ -120,7 +120,7 @@ pub(crate) fn output_schema(
             "E-33",
             "bad-schema",
             at.span,
-            format!("`output_schema` is no valid JSON Schema: {place}{reason}"),
+            format!("`{field}` is no valid JSON Schema: {place}{reason}"),
         )
         .help("correct the schema; references to other files or addresses are not followed"),
     );

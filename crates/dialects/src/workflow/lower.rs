@@ -88,7 +88,7 @@ impl<'c> Compiler<'c> {
         }
         let before = diagnostics.errors();
         let links = Links::of(doc, &self.capabilities.limits, diagnostics)?;
-        let regions = Regions::of(doc, &links, diagnostics)?;
+        let regions = Regions::of(doc, source, &links, diagnostics)?;
         let scope = Scope::new(doc, (&links, &regions), initial, self.tools, around);
         check::check(&scope, source, self.capabilities.limits.schema_steps, &mut self.looked, diagnostics);
         if let Some(Asked { sub, source, found }) = asked {
@@ -152,6 +152,7 @@ impl<'c> Compiler<'c> {
                 asked.found.push(finding.help(help));
             }
         }
+        asked.sub.inputs.iter().for_each(|(name, value)| head.check_given(name, value, &mut asked.found));
         let mut names: std::collections::HashSet<String> =
             head.names(&Map::new()).into_iter().map(str::to_owned).collect();
         names.extend(sub.inputs.iter().map(|(name, _)| name.value.to_string()));

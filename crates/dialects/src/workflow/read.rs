@@ -167,8 +167,8 @@ impl Reader<'_, '_> {
                 Some(Inner { body, source: Some(source), span: file.span })
             }
             (both, _) => {
-                let said = if both.is_some() { "has both" } else { "has neither" };
-                let message = format!("the node {said} `{here}` and `file`");
+                let (said, and) = if both.is_some() { ("has both", "and") } else { ("has neither", "nor") };
+                let message = format!("the node {said} `{here}` {and} `file`");
                 let finding = Finding::error("W-14", "missing-field", fields.span().opening(), message);
                 self.push(
                     finding.help(format!("write the document as `{here}`, or name its file as `file`")),

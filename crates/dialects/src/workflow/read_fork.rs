@@ -31,13 +31,21 @@ pub(super) fn fork(config: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Opti
 }
 
 fn fork_of(config: &Fields<'_, '_>, old_id: Option<&Text>, reader: &mut Reader<'_, '_>) -> Option<ForkOf> {
+    if let Some(list) = config.given("forEach").filter(|node| node.as_str().is_none()) {
+        let help = "write \"{{name}}\", and the list under that name in `metadata`; or name the paths in `forkPathIds`";
+        let expected = "a template that comes to a list";
+        reader.push(type_error(list, TypeError { field: "forEach", expected, rule: "W-13", help }));
+        return None;
+    }
     let over = config.name("forEach", "W-13", reader.diagnostics);
     let children = list_of(config, "childNodeIds", "W-01", reader);
     if let Some(over) = over {
         return each(config, over, children, reader);
     }
     if let Some(node) = config.given("forkPaths") {
-        return paths(node, reader);
+        let ids = list_of(config, "forkPathIds", "W-01", reader);
+        let read = paths(node, reader)?;
+        return same_paths(&read, ids, children, reader).then_some(read);
     }
     let ids = list_of(config, "forkPathIds", "W-01", reader);
     if config.given("childNodeIds").is_none() || (config.given("forkPathIds").is_none() && old_id.is_none()) {
@@ -63,6 +71,31 @@ fn fork_of(config: &Fields<'_, '_>, old_id: Option<&Text>, reader: &mut Reader<'
         return None;
     }
     listed(ids.into_iter().zip(children).collect(), span, reader)
+}
+
+/// Whether lists beside `forkPaths` say the same: which of them would count?
+fn same_paths(
+    read: &ForkOf,
+    ids: Option<(Vec<Text>, Span)>,
+    children: Option<(Vec<Text>, Span)>,
+    reader: &mut Reader<'_, '_>,
+) -> bool {
+    let ForkOf::Listed(paths) = read else { return true };
+    let ids =
+        ids.map(|list| ("forkPathIds", list, paths.iter().map(|(id, _)| &id.value).collect::<Vec<_>>()));
+    let children = children
+        .map(|list| ("childNodeIds", list, paths.iter().map(|(_, child)| &child.value).collect::<Vec<_>>()));
+    for (field, (list, span), said) in ids.into_iter().chain(children) {
+        if !list.iter().map(|text| &text.value).eq(said) {
+            let message = format!("`{field}` and `forkPaths` do not say the same");
+            let finding = Finding::error("W-14", "FORK_JOIN_MISMATCH", span, message);
+            reader.push(
+                finding.help(format!("remove one of them: `{field}` is not needed beside `forkPaths`")),
+            );
+            return false;
+        }
+    }
+    true
 }
 
 /// `forkPaths`: `[{pathId, childNodeId}]`.

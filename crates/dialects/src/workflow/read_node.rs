@@ -254,9 +254,9 @@ impl Reader<'_, '_> {
     fn llm(&mut self, config: &Fields<'_, '_>) -> Option<Llm> {
         let help = "write what the model is asked: \"prompt\": \"…\"";
         let prompt = config.required_name("prompt", "P-10", help, self.diagnostics);
-        let schema = config
-            .given("output_schema")
-            .and_then(|node| shapes::output_schema(node, self.limits.schema_steps, self.diagnostics));
+        let schema = config.given("output_schema").and_then(|node| {
+            shapes::output_schema(node, "output_schema", self.limits.schema_steps, self.diagnostics)
+        });
         let tools = config.given("tools").map(|node| shapes::names(node, "tools", "P-15", self.diagnostics));
         let tools_limit = self.tools_limit(config);
         let max_rounds = config.count("max_rounds", "P-14", self.source, self.diagnostics);
@@ -426,9 +426,9 @@ impl Reader<'_, '_> {
         let help = "write the question: \"prompt\": \"…\"";
         let prompt = config.required_name("prompt", "E-21", help, self.diagnostics);
         let value = config.given("value").map(|node| node.clone().into_owned());
-        let schema = config
-            .given("schema")
-            .and_then(|node| shapes::output_schema(node, self.limits.schema_steps, self.diagnostics));
+        let schema = config.given("schema").and_then(|node| {
+            shapes::output_schema(node, "schema", self.limits.schema_steps, self.diagnostics)
+        });
         let thread = config.name("thread", "E-21", self.diagnostics);
         let (kind, prompt) = (kind?.value, prompt?);
         let ignored = |field: &str, at: Span| {

@@ -3,9 +3,10 @@
 
 use super::doc::{Does, ForkOf, WorkflowDoc};
 use super::links::{Links, Out, Take};
+use super::strays::Strays;
 use crate::diagnostic::shown;
 use crate::json::Span;
-use crate::{Diagnostics, Finding};
+use crate::{Diagnostics, Finding, Source};
 use std::collections::VecDeque;
 
 /// A flow: vertices, of which the first is where it begins.
@@ -56,6 +57,8 @@ pub(super) struct Regions<'d> {
 /// A region that is still to be walked.
 struct Todo {
     entry: usize,
+    /// Where it says that it begins there.
+    entered: Span,
     stop: Option<usize>,
     kind: Kind,
     around: Option<(usize, usize)>,
@@ -64,14 +67,30 @@ struct Todo {
 
 impl<'d> Regions<'d> {
     /// `None`, with errors among the findings, if it does not nest.
-    pub(super) fn of(doc: &'d WorkflowDoc, links: &Links<'d>, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub(super) fn of(
+        doc: &'d WorkflowDoc,
+        source: &Source,
+        links: &Links<'d>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Self> {
         let before = diagnostics.errors();
         let start = start_of(doc, diagnostics)?;
-        let mut walk = Walk { doc, links, all: Vec::new(), place: vec![None; doc.nodes.len()], diagnostics };
-        let mut todo =
-            VecDeque::from([Todo { entry: start, stop: None, kind: Kind::Whole, around: None, depth: 0 }]);
+        let nodes = doc.nodes.len();
+        let (place, led, strays) = (vec![None; nodes], vec![None; nodes], Strays::default());
+        let mut walk = Walk { doc, source, links, all: Vec::new(), place, led, strays, diagnostics };
+        let mut todo = VecDeque::from([Todo {
+            entry: start,
+            entered: walk.span(start),
+            stop: None,
+            kind: Kind::Whole,
+            around: None,
+            depth: 0,
+        }]);
         while let Some(next) = todo.pop_front() {
             walk.region(&next, &mut todo);
+        }
+        if !walk.strays.is_empty() {
+            std::mem::take(&mut walk.strays).tell(walk.diagnostics);
         }
         if walk.diagnostics.errors() == before {
             walk.exits();
@@ -103,9 +122,13 @@ fn start_of(doc: &WorkflowDoc, diagnostics: &mut Diagnostics) -> Option<usize> {
 
 struct Walk<'d, 'l, 'x> {
     doc: &'d WorkflowDoc,
+    source: &'l Source,
     links: &'l Links<'d>,
     all: Vec<Region<'d>>,
     place: Vec<Option<(usize, usize)>>,
+    /// Of each node the first way that led there.
+    led: Vec<Option<Out<'d>>>,
+    strays: Strays,
     diagnostics: &'x mut Diagnostics,
 }
 
@@ -158,7 +181,7 @@ impl<'d> Walk<'d, '_, '_> {
             order: Vec::new(),
         });
         let mut vertices: Vec<Vertex<'d>> = Vec::new();
-        let entry = Out { to: next.entry, when: Take::Done, span: self.span(next.entry) };
+        let entry = Out { to: next.entry, when: Take::Done, span: next.entered };
         if next.stop != Some(next.entry) {
             self.come_to(at, next, entry, &mut vertices);
         } else if next.kind != Kind::Body {
@@ -199,46 +222,43 @@ impl<'d> Walk<'d, '_, '_> {
         &mut self,
         region: usize,
         next: &Todo,
-        out: Out<'_>,
+        out: Out<'d>,
         vertices: &mut Vec<Vertex<'d>>,
     ) -> Option<usize> {
-        let ends = self.doc.nodes.get(out.to).is_some_and(|node| matches!(node.does, Does::End(_)));
-        if ends && next.kind != Kind::Whole {
-            self.leaves_to_end(next, out);
+        let node = self.doc.nodes.get(out.to)?;
+        let id = &*node.id.value;
+        let here = || self.words(next.kind, next.around);
+        if matches!(node.does, Does::End(_)) && next.kind != Kind::Whole {
+            let here = here();
+            self.strays.away(id, out, (&here, next.kind == Kind::Body));
             return None;
         }
         if let Some((known, vertex)) = self.place.get(out.to).copied().flatten() {
             if known == region && vertices.get(vertex).is_some_and(|vertex| vertex.node == out.to) {
                 return Some(vertex);
             }
-            let (here, there) = (
-                self.words(next.kind, next.around),
-                self.all.get(known).map(|known| (known.kind, known.around)),
-            );
-            let there = there.map(|(kind, around)| self.words(kind, around)).unwrap_or_default();
-            let message =
-                format!("this edge leads from {here} to {}, which belongs to {there}", self.id(out.to));
-            let help = "a path begins at its fork and ends at its join, and a loop at its start and end: no other edge leads in or out";
-            self.error("REGION_NOT_NESTED", out.span, message, help);
+            let here = here();
+            match self.led.get(out.to).copied().flatten() {
+                Some(first) => {
+                    let there = self.all.get(known).map(|known| self.words(known.kind, known.around));
+                    let there = there.unwrap_or_default();
+                    self.strays.between(id, out, (&here, first, &there), self.source);
+                }
+                None => self.strays.across(id, out, &here, "the end of what does not begin here"),
+            }
             return None;
         }
-        let node = self.doc.nodes.get(out.to)?;
         let strange = match &node.does {
             Does::Join(_) => "a join whose fork is not before it here",
             Does::LoopEnd(_) => "the end of a loop that does not begin here",
             _ => "",
         };
         if !strange.is_empty() {
-            let words = self.words(next.kind, next.around);
-            let message = format!("this edge leads from {words} to {}, {strange}", self.id(out.to));
-            self.error(
-                "REGION_NOT_NESTED",
-                out.span,
-                message,
-                "forks and loops begin and end within each other",
-            );
+            let here = here();
+            self.strays.across(id, out, &here, strange);
             return None;
         }
+        self.led.get_mut(out.to).into_iter().for_each(|led| *led = Some(out));
         let at = vertices.len();
         let end = self.links.partner.get(out.to).copied().flatten().unwrap_or(out.to);
         vertices.push(Vertex { node: out.to, end, inner: Vec::new(), ways: Vec::new() });
@@ -246,17 +266,6 @@ impl<'d> Walk<'d, '_, '_> {
             self.place.get_mut(node).into_iter().for_each(|place| *place = Some((region, at)));
         }
         Some(at)
-    }
-
-    /// A path or a loop leads to the end of the workflow.
-    fn leaves_to_end(&mut self, next: &Todo, out: Out<'_>) {
-        let words = self.words(next.kind, next.around);
-        let (code, to) = match next.kind {
-            Kind::Body => ("REGION_NOT_NESTED", "its LOOP_END"),
-            _ => ("FORK_JOIN_NOT_REACHABLE", "its join"),
-        };
-        let message = format!("{words} can leave it to the END node {}", self.id(out.to));
-        self.error(code, out.span, message, format!("let it lead to {to}, and go on from there"));
     }
 
     /// The regions that a vertex opens are walked later; their numbers are known by then.
@@ -270,27 +279,32 @@ impl<'d> Walk<'d, '_, '_> {
     ) {
         let Some(vertex) = vertices.get_mut(at) else { return };
         let find = |name: &str| self.links.ids.get(name).copied();
-        let entries: Vec<(usize, Kind)> = match self.doc.nodes.get(vertex.node).map(|node| &node.does) {
+        let entries: Vec<(usize, Kind, Span)> = match self.doc.nodes.get(vertex.node).map(|node| &node.does) {
             Some(Does::Fork(fork)) => match &fork.of {
                 ForkOf::Listed(paths) => {
                     let paths = paths.iter().enumerate();
-                    paths.filter_map(|(at, (_, child))| Some((find(&child.value)?, Kind::Path(at)))).collect()
+                    paths
+                        .filter_map(|(at, (_, child))| {
+                            Some((find(&child.value)?, Kind::Path(at), child.span))
+                        })
+                        .collect()
                 }
                 ForkOf::Each { child, .. } => {
-                    find(&child.value).map(|child| (child, Kind::Path(0))).into_iter().collect()
+                    find(&child.value).map(|at| (at, Kind::Path(0), child.span)).into_iter().collect()
                 }
             },
             Some(Does::LoopStart(_)) => {
                 let outs = self.links.outs.get(vertex.node);
-                outs.into_iter().flatten().map(|out| (out.to, Kind::Body)).collect()
+                outs.into_iter().flatten().map(|out| (out.to, Kind::Body, out.span)).collect()
             }
             _ => return,
         };
-        for (entry, kind) in entries {
+        for (entry, kind, entered) in entries {
             // The next one that is walked has the next number.
             vertex.inner.push(self.all.len() + todo.len());
             todo.push_back(Todo {
                 entry,
+                entered,
                 stop: Some(vertex.end),
                 kind,
                 around: Some((region, at)),

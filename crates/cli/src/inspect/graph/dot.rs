@@ -1,6 +1,6 @@
 //! DOT, the language of Graphviz.
 
-use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
+use super::shapes::{Arrow, Drawing, Kind, Lane, Shape, Why, colours};
 use crate::inspect::page::clean;
 use crate::status::Words as _;
 use selvedge_host::timeline::NodeStatus;
@@ -15,16 +15,12 @@ pub(super) fn draw(drawing: &Drawing) -> String {
         "  newrank=true;\n  node [shape=box, fontname=\"Helvetica\", fontsize=11];\n  \
          edge [fontname=\"Helvetica\", fontsize=9];\n",
     );
-    for (at, lane) in drawing.lanes.iter().enumerate() {
-        let _ = writeln!(text, "  subgraph cluster_{at} {{");
-        let _ = writeln!(text, "    label={}; fontname=\"Helvetica\"; color=gray;", quoted(&[&lane.name]));
-        for shape in &lane.shapes {
-            let _ = writeln!(text, "    {};", boxed(shape, drawing.fates.get(&shape.id).copied()));
-        }
-        text.push_str("  }\n");
+    let mut lanes = 0;
+    for lane in &drawing.lanes {
+        draw_lane(&mut text, (drawing, lane), 1, &mut lanes);
     }
     for shape in &drawing.loose {
-        let _ = writeln!(text, "  {};", boxed(shape, drawing.fates.get(&shape.id).copied()));
+        let _ = writeln!(text, "  {};", boxed(shape, drawing.fate(&shape.id)));
     }
     for arrow in &drawing.arrows {
         let _ = writeln!(text, "  {};", line(arrow));
@@ -32,6 +28,21 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     legend(&mut text, drawing);
     text.push_str("}\n");
     text
+}
+
+/// A lane, with those in it; `lanes` counts them.
+fn draw_lane(text: &mut String, (drawing, lane): (&Drawing, &Lane), depth: usize, lanes: &mut usize) {
+    let indent = "  ".repeat(depth);
+    let _ = writeln!(text, "{indent}subgraph cluster_{lanes} {{");
+    let _ = writeln!(text, "{indent}  label={}; fontname=\"Helvetica\"; color=gray;", quoted(&[&lane.name]));
+    *lanes += 1;
+    for shape in &lane.shapes {
+        let _ = writeln!(text, "{indent}  {};", boxed(shape, drawing.fate(&shape.id)));
+    }
+    for inner in &lane.lanes {
+        draw_lane(text, (drawing, inner), depth + 1, lanes);
+    }
+    let _ = writeln!(text, "{indent}}}");
 }
 
 /// What the colours of a run's nodes stand for.
@@ -63,6 +74,11 @@ fn boxed(shape: &Shape, fate: Option<NodeStatus>) -> String {
         Kind::Move => "",
         Kind::Recovery => ", shape=hexagon, style=dashed",
         Kind::Dot => ", shape=point",
+        Kind::Person => ", shape=parallelogram",
+        Kind::Choice => ", shape=diamond",
+        Kind::Fork => ", shape=trapezium",
+        Kind::Join => ", shape=invtrapezium",
+        Kind::Loop => ", shape=hexagon",
     };
     let lines: Vec<&str> = shape.lines.iter().map(String::as_str).collect();
     let style = (shape.kind == Kind::Model).then_some("rounded");

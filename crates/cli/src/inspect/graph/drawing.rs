@@ -59,7 +59,7 @@ impl Pen<'_> {
             if thread.first.is_some() {
                 shapes.push(Shape { id: start_id(ix), kind: Kind::Start, lines: vec!["task".to_owned()] });
             }
-            self.drawing.lanes.push(Lane { name: cut(&thread.name, LABEL), shapes });
+            self.drawing.lanes.push(Lane { name: cut(&thread.name, LABEL), shapes, lanes: Vec::new() });
         }
         for (ix, node) in self.graph.nodes.iter() {
             let shape = shape(ix, node);

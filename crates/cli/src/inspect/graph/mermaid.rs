@@ -1,6 +1,6 @@
 //! Mermaid's flowcharts.
 
-use super::shapes::{Arrow, Drawing, Kind, Shape, Why, colours};
+use super::shapes::{Arrow, Drawing, Kind, Lane, Shape, Why, colours};
 use crate::inspect::page::clean;
 use crate::status::Words as _;
 use std::fmt::Write;
@@ -18,12 +18,9 @@ pub(super) fn draw(drawing: &Drawing) -> String {
         let _ = writeln!(text, "---\ntitle: {}\n---", serde_json::Value::from(clean(name)));
     }
     let _ = writeln!(text, "flowchart TB");
-    for (at, lane) in drawing.lanes.iter().enumerate() {
-        let _ = writeln!(text, "  subgraph t{at}[\"{}\"]", filled(escaped(&lane.name)));
-        for shape in &lane.shapes {
-            let _ = writeln!(text, "    {}", boxed(shape));
-        }
-        let _ = writeln!(text, "  end");
+    let mut lanes = 0;
+    for lane in &drawing.lanes {
+        draw_lane(&mut text, lane, 1, &mut lanes);
     }
     for shape in &drawing.loose {
         let _ = writeln!(text, "  {}", boxed(shape));
@@ -33,6 +30,20 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     }
     classes(&mut text, drawing);
     text
+}
+
+/// A lane, with those in it; `lanes` counts them.
+fn draw_lane(text: &mut String, lane: &Lane, depth: usize, lanes: &mut usize) {
+    let indent = "  ".repeat(depth);
+    let _ = writeln!(text, "{indent}subgraph t{lanes}[\"{}\"]", filled(escaped(&lane.name)));
+    *lanes += 1;
+    for shape in &lane.shapes {
+        let _ = writeln!(text, "{indent}  {}", boxed(shape));
+    }
+    for inner in &lane.lanes {
+        draw_lane(text, inner, depth + 1, lanes);
+    }
+    let _ = writeln!(text, "{indent}end");
 }
 
 /// The colours of a run's nodes, and a box for each that says what it stands for.
@@ -48,7 +59,8 @@ fn classes(text: &mut String, drawing: &Drawing) {
     let _ = writeln!(text, "  end");
     for (fate, _) in &legend {
         let (inside, border) = colours(*fate);
-        let nodes = drawing.fates.iter().filter(|(_, known)| *known == fate).map(|(id, _)| id.as_str());
+        let nodes = drawing.fates.keys().chain(drawing.ends.keys());
+        let nodes = nodes.filter(|id| drawing.fate(id) == Some(*fate)).map(String::as_str);
         let nodes = nodes.collect::<Vec<_>>().join(",");
         let _ = writeln!(text, "  classDef {} fill:{inside},stroke:{border},color:#000", fate.name());
         let _ = writeln!(text, "  class {nodes} {}", fate.name());
@@ -62,7 +74,11 @@ fn boxed(shape: &Shape) -> String {
         Kind::Model => ("(", ")"),
         Kind::Tool => ("[[", "]]"),
         Kind::Move => ("[", "]"),
-        Kind::Recovery => ("{{", "}}"),
+        Kind::Recovery | Kind::Loop => ("{{", "}}"),
+        Kind::Person => ("[/", "/]"),
+        Kind::Choice => ("{", "}"),
+        Kind::Fork => ("[/", "\\]"),
+        Kind::Join => ("[\\", "/]"),
         Kind::Dot => ("((", "))"),
     };
     format!("{}{open}\"{}\"{close}", shape.id, filled(lines.join("<br/>")))

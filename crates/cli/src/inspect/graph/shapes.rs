@@ -5,7 +5,8 @@ use crate::status::Words as _;
 use selvedge_engine::graph::{Act, Node};
 use selvedge_engine::{Ix, NodeIx, Slice, ThreadIx};
 use selvedge_host::timeline::NodeStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Characters of a label.
 pub(super) const LABEL: usize = 48;
@@ -23,7 +24,17 @@ pub(super) struct Drawing {
     pub(super) arrows: Vec<Arrow>,
     /// Of a run: where the nodes behind boxes stand.
     pub(super) fates: BTreeMap<String, NodeStatus>,
+    /// Boxes that are the second one of a node: where a fork is joined, and where a loop ends. Each with the first one.
+    pub(super) ends: BTreeMap<String, String>,
+    /// What is in frames: for each of its addresses there the box.
+    pub(super) inner: HashMap<Address, String>,
 }
+
+/// Where a node is in a drawing: the nodes that opened the frames around it, each with which of its frames, and its own id.
+pub(super) type Address = Vec<Arc<str>>;
+
+/// Which frame it is where all frames of a node are drawn as one: the paths of a fork over a list, the iterations of a loop.
+pub(super) const EACH: &str = "";
 
 impl Drawing {
     /// Colours the nodes of a run, and says in their boxes what became of them.
@@ -32,10 +43,50 @@ impl Drawing {
         self.fates = known.map(|(at, (fate, _))| (node_id(NodeIx::new(at)), *fate)).collect();
         let words: BTreeMap<String, &String> =
             fates.iter().enumerate().map(|(at, (_, words))| (node_id(NodeIx::new(at)), words)).collect();
-        for shape in self.lanes.iter_mut().flat_map(|lane| &mut lane.shapes).chain(&mut self.loose) {
+        self.each_shape(&mut |shape| {
             let words = words.get(&shape.id).filter(|words| !words.is_empty());
             shape.lines.extend(words.map(|words| cut(words, LABEL)));
+        });
+    }
+
+    /// Colours the nodes in a run's frames, too. Of those that are drawn as one the box says how many stand how, and has
+    /// the colour of the most pressing.
+    pub(super) fn colour_inner(&mut self, instances: impl Iterator<Item = (Address, NodeStatus)>) {
+        let mut boxes: BTreeMap<String, Vec<NodeStatus>> = BTreeMap::new();
+        for (address, fate) in instances {
+            if let Some(id) = self.inner.get(&address) {
+                boxes.entry(id.clone()).or_default().push(fate);
+            }
         }
+        // What no frame came to has not started.
+        let none = self.inner.values().filter(|id| !boxes.contains_key(*id)).cloned();
+        let none: Vec<(String, NodeStatus)> = none.map(|id| (id, NodeStatus::NotStarted)).collect();
+        self.fates.extend(none);
+        for (id, fates) in &boxes {
+            let pressing = PRESSING.into_iter().find(|fate| fates.contains(fate));
+            self.fates.insert(id.clone(), pressing.unwrap_or(NodeStatus::Done));
+        }
+        let fates = std::mem::take(&mut self.fates);
+        let inner: std::collections::HashSet<&String> = self.inner.values().collect();
+        let words = |id: &String| match boxes.get(id) {
+            Some(many) if many.len() > 1 => counted(many),
+            _ => fates.get(id).map(|fate| fate.words().to_owned()).unwrap_or_default(),
+        };
+        let words: BTreeMap<String, String> = inner.into_iter().map(|id| (id.clone(), words(id))).collect();
+        self.each_shape(&mut |shape| {
+            shape.lines.extend(words.get(&shape.id).map(|words| cut(words, LABEL)));
+        });
+        self.fates = fates;
+    }
+
+    fn each_shape(&mut self, change: &mut dyn FnMut(&mut Shape)) {
+        self.loose.iter_mut().for_each(&mut *change);
+        self.lanes.iter_mut().for_each(|lane| lane.each_shape(change));
+    }
+
+    /// Where the node behind a box stands.
+    pub(super) fn fate(&self, id: &str) -> Option<NodeStatus> {
+        self.fates.get(self.ends.get(id).map_or(id, String::as_str)).copied()
     }
 
     /// What the colours stand for: each that occurs, with how many nodes have it.
@@ -45,6 +96,29 @@ impl Drawing {
             crate::status::ALL.into_iter().map(|fate| (fate, count(fate))).filter(|(_, count)| *count > 0);
         counted.map(|(fate, count)| (fate, format!("{}: {count}", fate.words()))).collect()
     }
+}
+
+/// Of several nodes in one box the first that one of them has.
+const PRESSING: [NodeStatus; 11] = [
+    NodeStatus::Failed,
+    NodeStatus::Asking,
+    NodeStatus::Stopped,
+    NodeStatus::Retrying,
+    NodeStatus::Running,
+    NodeStatus::Queued,
+    NodeStatus::Done,
+    NodeStatus::Reused,
+    NodeStatus::Skipped,
+    NodeStatus::Cancelled,
+    NodeStatus::NotStarted,
+];
+
+/// `27 ran, 3 failed`.
+fn counted(fates: &[NodeStatus]) -> String {
+    let count = |fate: NodeStatus| fates.iter().filter(|known| **known == fate).count();
+    let counts = crate::status::ALL.into_iter().map(|fate| (fate, count(fate)));
+    let words = counts.filter(|(_, count)| *count > 0).map(|(fate, count)| fate.counted(count));
+    words.collect::<Vec<String>>().join(", ")
 }
 
 /// The colours of a box, of its inside and of its border, of which the words in it speak, too.
@@ -62,13 +136,22 @@ pub(super) fn colours(fate: NodeStatus) -> (&'static str, &'static str) {
     }
 }
 
-/// A thread.
+/// A thread, or what a node of a workflow opens.
 #[derive(Debug)]
 pub(super) struct Lane {
     /// Its name.
     pub(super) name: String,
     /// What stands in it.
     pub(super) shapes: Vec<Shape>,
+    /// What is opened in it.
+    pub(super) lanes: Vec<Lane>,
+}
+
+impl Lane {
+    fn each_shape(&mut self, change: &mut dyn FnMut(&mut Shape)) {
+        self.shapes.iter_mut().for_each(&mut *change);
+        self.lanes.iter_mut().for_each(|lane| lane.each_shape(change));
+    }
 }
 
 /// A box.
@@ -93,8 +176,18 @@ pub(super) enum Kind {
     Model,
     /// A node that runs a tool first, or only.
     Tool,
-    /// A node that only moves messages.
+    /// A node that only moves messages, or sets a variable.
     Move,
+    /// A node that asks a person.
+    Person,
+    /// A node that only chooses the way.
+    Choice,
+    /// Where paths begin.
+    Fork,
+    /// Where they come together.
+    Join,
+    /// Where a loop begins, and where it ends.
+    Loop,
     /// What happens to a step that failed.
     Recovery,
     /// A dot where arrows meet.

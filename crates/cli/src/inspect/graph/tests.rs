@@ -1,7 +1,7 @@
 use super::*;
 use selvedge_engine::Graph;
 use serde_json::Value;
-use shapes::{Kind, Why};
+use shapes::{Kind, Lane, Why};
 
 /// The graph of a plan without tools.
 fn graph(plan: &Value) -> Graph {
@@ -213,16 +213,71 @@ fn w12_ways_and_lanes_of_a_workflow() {
     let drawing = Drawing::new(&graph(&document));
     assert_eq!(
         arrows(&drawing),
-        [
-            "n0 - n1 ",
-            "n1 - n1p0_n0 a",
-            "n1 - n1p1_n0 b",
-            "n1e - n2 1 < 2",
-            "n1p0_n0 = n1e ",
-            "n1p1_n0 = n1e "
-        ]
+        ["n0 - n1 ", "n1 - n1p0_n0 ", "n1 - n1p1_n0 ", "n1e - n2 1 < 2", "n1p0_n0 = n1e ", "n1p1_n0 = n1e "]
     );
     let lanes: Vec<&str> = drawing.lanes.iter().map(|lane| lane.name.as_str()).collect();
-    assert_eq!(lanes, ["fork[a]", "fork[b]"]);
-    assert!(mermaid::draw(&drawing).contains("n1e[\"join\"]"));
+    assert_eq!(lanes, ["a", "b"]);
+    let mermaid = mermaid::draw(&drawing);
+    for part in [
+        "n0([\"start\"])",
+        "n1[/\"fork<br/>parallel\"\\]",
+        "n1p0_n0[\"x<br/>x = 1\"]",
+        "n1e[\\\"join<br/>ALL#95;COMPLETED<br/>main path a\"/]",
+        "n2([\"end\"])",
+    ] {
+        assert!(mermaid.contains(&part.replace("#95;", "_")), "{part}: {mermaid}");
+    }
+}
+
+/// C-13: what is opened within a path or a loop lies in its lane; a loop leads back, what leaves it by a condition leads to its
+/// end, and what follows an inner document begins where that ends.
+#[test]
+fn w12_lanes_lie_in_each_other() {
+    let idle = |id: &str| json!({"id": id, "type": "VARIABLE", "config": {"name": "v", "value": 1}});
+    let inner = json!({
+        "nodes": [{"id": "s", "type": "START"}, {"id": "e", "type": "END"}, {"id": "e2", "type": "END"}],
+        "edges": [{"from": "s", "to": "e", "when": "1 < 2"}, {"from": "s", "to": "e2"}]});
+    let document = json!({
+        "nodes": [
+            {"id": "start", "type": "START"},
+            {"id": "again", "type": "LOOP_START", "config": {"count": "{{n}}", "limit": 3}},
+            {"id": "each", "type": "FORK", "config": {"forkStrategy": "serial", "forEach": "{{list}}", "as": "one", "childNodeIds": ["x"]}},
+            idle("x"),
+            {"id": "one", "type": "JOIN", "config": {"joinStrategy": "ANY_COMPLETED"}},
+            {"id": "route", "type": "ROUTE", "config": {"branches": [{"when": "index > 1", "to": "done"}], "default": "y"}},
+            idle("y"),
+            {"id": "done", "type": "LOOP_END", "config": {"loop": "again"}},
+            {"id": "sub", "type": "SUBGRAPH", "config": {"workflow": inner}},
+            {"id": "ask", "type": "USER_INTERACTION", "config": {"kind": "approve", "prompt": "?"}},
+            {"id": "end", "type": "END"}],
+        "metadata": {"n": 2, "list": [1]},
+        "edges": [{"from": "start", "to": "again"}, {"from": "again", "to": "each"}, {"from": "x", "to": "one"}, {"from": "one", "to": "route"},
+                  {"from": "y", "to": "done"}, {"from": "done", "to": "sub"}, {"from": "sub", "to": "ask"}, {"from": "sub", "to": "end", "when": "error"},
+                  {"from": "ask", "to": "end"}]});
+    let drawing = Drawing::new(&graph(&document));
+    let [around, sub] = &drawing.lanes[..] else { panic!("{drawing:?}") };
+    assert_eq!((&*around.name, &*sub.name), ("{{n}} times", "sub"));
+    let boxes = |lane: &Lane| lane.shapes.iter().map(|shape| shape.lines[0].clone()).collect::<Vec<_>>();
+    assert_eq!(boxes(around), ["each", "one", "route", "y"]);
+    assert_eq!(around.lanes[0].name, "each one of {{list}}");
+    assert_eq!(boxes(&around.lanes[0]), ["x"]);
+    let drawn = arrows(&drawing);
+    for arrow in [
+        "n1e - n1 again",
+        "n1p0_n1 = n1e index > 1",
+        "n1p0_n0p0_n0 = n1p0_n0e ",
+        "n2p0_n1 - d1 ",
+        "n2p0_n2 - d1 ",
+        "d1 - n3 ",
+        "n2 ! n4 error",
+    ] {
+        assert!(drawn.iter().any(|known| known == arrow), "{arrow}: {drawn:#?}");
+    }
+    let mermaid = mermaid::draw(&drawing);
+    assert!(mermaid.contains("{{\"again\"}}") && mermaid.contains("{\"route\"}"), "{mermaid}");
+    assert!(mermaid.contains("[/\"ask<br/>a person approves\"/]"), "{mermaid}");
+    assert_eq!(
+        mermaid.matches("subgraph").count(),
+        mermaid.lines().filter(|line| line.trim() == "end").count()
+    );
 }

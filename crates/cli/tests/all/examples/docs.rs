@@ -157,6 +157,11 @@ fn tutorial() {
 }
 
 #[test]
+fn workflows() {
+    holds("docs/workflows.md");
+}
+
+#[test]
 fn lines_fit_what_is_expected_of_them() {
     for (line, expected, fitting) in [
         ("a b c", "a […] c", true),

@@ -78,6 +78,21 @@ fn a_new_workflow_asks_a_person() {
     assert!(wrong.error()["message"].as_str().unwrap().contains("flow"), "{wrong:?}");
 }
 
+/// C-11: a task of steps runs without a model; one of its steps fails where the text is not there, and the script mends it.
+#[test]
+fn a_new_task_mends_itself() {
+    let place = Place::new();
+    let made = place.run(&["init", "demo", "--dialect", "steps"]).exits(0).stdout;
+    let commands: Vec<&str> = made.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let done = paste(&place, &place.work(), &commands).exits(0);
+    assert!(done.stderr.contains("0 errors, 0 warnings"), "{done:#?}");
+    assert!(done.stdout.contains(r#""word": "first""#), "{done:#?}");
+    let gone = "selvedge run task.json --script script.yaml --input file=gone.md --json";
+    let mended = paste(&place, &place.work().join("demo"), &[gone]).exits(0).json();
+    assert_eq!(mended["results"]["count"]["output"]["words"], 57);
+    assert_eq!(mended["usage"]["model_calls"], 1);
+}
+
 #[test]
 fn people_get_the_commands_too() {
     let place = Place::new();

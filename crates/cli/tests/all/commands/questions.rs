@@ -1,0 +1,146 @@
+//! Questions of workflows to whoever sits at the terminal (C-13, E-21): answers, and edits in an editor.
+
+use crate::support::{Place, finish};
+use super::terminal::{Terminal, says_line, times, watch};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+const EDIT: &str = "or Enter to leave it open: ";
+
+/// A workflow of paths that ask, each with a node of a person and of this config.
+fn asking(place: &Place, questions: &[(&str, Value)]) {
+    let mut nodes = vec![json!({"id": "s", "type": "START"})];
+    let mut edges = vec![json!({"from": "s", "to": "f"}), json!({"from": "j", "to": "e"})];
+    let ids: Vec<&str> = questions.iter().map(|(id, _)| *id).collect();
+    let fork = json!({"forkStrategy": "parallel", "forkPathIds": ids, "childNodeIds": ids});
+    nodes.push(json!({"id": "f", "type": "FORK", "config": fork}));
+    for (id, config) in questions {
+        nodes.push(json!({"id": id, "type": "USER_INTERACTION", "config": config}));
+        edges.push(json!({"from": id, "to": "j"}));
+    }
+    let join = json!({"forkPathIds": ids, "joinStrategy": "ALL_COMPLETED"});
+    nodes.extend([json!({"id": "j", "type": "JOIN", "config": join}), json!({"id": "e", "type": "END"})]);
+    place.write("flow.json", &json!({"nodes": nodes, "edges": edges}).to_string());
+}
+
+/// An editor: a script for a shell, whose `$1` is the file.
+fn editor(place: &Place, script: &str) -> String {
+    let path = place.write("editor.sh", &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // An editor may have arguments.
+    format!("{} --wait", path.display())
+}
+
+fn asked(place: &Place, args: &[&str], editor: &str) -> (Child, Arc<Mutex<String>>, File) {
+    let mut command = place.command(args);
+    command.env("NO_COLOR", "1").env("EDITOR", editor);
+    let (child, master) = Terminal::new(200, 40).ask(&mut command);
+    let (seen, _) = watch(master.try_clone().unwrap());
+    (child, seen, master)
+}
+
+/// The file is the last argument of the editor, and it has the terminal; what it can't take is told, and what was written
+/// so far is edited further.
+#[test]
+fn an_edit_opens_the_editor_until_it_fits() {
+    let place = Place::new();
+    let schema =
+        json!({"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}});
+    let value = json!({"title": "draft", "lines": ["one", "two"]});
+    asking(&place, &[("text", json!({"kind": "edit", "prompt": "So?", "value": value, "schema": schema}))]);
+    // Each time another thing goes wrong, and in the end nothing.
+    let script = r#"
+file=$2
+echo x >> times
+test -t 1 && echo terminal > on
+case $(wc -l < times) in
+    1) exit 3 ;;
+    2) ;;
+    3) echo '{"title": ' > "$file" ;;
+    4) cat "$file" > continued; echo '{"title": 1}' > "$file" ;;
+    5) echo '{"title": "final"}' > "$file" ;;
+esac"#;
+    let (child, seen, terminal) =
+        asked(&place, &["run", "flow.json", "--run-id", "r"], &editor(&place, script));
+    times(&seen, EDIT, 1);
+    for (nth, told) in [
+        "ended with exit status: 3: nothing was taken",
+        "nothing was changed: y takes it as it is",
+        "the changed value has to be JSON: at character 10 the document ends inside an object",
+        "that can't be the answer: /title: 1 is not of type \"string\"",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        says_line(&terminal, "e\n");
+        times(&seen, EDIT, nth + 2);
+        assert!(seen.lock().unwrap().contains(told), "{told}: {seen:?}");
+    }
+    says_line(&terminal, "e\n");
+    let done = finish(child).exits(0);
+    assert_eq!(serde_json::from_str::<Value>(&done.stdout).unwrap(), json!({"text": {"title": "final"}}));
+    let read = |name: &str| std::fs::read_to_string(place.work().join(name)).unwrap();
+    assert_eq!((&*read("continued"), &*read("on")), ("{\"title\": \n", "terminal\n"));
+    place.run(&["replay", "r"]).exits(0);
+}
+
+/// A text is edited as it is, and a question that is interrupted stays open without a word of calls.
+#[test]
+fn a_text_is_edited_as_it_is_and_may_be_left_open() {
+    let place = Place::new();
+    asking(&place, &[("text", json!({"kind": "edit", "prompt": "So?", "value": "first\nsecond"}))]);
+    let upper =
+        editor(&place, r#"case "$2" in *.txt) ;; *) exit 9 ;; esac; tr a-z A-Z < "$2" > t && cat t > "$2""#);
+    let (child, seen, terminal) = asked(&place, &["run", "flow.json", "--run-id", "r"], &upper);
+    times(&seen, EDIT, 1);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    finish(child).exits(3);
+    let told = seen.lock().unwrap().clone();
+    assert!(
+        !told.contains("calls in flight") && told.contains("selvedge answer r 'f~1[text]/text/ask' TEXT"),
+        "{told:?}"
+    );
+    drop(terminal);
+    let (child, seen, terminal) = asked(&place, &["resume", "r"], &upper);
+    times(&seen, EDIT, 1);
+    says_line(&terminal, "e\n");
+    let done = finish(child).exits(0);
+    assert_eq!(serde_json::from_str::<Value>(&done.stdout).unwrap(), json!({"text": "FIRST\nSECOND"}));
+}
+
+/// All that is open is asked one after the other, and the run goes on with what was said; what does not fit is asked again.
+#[test]
+fn several_questions_are_asked_in_turn() {
+    let place = Place::new();
+    asking(
+        &place,
+        &[
+            ("a", json!({"kind": "approve", "prompt": "Shall it?"})),
+            (
+                "b",
+                json!({"kind": "answer", "prompt": "How many?", "schema": {"type": "integer", "minimum": 1}}),
+            ),
+            ("c", json!({"kind": "edit", "prompt": "So?", "value": [1]})),
+        ],
+    );
+    let (child, seen, terminal) = asked(&place, &["run", "flow.json", "--run-id", "r"], "false");
+    for (count, line) in ["show", "y", "many", "0", "12", "@two.json"].into_iter().enumerate() {
+        place.write("two.json", "[2]");
+        times(&seen, "to leave it open", count + 1);
+        says_line(&terminal, &format!("{line}\n"));
+    }
+    let done = finish(child).exits(0);
+    let said = seen.lock().unwrap().clone();
+    for told in
+        ["the question is all there is", "\"many\" is not of type \"integer\"", "less than the minimum of 1"]
+    {
+        assert!(said.contains(told), "{told}: {said:?}");
+    }
+    let output: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(output, json!({"a": null, "b": 12, "c": [2]}));
+    place.run(&["replay", "r"]).exits(0);
+}
