@@ -1,7 +1,7 @@
 //! Questions of workflows to whoever sits at the terminal (C-13, E-21): answers, and edits in an editor.
 
-use crate::support::{Place, finish};
 use super::terminal::{Terminal, says_line, times, watch};
+use crate::support::{Place, finish};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
