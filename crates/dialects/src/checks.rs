@@ -1,9 +1,9 @@
 //! Findings that the checkers of all dialects have in common: about tools and about placeholders.
 
-use crate::compile::ToolSource;
+use crate::ToolSource;
+use crate::diagnostic::listed;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity};
 use selvedge_engine::ToolDef;

@@ -272,6 +272,17 @@ fn placed_diagnostic(source: &Source, finding: &Finding, pointer: String) -> Dia
     }
 }
 
+/// Names for people, in quotes; not too many of them.
+pub(crate) fn listed(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| shown(name)).collect();
+    let more = if names.len() > MOST { ", …" } else { "" };
+    match names.is_empty() {
+        true => "there are none".to_owned(),
+        false => format!("{}{more}", shown.join(", ")),
+    }
+}
+
 /// A text of a document as it may stand in a message: in double quotes, control characters escaped (a document
 /// must not steer a terminal), cut after 60 characters.
 pub fn shown(text: &str) -> String {

@@ -2,8 +2,9 @@
 
 use crate::diagnostic::shown;
 use crate::fields::{Fields, TypeError, almost, type_error};
+use crate::inputs::{self, Input};
 use crate::json::{Node, Span, Spanned, to_map};
-use crate::plan::{Budget, Input, inputs, shapes};
+use crate::settings::{self, Budget};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -49,7 +50,7 @@ impl Head {
         let inputs = fields.given("inputs").map(|node| inputs::read(node, diagnostics));
         let metadata = fields.given("metadata").and_then(|node| metadata(node, diagnostics));
         let (metadata, metadata_at) = metadata.unwrap_or_default();
-        let budget = fields.given("budget").map(|node| shapes::budget(node, source, diagnostics));
+        let budget = fields.given("budget").map(|node| settings::budget(node, source, diagnostics));
         Self {
             span: fields.span(),
             task,
@@ -172,15 +173,4 @@ pub(crate) fn repeated<'e, T>(elements: &'e [T], id: impl Fn(&'e T) -> &'e str) 
 pub(crate) fn each_once<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> Vec<Arc<str>> {
     let mut seen = HashSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
-}
-
-/// Names for people, in quotes; not too many of them.
-pub(crate) fn listed(names: &[&str]) -> String {
-    const MOST: usize = 20;
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| shown(name)).collect();
-    let more = if names.len() > MOST { ", …" } else { "" };
-    match names.is_empty() {
-        true => "there are none".to_owned(),
-        false => format!("{}{more}", shown.join(", ")),
-    }
 }

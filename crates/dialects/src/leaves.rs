@@ -2,7 +2,7 @@
 //! that know each other by name become a flow.
 
 use crate::json::Spanned;
-use crate::plan::{Budget, Retry as Written, ToolEffects, ToolLimit};
+use crate::settings::{Budget, Retry as Written, ToolEffects, ToolLimit};
 use selvedge_engine::graph::{Act, AtLimit, Draft, Edge, Guard, Infer, Leaf, Retry, Rounds};
 use selvedge_engine::template::Template;
 use selvedge_engine::{Effects, Ix, LeafIx, Table};

@@ -6,7 +6,7 @@
 //! 2. [`json`]: strict JSON in which every key and value knows its place ([`Node`], [`Span`]).
 //! 3. [`diagnostic`]: findings about a document, their places, and how they are shown ([`Diagnostics`]).
 //! 4. [`fields`]: reading the fields of an object, misspelt and unknown ones included (`E-32`).
-//! 5. [`head`]: what documents of every dialect say besides their nodes or steps.
+//! 5. [`head`], [`inputs`], [`settings`]: what documents of every dialect say besides their nodes or steps, and at them.
 //! 6. [`mod@recognise`]: which dialect a document is written in (`C-11`).
 //! 7. [`plan`]: the typed plan document, its checks, and its lowering.
 //! 8. [`steps`]: the same of step tasks, and of steps that a model writes while one runs.
@@ -20,15 +20,7 @@
 //!
 //! # Example
 //! ```
-//! use selvedge_dialects::{Diagnostics, DocumentLimits, Source, ToolSource, read, recognise::Choice};
-//! use selvedge_engine::ToolDef;
-//! use std::sync::Arc;
-//!
-//! struct NoTools;
-//! impl ToolSource for NoTools {
-//!     fn def(&self, _: &str) -> Option<Arc<ToolDef>> { None }
-//!     fn names(&self) -> Vec<String> { Vec::new() }
-//! }
+//! use selvedge_dialects::{Diagnostics, DocumentLimits, NoTools, Source, read, recognise::Choice};
 //!
 //! let text = r#"{"task": "Say hello", "nodes": [{"node_type": "llm-first", "node_name": "greet",
 //!     "thread_id": "t", "data_in_thread": "man", "task_prompt": "Go on"}]}"#;
@@ -48,6 +40,7 @@ pub mod document;
 pub mod fields;
 mod files;
 pub mod head;
+pub mod inputs;
 pub mod json;
 mod leaves;
 pub mod limits;
@@ -56,12 +49,14 @@ mod outputs;
 pub mod plan;
 pub mod recognise;
 pub mod schema;
+pub mod settings;
 pub mod steps;
+mod tool_source;
 mod types;
 pub mod workflow;
 
 pub use checks::unchecked_pattern;
-pub use compile::{Document, ToolSource, read};
+pub use compile::{Document, read};
 pub use diagnostic::{Diagnostic, Diagnostics, Finding, Severity};
 pub use document::Source;
 pub use files::Files;
@@ -69,3 +64,4 @@ pub use json::{Node, Span, Spanned};
 pub use limits::DocumentLimits;
 pub use recognise::{Dialect, recognise};
 pub use steps::Capabilities;
+pub use tool_source::{NameTrouble, NoTools, ToolSource};

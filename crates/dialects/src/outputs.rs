@@ -4,9 +4,9 @@
 //! there are no others.
 
 use crate::Finding;
+use crate::diagnostic::listed;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::head::listed;
 use crate::json::Span;
 use selvedge_engine::Outputs;
 use selvedge_engine::template::{Placeholder, Seg};

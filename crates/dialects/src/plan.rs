@@ -6,24 +6,18 @@
 
 mod check;
 mod doc;
-pub(crate) mod inputs;
 mod lower;
 mod read;
 mod read_node;
-pub(crate) mod shapes;
 mod slice;
 mod unused;
 
-pub use doc::{
-    Budget, Given, Input, InputType, ModelSettings, NodeKind, OnError, Origin, PlanDoc, PlanNode, Retry,
-    ToolEffects, ToolLimit,
-};
+pub use doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanDoc, PlanNode};
 pub use lower::{models, tools};
 pub use read::read;
 pub use slice::Slice;
 
-use crate::compile::ToolSource;
-use crate::{Diagnostics, DocumentLimits, Finding, Source};
+use crate::{Diagnostics, DocumentLimits, Finding, Source, ToolSource};
 use selvedge_engine::Graph;
 use selvedge_engine::schedule::Schedule;
 use serde_json::{Map, Value};
@@ -57,9 +51,9 @@ pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 5] {
     [
         ("plan", read::PLAN),
         ("node", read_node::NODE),
-        ("input", inputs::INPUT),
-        ("budget", shapes::BUDGET),
-        ("retry", shapes::RETRY),
+        ("input", crate::inputs::INPUT),
+        ("budget", crate::settings::BUDGET),
+        ("retry", crate::settings::RETRY),
     ]
 }
 

@@ -16,7 +16,7 @@ pub use doc::{Alternative, Capabilities, Parameters, Recovery, Siblings, Step, S
 pub use read::read;
 pub use replan::{compile_more, compiler};
 
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use crate::{Diagnostics, Finding, Source};
 use check::Scope;
 use lower::{Lowering, PLANNER};
@@ -115,9 +115,9 @@ pub(crate) fn shapes() -> [(&'static str, crate::fields::Shape); 7] {
         ("step", read_step::STEP),
         ("alternative", read_step::ALTERNATIVE),
         ("recovery", read::RECOVERY),
-        ("input", crate::plan::inputs::INPUT),
-        ("budget", crate::plan::shapes::BUDGET),
-        ("retry", crate::plan::shapes::RETRY),
+        ("input", crate::inputs::INPUT),
+        ("budget", crate::settings::BUDGET),
+        ("retry", crate::settings::RETRY),
     ]
 }
 

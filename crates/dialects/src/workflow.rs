@@ -22,7 +22,7 @@ mod strays;
 
 pub use doc::{InnerBody, WorkNode, WorkflowDoc};
 
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use crate::files::Includes;
 use crate::head::each_once;
 use crate::json::Node;
@@ -133,9 +133,9 @@ pub(crate) fn shapes() -> Vec<(&'static str, crate::fields::Shape)> {
         ("workflow", read::WORKFLOW),
         ("edge", read::EDGE),
         ("node", read_node::NODE),
-        ("input", plan::inputs::INPUT),
-        ("budget", plan::shapes::BUDGET),
-        ("retry", plan::shapes::RETRY),
+        ("input", crate::inputs::INPUT),
+        ("budget", crate::settings::BUDGET),
+        ("retry", crate::settings::RETRY),
     ];
     shapes.extend(read_node::CONFIGS);
     shapes

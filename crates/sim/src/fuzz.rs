@@ -6,7 +6,7 @@
 //! is seen.
 
 use selvedge_dialects::recognise::{Choice, Dialect};
-use selvedge_dialects::{Capabilities, Diagnostics, DocumentLimits, ToolSource, document, steps};
+use selvedge_dialects::{Capabilities, Diagnostics, DocumentLimits, NoTools, ToolSource, document, steps};
 use selvedge_engine::expression::{BYTES, EvaluationError, Expression};
 use selvedge_engine::graph::Node;
 use selvedge_engine::place::{AskPlace, CallPlace, EffectPlace, FramePath, FramePathRef, Place};
@@ -33,17 +33,6 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("place", place),
     ("expression", expression),
 ];
-
-struct NoTools;
-
-impl ToolSource for NoTools {
-    fn def(&self, _: &str) -> Option<Arc<ToolDef>> {
-        None
-    }
-    fn names(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
 
 /// A document file: read, checked, lowered. Every finding has a place inside the file; without an error there
 /// is a graph, and its schedule is proved.

@@ -1,20 +1,7 @@
 use super::*;
-use crate::Capabilities;
-use crate::compile::ToolSource;
-use selvedge_engine::{Graph, ToolDef};
+use crate::{Capabilities, NoTools};
+use selvedge_engine::Graph;
 use serde_json::Map;
-use std::sync::Arc;
-
-struct NoTools;
-
-impl ToolSource for NoTools {
-    fn def(&self, _: &str) -> Option<Arc<ToolDef>> {
-        None
-    }
-    fn names(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
 
 fn graph(text: &str) -> Graph {
     let (source, mut found) = (Source::new("flow.json", text), Diagnostics::new());

@@ -3,11 +3,11 @@
 
 use super::doc::{NodeKind, PlanDoc, PlanNode};
 use super::lower::MAIN;
+use crate::ToolSource;
 use crate::checks::{self, Kind};
-use crate::compile::ToolSource;
+use crate::diagnostic::listed;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::head::listed;
 use crate::json::{Span, Spanned, place_in_string, places_in_string};
 use crate::outputs::Undeclared;
 use crate::{Diagnostics, Finding, Severity, Source};

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Slice;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
+use crate::settings::{Retry, ToolEffects, ToolLimit};
 
 /// A plan as it was written, defaults applied.
 #[derive(Clone, Debug)]
@@ -19,85 +20,6 @@ pub struct PlanDoc {
     /// Whether every node could be read. If not, checks that follow names from node to node would report what
     /// only follows from the missing ones.
     pub complete: bool,
-}
-
-/// A declared input (`P-23`).
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Its name, at its key.
-    pub name: Spanned<Arc<str>>,
-    /// What it is for, for people.
-    pub description: Option<Spanned<Arc<str>>>,
-    /// The type that its value must have.
-    pub kind: Option<Spanned<InputType>>,
-    /// Its value when none is given.
-    pub default: Option<Spanned<Value>>,
-}
-
-/// The type of an input's value, as JSON Schema names types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputType {
-    /// A text.
-    String,
-    /// A number.
-    Number,
-    /// A number without a fraction.
-    Integer,
-    /// `true` or `false`.
-    Boolean,
-    /// A list.
-    Array,
-    /// An object.
-    Object,
-}
-
-impl InputType {
-    /// All types with their names.
-    pub const NAMES: [(&'static str, InputType); 6] = [
-        ("string", InputType::String),
-        ("number", InputType::Number),
-        ("integer", InputType::Integer),
-        ("boolean", InputType::Boolean),
-        ("array", InputType::Array),
-        ("object", InputType::Object),
-    ];
-
-    /// The name in documents.
-    pub fn name(self) -> &'static str {
-        match self {
-            InputType::String => "string",
-            InputType::Number => "number",
-            InputType::Integer => "integer",
-            InputType::Boolean => "boolean",
-            InputType::Array => "array",
-            InputType::Object => "object",
-        }
-    }
-
-    /// Whether `value` is of this type. As in JSON Schema, `2.0` is an integer.
-    pub fn admits(self, value: &Value) -> bool {
-        match self {
-            InputType::String => value.is_string(),
-            InputType::Number => value.is_number(),
-            InputType::Integer => {
-                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
-            }
-            InputType::Boolean => value.is_boolean(),
-            InputType::Array => value.is_array(),
-            InputType::Object => value.is_object(),
-        }
-    }
-}
-
-/// Limits on what a run or node may use (`P-24`, `E-20`); `None` is no limit.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Budget {
-    /// Model calls.
-    pub calls: Option<Spanned<u64>>,
-    /// Tokens, in and out.
-    pub tokens: Option<Spanned<u64>>,
-    /// Money, in the currency of the configured prices.
-    pub cost: Option<Spanned<f64>>,
 }
 
 /// Where a field's value comes from.
@@ -200,15 +122,6 @@ pub enum NodeKind {
     },
 }
 
-/// The limit on one tool's calls in one node (`P-14`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolLimit {
-    /// The tool, at its key.
-    pub tool: Spanned<Arc<str>>,
-    /// Most calls; 0 is never.
-    pub limit: Spanned<u64>,
-}
-
 /// Settings of a node that go to its model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelSettings {
@@ -234,38 +147,6 @@ pub enum OnError {
     Fail,
     /// The run goes on.
     Continue,
-}
-
-/// Extra attempts (`P-24`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// How many attempts after the first.
-    pub max: u32,
-    /// Time between attempts, if written.
-    pub backoff: Option<Duration>,
-}
-
-/// What a tool does to the world (`E-22`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolEffects {
-    /// Nothing, and its output depends on its arguments alone.
-    Pure,
-    /// It reads.
-    Read,
-    /// It writes, and doing it twice is as good as once.
-    Idempotent,
-    /// It writes.
-    Write,
-}
-
-impl ToolEffects {
-    /// All kinds with their names in documents.
-    pub const NAMES: [(&'static str, ToolEffects); 4] = [
-        ("pure", ToolEffects::Pure),
-        ("read", ToolEffects::Read),
-        ("idempotent", ToolEffects::Idempotent),
-        ("write", ToolEffects::Write),
-    ];
 }
 
 impl PlanNode {

@@ -1,7 +1,7 @@
 //! Lowering a checked plan to the engine's graph (P-02 … P-19). It adds nothing that the document does not say.
 
 use super::doc::{NodeKind, OnError, PlanDoc, PlanNode};
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use crate::head::each_once;
 use crate::leaves::{self, MAX_ROUNDS, Talk};
 use selvedge_engine::graph::{

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanNode, ToolEffects, ToolLimit};
-use super::{Slice, shapes};
+use super::Slice;
+use super::doc::{Given, ModelSettings, NodeKind, OnError, Origin, PlanNode};
 use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
+use crate::settings::{self, ToolEffects, ToolLimit};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 
 /// The 14 fields of the seed, those beyond it, and those that editors draw with (`P-26`).
@@ -95,7 +96,10 @@ pub(super) fn read(
         thread: Spanned::new("".into(), fields.span()),
         kind: NodeKind::LlmFirst,
         task_prompt: fields.text("task_prompt", "P-10", d).filter(not_empty),
-        tools: fields.given("tools").map(|node| shapes::names(node, "tools", "P-15", d)).unwrap_or_default(),
+        tools: fields
+            .given("tools")
+            .map(|node| settings::names(node, "tools", "P-15", d))
+            .unwrap_or_default(),
         enable_tool_loop: truth(fields.boolean("enable_tool_loop", "P-11", d)),
         tools_limit,
         plan_limit: Vec::new(),
@@ -108,11 +112,11 @@ pub(super) fn read(
         model: fields.name("model", "P-10", d),
         settings,
         on_error: on_error(&fields, d),
-        retry: fields.given("retry").and_then(|node| shapes::retry(node, source, d)),
+        retry: fields.given("retry").and_then(|node| settings::retry(node, source, d)),
         timeout: fields.seconds("timeout", "P-24", false, d),
         output_schema: fields
             .given("output_schema")
-            .and_then(|node| shapes::output_schema(node, "output_schema", limits.schema_steps, d)),
+            .and_then(|node| settings::output_schema(node, "output_schema", limits.schema_steps, d)),
         require_approval: truth(fields.boolean("require_approval", "E-33", d)),
         effects: fields.choice("effects", "E-22", &ToolEffects::NAMES, d),
         parent_thread: None,
@@ -344,7 +348,7 @@ impl Reader<'_> {
                 extra.push((name, Spanned::new(node.to_value(), node.span)));
             }
         }
-        let stop = fields.given("stop").map(|node| shapes::stop(node, self.diagnostics));
+        let stop = fields.given("stop").map(|node| settings::stop(node, self.diagnostics));
         ModelSettings {
             temperature: fields.number("temperature", "P-10", self.diagnostics),
             top_p: fields.number("top_p", "P-10", self.diagnostics),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::diagnostic::{Diagnostic, RenderOptions, render};
 use crate::recognise::{Choice, recognise};
+use crate::settings::{Retry, ToolEffects};
 use crate::{Diagnostics, DocumentLimits, Severity, Source, json as places};
 
 fn read_plan(text: &str) -> (Option<PlanDoc>, Vec<Diagnostic>) {

@@ -1,7 +1,9 @@
 use super::*;
 use crate::fields::Shape;
-use crate::plan::{self, InputType, ToolEffects};
+use crate::inputs::InputType;
+use crate::plan;
 use crate::recognise::Choice;
+use crate::settings::ToolEffects;
 use crate::steps::{self, Siblings};
 use crate::{Diagnostics, DocumentLimits, Severity, Source, workflow};
 use serde_json::{Value, json};

@@ -6,11 +6,11 @@ mod typed;
 
 use super::arguments;
 use super::doc::{Parameters, Step};
+use crate::ToolSource;
 use crate::checks::Kind;
-use crate::compile::ToolSource;
+use crate::diagnostic::listed;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::head::listed;
 use crate::json::{Span, Spanned};
 use crate::{Diagnostics, Finding, Severity, Source};
 use order::Link;

@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned, offsets_in_string, place_in_string, places_in_string};
-use crate::plan::{Retry, ToolEffects};
+use crate::settings::{Retry, ToolEffects};
 use crate::{DocumentLimits, Source};
 use selvedge_engine::template::{JsonTemplate, OnMissing};
 use std::ops::Range;

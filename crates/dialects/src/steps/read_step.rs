@@ -5,7 +5,7 @@ use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, type_error};
 use crate::json::{self, Kind, Node, Span, Spanned};
-use crate::plan::{ToolEffects, shapes};
+use crate::settings::{self, ToolEffects};
 use crate::{Diagnostics, DocumentLimits, Finding, Source};
 use selvedge_engine::template::OnMissing;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(super) fn read(
     let d = &mut *reader.diagnostics;
     let tool = fields.required_name("tool_id", "D-15", "name the tool: \"tool_id\": \"…\"", d);
     let name = fields.text("step_name", "D-03", d);
-    let retry = fields.given("retry").and_then(|node| shapes::retry(node, source, d));
+    let retry = fields.given("retry").and_then(|node| settings::retry(node, source, d));
     let timeout = fields.seconds("timeout", "D-23", false, d);
     let on_missing = fields.choice("on_missing", "D-10", &ON_MISSING, d);
     let effects = fields.choice("effects", "E-22", &ToolEffects::NAMES, d);

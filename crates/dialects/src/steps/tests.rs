@@ -1,7 +1,7 @@
 use super::*;
 use crate::diagnostic::Diagnostic;
-use crate::plan::ToolEffects;
 use crate::recognise::{Choice, Dialect};
+use crate::settings::ToolEffects;
 use crate::{DocumentLimits, Severity};
 use selvedge_engine::graph::{Act, Action, Fact, Guard, INTERNAL, Node, OnError, Tail};
 use selvedge_engine::template::OnMissing;

@@ -3,7 +3,8 @@
 use crate::Source;
 use crate::head::Head;
 use crate::json::{Node, Span, Spanned};
-use crate::plan::{Budget, PlanDoc, Retry, ToolEffects, ToolLimit};
+use crate::plan::PlanDoc;
+use crate::settings::{Budget, Retry, ToolEffects, ToolLimit};
 use crate::steps::StepsDoc;
 use selvedge_engine::expression::Expression;
 use selvedge_engine::graph::Strategy;

@@ -2,9 +2,9 @@
 
 use super::doc::{Does, ForkOf, Formula, JoinOf, Taken, Text, WorkNode, WorkflowDoc};
 use super::read_fork::old_path_ids;
+use crate::diagnostic::listed;
 use crate::diagnostic::shown;
 use crate::fields::meant;
-use crate::head::listed;
 use crate::json::Span;
 use crate::{Diagnostics, DocumentLimits, Finding};
 use selvedge_engine::graph::Strategy;

@@ -9,7 +9,7 @@ use super::doc::{Does, Inner, InnerBody, Sub, WorkflowDoc};
 use super::links::{Links, Take};
 use super::placeholders::{At, Scope};
 use super::regions::Regions;
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use crate::diagnostic::shown;
 use crate::head::Head;
 use crate::steps::Capabilities;

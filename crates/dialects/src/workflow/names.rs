@@ -2,7 +2,7 @@
 
 use super::doc::{Does, ForkOf, Rounds, WorkNode, WorkflowDoc, Worth};
 use super::regions::{Kind, Regions};
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use serde_json::Value;
 use std::collections::HashSet;
 

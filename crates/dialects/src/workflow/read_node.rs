@@ -8,7 +8,7 @@ use crate::checks;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, choice_of, count_of, misspelt, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
-use crate::plan::{ToolEffects, ToolLimit, shapes};
+use crate::settings::{self, ToolEffects, ToolLimit};
 use selvedge_engine::{AskKind, Role};
 use std::sync::Arc;
 
@@ -187,8 +187,8 @@ pub(super) fn read(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkN
     let empty = Node { span: fields.span().opening(), kind: Kind::Object(Vec::new()) };
     let config = Fields::open(fields.given("config").unwrap_or(&empty), shape, "W-01", reader.diagnostics)?;
     let d = &mut *reader.diagnostics;
-    let retry = config.given("retry").and_then(|node| shapes::retry(node, reader.source, d));
-    let budget = config.given("budget").map(|node| shapes::budget(node, reader.source, d));
+    let retry = config.given("retry").and_then(|node| settings::retry(node, reader.source, d));
+    let budget = config.given("budget").map(|node| settings::budget(node, reader.source, d));
     let effects = config.choice("effects", "E-22", &ToolEffects::NAMES, d);
     let model = config.name("model", "P-10", d);
     // The time of a join is its own.
@@ -255,9 +255,10 @@ impl Reader<'_, '_> {
         let help = "write what the model is asked: \"prompt\": \"…\"";
         let prompt = config.required_name("prompt", "P-10", help, self.diagnostics);
         let schema = config.given("output_schema").and_then(|node| {
-            shapes::output_schema(node, "output_schema", self.limits.schema_steps, self.diagnostics)
+            settings::output_schema(node, "output_schema", self.limits.schema_steps, self.diagnostics)
         });
-        let tools = config.given("tools").map(|node| shapes::names(node, "tools", "P-15", self.diagnostics));
+        let tools =
+            config.given("tools").map(|node| settings::names(node, "tools", "P-15", self.diagnostics));
         let tools_limit = self.tools_limit(config);
         let max_rounds = config.count("max_rounds", "P-14", self.source, self.diagnostics);
         let in_rounds = config.boolean("enable_tool_loop", "P-11", self.diagnostics);
@@ -408,7 +409,7 @@ impl Reader<'_, '_> {
             ("assistant", Role::Assistant),
             ("tool", Role::Tool),
         ];
-        let names = shapes::names(node, "roles", "E-09", self.diagnostics);
+        let names = settings::names(node, "roles", "E-09", self.diagnostics);
         let mut roles = Vec::with_capacity(names.len());
         for Spanned { value, span } in names {
             let word = Node { span, kind: Kind::String(value.to_string().into()) };
@@ -427,7 +428,7 @@ impl Reader<'_, '_> {
         let prompt = config.required_name("prompt", "E-21", help, self.diagnostics);
         let value = config.given("value").map(|node| node.clone().into_owned());
         let schema = config.given("schema").and_then(|node| {
-            shapes::output_schema(node, "schema", self.limits.schema_steps, self.diagnostics)
+            settings::output_schema(node, "schema", self.limits.schema_steps, self.diagnostics)
         });
         let thread = config.name("thread", "E-21", self.diagnostics);
         let (kind, prompt) = (kind?.value, prompt?);

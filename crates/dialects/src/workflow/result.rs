@@ -1,7 +1,7 @@
 //! What is known of the results of nodes (D-24).
 
 use super::doc::{Does, ForkOf, WorkNode};
-use crate::compile::ToolSource;
+use crate::ToolSource;
 use crate::diagnostic::shown;
 use selvedge_engine::Outputs;
 use serde_json::{Map, Value, json};

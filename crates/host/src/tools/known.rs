@@ -4,7 +4,7 @@ use crate::environment::Environment;
 use crate::error::tool_diagnostic;
 use crate::text::one_line;
 use selvedge_dialects::Diagnostic;
-use selvedge_dialects::compile::{NameTrouble, ToolSource};
+use selvedge_dialects::{NameTrouble, ToolSource};
 use selvedge_engine::ToolDef;
 use selvedge_tools::{Catalogue, ToolError};
 use std::collections::BTreeMap;

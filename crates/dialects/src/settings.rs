@@ -1,4 +1,5 @@
-//! Small objects inside plans: `retry` and `budget` (`P-24`), `stop`, `output_schema` (`E-33`).
+//! What nodes of every dialect may say of how they run: `retry` and `budget` (`P-24`), limits on tools (`P-14`), effects
+//! (`E-22`), `output_schema` (`E-33`), `stop`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +7,63 @@ use std::time::Duration;
 use selvedge_engine::schema::{Schema, Unchecked, Unusable};
 use serde_json::Value;
 
-use super::doc::{Budget, Retry};
 use crate::checks::BEYOND;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, count_of, type_error};
 use crate::json::{Kind, Node, Spanned};
 use crate::{Diagnostics, Finding, Source};
+
+/// Limits on what a run or node may use (`P-24`, `E-20`); `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// Model calls.
+    pub calls: Option<Spanned<u64>>,
+    /// Tokens, in and out.
+    pub tokens: Option<Spanned<u64>>,
+    /// Money, in the currency of the configured prices.
+    pub cost: Option<Spanned<f64>>,
+}
+
+/// Extra attempts (`P-24`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How many attempts after the first.
+    pub max: u32,
+    /// Time between attempts, if written.
+    pub backoff: Option<Duration>,
+}
+
+/// What a tool does to the world (`E-22`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolEffects {
+    /// Nothing, and its output depends on its arguments alone.
+    Pure,
+    /// It reads.
+    Read,
+    /// It writes, and doing it twice is as good as once.
+    Idempotent,
+    /// It writes.
+    Write,
+}
+
+impl ToolEffects {
+    /// All kinds with their names in documents.
+    pub const NAMES: [(&'static str, ToolEffects); 4] = [
+        ("pure", ToolEffects::Pure),
+        ("read", ToolEffects::Read),
+        ("idempotent", ToolEffects::Idempotent),
+        ("write", ToolEffects::Write),
+    ];
+}
+
+/// The limit on one tool's calls in one node (`P-14`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolLimit {
+    /// The tool, at its key.
+    pub tool: Spanned<Arc<str>>,
+    /// Most calls; 0 is never.
+    pub limit: Spanned<u64>,
+}
 
 pub(crate) const RETRY: Shape = Shape { what: "`retry`", fields: &["backoff_s", "max"] };
 pub(crate) const BUDGET: Shape = Shape { what: "`budget`", fields: &["calls", "cost", "tokens"] };

@@ -1,15 +1,82 @@
-//! Declared inputs of a plan and the initial metadata that they lead to (`P-23`).
+//! Declared inputs of a document, and the initial metadata that they lead to (`P-23`).
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::doc::{Input, InputType};
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, almost, type_error};
 use crate::json::{Member, Node, Span, Spanned};
 use crate::{Diagnostics, Finding};
 use selvedge_engine::template::Template;
+
+/// A declared input (`P-23`).
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its name, at its key.
+    pub name: Spanned<Arc<str>>,
+    /// What it is for, for people.
+    pub description: Option<Spanned<Arc<str>>>,
+    /// The type that its value must have.
+    pub kind: Option<Spanned<InputType>>,
+    /// Its value when none is given.
+    pub default: Option<Spanned<Value>>,
+}
+
+/// The type of an input's value, as JSON Schema names types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputType {
+    /// A text.
+    String,
+    /// A number.
+    Number,
+    /// A number without a fraction.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl InputType {
+    /// All types with their names.
+    pub const NAMES: [(&'static str, InputType); 6] = [
+        ("string", InputType::String),
+        ("number", InputType::Number),
+        ("integer", InputType::Integer),
+        ("boolean", InputType::Boolean),
+        ("array", InputType::Array),
+        ("object", InputType::Object),
+    ];
+
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputType::String => "string",
+            InputType::Number => "number",
+            InputType::Integer => "integer",
+            InputType::Boolean => "boolean",
+            InputType::Array => "array",
+            InputType::Object => "object",
+        }
+    }
+
+    /// Whether `value` is of this type. As in JSON Schema, `2.0` is an integer.
+    pub fn admits(self, value: &Value) -> bool {
+        match self {
+            InputType::String => value.is_string(),
+            InputType::Number => value.is_number(),
+            InputType::Integer => {
+                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            InputType::Boolean => value.is_boolean(),
+            InputType::Array => value.is_array(),
+            InputType::Object => value.is_object(),
+        }
+    }
+}
 
 pub(crate) const INPUT: Shape = Shape { what: "an input", fields: &["default", "description", "type"] };
 
