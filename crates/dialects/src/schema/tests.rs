@@ -257,7 +257,12 @@ fn of_workflows_it_accepts_what_the_cases_have() {
             if text.contains("AGENT") || text.contains("\"file\":") {
                 continue;
             }
-            assert_eq!(validator.is_valid(document), reads(document), "{document}");
+            let (source, mut found) = (Source::new("flow.json", &document.to_string()), Diagnostics::new());
+            let read = crate::read(&source, Choice::default(), &DocumentLimits::default(), &mut found);
+            // That two lists are as long as each other no schema can say.
+            let counted = found.report(&source).iter().any(|finding| finding.code == "FORK_JOIN_MISMATCH");
+            let reads = read.is_some() && !found.has_errors();
+            assert!(counted || validator.is_valid(document) == reads, "{document}");
         }
     }
     assert!(seen > 20, "{seen}");
