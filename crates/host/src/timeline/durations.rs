@@ -80,6 +80,10 @@ impl Timeline {
                 Some(_) if attempt.lost => {}
                 Some(ended) => spans.extend(attempt.spans(ended, attempt.took)),
                 None if goes_on && attempt.is_open() => spans.extend(attempt.spans(until, None)),
+                // Until it was cut off with its node.
+                None if visit.cancelled => {
+                    spans.extend(visit.ended.into_iter().flat_map(|ended| attempt.spans(ended, None)));
+                }
                 None => {}
             }
         }
@@ -183,6 +187,14 @@ impl Durations {
                 *sum += interval.to - interval.from;
             }
         }
+        sums
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut sums = *self;
+        sums.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
         sums
     }
 

@@ -5,12 +5,16 @@ use super::figures;
 use super::story::{At, Story};
 use crate::inspect::page::{BOLD, DIM, Page, Table, clean, cut};
 use crate::progress::seconds;
-use selvedge_host::timeline::{Durations, intervals};
+use selvedge_host::timeline::{Durations, Which, intervals};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Columns of a node's id at most, and rows.
 const NODE: usize = 28;
 const ROWS: usize = 100;
+/// So many steps of one loop all have their rows; of more, so many of the longest.
+const ALL: usize = 12;
+const LONGEST: usize = 5;
 
 /// A part of the path: one node, from when the one before it on the path had ended.
 pub(super) struct Step {
@@ -99,22 +103,63 @@ pub(super) fn print(page: &mut Page, explained: &Explained, steps: &[Step]) {
     (table.spare, table.whole) = (vec![1], vec![1, 2, 3, 4]);
     table.optional = vec![3, 4];
     let begun = explained.story.begun().unwrap_or(0);
-    for step in steps.iter().take(ROWS) {
+    let parts = folded(explained, steps);
+    for part in parts.iter().take(ROWS) {
         let time = |ms: i64| if ms >= 10 { seconds(ms) } else { String::new() };
-        let after = step.after.as_ref();
-        let after =
-            after.map_or_else(String::new, |(node, why)| format!("{} ({why})", explained.name(*node)));
         table.row([
-            (cut(&clean(explained.name(step.node)), NODE), BOLD),
-            (seconds(step.from - begun), DIM),
-            (seconds(step.sums.worked()), ""),
-            (time(step.sums.queued()), ""),
-            (time(step.sums.waited()), ""),
-            (after, ""),
+            (cut(&clean(&part.name), NODE), if part.many { DIM } else { BOLD }),
+            (seconds(part.from - begun), DIM),
+            (seconds(part.sums.worked()), ""),
+            (time(part.sums.queued()), ""),
+            (time(part.sums.waited()), ""),
+            (part.after.clone(), ""),
         ]);
     }
     page.table(&table);
-    if steps.len() > ROWS {
-        page.line(&page.paint(DIM, &format!("… {} more: --json has all", steps.len() - ROWS)));
+    if parts.len() > ROWS {
+        page.line(&page.paint(DIM, &format!("… {} more: --json has all", parts.len() - ROWS)));
     }
+}
+
+/// A row of the table: a step, or several of one loop together.
+struct Part {
+    name: String,
+    from: i64,
+    sums: Durations,
+    after: String,
+    many: bool,
+}
+
+/// The steps, of which those in the iterations of one loop, where there are many, are those that took longest, and the others one.
+fn folded(explained: &Explained, steps: &[Step]) -> Vec<Part> {
+    let around = |step: &Step| looped(&explained.story, step.node);
+    let mut parts = Vec::new();
+    for group in steps.chunk_by(|one, next| around(one).is_some() && around(one) == around(next)) {
+        let mut longest: Vec<usize> = (0..group.len()).collect();
+        longest.sort_by_key(|at| std::cmp::Reverse(group.get(*at).map(|step| step.sums.total())));
+        let all = group.len() <= ALL;
+        let shown: BTreeSet<usize> =
+            longest.into_iter().take(if all { group.len() } else { LONGEST }).collect();
+        let kept = group.iter().enumerate().filter(|(at, _)| shown.contains(at));
+        parts.extend(kept.map(|(_, step)| {
+            let after = step.after.as_ref();
+            let after = after.map(|(node, why)| format!("{} ({why})", explained.name(*node)));
+            let (name, after) = (explained.name(step.node).to_owned(), after.unwrap_or_default());
+            Part { name, from: step.from, sums: step.sums, after, many: false }
+        }));
+        let rest = group.iter().enumerate().filter(|(at, _)| !shown.contains(at)).map(|(_, step)| step);
+        if let (Some(first), Some(opener)) = (rest.clone().next(), group.first().and_then(around)) {
+            let sums = rest.clone().fold(Durations::default(), |sum, step| sum.and(&step.sums));
+            let name = format!("… {} more in {}", rest.count(), explained.name(opener));
+            parts.push(Part { name, from: first.from, sums, after: String::new(), many: true });
+        }
+    }
+    parts
+}
+
+/// The outermost loop that an instance is in.
+fn looped(story: &Story, at: At) -> Option<At> {
+    let around = story.node(at).map(|node| story.timeline.around(node));
+    let loops = around.into_iter().flatten().filter(|frame| matches!(frame.which, Some(Which::Iteration(_))));
+    loops.last().and_then(|frame| story.opener(frame))
 }

@@ -69,4 +69,8 @@ fn a_loop_tells_how_far_it_has_come() {
     assert!(told.contains(" done  round#42/ask  1."), "{told}");
     assert!(told.contains(" going round: 43 of 100 iterations\n"), "{told}");
     assert!(told.contains(", 100 iterations\n") && told.lines().count() < 40, "{told}");
+    // So is what `explain` says of it: the chain of nodes goes through all of them.
+    let page = place.run(&["explain", "r", "--critical"]).exits(0).stdout;
+    assert!(page.contains("… 95 more iterations") && page.contains("… 95 more in round"), "{page}");
+    assert!(page.contains("round#42/ask") && page.lines().count() < 40, "{page}");
 }
