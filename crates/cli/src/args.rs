@@ -1,44 +1,10 @@
-//! What can be written on the command line.
+//! What commands take: the options that several share, and those of the commands that drive runs.
 
 mod sources;
 
 pub(crate) use self::sources::{Grants, Sources};
-pub(crate) use crate::commands::tools::args::ToolsArgs;
-pub(crate) use crate::commands::trust::TrustArgs;
-pub(crate) use crate::inspect::args::{
-    DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
-};
-pub(crate) use crate::inspect::completions::{CompleteArgs, CompletionsArgs};
-pub(crate) use crate::inspect::explain::ExplainArgs;
-pub(crate) use crate::inspect::graph::GraphArgs;
-pub(crate) use crate::inspect::init::InitArgs;
-pub(crate) use crate::inspect::schema::SchemaArgs;
-use clap::{Args, Parser, Subcommand};
+use clap::Args;
 use std::path::PathBuf;
-
-const MAIN_HELP: &str = "\
-Examples:
-  selvedge run plan.json --input topic=bees --base-url http://127.0.0.1:11434/v1
-  selvedge check plan.json --tools ./tools
-  selvedge resume RUN
-  selvedge runs
-  selvedge help environment           # also: placeholders, scripts, config
-
-Exit codes: 0 completed, 1 the run failed or was cancelled, 2 the document or
-the call is wrong, 3 waiting for a person, 4 configuration or environment,
-5 internal error, 130 interrupted (the run can be resumed).";
-
-/// The whole command line.
-#[derive(Debug, Parser)]
-#[command(name = "selvedge", version, about = "A runtime for plans and step tasks of language models", after_help = MAIN_HELP, disable_help_subcommand = true, max_term_width = 110)]
-pub(crate) struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Command,
-    /// What every command takes.
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
 
 /// What every command takes (C-10).
 #[derive(Args, Clone, Debug, Default)]
@@ -61,56 +27,6 @@ pub(crate) struct Common {
     /// Trust what `selvedge.toml` starts and sends, for this command (`selvedge trust` asks, and keeps it)
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Compile and run a document
-    Run(RunArgs),
-    /// Check documents without running them
-    Check(CheckArgs),
-    /// Go on with a run that failed or was interrupted
-    Resume(ResumeArgs),
-    /// Answer a run that waits for a person, and go on with it
-    Answer(AnswerArgs),
-    /// Go on from any event of a run as a new run, with or without edits
-    Fork(ForkArgs),
-    /// End a run that nobody drives
-    Cancel(CancelArgs),
-    /// List the recorded runs
-    Runs(RunsArgs),
-    /// Look at a run: result, threads, events, metadata
-    Show(ShowArgs),
-    /// Show when each node of a run ran, and whom it waited for
-    Explain(ExplainArgs),
-    /// Verify that a recorded run follows from its inputs
-    Replay(ReplayArgs),
-    /// Print a run's journal as JSON lines
-    Export(ExportArgs),
-    /// The tool library: list, show, history, run, test, diff, rollback, import, export
-    Tools(ToolsArgs),
-    /// Draw a document's compiled graph, as Mermaid or DOT
-    Graph(GraphArgs),
-    /// Print a document in today's form, or write it so
-    Migrate(MigrateArgs),
-    /// Print the JSON Schema of a document, a script or selvedge.toml, for editors
-    Schema(SchemaArgs),
-    /// Trust what the `selvedge.toml` of a folder starts, and where it sends keys
-    Trust(TrustArgs),
-    /// Start a project that runs at once
-    Init(InitArgs),
-    /// The configured models, and what endpoints have
-    Models(ModelsArgs),
-    /// What is configured and what works here
-    Doctor(DoctorArgs),
-    /// Print a script for completions in a shell
-    Completions(CompletionsArgs),
-    /// What the completion scripts ask for
-    #[command(name = "__complete", hide = true)]
-    Complete(CompleteArgs),
-    /// Help on a command, or on environment, placeholders, scripts, config
-    Help(HelpArgs),
 }
 
 const RUN_HELP: &str = "\

@@ -11,7 +11,8 @@ pub(crate) mod run;
 pub(crate) mod tools;
 pub(crate) mod trust;
 
-use crate::args::{Cli, Command, Common};
+use crate::args::Common;
+use crate::cli::{Cli, Command};
 use crate::failure::Exit;
 use crate::inspect;
 use crate::ui::Ui;

@@ -42,7 +42,7 @@ const SIZE: (usize, usize) = (80, 24);
 static ON: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
 
 /// Puts text above the picture; `false` if there is none, so that it has to be printed.
-pub(crate) fn above(text: &str) -> bool {
+fn above(text: &str) -> bool {
     let Some(shared) = locked(&ON).clone() else { return false };
     let mut board = locked(&shared.board);
     if board.done {
@@ -140,6 +140,7 @@ impl Live {
             // Where the system refuses a thread there are plain lines.
             return Err(std::mem::take(&mut locked(&shared.view).timeline));
         }
+        crate::ui::draws(above);
         *locked(&ON) = Some(Arc::clone(&shared));
         Ok(Self { shared })
     }

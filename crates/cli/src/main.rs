@@ -1,6 +1,6 @@
 //! The `selvedge` binary: the command line (rules `C`).
 //!
-//! - [`args`]: what can be written on the command line; [`commands`]: what each command does.
+//! - [`cli`], [`args`]: what can be written on the command line; [`commands`]: what each command does.
 //! - [`options`]: what of it a run is started with. What is configured, trusted and there is `selvedge_host`'s to find out, as is how a run is prepared.
 //! - [`ui`], [`block_on`]: what a command hands to the host, and its async code run to the end.
 //! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and who looks on, [`watched`]: [`progress`] and, on a terminal, the [`live`] view.
@@ -13,6 +13,7 @@
 mod args;
 mod asks;
 mod block_on;
+mod cli;
 mod commands;
 mod drive;
 mod failure;

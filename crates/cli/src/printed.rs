@@ -1,6 +1,7 @@
 //! What is told of a tool's call beside its outcome: the traceback of its fault, and what it printed, as lines.
 
 use crate::inspect::events::node_of;
+use crate::ui::Part;
 use selvedge_engine::{Event, Fault, Outcome, Printed};
 use selvedge_store::Store;
 use serde_json::Value;
@@ -11,17 +12,6 @@ const NEAR: u64 = 10_000;
 
 /// Lines of a traceback: all that there are.
 const TRACEBACK: usize = 200;
-
-/// A part of it: where it is from, how many bytes of it were not kept, how many lines are not shown, and the last lines.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Part {
-    /// `traceback`, `stdout`, `stderr`.
-    pub(crate) name: &'static str,
-    /// What is left out before the lines, in words.
-    pub(crate) left_out: Option<String>,
-    /// The lines.
-    pub(crate) lines: Vec<String>,
-}
 
 /// The traceback of a fault, if its tool has one.
 pub(crate) fn traceback(fault: &Fault) -> Option<&str> {

@@ -2,9 +2,8 @@
 
 use crate::args::Common;
 use crate::inspect::pager::{self, Pager};
-use crate::printed::Part;
-use selvedge_dialects::Diagnostic;
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_host::secrets::{clean_printed, is_own_word, known};
 use selvedge_host::text::harmless;
 use selvedge_host::trust::Gate;
@@ -36,6 +35,26 @@ pub(crate) fn result_of(run: &str) {
 /// The run whose result was printed, if it was one.
 pub(crate) fn result_run() -> Option<&'static str> {
     RESULT_OF.get().map(String::as_str)
+}
+
+/// Takes text that is in the way of a picture on the terminal; `false` if there is none.
+static PICTURE: OnceLock<fn(&str) -> bool> = OnceLock::new();
+
+/// From here on, text goes to `take` first.
+pub(crate) fn draws(take: fn(&str) -> bool) {
+    PICTURE.get_or_init(|| take);
+}
+
+/// What is told of a call beside its outcome: where it is from, how many bytes of it were not kept, how many lines are not
+/// shown, and the last lines.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Part {
+    /// `traceback`, `stdout`, `stderr`.
+    pub(crate) name: &'static str,
+    /// What is left out before the lines, in words.
+    pub(crate) left_out: Option<String>,
+    /// The lines.
+    pub(crate) lines: Vec<String>,
 }
 
 /// How a command talks.
@@ -245,8 +264,24 @@ impl Observer for Ui {
         }
     }
 
+    /// Warnings about a document, in a line each, where something else was asked for: `check` shows their places, and what
+    /// to do about them.
     fn findings(&self, findings: &[Diagnostic]) {
-        crate::commands::check::brief(findings, self);
+        /// Lines at most.
+        const LISTED: usize = 10;
+        let warnings: Vec<&Diagnostic> =
+            findings.iter().filter(|finding| finding.severity == Severity::Warning).collect();
+        for warning in warnings.iter().take(LISTED) {
+            let text = crate::failure::text(warning, self.colour);
+            self.note(text.lines().next().unwrap_or_default());
+        }
+        if !warnings.is_empty() {
+            let more = warnings.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!("… {more} more warnings; ") } else { String::new() };
+            self.note(
+                &self.paint("2", &format!("  {more}`selvedge check` shows the places, and what to do")),
+            );
+        }
     }
 
     fn alert(&self, finding: &Diagnostic) {
@@ -287,7 +322,7 @@ pub(crate) fn wanted_columns() -> Option<usize> {
 
 /// Writes to stderr in one piece, above a live view if there is one; there is nowhere left to report a failure to.
 pub(crate) fn stderr(text: &str) {
-    if crate::live::above(text) {
+    if PICTURE.get().is_some_and(|take| take(text)) {
         return;
     }
     let _ = std::io::stderr().lock().write_all(text.as_bytes());

@@ -4,10 +4,11 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::library::record;
 use selvedge_engine::{Graph, Input, State, Warning};
-use selvedge_runtime::{Controls, DriveError, Driver, Halt, Journal, load};
+use selvedge_runtime::{Controls, DriveError, Driven, Driver, Halt, Journal, RunHandle, load};
 use selvedge_store::{DriverLock, Store};
 use selvedge_tools::Catalogue;
 use std::sync::Arc;
+use tokio::task::{JoinError, JoinHandle};
 
 /// A run that this process may drive.
 pub struct Begun {
@@ -49,8 +50,8 @@ pub struct ForkedFrom {
 }
 
 impl Begun {
-    /// Drives the run until it ends, waits for a person or is stopped; `controls` are what reaches it meanwhile (E-43). What it came to
-    /// is in [`Self::state`], but for a bug's end ([`Halt::Poisoned`]) and after an error: then [`Self::reload`] says it.
+    /// Drives the run until it ends, waits for a person or is stopped; `controls` are what reaches it meanwhile
+    /// (E-43), and [`RunHandle::new`](selvedge_runtime::RunHandle::new) gives some with a handle to them. What it came to is in [`Self::state`], but for a bug's end ([`Halt::Poisoned`]) and after an error: then [`Self::reload`] says it.
     ///
     /// # Errors
     /// The journal can't be written. What is in it is the run, and it can be gone on with.
@@ -59,6 +60,25 @@ impl Begun {
         let mut journal = Journal::stored(Arc::clone(&self.store), self.id.as_str(), events);
         let inputs = std::mem::take(&mut self.inputs);
         self.driver.drive(&self.id, &mut self.state, &mut journal, inputs, controls).await
+    }
+
+    /// Drives the run in a task of its own, which keeps it while it waits for a person: answers and a cancel reach it by the handle
+    /// and from other processes (E-43). Its tools are closed with the task's end; dropping either lets the run go on.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(self) -> (RunHandle, JoinHandle<Result<Driven, JoinError>>) {
+        let journal = Journal::stored(self.store, self.id.as_str(), self.state.events());
+        let (handle, task) = self.driver.start(&self.id, self.state, journal, self.inputs, Some(self.lock));
+        let catalogue = self.catalogue;
+        let task = tokio::spawn(async move {
+            let driven = task.await;
+            if let Some(catalogue) = catalogue {
+                catalogue.close().await;
+            }
+            driven
+        });
+        (handle, task)
     }
 
     /// The state that the journal leaves: what a failed assertion, or a commit that failed, left behind is none (E-03, E-17).

@@ -31,7 +31,8 @@ pub enum Given {
 }
 
 impl Host {
-    /// Answers an open ask of a run, or takes a no back that it has failed of. `run` is its id or enough of its beginning.
+    /// Answers an open ask of a run, or takes a no back that it has failed of. `run` is its id or enough of its beginning. This waits for
+    /// whoever has locked the run: a program that has, and drives it no further, first lets go of it ([`Begun::close`]).
     ///
     /// # Errors
     /// There is no such run or ask, the answer does not fit or holds a key. The ask stays open.
@@ -146,3 +147,6 @@ impl LockedRun {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,21 +53,3 @@ fn print(findings: &[Diagnostic], errors: usize, files: usize, ui: &Ui) {
     let warnings = findings.len() - errors;
     ui.note(&format!("{}: {}, {}", count(files, "file"), count(errors, "error"), count(warnings, "warning")));
 }
-
-/// Warnings about a document, in a line each, where something else was asked for: `check` shows their places, and what
-/// to do about them.
-pub(crate) fn brief(findings: &[Diagnostic], ui: &Ui) {
-    /// Lines at most.
-    const LISTED: usize = 10;
-    let warnings: Vec<&Diagnostic> =
-        findings.iter().filter(|finding| finding.severity == Severity::Warning).collect();
-    for warning in warnings.iter().take(LISTED) {
-        let text = text(warning, ui.colour);
-        ui.note(text.lines().next().unwrap_or_default());
-    }
-    if !warnings.is_empty() {
-        let more = warnings.len().saturating_sub(LISTED);
-        let more = if more > 0 { format!("… {more} more warnings; ") } else { String::new() };
-        ui.note(&ui.paint("2", &format!("  {more}`selvedge check` shows the places, and what to do")));
-    }
-}

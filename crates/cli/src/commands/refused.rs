@@ -1,6 +1,6 @@
 //! A command line that can't be read (C-12), told as every other error is: what, why, and what to do.
 
-use crate::args::Cli;
+use crate::cli::Cli;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::CommandFactory;

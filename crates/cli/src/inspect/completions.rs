@@ -6,7 +6,8 @@
 mod candidates;
 mod words;
 
-use crate::args::{Cli, Common};
+use crate::args::Common;
+use crate::cli::Cli;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::{Args, CommandFactory, ValueEnum};

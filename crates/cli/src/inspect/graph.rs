@@ -20,7 +20,7 @@ use crate::ui::Ui;
 use clap::{Args, ValueEnum};
 use selvedge_dialects::document::near_file;
 use selvedge_engine::graph::Control;
-use selvedge_host::{Checked, Error};
+use selvedge_host::{Checked, Error, Observer};
 use serde_json::{Value, json};
 use shapes::Drawing;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
     };
     let drawing = Drawing::new(&graph);
     if !ui.json {
-        check::brief(&findings, ui);
+        Observer::findings(ui, &findings);
     }
     print(&drawing, args.format, json!({"diagnostics": findings}), ui);
     Ok(Exit::Completed)

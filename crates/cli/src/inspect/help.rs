@@ -2,7 +2,7 @@
 
 use super::args::HelpArgs;
 use super::page::{BOLD, DIM, Page};
-use crate::args::Cli;
+use crate::cli::Cli;
 use crate::failure::Exit;
 use crate::ui::Ui;
 use clap::CommandFactory;

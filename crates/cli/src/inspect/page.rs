@@ -1,7 +1,6 @@
 //! Text for people on standard output: width, colour, tables, and nothing that could steer a terminal.
 
-use crate::printed::Part;
-use crate::ui::{Ui, tame, wanted_columns};
+use crate::ui::{Part, Ui, tame, wanted_columns};
 use selvedge_dialects::diagnostic::is_hidden;
 use selvedge_host::text::harmless;
 use std::borrow::Cow;

@@ -3,7 +3,8 @@
 use super::telling::{Telling, name, short};
 use super::{Progress, SHOWN, Said};
 use crate::live::text::width;
-use crate::printed::{Part, parts};
+use crate::printed::parts;
+use crate::ui::Part;
 use selvedge_engine::{EffectId, Printed};
 use selvedge_host::timeline::Timeline;
 use std::collections::HashSet;

@@ -228,7 +228,7 @@ fn nothing_is_left_undone() {
 
 /// The most files of a crate that may import each other in a circle. Crates that are named here have more, and may only
 /// come to have fewer.
-const CIRCLES: [(&str, usize); 2] = [("cli", 26), ("engine", 19)];
+const CIRCLES: [(&str, usize); 1] = [("engine", 19)];
 
 #[test]
 fn files_import_each_other_in_small_circles() {

@@ -18,8 +18,8 @@ use selvedge_host::config::Config;
 use selvedge_host::hints::showing_tool;
 use selvedge_host::ids::fresh_id;
 use selvedge_host::options::RunOptions;
+use selvedge_host::secrets;
 use selvedge_host::text::{harmless, one_line};
-use selvedge_host::{places, secrets};
 use selvedge_runtime::CallContext;
 use selvedge_tools::mcp::Wanted;
 use selvedge_tools::{Catalogue, CatalogueErrors};
@@ -36,16 +36,11 @@ const PRINTED: usize = 500;
 /// Runs a tool once.
 pub(super) fn run(args: &RunArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let chosen = crate::options::for_run(&ui.environment, &args.exec())?;
-    let mut config = Config::load(
-        &ui.environment,
-        &places::config_files(&ui.environment, &chosen.cwd),
-        ui.gate(common)?,
-        ui,
-    )?;
-    config.add_options(&chosen, ui)?;
+    let host = ui.host(common)?;
+    let config = host.config(&chosen)?;
     let ui = &ui.guarded();
     let source = written(args.args.as_deref().unwrap_or("{}"))?;
-    let state_dir = places::state_dir(&ui.environment, common.state_dir.as_deref())?;
+    let state_dir = host.state_dir()?;
     block_on(0, async {
         let signals = Signals::listen(ui);
         tokio::select! {

@@ -116,7 +116,7 @@ fn values(
 
 fn topics() -> Vec<Candidate> {
     use clap::CommandFactory;
-    let cli = crate::args::Cli::command();
+    let cli = crate::cli::Cli::command();
     let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());
     let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut topics: Vec<Candidate> =
