@@ -36,14 +36,15 @@ Examples:
   selvedge run plans.json --plan report --tools ./tools --budget cost=2.5
   selvedge run task.json --tools ./tools -v
 
-A plan has nodes on threads; a step task has steps, each a call of one tool, or none at all: then a model plans them.
+A plan has nodes on threads; a step task has steps, each a call of one tool, or none at all: then a model plans them;
+a workflow has nodes that lead to each other, and paths that fork and join.
 Without --model and --base-url, models come from `selvedge.toml` or the environment.";
 
 /// `selvedge run`.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunArgs {
-    /// The document: a plan or a step task
+    /// The document: a plan, a step task or a workflow
     pub(crate) file: PathBuf,
     /// How it is run.
     #[command(flatten)]

@@ -25,7 +25,7 @@ the call is wrong, 3 waiting for a person, 4 configuration or environment,
 
 /// The whole command line.
 #[derive(Debug, Parser)]
-#[command(name = "selvedge", version, about = "A runtime for plans and step tasks of language models", after_help = MAIN_HELP, disable_help_subcommand = true, max_term_width = 110)]
+#[command(name = "selvedge", version, about = "A runtime for plans, step tasks and workflows of language models", after_help = MAIN_HELP, disable_help_subcommand = true, max_term_width = 110)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Answer(AnswerArgs),
     /// Go on from any event of a run as a new run, with or without edits
     Fork(ForkArgs),
-    /// End a run that nobody drives
+    /// End a run, whether or not a process drives it
     Cancel(CancelArgs),
     /// List the recorded runs
     Runs(RunsArgs),
