@@ -1,5 +1,6 @@
 //! One node: the calls of its last visit, what came of them, and what its tools printed (C-15, A-30).
 
+use crate::frames;
 use crate::inspect::Found;
 use crate::inspect::answers::Answer;
 use crate::inspect::page::{BOLD, CYAN, DIM, MAGENTA, Page, RED, YELLOW, clean};
@@ -51,7 +52,7 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     let fault = visit.and_then(|visit| visit.fault.as_ref());
     if ui.json {
         let calls: Vec<Value> = calls.iter().map(|tried| tried.json()).collect();
-        let mut object = json!({"node": node, "name": def.name, "calls": calls, "fault": fault});
+        let mut object = json!({"node": node, "name": called(def, node).1, "calls": calls, "fault": fault});
         if let (false, Some(fields)) = (answers.is_empty(), object.as_object_mut()) {
             fields.insert("answers".to_owned(), answers.iter().map(Answer::json).collect());
         }
@@ -59,14 +60,16 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
         return Ok(());
     }
     let mut page = Page::whole();
-    let name = if *def.name == *node { String::new() } else { clean(&def.name) };
+    let (id, name) = called(def, node);
+    let name = if id == name { String::new() } else { clean(name) };
     page.line(&format!("{}  {name}", page.paint(BOLD, &format!("node {}", clean(node)))));
     for answer in &answers {
         page.labelled("  answer", MAGENTA, INDENT, &answer.told(), VALUE);
     }
     calls.iter().for_each(|tried| tried.show(&mut page));
     if calls.is_empty() {
-        page.labelled("", DIM, 2, "it has asked for nothing", 1);
+        let opened = visit.and_then(frames::came_to);
+        page.labelled("", DIM, 2, &opened.unwrap_or_else(|| "it has asked for nothing".to_owned()), 1);
     }
     if let Some(fault) = fault {
         page.gap();
@@ -76,6 +79,15 @@ pub(super) fn print(found: &Found, node: &str, at: Option<u64>, ui: &Ui) -> Resu
     }
     page.print(ui);
     Ok(())
+}
+
+/// The id and the name of a node that is asked for: a fork is also known by its join, and a loop by its end.
+fn called<'d>(def: &'d Node, asked: &str) -> (&'d str, &'d str) {
+    let last = asked.rsplit('/').next().unwrap_or(asked);
+    match last == &**def.shown_id() && last != &*def.id {
+        true => (def.shown_id(), def.shown_name()),
+        false => (&def.id, &def.name),
+    }
 }
 
 /// The node that reports call so, or people are told it is (W-03), and what happened to it: of one in a loop, in the iteration that was

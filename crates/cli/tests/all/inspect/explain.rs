@@ -506,3 +506,20 @@ fn many_paths_are_folded() {
     }
     assert!(!page.contains('~'), "{page}");
 }
+
+/// A join has its own name, and says what of.
+#[test]
+fn a_node_is_not_called_twice() {
+    let place = Place::new();
+    workflow(&place);
+    for (node, told) in [
+        ("each[0]/paired", "2 paths"),
+        ("each[0]/around", "3 iterations"),
+        ("most", "20 paths: 19 done, 1 failed"),
+    ] {
+        let page = place.run(&["show", "w", "--node", node]).exits(0).stdout;
+        assert_eq!(page.lines().map(str::trim).collect::<Vec<_>>(), [&format!("node {node}"), told]);
+    }
+    let one = place.run(&["show", "w", "--node", "all", "--json"]).exits(0).json();
+    assert_eq!(one["name"], "all");
+}
