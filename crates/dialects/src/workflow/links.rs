@@ -288,7 +288,10 @@ impl<'d> Linking<'d, '_> {
     }
 
     fn forks(&mut self) {
-        self.path_ids();
+        // Which join is whose is told by path ids.
+        if !self.path_ids() {
+            return;
+        }
         let (mut by_path, mut by_old) = (HashMap::new(), HashMap::new());
         for (at, node) in self.doc.nodes.iter().enumerate() {
             let Does::Join(join) = &node.does else { continue };
@@ -363,8 +366,9 @@ impl<'d> Linking<'d, '_> {
         );
     }
 
-    /// W-03: path ids are unique within a document.
-    fn path_ids(&mut self) {
+    /// W-03: whether path ids are unique within the document.
+    fn path_ids(&mut self) -> bool {
+        let before = self.diagnostics.errors();
         let mut seen: HashMap<&Arc<str>, &Text> = HashMap::new();
         for node in &self.doc.nodes {
             let Does::Fork(fork) = &node.does else { continue };
@@ -381,6 +385,7 @@ impl<'d> Linking<'d, '_> {
                 }
             }
         }
+        self.diagnostics.errors() == before
     }
 
     /// A fork and the join that names its paths.
