@@ -48,7 +48,7 @@ pub(crate) fn race(scale: f64) -> Result<()> {
     config.commands = vec![CommandTool {
         name: "wait".into(),
         description: "waits".into(),
-        command: ["sleep", "600"].map(str::to_owned).to_vec(),
+        command: vec!["sleep".to_owned(), seconds()],
         input_schema: json!({"type": "object"}),
         output_params: None,
         effects: None,
@@ -135,8 +135,14 @@ impl Racers {
     }
 }
 
-/// How many programs of the race there are below this process.
+/// How long each process would live: a number by which those of this race are known.
+fn seconds() -> String {
+    (100_000 + std::process::id()).to_string()
+}
+
+/// How many programs of the race there are.
 fn processes() -> std::result::Result<usize, String> {
+    let ends = format!("sleep\0{}\0", seconds());
     let mut programs = 0;
     for entry in std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten() {
         let name = entry.file_name();
@@ -144,8 +150,8 @@ fn processes() -> std::result::Result<usize, String> {
             continue;
         }
         // One that ends meanwhile is none.
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("cmdline")) else { continue };
-        programs += usize::from(stat.ends_with("sleep\u{0}600\u{0}"));
+        let Ok(line) = std::fs::read_to_string(entry.path().join("cmdline")) else { continue };
+        programs += usize::from(line.ends_with(&ends));
     }
     Ok(programs)
 }
