@@ -1,6 +1,6 @@
 //! The live view of a run on a terminal: threads as lanes, what each node does or waits for, the text that streams.
 //!
-//! - [`view`]: a fold of events and deltas, with [`track`] for what waits; cheap for the run (E-15).
+//! - [`view`]: the run's timeline, what no journal has (deltas, whose turn it is), and [`track`] for what waits; cheap for the run (E-15).
 //! - [`frame`]: one picture of it, with [`text`] for columns. Pure.
 //! - [`screen`]: the escape sequences that put a picture over the last one. Pure.
 //! - here: a thread that paints ten times a second, so that no terminal, however slow, holds up a run.
