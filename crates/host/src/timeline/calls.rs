@@ -1,7 +1,7 @@
 //! Calls and questions, as events tell of them.
 
 use super::Timeline;
-use super::history::{Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Question, Visit};
+use super::history::{Answer, Attempt, Call, CallKind, Moment, NodeTimeline, Question, Visit, push};
 use selvedge_engine::graph::Act;
 use selvedge_engine::place::EffectPlace;
 use selvedge_engine::{AskPlace, Asked, Asking, EffectId, Event, Failure, Outcome, Request, State};
@@ -131,9 +131,9 @@ impl Timeline {
         let Some(visit) = node.current_mut() else { return };
         visit.number = visit.number.max(place.place.visit);
         let open = attempt.is_open();
-        call.attempts.push(attempt);
+        push(&mut call.attempts, attempt);
         count(visit);
-        visit.calls.push(call);
+        push(&mut visit.calls, call);
         let call = visit.calls.len() - 1;
         visit.under_way.extend(open.then_some((call, 0)));
         let visit = node.visits.len() - 1;

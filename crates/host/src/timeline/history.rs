@@ -223,9 +223,17 @@ impl NodeTimeline {
             return;
         }
         let number = self.visits.last().map_or(0, |last| last.number) + 1;
-        self.visits.push(Visit { number, released_by, started, ..Visit::default() });
+        push(&mut self.visits, Visit { number, released_by, started, ..Visit::default() });
         (self.goes_on, self.skipped) = (true, None);
     }
+}
+
+/// Adds to what mostly stays the only one: a list that grows by itself begins with room for four.
+pub(super) fn push<T>(list: &mut Vec<T>, one: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(one);
 }
 
 impl Visit {
