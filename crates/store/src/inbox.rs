@@ -242,10 +242,14 @@ fn poll(dir: &Path, watched: &WatchedRuns, woken: &Receiver<()>) {
     let mut pause = POLL;
     loop {
         let idle = watched.lock().is_empty();
-        let waited = match idle {
+        let mut waited = match idle {
             true => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
             false => woken.recv_timeout(pause),
         };
+        if waited == Ok(()) {
+            // A run that begins has more to do at once than to look for commands.
+            waited = woken.recv_timeout(POLL);
+        }
         if waited == Err(RecvTimeoutError::Disconnected) {
             return;
         }

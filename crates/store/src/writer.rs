@@ -43,6 +43,9 @@ const LINGER: Duration = Duration::from_micros(100);
 /// How often it is looked whether the database is still where it was; where a run comes to a stop, always.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// A request in the queue. It is boxed there: the queue has its memory from the beginning, and most processes hand in a few.
+type Queued = (Request, Done);
+
 /// Where requests go.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -54,7 +57,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 enum Way {
     /// To the writer's thread.
-    Thread { queue: Option<SyncSender<(Request, Done)>>, thread: Option<JoinHandle<()>> },
+    Thread { queue: Option<SyncSender<Box<Queued>>>, thread: Option<JoinHandle<()>> },
     /// To a connection in memory: nothing to wait for, so nothing to group.
     Here(Arc<Mutex<Connection>>, Mutex<Ends>),
     /// Nowhere: the store is open for reading.
@@ -110,7 +113,7 @@ impl Writer {
             Way::Thread { queue, .. } => {
                 let (done, commit) = Commit::channel();
                 self.room.taken();
-                let sent = queue.as_ref().is_some_and(|queue| queue.send((request, done)).is_ok());
+                let sent = queue.as_ref().is_some_and(|queue| queue.send(Box::new((request, done))).is_ok());
                 if sent { commit } else { Commit::ready(Err(StoreError::Closed)) }
             }
             Way::Here(conn, ends) => {
@@ -190,7 +193,7 @@ impl Drop for Writer {
 fn serve(
     (conn, db): (&Connection, &Path),
     (mut place, mut log): (Place, Log),
-    (requests, Open(room)): &(Receiver<(Request, Done)>, Open),
+    (requests, Open(room)): &(Receiver<Box<Queued>>, Open),
     commits: &AtomicU64,
 ) {
     let mut ends = Ends::default();
@@ -205,25 +208,24 @@ fn serve(
             group.push(next);
         }
         room.left(group.len());
-        let done =
-            commit(conn, db, &mut ends, group.iter().map(|(request, _)| request)).and_then(|answers| {
-                if looked.elapsed() >= LOOK || group.iter().any(|(request, _)| request.is_an_end()) {
-                    // What was written to a file that is gone is not durable, whatever the system says (E-04).
-                    place.check()?;
-                    looked = Instant::now();
-                }
-                Ok(answers)
-            });
+        let done = commit(conn, db, &mut ends, group.iter().map(|queued| &queued.0)).and_then(|answers| {
+            if looked.elapsed() >= LOOK || group.iter().any(|queued| queued.0.is_an_end()) {
+                // What was written to a file that is gone is not durable, whatever the system says (E-04).
+                place.check()?;
+                looked = Instant::now();
+            }
+            Ok(answers)
+        });
         match done {
             // A receiver that is gone did not want to know.
             Ok(answers) => {
                 commits.fetch_add(1, Ordering::Relaxed);
-                group.into_iter().zip(answers).for_each(|((_, done), answer)| {
-                    let _ = done.send(answer);
+                group.into_iter().zip(answers).for_each(|(queued, answer)| {
+                    let _ = queued.1.send(answer);
                 });
             }
-            Err(error) => group.into_iter().for_each(|(_, done)| {
-                let _ = done.send(Err(error.clone()));
+            Err(error) => group.into_iter().for_each(|queued| {
+                let _ = queued.1.send(Err(error.clone()));
             }),
         }
         log.tend(conn);
@@ -232,7 +234,7 @@ fn serve(
 }
 
 /// The next request; `None` when all senders are gone. Others who have work go first.
-fn linger(requests: &Receiver<(Request, Done)>) -> Option<(Request, Done)> {
+fn linger(requests: &Receiver<Box<Queued>>) -> Option<Box<Queued>> {
     let start = Instant::now();
     while start.elapsed() < LINGER {
         match requests.try_recv() {
