@@ -206,12 +206,12 @@ impl StoreError {
                 "make the folder writable for this user, or choose another with --state-dir"
             }
             Self::Full { .. } => {
-                "free some space (or raise the quota or file-size limit), then `selvedge resume` the run"
+                "free some space (or raise the quota or file-size limit), then resume the run"
             }
             Self::Locked { .. } => "end the process that uses it, or try again later",
             Self::Io { .. } => "check the path and the disk, then try again",
-            Self::AlreadyExists { .. } => "choose another --run-id, or `selvedge resume` that run",
-            Self::UnknownRun { .. } => "`selvedge runs` lists the runs of this state folder",
+            Self::AlreadyExists { .. } => "choose another id, or resume that run",
+            Self::UnknownRun { .. } => "look at which runs this state folder has",
             Self::AmbiguousRun { .. } => "give more characters of the id",
             Self::UnknownBlob { .. } => "the state folder may be incomplete: restore it from a backup",
             Self::Driven { .. } => "wait for that process to end, or interrupt it",

@@ -14,7 +14,7 @@
 //!   names the first event that is not (E-44).
 //! - **Said once, stored once** (E-08). Long strings inside large entries are stored by content, so the journal's
 //!   size is linear in what was said; a forked run shares its prefix with its source (E-19).
-//! - **One driver a run** (C-12). [`Store::drive`] takes an OS lock that dies with its process.
+//! - **One driver a run** (C-12). [`Store::drive`] takes a lock of the system that dies with its process.
 //! - **Once to a driven run** (E-43). An [`InboxEntry`] for a run that another process drives is taken in the transaction that holds
 //!   what it led to, or why it was refused.
 //! - **Several processes** may use one state folder at the same time.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 
 use crate::inbox::InboxWatches;
-use crate::lock::{self, Driven};
+use crate::lock::Locks;
 use crate::writer::{Request, Writer};
 use crate::{
     BlobHash, Commit, DB_FILE, DriverLock, Entry, Journal, NewRun, RunFilter, RunInfo, RunUpdate, Runs,
@@ -39,7 +39,9 @@ pub(crate) struct Inner {
     inbox_watches: InboxWatches,
     readers: Readers,
     writer: Writer,
-    place: Place,
+    locks: Locks,
+    /// The state folder; `None` for a store in memory.
+    dir: Option<PathBuf>,
     db: PathBuf,
 }
 
@@ -47,12 +49,6 @@ pub(crate) struct Inner {
 enum Readers {
     Pool(Mutex<Vec<Connection>>),
     Shared(Arc<Mutex<Connection>>),
-}
-
-#[derive(Debug)]
-enum Place {
-    Folder(PathBuf),
-    Memory(Driven),
 }
 
 impl Store {
@@ -78,7 +74,8 @@ impl Store {
                 inbox_watches,
                 readers,
                 writer,
-                place: Place::Folder(dir.to_owned()),
+                locks: Locks::of(Some(dir)),
+                dir: Some(dir.to_owned()),
                 db,
             }),
         })
@@ -92,7 +89,8 @@ impl Store {
                 inbox_watches: InboxWatches::of(None),
                 readers: Readers::Shared(Arc::clone(&conn)),
                 writer: Writer::here(conn),
-                place: Place::Memory(Driven::default()),
+                locks: Locks::of(None),
+                dir: None,
                 db: PathBuf::from(":memory:"),
             }),
         })
@@ -100,10 +98,7 @@ impl Store {
 
     /// The state folder, `None` for a store in memory.
     pub fn dir(&self) -> Option<&Path> {
-        match &self.inner.place {
-            Place::Folder(dir) => Some(dir),
-            Place::Memory(_) => None,
-        }
+        self.inner.dir.as_deref()
     }
 
     /// Creates a run with its first entries, all or nothing.
@@ -206,32 +201,23 @@ impl Store {
     /// Takes the right to drive a run, which need not exist yet. Fails with [`StoreError::Driven`] if somebody has
     /// it (C-12).
     pub fn drive(&self, run: &str) -> Result<DriverLock, StoreError> {
-        match &self.inner.place {
-            Place::Folder(_) if self.inner.writer.is_none() => {
-                let why = "it was opened for reading only".to_owned();
-                Err(StoreError::ReadOnly { path: self.inner.db.clone(), why })
-            }
-            Place::Folder(dir) => DriverLock::acquire(dir, run),
-            Place::Memory(driven) => DriverLock::acquire_in_memory(driven, run),
+        if self.inner.writer.is_none() {
+            let why = "it was opened for reading only".to_owned();
+            return Err(StoreError::ReadOnly { path: self.inner.db.clone(), why });
         }
+        self.inner.locks.acquire(run)
     }
 
     /// The process that drives a run, where that is another one and known.
     pub fn other_driver(&self, run: &str) -> Option<u32> {
-        let pid = match &self.inner.place {
-            Place::Folder(dir) => lock::driver(dir, run),
-            Place::Memory(_) => None,
-        };
+        let pid = self.inner.locks.holder(run).ok().flatten()?.pid;
         pid.filter(|pid| *pid != std::process::id())
     }
 
     /// True if a live process, this one included, drives the run. A run that is `running` and not driven has lost
     /// its driver (C-12, warning `not_driven`).
     pub fn is_driven(&self, run: &str) -> Result<bool, StoreError> {
-        match &self.inner.place {
-            Place::Folder(dir) => lock::is_driven(dir, run),
-            Place::Memory(driven) => Ok(lock::is_driven_in_memory(driven, run)),
-        }
+        Ok(self.inner.locks.holder(run)?.is_some())
     }
 
     /// The error of a run that is damaged elsewhere than in its events.
@@ -285,12 +271,12 @@ impl Inner {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let (pool, dir) = match (&self.readers, &self.place) {
+        let (pool, dir) = match (&self.readers, &self.dir) {
             (Readers::Shared(conn), _) => {
                 return query(&conn.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            (Readers::Pool(pool), Place::Folder(dir)) => (pool, dir),
-            (Readers::Pool(_), Place::Memory(_)) => return Err(StoreError::Closed),
+            (Readers::Pool(pool), Some(dir)) => (pool, dir),
+            (Readers::Pool(_), None) => return Err(StoreError::Closed),
         };
         let idle = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let conn = match idle {
