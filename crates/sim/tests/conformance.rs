@@ -1,11 +1,16 @@
-//! Every case of `spec/cases` as a test of its own, and the rules' own check.
+//! Every case of `spec/cases` and every journal of `spec/journals` as a test of its own, and the rules' own check.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use selvedge_sim::conformance::cli::{self, CliCase};
 use selvedge_sim::conformance::rules::{FOLDERS, Rules};
 use selvedge_sim::conformance::{self, Case};
+use selvedge_sim::golden;
 use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Journals that there are at least: a folder that was not found must not pass for an empty one.
+const JOURNALS: usize = 270;
 
 /// What is missing, one line each.
 type Check = fn(&Rules) -> Vec<String>;
@@ -18,6 +23,7 @@ fn main() -> ExitCode {
     }
     trials.extend(folder_of("cli", &arguments, |case: &CliCase| &case.name, cli::check));
     trials.extend(rules());
+    trials.extend(journals());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -66,4 +72,28 @@ fn rules() -> Vec<Trial> {
         })
     };
     checks.into_iter().map(trial).collect()
+}
+
+/// A check of one file.
+type CheckFile = fn(&Path) -> Result<(), String>;
+
+fn journals() -> Vec<Trial> {
+    let kinds: [(PathBuf, CheckFile); 2] =
+        [(golden::dir(), golden::check), (golden::runs::dir(), golden::runs::check)];
+    let mut trials = Vec::new();
+    for (folder, check) in kinds {
+        let found = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        let mut files: Vec<_> = found.map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        files.sort();
+        trials.extend(files.into_iter().map(|file| {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Trial::test(format!("journals/{name}"), move || check(&file).map_err(Failed::from))
+        }));
+    }
+    let count = trials.len();
+    trials.push(Trial::test("journals: all of them are here", move || {
+        if count >= JOURNALS { Ok(()) } else { Err(Failed::from(format!("there are {count}"))) }
+    }));
+    trials
 }

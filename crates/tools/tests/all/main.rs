@@ -20,6 +20,7 @@ mod library;
 mod lies;
 mod many;
 mod mcp;
+mod modern;
 mod python;
 #[path = "../../../runtime/tests/support/race.rs"]
 mod race;

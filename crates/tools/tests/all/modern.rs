@@ -1,9 +1,5 @@
 //! A-22: the generation of the protocol without a handshake (2026-07-28), against the server of the crate `rmcp`: this very
-//! program, started once more.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::result_large_err, reason = "tests")]
-
-use libtest_mimic::{Arguments, Trial};
+//! program, started once more with the test `modern::serves`.
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
@@ -61,39 +57,40 @@ impl ServerHandler for Adder {
     }
 }
 
-fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    if let Ok(versions) = std::env::var(SERVE) {
-        let versions = serde_json::from_str(&versions).unwrap();
-        runtime.block_on(async {
-            let running = Adder(versions).serve(rmcp::transport::stdio()).await.unwrap();
-            running.waiting().await.unwrap();
-        });
-        return;
-    }
-    let both = vec![ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-    let trials = [
-        ("modern_alone", vec![ProtocolVersion::V_2026_07_28], "2026-07-28"),
-        ("both_generations", both, "2026-07-28"),
-        ("legacy_alone", vec![ProtocolVersion::V_2025_11_25], "2025-11-25"),
-    ];
-    let trials = trials.map(|(name, versions, spoken)| {
-        Trial::test(name, move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(talks(versions, spoken));
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
+/// The server where [`SERVE`] is set, else nothing. The test harness writes to stdout, so the way to the client is another one.
+#[tokio::test]
+async fn serves() {
+    let Ok(versions) = std::env::var(SERVE) else { return };
+    let versions = serde_json::from_str(&versions).unwrap();
+    let to_client = tokio::net::unix::pipe::OpenOptions::new().open_sender("/dev/fd/3").unwrap();
+    let running = Adder(versions).serve((tokio::io::stdin(), to_client)).await.unwrap();
+    running.waiting().await.unwrap();
+}
+
+#[tokio::test]
+async fn modern_alone() {
+    talks(vec![ProtocolVersion::V_2026_07_28], "2026-07-28").await;
+}
+
+#[tokio::test]
+async fn both_generations() {
+    talks(vec![ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28], "2026-07-28").await;
+}
+
+#[tokio::test]
+async fn legacy_alone() {
+    talks(vec![ProtocolVersion::V_2025_11_25], "2025-11-25").await;
 }
 
 async fn talks(versions: Vec<ProtocolVersion>, spoken: &str) {
     let place = tempfile::tempdir().unwrap();
+    let launched = r#"exec "$0" --exact modern::serves --nocapture 3>&1 >/dev/null"#;
+    let program = std::env::current_exe().unwrap().display().to_string();
     let server = McpServer {
         name: "r".into(),
         reached: Reached::Command {
-            program: std::env::current_exe().unwrap().display().to_string(),
-            args: Vec::new(),
+            program: "sh".into(),
+            args: ["-c", launched, &program].map(|arg| Hidden(arg.into())).into(),
             env: BTreeMap::from([(SERVE.to_owned(), Hidden(serde_json::to_string(&versions).unwrap()))]),
             dir: place.path().to_owned(),
         },
