@@ -1,13 +1,14 @@
 //! What a person is asked, as the command line prints it and reads it (C-02, C-13).
 
 use crate::inspect::time;
-use crate::ways::listed;
+use crate::ways::{Way, listed};
 use selvedge_engine::{Asking, State};
+use selvedge_host::WayOut;
 use serde_json::{Map, Value};
 
 pub(crate) use selvedge_host::asks::{
-    LINE, SAME_QUESTION, answer_of, answers, ask_kind, happened, prompt, strict, takes, ways, ways_in_line,
-    whole, words,
+    LINE, SAME_QUESTION, answer_of, answers, ask_kind, happened, prompt, strict, takes, ways_in_line, whole,
+    words,
 };
 
 /// An open ask as C-02 has it.
@@ -45,6 +46,12 @@ pub(crate) fn read_text(said: &str) -> Result<String, String> {
         let whose = file.unwrap_or("stdin");
         format!("the answer can't be read from {whose}: {error}")
     })
+}
+
+/// What can be done about a run that has failed as somebody said no to a write in doubt (E-05).
+pub(crate) fn ways(run: &str, ask: &str) -> Vec<Way> {
+    let way = |(way, when): (WayOut<'_>, _)| Way { command: way.to_string(), when };
+    selvedge_host::asks::ways(run, ask).into_iter().map(way).collect()
 }
 
 /// The same as advice on stderr.

@@ -25,7 +25,7 @@ pub(crate) fn main() -> Exit {
     let (exit, ui) = match Cli::try_parse() {
         Ok(cli) => {
             let Common { json, quiet, verbose, .. } = cli.common;
-            selvedge_host::hints::state_dir(cli.common.state_dir.as_deref());
+            crate::words::tell(cli.common.state_dir.as_deref());
             let environment = environment().in_state_dir(cli.common.state_dir.as_deref());
             let ui = Ui::new(environment, json, quiet, verbose);
             inspect::pager::choose(cli.common.no_pager);

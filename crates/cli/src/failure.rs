@@ -1,10 +1,10 @@
 //! The exit codes (C-03), and errors as they are printed (C-04).
 
 use crate::ui::Ui;
+use crate::words::command;
 use selvedge_dialects::Diagnostic;
 use selvedge_dialects::diagnostic::{RenderOptions, render};
 use selvedge_engine::{Fault, FaultKind};
-use selvedge_host::hints::command;
 use selvedge_host::{Error, ErrorKind};
 
 /// The exit codes (C-03).

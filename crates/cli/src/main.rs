@@ -6,7 +6,7 @@
 //! - [`drive`]: one run driven to its end, with [`signals`], [`questions`], and who looks on, [`watched`]: [`progress`] and, on a terminal, the [`live`] view.
 //! - [`inspect`]: the commands that drive no run: runs, show, explain, replay, export, graph, schema, init, models,
 //!   doctor, completions, help.
-//! - [`output`], [`asks`], [`ways`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
+//! - [`output`], [`asks`], [`ways`], [`words`], [`failure`], [`ui`]: what is printed, and the exit codes (C-02 to C-04, C-06).
 
 #![allow(clippy::result_large_err, reason = "failures end the process and are rare")]
 
@@ -33,6 +33,7 @@ mod status;
 mod ui;
 mod watched;
 mod ways;
+mod words;
 
 use std::process::ExitCode;
 

@@ -1,10 +1,19 @@
 //! How to go on with a run that has failed: the commands that help with what it failed of, and no others (C-04).
 
+use crate::words::command;
 use selvedge_engine::{Fault, FaultKind, State};
-use selvedge_host::hints::{Way, command};
 use selvedge_host::options::RunOptions;
 use selvedge_store::Store;
 use std::path::Path;
+
+/// A command that helps, and when or how.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Way {
+    /// In one line, so that it can be copied.
+    pub(crate) command: String,
+    /// In a few words.
+    pub(crate) when: &'static str,
+}
 
 /// What stands before them: they cost nothing twice.
 pub(crate) const KEPT: &str = "finished work is kept";

@@ -2,7 +2,8 @@
 
 use crate::asks::{self, ask_kind};
 use crate::error::Error;
-use crate::hints::{command, quoted};
+use crate::text::quoted;
+use crate::ways::{Output, WayOut};
 use selvedge_engine::{AskKind, Asking, Input, RunStatus, State, answered, reasoned};
 use serde_json::Value;
 use std::sync::Arc;
@@ -91,6 +92,7 @@ impl Answer {
 
     /// Yes or no.
     fn to_approval(&self, run: &str, ask: &str) -> Result<Value, Error> {
+        let yes_or_no = WayOut::Answer { run, ask, said: "yes|no", output: Output::None };
         match self.said.trim().to_ascii_lowercase().as_str() {
             answer @ ("yes" | "no") if self.output.is_none() => Ok(Value::from(answer)),
             "yes" | "no" => Err(self.no_output()),
@@ -99,13 +101,11 @@ impl Answer {
                     "the ask {ask} wants yes or no: only of a call of which nobody knows whether it happened can \
                      somebody say that it is done"
                 );
-                Err(Error::usage("C-13", "bad-answer", &message)
-                    .help(&command(&["answer", run, ask, "yes|no"])))
+                Err(Error::usage("C-13", "bad-answer", &message).help(&yes_or_no.to_string()))
             }
             _ => {
                 let message = format!("the ask {ask} wants yes or no, not {:?}", self.said);
-                Err(Error::usage("C-13", "bad-answer", &message)
-                    .help(&command(&["answer", run, ask, "yes|no"])))
+                Err(Error::usage("C-13", "bad-answer", &message).help(&yes_or_no.to_string()))
             }
         }
     }
@@ -132,15 +132,15 @@ impl Answer {
             "done" => self.happened(run, ask, tool, state),
             _ => {
                 let message = format!("the ask {ask} wants yes, no or done, not {:?}", self.said);
-                let help = command(&["answer", run, ask, "yes|no|done"]);
-                Err(Error::usage("C-13", "bad-answer", &message).help(&help))
+                let help = WayOut::Answer { run, ask, said: "yes|no|done", output: Output::None };
+                Err(Error::usage("C-13", "bad-answer", &message).help(&help.to_string()))
             }
         }
     }
 
     fn happened(&self, run: &str, ask: &str, tool: &str, state: &State) -> Result<Value, Error> {
-        let typed =
-            |json: &str| format!("{} --output {}", command(&["answer", run, ask, "done"]), quoted(json));
+        let done = |output: Output<'_>| WayOut::Answer { run, ask, said: "done", output }.to_string();
+        let typed = |json: &str| done(Output::Json(json));
         // Other options take a file so, and this one what it holds.
         let file = self
             .output
@@ -152,10 +152,9 @@ impl Answer {
             match file {
                 None => failure.help(&unfit.help),
                 Some(file) => failure.help(&format!(
-                    "--output takes the JSON itself, {} for example; what a file holds: {} --output \"$(cat {})\"",
+                    "--output takes the JSON itself, {} for example; what a file holds: {}",
                     quoted("{\"id\": 7}"),
-                    command(&["answer", run, ask, "done"]),
-                    quoted(file)
+                    done(Output::OfFile(file))
                 )),
             }
         })
@@ -184,14 +183,13 @@ pub fn no_such_ask(ask: &str, run: &str, state: &State) -> Error {
     let help = match open.is_empty() {
         true => match state.status() {
             RunStatus::Completed | RunStatus::Cancelled => {
-                format!("the run has ended: {}", command(&["show", run]))
+                format!("the run has ended: {}", WayOut::Show { run, at: None })
             }
-            RunStatus::Failed => format!(
-                "the run has failed, and waits for nobody: {} goes on with it",
-                command(&["resume", run])
-            ),
+            RunStatus::Failed => {
+                format!("the run has failed, and waits for nobody: {} goes on with it", WayOut::Resume(run))
+            }
             // Its process has ended before it asked, or before it went on with the answer.
-            _ => format!("it waits for nobody now: {} goes on with it", command(&["resume", run])),
+            _ => format!("it waits for nobody now: {} goes on with it", WayOut::Resume(run)),
         },
         false => format!("its open asks are: {}", open.join(", ")),
     };

@@ -1,7 +1,7 @@
 //! What a person is asked, in words, also what the approved call would do, and what an answer may be (E-21).
 
-use crate::hints::{Way, command};
 use crate::text::one_line;
+use crate::ways::{Output, WayOut};
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source, json};
 use selvedge_engine::{AskKind, Asking, State, done};
 use serde_json::Value;
@@ -51,7 +51,8 @@ pub fn words(state: &State, ask: &Asking) -> &'static [&'static str] {
 /// The command that answers an ask.
 pub fn answers(state: &State, run: &str, id: &str) -> String {
     let value = state.asks().get(id).map(|ask| value(state, ask));
-    command(&["answer", run, id, value.as_deref().unwrap_or("TEXT")])
+    let said = value.as_deref().unwrap_or("TEXT");
+    WayOut::Answer { run, ask: id, said, output: Output::None }.to_string()
 }
 
 /// What stands for the answer in a command: the words there are, or of what kind it is.
@@ -178,20 +179,18 @@ fn exact(text: &str, typed: &impl Fn(&str) -> String) -> Result<Value, Unfit> {
 pub const SAME_QUESTION: &str = "a resume alone would come to the same question; what can be done:";
 
 /// What can be done about a run that has failed as somebody said no to a write in doubt (E-05).
-pub fn ways(run: &str, ask: &str) -> Vec<Way> {
-    let happened = format!("{} --output JSON", command(&["answer", run, ask, "done"]));
-    let other = format!("{} --document FILE", command(&["fork", run]));
-    vec![
-        Way { command: happened, when: "it happened, and JSON came back" },
-        Way { command: command(&["answer", run, ask, "yes"]), when: "run it after all" },
-        Way { command: other, when: "another document from here on" },
+pub fn ways<'a>(run: &'a str, ask: &'a str) -> [(WayOut<'a>, &'static str); 3] {
+    let answer = |said, output| WayOut::Answer { run, ask, said, output };
+    [
+        (answer("done", Output::Any), "it happened, and JSON came back"),
+        (answer("yes", Output::None), "run it after all"),
+        (WayOut::Fork { run, at: None }, "another document from here on"),
     ]
 }
 
 /// The same in a line.
 pub fn ways_in_line(run: &str, ask: &str) -> String {
-    let ways: Vec<String> =
-        ways(run, ask).iter().map(|way| format!("`{}` ({})", way.command, way.when)).collect();
+    let ways = ways(run, ask).map(|(way, when)| format!("`{way}` ({when})"));
     format!("{SAME_QUESTION} {}", ways.join(", "))
 }
 

@@ -1,15 +1,14 @@
 //! What is found about a document without running it (C-04). Tools are known by their metadata: nothing is installed or run.
 
 use crate::config::Config;
-use crate::environment::Environment;
 use crate::error::{Error, tool_diagnostic};
-use crate::hints;
 use crate::host::Host;
 use crate::observer::Observer;
 use crate::options::RunOptions;
 use crate::prepare::findings::{choice, not_allowed, overdeclared};
 use crate::prepare::naming::Naming;
 use crate::tools::{self, Known, Pins};
+use crate::ways::WayOut;
 use crate::{compose, models, places, secrets};
 use selvedge_dialects::compile::{self, Document};
 use selvedge_dialects::{Diagnostic, Diagnostics, Finding, Severity, Source};
@@ -137,7 +136,7 @@ impl Check {
         let denied = graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0);
         denied.map(as_warning).for_each(|finding| diagnostics.push(finding));
         let called = graph.as_ref().map_or_else(|| names.clone(), tools::called);
-        let unchecked = unchecked(&called, &catalogue, &places, &options.tools, &config.environment);
+        let unchecked = unchecked(&called, &catalogue, &places, &options.tools);
         unchecked.into_iter().for_each(|finding| diagnostics.push(finding));
         let (placed, unplaced) = overdeclared(&names, &catalogue, &places);
         placed.into_iter().map(as_warning).for_each(|finding| diagnostics.push(finding));
@@ -191,7 +190,6 @@ fn unchecked(
     catalogue: &Catalogue,
     places: &Naming<'_>,
     folders: &[PathBuf],
-    environment: &Environment,
 ) -> Vec<Finding> {
     let unknown = names
         .iter()
@@ -199,7 +197,7 @@ fn unchecked(
     let finding = |name: &Arc<str>| {
         let span = *places.of(name).first()?;
         let message = format!("what `{name}` is given is not checked: its schema is not known yet");
-        let show = hints::showing_tool(name, folders, environment);
+        let show = WayOut::ShowTool { name, folders };
         let help = format!("build its environment, which takes moments: `{show}`; a run checks it first");
         Some(Finding::warning("D-15", "schema-unknown", span, message).help(help))
     };

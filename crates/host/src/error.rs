@@ -1,6 +1,6 @@
 //! The one error of this crate: what happened, where, why and what to do, and of which kind it is (C-03, C-04).
 
-use crate::hints::command;
+use crate::ways::WayOut;
 use selvedge_dialects::diagnostic::{Excerpt, error_json};
 use selvedge_dialects::{Diagnostic, Severity, Source, Span};
 use selvedge_runtime::{DriveError, LoadError};
@@ -206,7 +206,7 @@ impl From<StoreError> for Error {
             // Asking it to stop is that process's own: nothing else may write to the journal (E-03).
             StoreError::Driven { run, pid } => {
                 let whom = pid.map_or_else(String::new, |pid| format!(", or `kill -INT {pid}`"));
-                let cancel = command(&["cancel", run]);
+                let cancel = WayOut::Cancel(run);
                 format!(
                     "wait for its end, or stop it there (Ctrl-C{whom}): it can be resumed then; {cancel} ends it"
                 )
@@ -214,8 +214,14 @@ impl From<StoreError> for Error {
             StoreError::DamagedRun { run, event: Some(bad @ 2..), .. } => sound_before(run, *bad),
             StoreError::DamagedRun { run, event: None, .. } => format!(
                 "restore the state folder from a backup; {} prints the events, which prove themselves",
-                command(&["export", run])
+                WayOut::Export(run)
             ),
+            StoreError::AlreadyExists { run } => {
+                format!("choose another --run-id, or go on with that run: `{}`", WayOut::Resume(run))
+            }
+            StoreError::UnknownRun { .. } => {
+                format!("`{}` lists the runs of this state folder", WayOut::Runs)
+            }
             other => other.help().to_owned(),
         };
         Self::new(kind, rule, code, &error.what()).help(&help)
@@ -224,14 +230,13 @@ impl From<StoreError> for Error {
 
 /// What can still be done with a run that is damaged at an event (E-44).
 fn sound_before(run: &str, bad: u64) -> String {
-    let last = (bad - 1).to_string();
-    let at = |word: &str| command(&[word, run, "--at", &last]);
+    let last = bad - 1;
     let events = if bad == 2 { "event 1 is".to_owned() } else { format!("events 1 to {last} are") };
     format!(
         "{events} sound: {} shows the run as of then, {} prints them, {} goes on from there as a new run",
-        at("show"),
-        command(&["export", run]),
-        at("fork"),
+        WayOut::Show { run, at: Some(last) },
+        WayOut::Export(run),
+        WayOut::Fork { run, at: Some(last) },
     )
 }
 
@@ -242,7 +247,7 @@ impl From<LoadError> for Error {
             LoadError::Unreadable { .. } => Self::environment("C-03", "run-unreadable", &error.to_string())
                 .help("use the selvedge that wrote it or a later one"),
             LoadError::Newer { ref run, .. } => Self::environment("E-42", "run-newer", &error.to_string()).help(
-                &format!("use the selvedge that recorded it, or a later one; {} prints its events as they are stored", command(&["export", run])),
+                &format!("use the selvedge that recorded it, or a later one; {} prints its events as they are stored", WayOut::Export(run)),
             ),
         }
     }

@@ -42,6 +42,7 @@
 //!   [`library`]: the tool library, and calls that are recorded and repeated.
 //! - [`secrets`]: keys, which nothing shows or keeps.
 //! - [`places`], [`stores`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
+//! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
@@ -57,7 +58,6 @@ pub mod environment;
 pub mod error;
 mod fork;
 mod give;
-pub mod hints;
 mod host;
 pub mod ids;
 pub mod killed;
@@ -76,6 +76,7 @@ pub mod text;
 pub mod timeline;
 pub mod tools;
 pub mod trust;
+pub mod ways;
 
 pub use answer::Answer;
 pub use begun::{Begun, ForkedFrom};
@@ -91,3 +92,4 @@ pub use options::RunOptions;
 pub use ready::{Asked, Ready};
 pub use recorded::{LockedRun, RecordedRun};
 pub use selvedge_tools::NativeTool;
+pub use ways::WayOut;

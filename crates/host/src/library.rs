@@ -9,6 +9,7 @@ pub mod samples;
 
 use crate::error::Error;
 use crate::stores;
+use crate::ways::WayOut;
 use selvedge_engine::library::{Event, Library, Refusal, Version};
 use selvedge_runtime::{Clock, SystemClock};
 use selvedge_store::{BlobHash, Entry, Store, StoreError};
@@ -163,7 +164,7 @@ pub fn find<'l>(library: &'l Library, name: &str, prefix: &str) -> Result<&'l Ve
     match fitting[..] {
         [version] => Ok(version),
         [] => Err(Error::usage("A-17", "unknown-version", &format!("`{name}` has no version {prefix:?}"))
-            .help(&format!("`selvedge tools history {name}` lists its versions"))),
+            .help(&format!("`{}` lists its versions", WayOut::ToolVersions(name)))),
         _ => {
             let all: Vec<&str> = fitting.iter().map(|version| short(&version.hash)).collect();
             let message = format!("several versions of `{name}` begin with {prefix:?}: {}", all.join(", "));
@@ -189,7 +190,7 @@ pub fn of_name<'l>(library: &'l Library, name: &str) -> Result<Vec<&'l Version>,
         let near = known.iter().find(|known| strsim::levenshtein(known, name) <= 2);
         let help = match near {
             Some(near) => format!("is `{near}` meant?"),
-            None => "`selvedge tools list --all` lists the library".to_owned(),
+            None => format!("`{}` lists the library", WayOut::AllTools),
         };
         let message = format!("the library has no tool `{name}`");
         return Err(Error::new(crate::error::ErrorKind::Usage, "A-17", "unknown-tool", &message).help(&help));

@@ -171,7 +171,7 @@ async fn endpoint(
         })?;
         chosen.models.insert(EVERY_ROLE.to_owned(), first.into_iter().next().unwrap_or_default());
     }
-    let options = Url::parse(base_url).map(|url| format!(" --base-url {}", shown(&url))).unwrap_or_default();
+    let address = Url::parse(base_url).map(|url| shown(&url)).ok();
     let mut router = Router::new();
     let mut endpoints = BTreeMap::new();
     for (role, model) in &chosen.models {
@@ -183,7 +183,7 @@ async fn endpoint(
         };
         let model_at = reachable(config, http)?;
         endpoints.insert(Arc::from(role.as_str()), model_at.clone());
-        let advised = Advised { model: Arc::new(model_at), context_tokens: None, options: options.clone() };
+        let advised = Advised { model: Arc::new(model_at), context_tokens: None, address: address.clone() };
         router.add(model, Arc::new(advised), None);
         router.assign(role, model);
     }
@@ -260,7 +260,7 @@ fn configured(
         let roles = wanted.get(name.as_str()).into_iter().flatten();
         endpoints.extend(roles.map(|role| (Arc::clone(role), model.clone())));
         let context_tokens = spec.context_tokens;
-        let advised = Advised { model: Arc::new(model), context_tokens, options: String::new() };
+        let advised = Advised { model: Arc::new(model), context_tokens, address: None };
         router.add(name, Arc::new(advised), context_tokens);
     }
     for (role, name) in &table.roles {

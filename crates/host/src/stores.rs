@@ -2,7 +2,7 @@
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::hints::or_meant;
+use crate::text::or_meant;
 use crate::{places, trust};
 use rustix::fs::{Access, access};
 use selvedge_store::{DB_FILE, Mode, RunFilter, Store, StoreError};

@@ -1,6 +1,10 @@
 //! Texts that come from elsewhere, as they may be shown: nothing in them hides, and nothing steers a terminal.
 
 use selvedge_dialects::diagnostic::is_hidden;
+use selvedge_dialects::fields::near;
+
+/// Characters of a name that is probably meant.
+const MEANT: usize = 200;
 
 /// Text that can't steer a terminal or hide anything: control characters are escaped, line breaks become spaces, the end is cut.
 pub fn one_line(text: &str, most: usize) -> String {
@@ -32,6 +36,25 @@ pub fn harmless(text: &str) -> String {
     clean
 }
 
+/// Advice about a name that is not there, with the one first that is probably meant.
+pub fn or_meant(name: &str, known: &[&str], help: &str) -> String {
+    match near(name, known) {
+        Some(near) => format!("did you mean `{}`? {help}", one_line(near, MEANT)),
+        None => help.to_owned(),
+    }
+}
+
+/// A word as a shell reads it. A choice like `yes|no` is quoted, too: pasted without quotes, its first word would be taken.
+pub fn quoted(word: &str) -> String {
+    // Inside of a word, a shell takes these as they are.
+    let plain = |c: char| c.is_alphanumeric() || "_-./:+@,%=~".contains(c);
+    let bare = !word.is_empty() && !word.starts_with(['~', '=']) && word.chars().all(plain);
+    match bare {
+        true => word.to_owned(),
+        false => format!("'{}'", one_line(&harmless(word), usize::MAX).replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +76,13 @@ mod tests {
     #[test]
     fn nothing_hides_in_a_line_and_pictures_stay_whole() {
         assert_eq!(one_line("a\u{200b}b 👩\u{200d}💻", 100), "a\\u{200b}b 👩\u{200d}💻");
+    }
+
+    #[test]
+    fn a_word_is_one_to_a_shell() {
+        assert_eq!(quoted("a'b"), "'a'\\''b'");
+        assert_eq!(quoted("a;b"), "'a;b'");
+        assert_eq!(quoted("~x"), "'~x'");
+        assert_eq!(quoted(""), "''");
     }
 }

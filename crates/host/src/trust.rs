@@ -10,10 +10,10 @@ pub use record::Record;
 
 use crate::environment::Environment;
 use crate::error::NOT_TRUSTED;
-use crate::hints::stateless;
 use crate::observer::Observer;
 use crate::places;
 use crate::text::one_line;
+use crate::ways::WayOut;
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::Warning;
 use std::path::{Path, PathBuf};
@@ -104,8 +104,7 @@ impl Untrusted {
         let found = places::config_files(environment, environment.cwd()).project;
         let here = found.is_some_and(|found| found == file);
         let shown = folder.display().to_string();
-        let words = if here { vec!["trust"] } else { vec!["trust", shown.as_str()] };
-        let command = format!("`{}`", stateless(&words));
+        let command = format!("`{}`", WayOut::Trust((!here).then_some(shown.as_str())));
         let file = one_line(&environment.shown(file), usize::MAX);
         Some(Self { file, before: record.is_some(), parts, command, folder })
     }

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use selvedge_dialects::fields;
 use selvedge_host::Error;
-use selvedge_host::hints::or_meant;
+use selvedge_host::text::or_meant;
 use selvedge_host::text::{harmless, one_line};
 use std::error::Error as _;
 

@@ -5,7 +5,7 @@ use crate::drive;
 use crate::failure::Exit;
 use crate::output::print_run;
 use crate::ui::Ui;
-use selvedge_host::hints::command;
+use crate::words::command;
 use selvedge_host::{Error, Host, LockedRun, RunOptions};
 
 /// Goes on with a run; one that can't is printed.

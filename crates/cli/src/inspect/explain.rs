@@ -26,7 +26,7 @@ use critical::Step;
 use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, Ix, NodeIx, RunStatus, State};
 use selvedge_host::Error;
-use selvedge_host::hints::or_meant;
+use selvedge_host::text::or_meant;
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};

@@ -8,7 +8,7 @@ use crate::ui::Ui;
 use clap::CommandFactory;
 use selvedge_host::Error;
 use selvedge_host::environment::VARIABLES;
-use selvedge_host::hints::or_meant;
+use selvedge_host::text::or_meant;
 use serde_json::{Value, json};
 
 /// The topics that are no commands.

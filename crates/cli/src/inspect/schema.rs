@@ -5,7 +5,7 @@ use crate::ui::Ui;
 use clap::Args;
 use selvedge_dialects::{Dialect, schema as dialect_schema};
 use selvedge_host::Error;
-use selvedge_host::hints::or_meant;
+use selvedge_host::text::or_meant;
 
 const SCHEMA_HELP: &str = "\
 Examples:

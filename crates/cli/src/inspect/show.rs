@@ -14,9 +14,9 @@ use crate::args::Common;
 use crate::failure::Exit;
 use crate::output::Report;
 use crate::ui::Ui;
+use crate::words::command;
 use selvedge_engine::State;
 use selvedge_host::Error;
-use selvedge_host::hints::command;
 use selvedge_host::options::RunOptions;
 use selvedge_runtime::{graph_of, load};
 

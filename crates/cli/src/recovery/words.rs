@@ -3,9 +3,9 @@
 use crate::failure::is_rate_limit;
 use crate::inspect::time;
 use crate::progress::seconds;
+use crate::words::command;
 use selvedge_engine::graph::is_operation;
 use selvedge_engine::{Action, Chooser, Fault, Outcome};
-use selvedge_host::hints::command;
 use selvedge_host::text::one_line;
 use selvedge_host::timeline::{Call, Rung, Spent, What};
 use serde_json::{Value, json};

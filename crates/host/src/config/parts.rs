@@ -3,8 +3,8 @@
 
 use super::hidden;
 use crate::environment::Environment;
-use crate::hints::quoted;
 use crate::text::one_line;
+use crate::text::quoted;
 use crate::trust::{Does, Part};
 use selvedge_dialects::Source;
 use selvedge_dialects::json::{Member, Node};

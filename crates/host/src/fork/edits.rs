@@ -1,7 +1,7 @@
 //! Edited messages of a fork: which text or outcome a message came from (C-13).
 
 use crate::error::Error;
-use crate::hints::command;
+use crate::ways::WayOut;
 use selvedge_engine::{Body, EffectId, Event, Place};
 use selvedge_store::Store;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Messages<'_> {
         let more = if numbers.len() > NAMED { " …" } else { "" };
         numbers.truncate(NAMED);
         let numbers = numbers.join(", ");
-        let list = command(&["show", self.run, "--events"]);
+        let list = WayOut::Events(self.run);
         Ok(format!("messages are the events {numbers}{more}; {list} lists them"))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::edits::Edits;
 use crate::error::Error;
-use crate::hints::command;
 use crate::tools::Pins;
+use crate::ways::WayOut;
 use selvedge_engine::{Event, Graph, Outcome, Place, Recording, Start, State};
 use selvedge_runtime::{LoadError, Reading};
 use selvedge_store::{RunInfo, Store, StoreError};
@@ -56,10 +56,8 @@ impl Source {
         let last = at.unwrap_or(events);
         if !(1..=events).contains(&last) {
             let message = format!("run {run} has {events} events: there is no event {last}");
-            return Err(Error::usage("C-13", "unknown-event", &message).help(&format!(
-                "--at takes 1 to {events}; {} lists them",
-                command(&["show", run, "--events"])
-            )));
+            let help = format!("--at takes 1 to {events}; {} lists them", WayOut::Events(run));
+            return Err(Error::usage("C-13", "unknown-event", &message).help(&help));
         }
         let mut reading = Reading::open(&store, run)?;
         let mut state = State::recording(Arc::clone(reading.graph()));

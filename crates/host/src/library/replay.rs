@@ -2,6 +2,7 @@
 //! be repeated so is no evidence.
 
 use crate::error::Error;
+use crate::ways::WayOut;
 use futures_util::StreamExt;
 use selvedge_engine::library::Sample;
 use selvedge_engine::place::{EffectPlace, Place};
@@ -53,9 +54,10 @@ pub async fn replay(
     let harmless = matches!(tool.effects, Some(Effects::Pure | Effects::Read));
     let reaches = metadata.network || !metadata.write_paths.is_empty() || !harmless;
     if reaches && !catalogue.isolation().found().await.enforced() {
-        return skipped(
-            "it may write, and the sandbox is not complete here (see `selvedge doctor`)".to_owned(),
-        );
+        return skipped(format!(
+            "it may write, and the sandbox is not complete here (see `{}`)",
+            WayOut::Doctor
+        ));
     }
     if let Some(error) = catalogue.unreadable(name) {
         return skipped(format!("{}; {}", error.message, error.help));

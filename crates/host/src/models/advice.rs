@@ -1,6 +1,7 @@
 //! What a person can do about a provider's refusal, said behind the provider's own words: only what is configured
 //! here knows it.
 
+use crate::ways::WayOut;
 use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest};
 use selvedge_runtime::{CallContext, Model, Pending};
 use std::sync::Arc;
@@ -11,17 +12,17 @@ pub(super) struct Advised {
     pub(super) model: Arc<dyn Model>,
     /// `context_tokens` of its configuration.
     pub(super) context_tokens: Option<u64>,
-    /// The options with which `selvedge models` finds the same endpoint.
-    pub(super) options: String,
+    /// Its address, where that is not configured.
+    pub(super) address: Option<String>,
 }
 
 impl Model for Advised {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
         let reply = self.model.call(request, context);
-        let (context_tokens, options) = (self.context_tokens, self.options.clone());
+        let (context_tokens, address) = (self.context_tokens, self.address.clone());
         Box::pin(async move {
             reply.await.map_err(|mut failure| {
-                if let Some(advice) = advice(&failure, context_tokens, &options) {
+                if let Some(advice) = advice(&failure, context_tokens, address.as_deref()) {
                     failure.fault.message.push_str("; ");
                     failure.fault.message.push_str(&advice);
                 }
@@ -39,12 +40,12 @@ impl Model for Advised {
     }
 }
 
-fn advice(failure: &Failure, context_tokens: Option<u64>, options: &str) -> Option<String> {
+fn advice(failure: &Failure, context_tokens: Option<u64>, address: Option<&str>) -> Option<String> {
     let cause = failure.fault.cause.as_ref()?;
     let status = cause.get("status").and_then(serde_json::Value::as_u64);
     match status {
         _ if failure.fault.kind != FaultKind::ProviderError => None,
-        Some(404) => Some(format!("`selvedge models --available{options}` lists what there is")),
+        Some(404) => Some(format!("`{}` lists what there is", WayOut::Models(address))),
         Some(400 | 413 | 422) if is_about_context(&failure.fault.message) => Some(match context_tokens {
             Some(tokens) => format!(
                 "the conversation does not fit into the model's context (context_tokens = {tokens}): shorten the \
@@ -79,13 +80,13 @@ mod tests {
     fn told(status: u16, message: &str) -> Option<String> {
         let fault = Fault::new(FaultKind::ProviderError, message).because(json!({"status": status}));
         let failure = Failure::of(fault);
-        advice(&failure, Some(8192), " --base-url http://h/v1")
+        advice(&failure, Some(8192), Some("http://h/v1"))
     }
 
     #[test]
     fn a_model_that_is_not_there_and_a_conversation_that_is_too_long() {
         let listed = told(404, "model `x` does not exist").unwrap();
-        assert!(listed.contains("selvedge models --available --base-url http://h/v1"), "{listed}");
+        assert!(listed.contains("`list models of http://h/v1` lists what there is"), "{listed}");
         for words in [
             "This model's maximum context length is 8192 tokens",
             "prompt is too long: 210000 tokens > 200000 maximum",

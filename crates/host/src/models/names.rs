@@ -4,6 +4,7 @@ use super::table::Table;
 use crate::config::Config;
 use crate::error::Error;
 use crate::options::RunOptions;
+use crate::ways::WayOut;
 use selvedge_dialects::fields::misspelt;
 use selvedge_models::Provider;
 
@@ -38,7 +39,7 @@ fn prefixed(name: &str, provider: &str, model: &str) -> Option<(String, String)>
         Some(_) if !model.trim().is_empty() => None,
         Some(_) => Some((
             format!("{name:?} names no model"),
-            format!("write {provider}/NAME; selvedge models --available lists the names"),
+            format!("write {provider}/NAME; {} lists the names", WayOut::Models(None)),
         )),
         None => {
             let all = providers.join(", ");
@@ -59,7 +60,7 @@ fn bare(name: &str, configured: &[&str]) -> Option<(String, String)> {
     if Provider::parse(name).is_some() {
         return Some((
             format!("{name:?} is a provider, and no model is configured by that name"),
-            format!("write {name}/NAME; selvedge models --available lists the names"),
+            format!("write {name}/NAME; {} lists the names", WayOut::Models(None)),
         ));
     }
     if FAMILIES.iter().any(|family| name.starts_with(family)) {

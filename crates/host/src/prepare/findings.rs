@@ -2,7 +2,7 @@
 
 use super::naming::Naming;
 use crate::error::{Error, ErrorKind, NOT_TRUSTED};
-use crate::hints::or_meant;
+use crate::text::or_meant;
 use crate::tools;
 use selvedge_dialects::recognise::Choice;
 use selvedge_dialects::{Diagnostic, Dialect, Finding, Severity};

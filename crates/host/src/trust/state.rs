@@ -6,11 +6,11 @@ use super::{Gate, Record};
 use crate::config::parts;
 use crate::environment::Environment;
 use crate::error::{Error, NOT_TRUSTED};
-use crate::hints::{command, stateless};
 use crate::observer::Observer;
 use crate::options::RunOptions;
 use crate::places;
 use crate::text::one_line;
+use crate::ways::WayOut;
 use selvedge_store::{BlobHash, DB_FILE};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -94,9 +94,9 @@ impl Gate {
             return Record::write(environment, dir, part.as_slice());
         }
         let message = format!("run {run} does not go on, as {shown} is not trusted: {what}");
-        let show = command(&["show", run]);
+        let show = WayOut::Show { run, at: None };
         let folder = dir.parent().unwrap_or(dir).display().to_string();
-        let trust = stateless(&["trust", &folder]);
+        let trust = WayOut::Trust(Some(&folder));
         let help = format!("look at it with `{show}`; `{trust}` trusts it, --trust does for one command");
         Err(Error::environment("C-20", NOT_TRUSTED, &message).help(&help))
     }

@@ -9,13 +9,13 @@ use crate::output::plain;
 use crate::printed::parts;
 use crate::signals::Signals;
 use crate::ui::Ui;
+use crate::words::showing_tool;
 use selvedge_dialects::{Diagnostics, Finding, Source, Span, json, unchecked_pattern};
 use selvedge_engine::place::{EffectPlace, Place};
 use selvedge_engine::schema::Schema;
 use selvedge_engine::{Failure as CallFailure, Printed, ToolDef, ToolRequest};
 use selvedge_host::Error;
 use selvedge_host::config::Config;
-use selvedge_host::hints::showing_tool;
 use selvedge_host::ids::fresh_id;
 use selvedge_host::options::RunOptions;
 use selvedge_host::secrets;
@@ -129,8 +129,7 @@ fn arguments(
         let value = node.to_value();
         let mut refused = |span: Span, why: &str| {
             let message = format!("the tool `{}` refuses these arguments: {why}", tool.name);
-            let help =
-                format!("`{}` shows what it takes", showing_tool(&tool.name, &chosen.tools, &ui.environment));
+            let help = format!("`{}` shows what it takes", showing_tool(&tool.name, &chosen.tools));
             found.push(Finding::error("D-15", "arguments-refused", span, message).help(help));
         };
         let schema = Schema::new(&tool.input_schema, limits.schema_steps);

@@ -11,7 +11,7 @@ use selvedge_engine::graph::Node;
 use selvedge_engine::place::Place;
 use selvedge_engine::{Outcome, Printed, State};
 use selvedge_host::Error;
-use selvedge_host::hints::or_meant;
+use selvedge_host::text::or_meant;
 use selvedge_host::timeline::{Attempt, Call, CallKind, NodeTimeline, Timeline, Visit};
 use serde_json::{Map, Value, json};
 

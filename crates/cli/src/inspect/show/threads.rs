@@ -4,9 +4,10 @@ use crate::inspect::Found;
 use crate::inspect::events::role_name;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, YELLOW, clean, cut};
 use crate::ui::Ui;
+use crate::words::command;
 use selvedge_engine::{Message, Role, Slice, State, View};
 use selvedge_host::Error;
-use selvedge_host::hints::{command, or_meant};
+use selvedge_host::text::or_meant;
 use serde_json::json;
 use std::sync::Arc;
 

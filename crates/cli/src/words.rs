@@ -1,55 +1,70 @@
-//! Commands that people are told to go on with: they work when they are pasted (C-04).
+//! The commands that people are told to go on with: they work when they are pasted (C-04).
 
-use crate::environment::Environment;
-use crate::text::{harmless, one_line};
 use selvedge_dialects::diagnostic::is_hidden;
-use selvedge_dialects::fields::near;
+use selvedge_host::text::quoted;
+use selvedge_host::ways::{Output, WayOut};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-
-/// Characters of a name that is probably meant.
-const MEANT: usize = 200;
 
 /// The state folder that this process was given on its command line: the next one needs to be given it as well.
 static STATE_DIR: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes note of `--state-dir`.
-pub fn state_dir(given: Option<&Path>) {
-    if let Some(dir) = given {
+/// Takes note of `--state-dir`, and has the host tell of ways out in our words.
+pub(crate) fn tell(state_dir: Option<&Path>) {
+    if let Some(dir) = state_dir {
         STATE_DIR.get_or_init(|| dir.to_owned());
     }
+    selvedge_host::ways::worded_by(way_out);
 }
 
-/// Advice about a name that is not there, with the one first that is probably meant.
-pub fn or_meant(name: &str, known: &[&str], help: &str) -> String {
-    match near(name, known) {
-        Some(near) => format!("did you mean `{}`? {help}", one_line(near, MEANT)),
-        None => help.to_owned(),
+/// The command that is a way out.
+fn way_out(way: &WayOut<'_>) -> String {
+    match way {
+        WayOut::Show { run, at: None } => command(&["show", run]),
+        WayOut::Show { run, at: Some(at) } => command(&["show", run, "--at", &at.to_string()]),
+        WayOut::Events(run) => command(&["show", run, "--events"]),
+        WayOut::Export(run) => command(&["export", run]),
+        WayOut::Resume(run) => command(&["resume", run]),
+        WayOut::Cancel(run) => command(&["cancel", run]),
+        WayOut::Fork { run, at: Some(at) } => command(&["fork", run, "--at", &at.to_string()]),
+        WayOut::Fork { run, at: None } => format!("{} --document FILE", command(&["fork", run])),
+        WayOut::Answer { run, ask, said, output } => {
+            let answer = command(&["answer", run, ask, said]);
+            match output {
+                Output::None => answer,
+                Output::Any => format!("{answer} --output JSON"),
+                Output::Json(json) => format!("{answer} --output {}", quoted(json)),
+                Output::OfFile(file) => format!("{answer} --output \"$(cat {})\"", quoted(file)),
+            }
+        }
+        WayOut::Runs => command(&["runs"]),
+        WayOut::ShowTool { name, folders } => showing_tool(name, folders),
+        WayOut::ToolVersions(name) => command(&["tools", "history", name]),
+        WayOut::AllTools => command(&["tools", "list", "--all"]),
+        WayOut::Models(None) => stateless(&["models", "--available"]),
+        WayOut::Models(Some(url)) => stateless(&["models", "--available", "--base-url", url]),
+        WayOut::Trust(None) => stateless(&["trust"]),
+        WayOut::Trust(Some(folder)) => stateless(&["trust", folder]),
+        WayOut::Doctor => command(&["doctor"]),
     }
-}
-
-/// A command that helps, and when or how.
-#[derive(Debug, PartialEq)]
-pub struct Way {
-    /// In one line, so that it can be copied.
-    pub command: String,
-    /// In a few words.
-    pub when: &'static str,
 }
 
 /// `selvedge` with these words, and with the state folder that this process was given.
-pub fn command(words: &[&str]) -> String {
+pub(crate) fn command(words: &[&str]) -> String {
     command_in(words, STATE_DIR.get().map(PathBuf::as_path))
 }
 
 /// The same of a command that has nothing to do with a state folder.
-pub fn stateless(words: &[&str]) -> String {
+fn stateless(words: &[&str]) -> String {
     command_in(words, None)
 }
 
 /// The command that shows a tool, with the folders that this one was given: it may be nowhere else.
-pub fn showing_tool(name: &str, folders: &[PathBuf], environment: &Environment) -> String {
-    let folders = folders.iter().flat_map(|folder| ["--tools".to_owned(), environment.shown(folder)]);
+pub(crate) fn showing_tool(name: &str, folders: &[PathBuf]) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let folders = folders.iter().flat_map(|folder| {
+        ["--tools".to_owned(), folder.strip_prefix(&here).unwrap_or(folder).display().to_string()]
+    });
     let words: Vec<String> = ["tools", "show", name].into_iter().map(str::to_owned).chain(folders).collect();
     command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -87,17 +102,6 @@ fn quoted_path(path: &Path) -> String {
     }
 }
 
-/// A word as a shell reads it. A choice like `yes|no` is quoted, too: pasted without quotes, its first word would be taken.
-pub fn quoted(word: &str) -> String {
-    // Inside of a word, a shell takes these as they are.
-    let plain = |c: char| c.is_alphanumeric() || "_-./:+@,%=~".contains(c);
-    let bare = !word.is_empty() && !word.starts_with(['~', '=']) && word.chars().all(plain);
-    match bare {
-        true => word.to_owned(),
-        false => format!("'{}'", one_line(&harmless(word), usize::MAX).replace('\'', "'\\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,9 +120,5 @@ mod tests {
             command_in(&["answer", "r", "n2~1/ap", "yes|no"], None),
             "selvedge answer r n2~1/ap 'yes|no'"
         );
-        assert_eq!(quoted("a'b"), "'a'\\''b'");
-        assert_eq!(quoted("a;b"), "'a;b'");
-        assert_eq!(quoted("~x"), "'~x'");
-        assert_eq!(quoted(""), "''");
     }
 }
