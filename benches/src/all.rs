@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 20] = [
+const WORKLOADS: [&str; 21] = [
     "W1",
     "W2",
     "W3",
@@ -17,6 +17,7 @@ const WORKLOADS: [&str; 20] = [
     "W7",
     "compile",
     "resume",
+    "replay",
     "views",
     "steps",
     "fan",

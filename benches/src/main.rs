@@ -10,6 +10,7 @@
 //! | `W7` | resolving parameters with 10 placeholders against 100 results |
 //! | `compile` | reading, checking and lowering a plan of 10,000 nodes |
 //! | `resume` | loading a run of 100,000 events up to its first effect |
+//! | `replay` | replaying a run of 100,000 events |
 //! | `steps` | step tasks: chains of calls whose parameters refer to results, journal in memory |
 //! | `frames` | loops, forks, joins, nesting and resumes of the engine alone, journal in memory |
 //! | `views` | the last messages of a thread of a run of 100,000 events, and one result, once it is loaded |
@@ -81,6 +82,7 @@ fn bench() -> Result<()> {
         "W7" => parts::w7(scale),
         "compile" => parts::compile(scale),
         "resume" => parts::resume(scale),
+        "replay" => parts::replay(scale),
         "views" => views::views(scale),
         "steps" => steps::steps(scale),
         "steps-one" => steps::steps_one(),
@@ -112,6 +114,7 @@ fn bench() -> Result<()> {
             parts::w7(scale)?;
             parts::compile(scale)?;
             parts::resume(scale)?;
+            parts::replay(scale)?;
             views::views(scale)?;
             steps::steps(scale)?;
             steps::fan(scale)?;

@@ -7,11 +7,12 @@ use crate::runs::{driver, row, runtime, start};
 use crate::{Result, plans};
 use selvedge_engine::template::{JsonTemplate, Layers, OnMissing, StepView};
 use selvedge_engine::{Event, Graph, Input, Start, State};
-use selvedge_runtime::{Controls, Journal};
+use selvedge_runtime::{Controls, Journal, Reading};
 use selvedge_store::{Entry, Mode, NewRun, Store};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tempfile::TempDir;
 
 pub(crate) struct Flat {
     results: HashMap<String, Value>,
@@ -118,7 +119,41 @@ pub(crate) fn resume_steps(scale: f64) -> Result<()> {
     resumed("resume_steps", &graph)
 }
 
+/// Replaying a run of so many events.
+pub(crate) fn replay(scale: f64) -> Result<()> {
+    let events = (100_000.0 * scale) as usize;
+    let graph = plans::compile(&plans::chain(events / 6 + 1).to_string())?;
+    let (_folder, store, events) = recorded(&graph)?;
+    let cost = cost(|| {
+        let replayed = selvedge_runtime::replay(&mut Reading::open(&store, "long")?)?;
+        match replayed.diverged {
+            None => Ok(replayed),
+            Some(other) => Err(format!("the replay diverges: {other:?}").into()),
+        }
+    })?;
+    let rate = events as f64 / cost.wall_s;
+    emit(
+        "replay",
+        json!({"events": events, "wall_s": cost.wall_s, "cpu_s": cost.cpu_s, "events_per_s": rate}),
+    );
+    Ok(())
+}
+
 fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
+    let (_folder, store, events) = recorded(graph)?;
+    let cost = cost(|| {
+        let loaded = selvedge_runtime::load(&store, "long", None, None)?;
+        let effect = loaded.state.pending().keys().next().cloned().ok_or("nothing pending")?;
+        std::hint::black_box(loaded.state.request(&effect));
+        Ok(loaded)
+    })?;
+    let nodes = graph.nodes.len();
+    emit(workload, json!({"nodes": nodes, "events": events, "wall_s": cost.wall_s, "cpu_s": cost.cpu_s}));
+    Ok(())
+}
+
+/// A run of a graph, `long`, up to its last request; how many events that is.
+fn recorded(graph: &Arc<Graph>) -> Result<(TempDir, Arc<Store>, usize)> {
     let runtime = runtime()?;
     let folder = folder()?;
     let store = Arc::new(Store::open(folder.path(), Mode::ReadWrite)?);
@@ -143,13 +178,5 @@ fn resumed(workload: &str, graph: &Arc<Graph>) -> Result<()> {
         .map(|(n, record)| Ok(Entry { n, at_ms: record.at, json: serde_json::to_string(&record.event)? }));
     let row = NewRun { graph: Some(hash), ..row("long".into()) };
     store.create_run(row, entries.collect::<Result<Vec<_>>>()?).wait()?;
-    let cost = cost(|| {
-        let loaded = selvedge_runtime::load(&store, "long", None, None)?;
-        let effect = loaded.state.pending().keys().next().cloned().ok_or("nothing pending")?;
-        std::hint::black_box(loaded.state.request(&effect));
-        Ok(loaded)
-    })?;
-    let (nodes, events) = (graph.nodes.len(), records.len());
-    emit(workload, json!({"nodes": nodes, "events": events, "wall_s": cost.wall_s, "cpu_s": cost.cpu_s}));
-    Ok(())
+    Ok((folder, store, records.len()))
 }

@@ -1,31 +1,27 @@
 //! Reading a journal while what was read before is folded.
 
 use crate::load::LoadError;
-use selvedge_engine::Record;
 use selvedge_store::{Entry, StoreError};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 
-/// Records that are handed over at a time; a journal of fewer needs no thread.
+/// What is handed over at a time; a journal of fewer entries needs no thread.
 const BATCH: usize = 1024;
 /// Batches that may wait to be folded.
 const QUEUE: usize = 8;
 
-/// A record with its number. An error is the last thing that is read.
-pub(crate) type Read = Result<(u64, Record), LoadError>;
-
-/// Gives `fold` the records of `entries` in order. Those of a long journal are read and decoded on a thread of
-/// their own, a little ahead of the fold.
-pub(crate) fn ahead<T>(
+/// Gives `fold` what `parse` makes of `entries`, in order. Those of a long journal are read and decoded on a thread of
+/// their own, a little ahead of the fold. An error is the last thing that is read.
+pub(crate) fn ahead<T, R: Send>(
     entries: impl Iterator<Item = Result<Entry, StoreError>> + Send,
-    parse: impl Fn(Entry) -> Read + Sync,
-    fold: impl FnOnce(&mut dyn Iterator<Item = Read>) -> T,
+    parse: impl Fn(Entry) -> Result<R, LoadError> + Sync,
+    fold: impl FnOnce(&mut dyn Iterator<Item = Result<R, LoadError>>) -> T,
 ) -> T {
     let entries = Mutex::new(entries);
     let batch = || {
         let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
         let next = entries.by_ref().take(BATCH);
-        next.map(|entry| parse(entry?)).collect::<Vec<Read>>()
+        next.map(|entry| parse(entry?)).collect::<Vec<_>>()
     };
     let first = batch();
     if first.len() < BATCH {

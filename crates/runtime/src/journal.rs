@@ -60,17 +60,20 @@ impl Journal {
 
 /// The run's row changes when it ends or begins to wait, so that `runs` needs no journal (C-15).
 fn update(state: &State, records: &[Record]) -> Option<RunUpdate> {
-    let status = state.status();
-    let begun = |event: &Event| matches!(event, Event::Resumed { .. } | Event::Forked(_));
-    let resumed = records.iter().any(|r| begun(&r.event));
-    let answered = records.iter().any(|r| matches!(r.event, Event::Answered { .. }));
-    let status = match status {
-        RunStatus::Running if resumed || answered => (StoredStatus::Running, None),
-        RunStatus::Running => return None,
+    let goes_on =
+        |event: &Event| matches!(event, Event::Resumed { .. } | Event::Forked(_) | Event::Answered { .. });
+    let told = state.status() != RunStatus::Running || records.iter().any(|record| goes_on(&record.event));
+    told.then(|| standing(state, records.last().map_or(0, |record| record.at)))
+}
+
+/// What a run's row says of a state that was come to at a time, in milliseconds since 1970.
+pub fn standing(state: &State, at: i64) -> RunUpdate {
+    let status = match state.status() {
+        RunStatus::Running => (StoredStatus::Running, None),
         RunStatus::Waiting => (StoredStatus::Waiting, None),
-        RunStatus::Completed => (StoredStatus::Completed, records.last().map(|r| r.at)),
-        RunStatus::Failed => (StoredStatus::Failed, records.last().map(|r| r.at)),
-        RunStatus::Cancelled => (StoredStatus::Cancelled, records.last().map(|r| r.at)),
+        RunStatus::Completed => (StoredStatus::Completed, Some(at)),
+        RunStatus::Failed => (StoredStatus::Failed, Some(at)),
+        RunStatus::Cancelled => (StoredStatus::Cancelled, Some(at)),
     };
-    Some(RunUpdate { status: Some(status), usage: Some(usage(state).to_string()), ..RunUpdate::default() })
+    RunUpdate { status: Some(status), usage: Some(usage(state).to_string()), ..RunUpdate::default() }
 }

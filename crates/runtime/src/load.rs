@@ -116,6 +116,24 @@ impl Reading {
         Ok(Self { store: store.clone(), run: run.to_owned(), graph, pasts: Pasts::new() })
     }
 
+    /// Begins to read the journal of another run of the same store, and knows already what this one has found of their sources.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn then(self, run: &str) -> Result<Self, LoadError> {
+        Ok(Self { pasts: self.pasts, ..Self::open(&self.store, run)? })
+    }
+
+    /// The run whose journal it reads.
+    pub(crate) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Where that is stored.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// The graph with which the journal begins: [`State::new`] takes it. A fork may change it later.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
@@ -142,13 +160,12 @@ impl Reading {
         mut see: impl FnMut(&State, &Record),
     ) -> Result<(), LoadError> {
         let (store, run) = (self.store.clone(), self.run.clone());
-        let decode =
-            |entry: Entry| parsed(&run, &entry).map(|event| (entry.n, Record { at: entry.at_ms, event }));
+        let decode = |entry: Entry| parsed(&run, &entry).map(|event| Record { at: entry.at_ms, event });
         // What comes behind them may be damaged (E-44).
         let journal = store.journal(&run, state.events() + 1)?.until(until);
         ahead(journal, decode, |records| {
             for read in records {
-                let (_, mut record) = read?;
+                let mut record = read?;
                 self.complete(&mut record.event)?;
                 see(state, &record);
                 state.apply_record(&record);
@@ -158,7 +175,7 @@ impl Reading {
     }
 
     /// Adds to an event what it only names.
-    fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
+    pub(crate) fn complete(&mut self, event: &mut Event) -> Result<(), LoadError> {
         if let Event::Forked(fork) = event {
             fork.past = Some(self.past(&fork.source, fork.events)?);
             if let Some(hash) = &fork.graph {
@@ -227,7 +244,7 @@ pub fn beginning(store: &Store, run: &str) -> Result<Option<Box<Start>>, LoadErr
     }
 }
 
-fn parsed(run: &str, entry: &Entry) -> Result<Event, LoadError> {
+pub(crate) fn parsed(run: &str, entry: &Entry) -> Result<Event, LoadError> {
     recorded(entry.json.as_bytes())
         .map_err(|error| unreadable(run, &format!("event {}", entry.n), &error.to_string()))
 }

@@ -6,35 +6,17 @@ use super::{Found, guarded};
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
-use selvedge_engine::{Input, State};
 use selvedge_host::Error;
-use selvedge_runtime::Reading;
+use selvedge_runtime::{Divergence, Reading, Replayed};
 use serde_json::json;
-use std::sync::Arc;
 
 /// Characters that a person is shown of either side, around the first difference.
 const AROUND: (usize, usize) = (60, 240);
 
-/// What a replay found.
-struct Replayed {
-    events: u64,
-    inputs: u64,
-    diverged: Option<Divergence>,
-}
-
-/// The first event that came out differently.
-struct Divergence {
-    n: u64,
-    /// The recorded event with its time, as they are stored.
-    expected: String,
-    /// What the engine makes at that place; `None` if it makes nothing there.
-    derived: Option<String>,
-}
-
 /// Replays a run.
 pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let found = Found::new(common, &args.run, ui)?;
-    let replayed = replayed(&found)?;
+    let replayed = selvedge_runtime::replay(&mut Reading::open(&found.store, found.run())?)?;
     let ui = guarded(ui);
     let (text, exit) = match &replayed.diverged {
         None => (agrees(&found, &replayed), Exit::Completed),
@@ -42,38 +24,6 @@ pub(crate) fn replay(args: &ReplayArgs, common: &Common, ui: &Ui) -> Result<Exit
     };
     ui.result(&if ui.json { object(&found, &replayed) } else { text });
     Ok(exit)
-}
-
-/// Feeds the recorded inputs and compares what follows from them. A journal may end anywhere (an interrupt, a
-/// crash, a run that waits or goes on): as far as it goes, it must agree.
-fn replayed(found: &Found) -> Result<Replayed, Error> {
-    let mut reading = Reading::open(&found.store, found.run())?;
-    let mut state = State::new(Arc::clone(reading.graph()));
-    let mut replayed = Replayed { events: 0, inputs: 0, diverged: None };
-    for entry in found.store.journal(found.run(), 1)? {
-        let entry = entry?;
-        let unreadable =
-            |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-        let recorded = reading.event(&entry)?;
-        // An input brings its time with it; what follows from it has the same one.
-        let (event, at) = match Input::from_event(recorded) {
-            Some(input) => {
-                replayed.inputs += 1;
-                (state.accept(input), state.tick(entry.at_ms))
-            }
-            None => (state.step(), state.tick(0)),
-        };
-        let derived = event.as_ref().map(serde_json::to_string).transpose().map_err(unreadable)?;
-        let line = |at: i64, event: &str| format!("{{\"at\":{at},\"event\":{event}}}");
-        let (expected, derived) = (line(entry.at_ms, &entry.json), derived.map(|event| line(at, &event)));
-        let Some(event) = event.filter(|_| derived.as_ref() == Some(&expected)) else {
-            replayed.diverged = Some(Divergence { n: entry.n, expected, derived });
-            return Ok(replayed);
-        };
-        state.apply(&event);
-        replayed.events += 1;
-    }
-    Ok(replayed)
 }
 
 /// `{run_id, events, inputs, diverged: null | {n, expected, derived}}`, both events byte for byte.
