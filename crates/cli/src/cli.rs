@@ -3,7 +3,9 @@
 use crate::args::{AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs};
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
-use crate::inspect::args::{DoctorArgs, ExportArgs, HelpArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs};
+use crate::inspect::args::{
+    DoctorArgs, ExportArgs, HelpArgs, ImportArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
+};
 use crate::inspect::completions::{CompleteArgs, CompletionsArgs};
 use crate::inspect::explain::ExplainArgs;
 use crate::inspect::graph::GraphArgs;
@@ -58,8 +60,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Verify that a recorded run follows from its inputs
     Replay(ReplayArgs),
-    /// Print a run's journal as JSON lines
+    /// Print a run's journal as JSON lines, or write the whole run to a file
     Export(ExportArgs),
+    /// Take in a run that `export --archive` wrote elsewhere
+    Import(ImportArgs),
     /// The tool library: list, show, history, run, test, diff, rollback, import, export
     Tools(ToolsArgs),
     /// Draw a document's compiled graph, as Mermaid or DOT

@@ -4,6 +4,7 @@ mod answer;
 mod cancel;
 pub(crate) mod check;
 mod fork;
+mod import;
 mod migrate;
 mod refused;
 mod resume;
@@ -85,6 +86,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Explain(args) => inspect::explain::explain(&args, &cli.common, ui),
         Command::Replay(args) => inspect::replay(&args, &cli.common, ui),
         Command::Export(args) => inspect::export(&args, &cli.common, ui),
+        Command::Import(args) => import::import(&args, &cli.common, ui),
         Command::Tools(args) => tools::tools(&args, &cli.common, ui),
         Command::Graph(args) => inspect::graph::graph(&args, &cli.common, ui),
         Command::Schema(args) => inspect::schema::schema(&args, ui),

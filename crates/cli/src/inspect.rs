@@ -7,7 +7,7 @@ pub(crate) mod completions;
 mod doctor;
 pub(crate) mod events;
 pub(crate) mod explain;
-mod export;
+pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod help;
 pub(crate) mod init;

@@ -7,7 +7,7 @@ use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_host::secrets::{clean_printed, is_own_word, known};
 use selvedge_host::text::harmless;
 use selvedge_host::trust::Gate;
-use selvedge_host::{Config, Environment, Error, Host, Observer, places};
+use selvedge_host::{Config, Environment, Error, Host, Observer};
 use selvedge_http::{Secret, Secrets};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -136,12 +136,7 @@ impl Ui {
 
     /// The same, which knows the keys of this environment, whatever it is made to say (C-06).
     pub(crate) fn guarded(&self) -> Self {
-        let mut config = Config::new(&self.environment);
-        for file in places::config_files(&self.environment, self.environment.cwd()).all() {
-            // What is wrong with it is told by the commands that use it.
-            let _ = config.add(file);
-        }
-        self.guarded_by(&config)
+        self.guarded_by(&Config::of_keys(&self.environment))
     }
 
     /// Text without the secrets in use (C-06). A key that is a word of our own, as a status is, hides none of them.

@@ -22,6 +22,7 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind};
 use crate::observer::Observer;
 use crate::options::{RunOptions, joined};
+use crate::places;
 use crate::places::Files;
 use crate::trust::{Gate, Part};
 use read::Promise;
@@ -42,6 +43,17 @@ impl Config {
     /// Nothing is configured, in this environment.
     pub fn new(environment: &Environment) -> Self {
         Self { environment: environment.clone(), ..Self::default() }
+    }
+
+    /// What the files of this environment say of keys (C-06), trusted or not: for who shows or writes what a key may have got into, and acts on
+    /// nothing.
+    pub fn of_keys(environment: &Environment) -> Self {
+        let mut config = Self::new(environment);
+        for file in places::config_files(environment, environment.cwd()).all() {
+            // What is wrong with it is told by the commands that use it.
+            let _ = config.add(file);
+        }
+        config
     }
 
     /// Reads the files in order, without what of the project's is not trusted (C-20), and says what that is.

@@ -11,9 +11,11 @@ use crate::ids::{checked_id, fresh_id};
 use crate::library::record;
 use crate::models::{self, Models};
 use crate::observer::Observer;
-use crate::options::RunOptions;
+use crate::options::{Origin, RunOptions};
 use crate::prepare::{self, Read};
 use crate::ready::{Asked, Changed, Started, What};
+use crate::tools::Pins;
+use crate::trust::imported::Replaced;
 use crate::{secrets, tools};
 use selvedge_dialects::{Diagnostic, Severity};
 use selvedge_engine::{Budget, Fork, Graph, Input, Record, State};
@@ -55,8 +57,9 @@ impl Host {
             self.tell_damage(damage);
         }
         let id = id.map_or_else(|| Ok(fresh_id()), |id| checked_id(&id))?;
-        let stored = RunOptions::read(&source.info.options)?;
+        let stored = RunOptions::read(&source.info.options)?.in_folder(self.environment.cwd());
         let mut options = stored.clone().under(over.clone());
+        options.origin = stored.origin.of_fork();
         if let Some(document) = &document {
             options.document = self.environment.absolute(document);
         }
@@ -115,10 +118,14 @@ pub(crate) async fn compile(
     read: Read,
 ) -> Result<(Catalogue, Models, Changed), Error> {
     let gone = tools::vanished(&options.warnings);
-    let prepared =
-        prepare::prepare(read, &source.pins()?, options, config, &source.dir, &host.observer).await?;
+    // Another document calls what came with an imported run only where that is trusted.
+    let pins = if host.takes_pins(options.origin) { source.pins()? } else { Pins::new() };
+    let prepared = prepare::prepare(read, &pins, options, config, &source.dir, &host.observer).await?;
     let prepare::Prepared { graph, catalogue, models, warnings, initial, name, dialect, budget } = prepared;
     options.warnings = [warnings, gone].concat();
+    if !host.takes_pins(options.origin) {
+        catalogue.only_own();
+    }
     let changed = Changed {
         anew: Some(graph),
         initial: Some(initial),
@@ -152,6 +159,8 @@ pub(crate) async fn prepare(
         initial = Some(values);
     }
     let catalogue = host.recorded_tools(graph, config, options, &source.dir).await?;
+    let origin = RunOptions::stored(&source.info.options).origin;
+    host.vet(origin, (&source.info.id, source.events), graph, &catalogue, Replaced::All)?;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
     tools::make_ready(graph, &catalogue, observer).await?;
@@ -211,7 +220,10 @@ pub(crate) async fn begin(
     let then = state.start();
     let named = hash.clone().unwrap_or_else(|| Arc::clone(&then.graph));
     let other = |(role, name): &(&Arc<str>, &Arc<str>)| then.models.get(*role) != Some(*name);
-    let tools = tools::changed(&graph, catalogue, true, observer);
+    let tools = match options.origin {
+        Origin::Here => tools::changed(&graph, catalogue, true, observer),
+        Origin::Imported | Origin::ForkOfImported => tools::claimed(&graph, catalogue, observer),
+    };
     let pinned = graph.tools.values().map(|tool| &**tool).chain(&tools);
     record::pin(&source.store, catalogue, pinned, &secrets::named(config)).await?;
     let fork = Fork {

@@ -43,11 +43,13 @@
 //! - [`secrets`]: keys, which nothing shows or keeps.
 //! - [`places`], [`stores`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
 //! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
+//! - [`archive`]: a run in one file, for another state folder.
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
 pub mod answer;
+pub mod archive;
 pub mod asks;
 mod begin;
 mod begun;

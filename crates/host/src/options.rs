@@ -69,6 +69,37 @@ pub struct RunOptions {
     pub inputs: Map<String, Value>,
     /// What the checker and the catalogue had to say about the document (C-02).
     pub warnings: Vec<Warning>,
+    /// Where the run comes from.
+    #[serde(skip_serializing_if = "Origin::is_here")]
+    pub origin: Origin,
+}
+
+/// Where a run comes from: whose words its journal is (C-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// It was begun in this state folder.
+    #[default]
+    Here,
+    /// It was imported (C-14).
+    Imported,
+    /// It is a fork, made here, of one that was imported.
+    ForkOfImported,
+}
+
+impl Origin {
+    fn is_here(&self) -> bool {
+        *self == Self::Here
+    }
+
+    /// That of a fork of such a run.
+    #[must_use]
+    pub fn of_fork(self) -> Self {
+        match self {
+            Self::Here => Self::Here,
+            Self::Imported | Self::ForkOfImported => Self::ForkOfImported,
+        }
+    }
 }
 
 impl RunOptions {
@@ -116,6 +147,35 @@ impl RunOptions {
             return Some(url.to_string());
         }
         Some(written.to_owned())
+    }
+
+    /// What of them means the same on another machine: no path, no address, and nothing that allows anything (C-14, C-20).
+    #[must_use]
+    pub fn portable(self) -> Self {
+        Self {
+            document: self.document.file_name().map(PathBuf::from).unwrap_or_default(),
+            plan: self.plan,
+            dialect: self.dialect,
+            models: self.models,
+            require_isolation: self.require_isolation,
+            sequential: self.sequential,
+            max_parallel: self.max_parallel,
+            budget: self.budget,
+            timeout_s: self.timeout_s,
+            inputs: self.inputs,
+            warnings: self.warnings,
+            ..Self::default()
+        }
+    }
+
+    /// Those of a run that was imported have no folder: it goes on where somebody says that it shall.
+    #[must_use]
+    pub fn in_folder(mut self, cwd: &Path) -> Self {
+        if self.cwd.as_os_str().is_empty() {
+            self.document = cwd.join(&self.document);
+            self.cwd = cwd.to_owned();
+        }
+        self
     }
 
     /// What a run was started with, to go on with it.

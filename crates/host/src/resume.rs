@@ -10,6 +10,7 @@ use crate::observer::Observer;
 use crate::options::RunOptions;
 use crate::ready::{Asked, Begins, Started, What};
 use crate::recorded::{LockedRun, RecordedRun};
+use crate::trust::imported::Replaced;
 use crate::{secrets, tools};
 use selvedge_engine::{Budget, Input, RunStatus, State};
 use selvedge_runtime::load;
@@ -27,7 +28,7 @@ impl Host {
         if run.inputs.is_empty() && !run.run.can_go_on() {
             return Err(over_already(&run.run));
         }
-        let stored = RunOptions::read(&run.run.info.options)?;
+        let stored = RunOptions::read(&run.run.info.options)?.in_folder(self.environment.cwd());
         let mut options = stored.clone().under(over.clone()).recordable()?;
         let lock = run.take_lock()?;
         let LockedRun { run, mut inputs, .. } = run;
@@ -75,6 +76,8 @@ pub(crate) async fn prepare(
 ) -> Result<(Catalogue, Models, Begins), Error> {
     let (graph, observer) = (run.state.graph(), host.observer.as_ref());
     let catalogue = host.recorded_tools(graph, config, options, &run.dir).await?;
+    let replaced = if is_told(&inputs) { Replaced::None } else { Replaced::ButByLibrary };
+    host.vet(options.origin, (run.id(), run.state.events()), graph, &catalogue, replaced)?;
     let roles = models::roles(graph);
     let models = models::prepare(options, config, &roles, &host.environment.http()).await?;
     config.told(&mut options.warnings);
@@ -101,6 +104,11 @@ pub(crate) async fn prepare(
     Ok((catalogue, models, Begins::Run { run, lock, inputs }))
 }
 
+/// Whether it goes on with something that somebody said of it, and not by itself.
+fn is_told(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| !matches!(input, Input::Resume(_) | Input::Budget(_)))
+}
+
 /// A resumed run takes tools as they are now; those that changed go into the journal (P-21).
 async fn with_tools(
     inputs: Vec<Input>,
@@ -109,7 +117,7 @@ async fn with_tools(
     observer: &dyn Observer,
 ) -> Result<Vec<Input>, Error> {
     // An answer is for the run as it stands.
-    if inputs.iter().any(|input| !matches!(input, Input::Resume(_) | Input::Budget(_))) {
+    if is_told(&inputs) {
         return Ok(inputs);
     }
     tools::make_ready(state.graph(), catalogue, observer).await?;

@@ -1,6 +1,7 @@
 //! Whom a project's `selvedge.toml` may start, and what it may send where (C-20): nobody and nothing, until a person trusts it.
 //! Everything that reads the configuration to act on it comes through [`Gate::pass`].
 
+pub(crate) mod imported;
 mod part;
 mod record;
 pub mod state;

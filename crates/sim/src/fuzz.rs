@@ -5,6 +5,9 @@
 //! file, and mutations of it, as an ordinary test. [`canary`] is a target that fails: it shows that a failure
 //! is seen.
 
+mod archive;
+pub use archive::archive;
+
 use selvedge_dialects::recognise::{Choice, Dialect};
 use selvedge_dialects::{Capabilities, Diagnostics, DocumentLimits, NoTools, ToolSource, document, steps};
 use selvedge_engine::expression::{BYTES, EvaluationError, Expression};
@@ -21,7 +24,7 @@ use std::sync::Arc;
 pub type Target = fn(&[u8]);
 
 /// Every target, with the name of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("document", document_text),
     ("steps", steps_text),
     ("workflow", workflow_text),
@@ -32,6 +35,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("schema", schema),
     ("place", place),
     ("expression", expression),
+    ("archive", archive),
 ];
 
 /// A document file: read, checked, lowered. Every finding has a place inside the file; without an error there

@@ -82,8 +82,12 @@ pub(crate) fn load(conn: &Connection, db: &Path, hash: BlobHash) -> Result<Vec<u
     if BlobHash::of(&bytes) == hash { Ok(bytes) } else { Err(other(db, hash)) }
 }
 
-/// Makes sure of all contents.
-pub(crate) fn check(conn: &Connection, db: &Path) -> Result<(), StoreError> {
+/// Shows all contents to `see`, one after the other, having made sure of each.
+pub(crate) fn each(
+    conn: &Connection,
+    db: &Path,
+    mut see: impl FnMut(BlobHash, &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let mut query = conn.prepare("SELECT hash, data FROM blobs").map_err(sql)?;
     let mut rows = query.query([]).map_err(sql)?;
@@ -93,6 +97,7 @@ pub(crate) fn check(conn: &Connection, db: &Path) -> Result<(), StoreError> {
         if BlobHash::of(&data) != hash {
             return Err(other(db, hash));
         }
+        see(hash, &data)?;
     }
     Ok(())
 }

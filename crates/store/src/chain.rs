@@ -8,8 +8,8 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
 use twox_hash::XxHash3_64;
 
-use crate::index;
 use crate::schema::{MAX_NUMBER, journal_key, number_of};
+use crate::{Entry, index};
 
 /// The run key under which `heads` has the library's journal.
 pub(crate) const LIBRARY: i64 = 0;
@@ -68,6 +68,23 @@ impl ToSql for Link {
 impl FromSql for Link {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_i64().map(|hash| Self(hash.cast_unsigned()))
+    }
+}
+
+/// The chain of a run's events as it is told outside of a state folder, where a run has an id and no number.
+#[derive(Debug, Clone, Copy)]
+pub struct Proof(Link);
+
+impl Proof {
+    /// What the first event of a run's own is chained to.
+    pub fn of(run: &str) -> Self {
+        Self(Link(XxHash3_64::oneshot(run.as_bytes())))
+    }
+
+    /// The hash of the next event, as 16 hexadecimal digits.
+    pub fn push(&mut self, entry: &Entry) -> String {
+        self.0 = self.0.next(entry.n, entry.at_ms, Digest::plain(entry.json.as_bytes()));
+        format!("{:016x}", self.0.0)
     }
 }
 

@@ -26,6 +26,7 @@
 //! - `chain.rs`: the hashes by which what is stored proves itself
 //! - `index.rs`: the run index; `blobs.rs`: contents by hash; `encode.rs`: entries with long strings
 //! - `inbox.rs`: commands to runs that other processes drive
+//! - [`archive`]: runs in one file
 //! - `lock.rs`: the driver's lock; `place.rs`: whether the database is still there; `error.rs`: what can go wrong, and what to do then
 //!
 //! # Example
@@ -45,6 +46,7 @@
 //! # Ok::<(), selvedge_store::StoreError>(())
 //! ```
 
+pub mod archive;
 mod blobs;
 mod chain;
 mod commit;
@@ -62,6 +64,7 @@ mod store;
 mod writer;
 
 pub use blobs::BlobHash;
+pub use chain::Proof;
 pub use commit::Commit;
 pub use error::StoreError;
 pub use inbox::{InboxEntry, InboxWatch, Settled};

@@ -159,6 +159,23 @@ impl Store {
         (hash, self.send(Request::blob(hash, bytes)))
     }
 
+    /// Takes over all contents of another store, and these runs of it as they are there, the source of a fork before it: all of
+    /// that or nothing, in one transaction that needs little memory however long their journals are.
+    ///
+    /// Fails with [`StoreError::AlreadyExists`] if one of the ids is used here, and like [`Store::create_run`] and
+    /// [`Store::journal`].
+    pub fn adopt(&self, from: &Self, runs: Vec<String>) -> Commit {
+        self.send(Request::adopt(from.clone(), runs))
+    }
+
+    /// Shows all contents to `see`.
+    pub(crate) fn each_blob(
+        &self,
+        see: impl FnMut(BlobHash, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.inner.read(|conn| blobs::each(conn, &self.inner.db, see))
+    }
+
     /// Loads a content. Fails with [`StoreError::UnknownBlob`] if it is not stored.
     pub fn get_blob(&self, hash: BlobHash) -> Result<Vec<u8>, StoreError> {
         self.inner.read(|conn| blobs::load(conn, &self.inner.db, hash))
@@ -235,7 +252,7 @@ impl Store {
             if found != "ok" {
                 return Err(self.inner.damaged(found));
             }
-            blobs::check(conn, &self.inner.db)
+            blobs::each(conn, &self.inner.db, |_, _| Ok(()))
         })?;
         let runs = self.runs(&RunFilter::default())?;
         if let Some(damaged) = runs.damaged.into_iter().next() {

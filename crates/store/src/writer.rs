@@ -21,6 +21,7 @@ use crate::commit::Done;
 use crate::place::Place;
 use crate::{Commit, StoreError};
 
+mod adopt;
 mod ends;
 mod log;
 mod request;

@@ -28,6 +28,7 @@ use selvedge_runtime::ports::{CallContext, Pending, Tools};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many tools are prepared at the same time.
@@ -81,6 +82,8 @@ struct Inner {
     /// Tools that a model can't choose, as was found out, with why.
     unfit: Mutex<BTreeMap<Arc<str>, ToolError>>,
     require_isolation: bool,
+    /// Whether what only a run has recorded is refused.
+    only_own: AtomicBool,
 }
 
 /// The tools of a run. Cloning shares it.
@@ -132,7 +135,14 @@ impl Catalogue {
             warnings,
             unfit: Mutex::default(),
             require_isolation,
+            only_own: AtomicBool::new(false),
         })))
+    }
+
+    /// From here on only tools that were found by name are called, as they were found: no version that a run has pinned, and none that claims
+    /// other effects, or no need of approval. For runs that came from somebody else (C-20).
+    pub fn only_own(&self) {
+        self.0.only_own.store(true, Ordering::Relaxed);
     }
 
     /// Ends what runs on behalf of the tools between calls: MCP servers. It is ended as well when this is dropped, but
@@ -283,6 +293,13 @@ impl Inner {
         self.by_name.get(name).or_else(|| self.bare.get(name))
     }
 
+    /// Whether a definition is that of a tool which was found here.
+    fn is_own(&self, tool: &ToolDef) -> bool {
+        let own = self.named(&tool.name).filter(|kind| *kind.version() == tool.version);
+        let same = |def: Arc<ToolDef>| def.effects == tool.effects && def.approval == tool.approval;
+        own.is_some_and(|kind| kind.def().is_none_or(same))
+    }
+
     fn declaration(&self, version: &str) -> PathBuf {
         self.shared.cache.join(format!("{version}.command.json"))
     }
@@ -317,6 +334,11 @@ impl Inner {
 
     async fn call(&self, request: &ToolRequest, context: CallContext) -> Result<Value, Failure> {
         let name = &request.tool.name;
+        if self.only_own.load(Ordering::Relaxed) && !self.is_own(&request.tool) {
+            let message =
+                format!("the tool `{name}` came with a run that was imported, and nobody has trusted it");
+            return Err(Failure::permanent(FaultKind::Denied, message).unsent());
+        }
         // the pinned version runs, whatever the name means by now.
         match self.at_version(&request.tool.version).await {
             Some(Kind::Python(tool)) => tool.call(&self.shared, request, context).await,

@@ -4,6 +4,7 @@ use crate::args::count;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use selvedge_store::RunStatus;
+use std::path::PathBuf;
 
 const RUNS_HELP: &str = "\
 Examples:
@@ -94,10 +95,15 @@ pub(crate) struct ReplayArgs {
 }
 
 const EXPORT_HELP: &str = "\
-Example:
+Examples:
   selvedge export 1kq3 > run.jsonl
+  selvedge export 1kq3 --archive run.tar
 
-One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.";
+One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.
+
+An archive has the whole run, with its compiled document, the texts of its tools, and for a fork what it took from its \
+source: `selvedge import` takes it in on any machine, to show, explain, replay and fork it there. No key is in it, no \
+folder or address that the run was started with, and nothing that was allowed here. The same run is always the same file.";
 
 /// `selvedge export`.
 #[derive(Args, Debug)]
@@ -105,6 +111,27 @@ One event a line: {\"n\": 1, \"at\": TIME, \"kind\": \"started\", …}.";
 pub(crate) struct ExportArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
+    /// Write it to FILE, whole, to be imported elsewhere
+    #[arg(long, value_name = "FILE")]
+    pub(crate) archive: Option<PathBuf>,
+}
+
+const IMPORT_HELP: &str = "\
+Examples:
+  selvedge import run.tar
+  selvedge import run.tar --state-dir ./theirs
+
+The file is one that `selvedge export RUN --archive FILE` wrote. Everything in it is checked, and nothing is run. The \
+run can then be shown, explained, replayed and forked: a fork takes the tools of this machine, those that came along \
+only with --trust. A run that is here already stays as it is.";
+
+/// `selvedge import`.
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_HELP)]
+pub(crate) struct ImportArgs {
+    /// The archive
+    #[arg(value_name = "FILE")]
+    pub(crate) archive: PathBuf,
 }
 
 const DOCTOR_HELP: &str = "\

@@ -1,15 +1,23 @@
-//! `selvedge export`: the journal as JSON lines (C-14).
+//! `selvedge export`: the journal as JSON lines, or the whole run as a file (C-14).
 
 use super::args::ExportArgs;
 use super::events::with_head;
 use super::out::Out;
+use super::page::{Page, clean};
 use super::{find, guarded, unreadable};
 use crate::args::Common;
 use crate::failure::Exit;
 use crate::ui::Ui;
-use selvedge_host::Error;
+use selvedge_host::archive::{self, Exported};
+use selvedge_host::{Config, Error};
+use selvedge_store::Store;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Sources that are named.
+pub(crate) const SHOWN: usize = 5;
 
 /// What every event has, of whichever version.
 #[derive(Deserialize)]
@@ -22,6 +30,9 @@ struct Event {
 /// events of later versions are printed as they are. The run's row in the index is not needed for it.
 pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let (store, run) = find(common, &args.run, ui)?;
+    if let Some(file) = &args.archive {
+        return archived(&store, &run, file, ui);
+    }
     let ui = guarded(ui);
     let mut out = Out::new(&ui);
     for entry in store.journal(&run, 1)? {
@@ -42,4 +53,54 @@ pub(crate) fn export(args: &ExportArgs, common: &Common, ui: &Ui) -> Result<Exit
     }
     out.finish()?;
     Ok(Exit::Completed)
+}
+
+/// Writes the whole run to a file.
+fn archived(store: &Store, run: &str, file: &Path, ui: &Ui) -> Result<Exit, Error> {
+    let config = Config::of_keys(&ui.environment);
+    let Exported { runs, tools, bytes } = archive::export(store, &config, run, file)?;
+    let ui = ui.guarded_by(&config);
+    let rows = || runs.iter().map(|run| json!({"run_id": run.id, "events": run.events}));
+    if ui.json {
+        let rows: Vec<Value> = rows().collect();
+        ui.result(&format!(
+            "{}\n",
+            json!({"run_id": run, "file": file, "bytes": bytes, "runs": rows, "tools": tools})
+        ));
+        return Ok(Exit::Completed);
+    }
+    let mut page = Page::new();
+    let events = runs.last().map_or(0, |run| run.events);
+    page.line(&format!(
+        "wrote run {run} to {}: {}, {}",
+        file.display(),
+        counted(events, "event"),
+        size(bytes)
+    ));
+    let sources = runs.iter().rev().skip(1);
+    for source in sources.clone().take(SHOWN) {
+        page.line(&format!("  with its source {}: {}", source.id, counted(source.events, "event")));
+    }
+    if sources.len() > SHOWN {
+        page.line(&format!("  and {} more sources", sources.len() - SHOWN));
+    }
+    if !tools.is_empty() {
+        page.labelled("  with the tools", "", 17, &clean(&tools.join(", ")), 4);
+    }
+    page.line("  take it in elsewhere: selvedge import FILE");
+    page.print(&ui);
+    Ok(Exit::Completed)
+}
+
+/// A number of things.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
 }

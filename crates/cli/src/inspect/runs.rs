@@ -10,6 +10,7 @@ use crate::progress::seconds;
 use crate::ui::Ui;
 use selvedge_engine::{Asking, Event, Fault, FaultKind, State};
 use selvedge_host::Error;
+use selvedge_host::options::{Origin, RunOptions};
 use selvedge_host::places;
 use selvedge_store::{RunFilter, RunInfo, RunStatus, Store};
 use serde_json::{Map, Value, json};
@@ -178,6 +179,11 @@ fn used(store: &Store, info: &RunInfo) -> Result<String, Error> {
     Ok(selvedge_runtime::usage(&loaded.state).to_string())
 }
 
+/// Whether a run was recorded elsewhere (C-14).
+pub(super) fn is_imported(info: &RunInfo) -> bool {
+    RunOptions::stored(&info.options).origin == Origin::Imported
+}
+
 /// C-15's object.
 fn object(row: &Row) -> Value {
     let info = &row.info;
@@ -194,6 +200,11 @@ fn object(row: &Row) -> Value {
         && let Some(fields) = object.as_object_mut()
     {
         fields.insert("driven".to_owned(), Value::from(row.driven));
+    }
+    if is_imported(info)
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.insert("imported".to_owned(), Value::from(true));
     }
     if let (Some(fault), Some(fields)) = (&row.fault, object.as_object_mut()) {
         fields.insert("fault".to_owned(), json!(fault));

@@ -44,13 +44,31 @@ pub fn vanished(warnings: &[Warning]) -> Vec<Warning> {
 /// The tools that are not what a graph has pinned. The library's take the place of pinned ones only where a run `begins`, as
 /// a fork does: else other runs, which publish there, would change this one.
 pub fn changed(graph: &Graph, catalogue: &Catalogue, begins: bool, observer: &dyn Observer) -> Vec<ToolDef> {
+    replaced(graph, catalogue, begins, |old, new| old.version == new.version, observer)
+}
+
+/// The same where a fork leaves a run that was imported: what that says of a tool's effects, and of who approves it, says nothing (C-20).
+pub fn claimed(graph: &Graph, catalogue: &Catalogue, observer: &dyn Observer) -> Vec<ToolDef> {
+    let parts = |tool: &ToolDef| (Arc::clone(&tool.version), tool.effects, tool.approval);
+    replaced(graph, catalogue, true, |old, new| parts(old) == parts(new), observer)
+}
+
+fn replaced(
+    graph: &Graph,
+    catalogue: &Catalogue,
+    begins: bool,
+    same: impl Fn(&ToolDef, &ToolDef) -> bool,
+    observer: &dyn Observer,
+) -> Vec<ToolDef> {
     let mut changed: Vec<ToolDef> = Vec::new();
     for (name, old) in &graph.tools {
-        let Some(new) = catalogue.sketch(name).filter(|new| new.version != old.version) else { continue };
+        let Some(new) = catalogue.sketch(name).filter(|new| !same(old, new)) else { continue };
         if !begins && &*new.source == LIBRARY || !catalogue.is_fit(name) {
             continue;
         }
-        observer.warning(&tool_changed(name, &old.version, &new.version).message);
+        if old.version != new.version {
+            observer.warning(&tool_changed(name, &old.version, &new.version).message);
+        }
         changed.push((*new).clone());
     }
     changed

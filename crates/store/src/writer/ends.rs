@@ -49,6 +49,11 @@ impl Ends {
     /// Forgets everything: what was written may not have been kept.
     pub(super) fn forget(&mut self) {
         self.version = None;
+        self.forget_runs();
+    }
+
+    /// Forgets the ends of all runs: some may not have been kept.
+    pub(super) fn forget_runs(&mut self) {
         self.runs.clear();
     }
 

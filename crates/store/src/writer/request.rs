@@ -5,11 +5,12 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
+use super::adopt::adopt;
 use super::ends::{End, Ends};
 use crate::chain::{self, Digest, Head};
 use crate::schema::{MAX_NUMBER, journal_key};
 use crate::{
-    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, StoreError, blobs, encode, inbox, index,
+    BlobHash, Entry, InboxEntry, NewRun, RunUpdate, Settled, Store, StoreError, blobs, encode, inbox, index,
 };
 
 /// A request as the writer takes it: encoded and hashed by the sender, so that the writer only writes.
@@ -29,6 +30,7 @@ enum Op {
     Blobs,
     PutInboxEntry(InboxEntry),
     RemoveInboxEntry(String),
+    Adopt(Store, Vec<String>),
 }
 
 #[derive(Debug)]
@@ -87,6 +89,11 @@ impl Request {
         Self::new(Op::RemoveInboxEntry(id), Vec::new())
     }
 
+    /// Runs of another store, with all its contents.
+    pub(crate) fn adopt(from: Store, runs: Vec<String>) -> Self {
+        Self::new(Op::Adopt(from, runs), Vec::new())
+    }
+
     /// Events of the library, with the contents that they name.
     pub(crate) fn library(entries: Vec<Entry>, contents: Vec<Vec<u8>>) -> Self {
         let request = Self::new(Op::Library, entries);
@@ -114,7 +121,7 @@ impl Request {
 
     /// Whether somebody is told that a run has come to a stop once this is written.
     pub(super) fn is_an_end(&self) -> bool {
-        matches!(&self.op, Op::Append(_, Some(RunUpdate { status: Some(_), .. })))
+        matches!(&self.op, Op::Append(_, Some(RunUpdate { status: Some(_), .. })) | Op::Adopt(..))
     }
 
     /// How large it is, roughly.
@@ -172,7 +179,12 @@ struct Target<'r> {
 }
 
 /// Writes one request. Everything that could refuse it is checked before the first row is written.
-fn apply(conn: &Connection, db: &Path, ends: &mut Ends, request: &Request) -> Result<(), StoreError> {
+pub(super) fn apply(
+    conn: &Connection,
+    db: &Path,
+    ends: &mut Ends,
+    request: &Request,
+) -> Result<(), StoreError> {
     let sql = |error| StoreError::from_sqlite(db, &error);
     let target = match &request.op {
         Op::Blobs => None,
@@ -182,6 +194,10 @@ fn apply(conn: &Connection, db: &Path, ends: &mut Ends, request: &Request) -> Re
         }
         Op::RemoveInboxEntry(id) => {
             inbox::delete(conn, id).map_err(sql)?;
+            None
+        }
+        Op::Adopt(from, runs) => {
+            adopt(conn, db, ends, from, runs)?;
             None
         }
         Op::Library => {

@@ -1,6 +1,8 @@
 //! Tests of the store's promises, through its public interface.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod child;
 #[cfg(test)]
 mod damage;

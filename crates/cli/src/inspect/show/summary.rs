@@ -76,6 +76,9 @@ fn head(page: &mut Page, found: &Found, report: &Report<'_>, view: View<'_>, mom
     if report.scripted {
         page.labelled("  model", DIM, INDENT, "scripted: replies come from a file of rules", 2);
     }
+    if runs::is_imported(info) {
+        page.labelled("  imported", DIM, INDENT, "it was recorded elsewhere; a fork of it is your own", 2);
+    }
     if let Some(fork) = &info.fork {
         // Its own first event knows how long the source was; before it there was no fork.
         let journal = || found.store.journal(found.run(), fork.events + 1).ok();

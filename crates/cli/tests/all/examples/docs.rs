@@ -162,6 +162,11 @@ fn workflows() {
 }
 
 #[test]
+fn archives() {
+    holds("docs/archives.md");
+}
+
+#[test]
 fn lines_fit_what_is_expected_of_them() {
     for (line, expected, fitting) in [
         ("a b c", "a […] c", true),

@@ -1,0 +1,87 @@
+//! Whether what an archive holds are runs at all: their journals have to be what the engine makes of their inputs (E-18).
+
+use crate::error::Error;
+use selvedge_engine::{Event, State};
+use selvedge_runtime::{LoadError, Reading, Replayed, recorded, replay, standing};
+use selvedge_store::archive::{ArchivedRun, Manifest};
+use selvedge_store::{Entry, Store};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Proves the runs of a store that hold nothing else, and writes where each stands.
+///
+/// # Errors
+/// The first that is none, or that a newer version recorded. Its store is of no use then.
+pub(super) fn prove(store: &Store, manifest: &Manifest) -> Result<(), Error> {
+    let mut before: Option<&ArchivedRun> = None;
+    let mut reading: Option<Reading> = None;
+    for run in &manifest.runs {
+        own_events(store, run, before)?;
+        let mut next = match reading.take() {
+            None => Reading::open(store, &run.id)?,
+            Some(reading) => reading.then(&run.id)?,
+        };
+        let Replayed { state, diverged, .. } = replay(&mut next)?;
+        if let Some(divergence) = diverged {
+            return Err(no_run(
+                &run.id,
+                &format!("event {} does not follow from those before it", divergence.n),
+            ));
+        }
+        if !can_be_seen(&state) {
+            return Err(no_run(&run.id, "what its events come to can't be shown"));
+        }
+        let last = store.journal(&run.id, run.events.max(1))?.next().transpose()?;
+        let at = last.map_or(run.started_ms, |entry| entry.at_ms);
+        store.update_run(&run.id, standing(&state, at)).wait()?;
+        (before, reading) = (Some(run), Some(next));
+    }
+    Ok(())
+}
+
+/// A run begins once, and a fork leaves the source that its row names: nothing else is to be looked for when they are read.
+fn own_events(store: &Store, run: &ArchivedRun, source: Option<&ArchivedRun>) -> Result<(), Error> {
+    let first = run.first();
+    for entry in store.journal(&run.id, first)? {
+        let entry = entry?;
+        let right = match event(&run.id, &entry)? {
+            Event::Started(start) => {
+                entry.n == 1 && run.fork.is_none() && run.graph.as_deref() == Some(&*start.graph)
+            }
+            Event::Forked(fork) => {
+                let left = |source: &ArchivedRun| *source.id == *fork.source && fork.events <= source.events;
+                entry.n == first && run.fork.is_some() && source.is_some_and(left)
+            }
+            _ => entry.n != first,
+        };
+        if !right {
+            return Err(no_run(&run.id, &format!("event {} has no place there", entry.n)));
+        }
+    }
+    if run.events < first {
+        return Err(no_run(&run.id, "it has no events"));
+    }
+    Ok(())
+}
+
+fn event(run: &str, entry: &Entry) -> Result<Event, Error> {
+    recorded(entry.json.as_bytes()).map_err(|error| {
+        let (what, cause) = (format!("event {}", entry.n), error.to_string());
+        LoadError::Unreadable { run: run.to_owned(), what, cause }.into()
+    })
+}
+
+/// Whether the state that a stranger's graph and events come to can be looked at.
+fn can_be_seen(state: &State) -> bool {
+    let look = || {
+        let view = state.view();
+        let seen = view.results().count() + view.threads().count() + view.joins().count();
+        seen + state.pending().keys().filter_map(|effect| state.request(effect)).count()
+    };
+    catch_unwind(AssertUnwindSafe(look)).is_ok()
+}
+
+fn no_run(run: &str, why: &str) -> Error {
+    let message = format!("run {run} of the archive is none: {why}");
+    Error::environment("C-14", "archive-damaged", &message)
+        .help("the archive was changed, or made by something else; get it anew where the run is")
+}
