@@ -110,6 +110,14 @@ impl FramePath {
         }
     }
 
+    /// What events call the node of that id in this frame: its first visit's place, whatever the visit is.
+    pub(crate) fn name_of(&self, node: &Arc<str>) -> Arc<str> {
+        if self.is_root() && text::is_plain(node) {
+            return node.clone();
+        }
+        Place { frames: self.frames(), node: Cow::Borrowed(node), visit: 1 }.to_string().into()
+    }
+
     /// The path as if every node on it had been visited once: what it has in common with that of a node that began anew.
     #[must_use]
     pub fn without_visits(&self) -> Self {

@@ -11,7 +11,7 @@ use crate::effect::Effects;
 use crate::graph::{Act, Control, Graph, Node, OnError};
 use crate::ids::{NodeIx, OrderIx, Table, ThreadIx};
 use crate::message::Slice;
-use crate::template::{Root, classify};
+use crate::template::{Path, Root, classify};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -159,7 +159,8 @@ impl<'a> Builder<'a> {
         }
         self.after(ix, node, &mut waits);
         let opened = self.threads(node, &mut waits);
-        let mut last_supplier = self.scope(ix, node, &mut waits);
+        let reads = reads(self.graph, node);
+        let mut last_supplier = self.scope(ix, &reads, &mut waits);
         waits.dedup_by(|a, b| a.until == b.until);
         // There are as many of these lists as nodes, and they stay as they are.
         waits.shrink_to_fit();
@@ -176,14 +177,18 @@ impl<'a> Builder<'a> {
         self.schedule.world.push(world);
         self.schedule.world_before.push(world_before);
         self.schedule.last_supplier.push(last_supplier);
-        self.schedule.reads.push(!reads(self.graph, node).is_empty());
-        self.schedule.member.push(Vec::new());
+        self.schedule.reads.push(!reads.is_empty());
+        // Most nodes write one place.
+        self.schedule.member.push(Vec::with_capacity(1));
         self.writes(ix, node, world, opened.map_or(0, |(_, least)| least));
         self.schedule.member[ix].shrink_to_fit();
     }
 
     /// Waits for what is said to come first (D-14).
     fn after(&self, ix: NodeIx, node: &Node, waits: &mut Vec<Wait>) {
+        if node.after.is_empty() {
+            return;
+        }
         let mut seen = HashSet::new();
         for id in &node.after {
             if let Some(&earlier) = self.schedule.by_id.get(id)
@@ -224,15 +229,18 @@ impl<'a> Builder<'a> {
     }
 
     /// Waits for what placeholders can see.
-    fn scope(&self, ix: NodeIx, node: &Node, waits: &mut Vec<Wait>) -> Vec<(Arc<str>, NodeIx)> {
+    fn scope(&self, ix: NodeIx, reads: &[&Path], waits: &mut Vec<Wait>) -> Vec<(Arc<str>, NodeIx)> {
         let mut suppliers = Vec::new();
+        if reads.is_empty() {
+            return suppliers;
+        }
         let unknown = unknown_order(self.graph.threads.len());
         let finished = |wait: &Wait| match wait.until {
             Until::Finished(producer) => Some(producer),
             _ => None,
         };
         let mut awaited: HashSet<NodeIx> = waits.iter().filter_map(finished).collect();
-        for path in reads(self.graph, node) {
+        for path in reads {
             let name = match classify(path, |id| self.schedule.by_id.contains_key(id)) {
                 Root::StepOutput { step, .. } => {
                     if let Some(&producer) = self.schedule.by_id.get(step)
@@ -247,15 +255,15 @@ impl<'a> Builder<'a> {
                 Root::Inputs { .. } => continue,
                 Root::Metadata { name, .. } | Root::Name { name, .. } => name,
             };
-            let why: Arc<str> = format!("reads {name}").into();
+            let why = || format!("reads {name}").into();
             if let Some((key, &last)) = self.supplier.get_key_value(name) {
                 suppliers.push((key.clone(), last));
-                waits.push(Wait { until: Until::Finished(last), why: why.clone() });
+                waits.push(Wait { until: Until::Finished(last), why: why() });
             }
             let count = self.schedule.orders[unknown].writers.len();
             if count > 0 {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                waits.push(Wait { until: Until::First(unknown, count), why });
+                waits.push(Wait { until: Until::First(unknown, count), why: why() });
             }
         }
         suppliers
@@ -267,13 +275,14 @@ impl<'a> Builder<'a> {
         // A node whose failure the run survives guarantees nothing.
         let sure = usize::from(node.on_error == OnError::Fail);
         if let Some(thread) = node.body.thread {
-            if edits(self.graph, node) {
+            let edits = edits(self.graph, node);
+            if edits {
                 // What stood at a place before it says nothing of what stands there behind it (E-09).
                 self.least[thread].iter_mut().for_each(|sum| *sum = 0);
             }
             let sum = self.least[thread].last().copied().unwrap_or(0);
-            let sure = sure * usize::from(!edits(self.graph, node));
-            self.least[thread].push(sum + (opened + least_appended(self.graph, &node.body)) * sure);
+            let said = if edits || sure == 0 { 0 } else { opened + least_appended(self.graph, &node.body) };
+            self.least[thread].push(sum + said);
             self.enter(ix, OrderIx(thread.0));
         }
         for leaf in self.graph.leaves(node) {

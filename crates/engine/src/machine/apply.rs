@@ -53,7 +53,7 @@ impl State {
             Event::Poisoned { message } => self.poison(message),
             Event::NodeStarted { node, warnings } => {
                 self.warnings.extend(warnings.iter().cloned());
-                self.at_node(node, |state, ix| state.node_started(ix, node));
+                self.at_node(node, Self::node_started);
             }
             Event::Opened { node, thread, from, start, end } => {
                 self.at_running(node, |state, ix| state.opened(ix, thread, from, *start, *end));
@@ -179,7 +179,7 @@ impl State {
     /// Whether a frame still waits for first messages of its threads.
     pub(super) fn note_seeding(&mut self, ix: FrameIx) {
         let frame = &self.frames[ix];
-        let seeded = frame.seeded >= frame.graph.threads.len();
+        let seeded = frame.next_seed().is_none();
         match self.seeding.last() == Some(&ix) {
             true if seeded => drop(self.seeding.pop()),
             false if !seeded => self.seeding.push(ix),
@@ -191,7 +191,7 @@ impl State {
     fn frame_stopped(&mut self, frame: &str, fault: &Fault) {
         let path = FramePathRef::parse(frame.trim_end_matches('/')).filter(|path| !path.is_root());
         let Some(ix) = path.and_then(|path| self.frames.at(path)) else { return self.misfit(frame) };
-        self.frames[ix].stopped = Some(Box::new(fault.clone()));
+        self.frames[ix].fault = Some(Box::new(fault.clone()));
         self.frame_over(ix);
     }
 
@@ -237,7 +237,7 @@ impl State {
         self.agenda = stay.into();
     }
 
-    fn node_started(&mut self, node: NodeRef, name: &Arc<str>) {
+    fn node_started(&mut self, node: NodeRef) {
         self.way_taken(node);
         let frame = self.of(node);
         let flow = &self.def(node).body;
@@ -248,7 +248,7 @@ impl State {
         state.visit = state.visit.max(prior) + 1;
         state.started_at = now;
         state.phase =
-            NodePhase::Running(Box::new(Visit::new(name.clone(), entry, thread.unwrap_or_default())));
+            NodePhase::Running(Box::new(Visit::new(entry, thread.unwrap_or_default())));
         self.keep_visit(node);
     }
 
@@ -259,7 +259,7 @@ impl State {
         let bound = |at: u32| Some(i64::from(at));
         let source = frame.thread_after(from, frame.schedule.open_at[node.node]);
         let taken = source.slice(Slice(bound(start), bound(end)));
-        frame.threads[thread].exists = true;
+        frame.threads.open(thread);
         if let Some(visit) = self.visit_mut(node) {
             visit.thread.extend(&taken);
         }
@@ -484,7 +484,7 @@ impl State {
             // It is the next event's.
             Err(_) if fixed && catches => return,
             Err(fault) if fixed => {
-                visit.fault = Some(fault);
+                visit.set_fault(Some(fault));
                 visit.leaf = None;
                 return;
             }
@@ -511,7 +511,7 @@ impl State {
         });
         if let Some(visit) = self.visit_mut(node) {
             let published = Publication { to, key, label, description: description.into(), content };
-            visit.published = Some(Box::new(published));
+            visit.extra_mut().published = Some(Box::new(published));
         }
         self.move_on(node);
     }

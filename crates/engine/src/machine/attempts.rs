@@ -13,10 +13,9 @@ impl State {
 
     /// Tries of a visit.
     pub(crate) fn tries_of(&self, node: NodeRef, visit: &Visit) -> u32 {
-        let tries = visit.tries;
         // Nothing but outcomes of a visit that counts already is no try.
-        let visit = !self.counts_calls(node) && (tries.re_executed || !tries.reused);
-        tries.calls + u32::from(visit)
+        let counts = !self.counts_calls(node) && (visit.re_executed || !visit.reused);
+        visit.calls + u32::from(counts)
     }
 
     /// The live leaf asked for something, was refused it, or took an outcome that so many tries had brought.
@@ -24,12 +23,12 @@ impl State {
         let calls = matches!(self.leaf(node, leaf).act, Act::Call(_) | Act::Retry);
         let of_calls = self.counts_calls(node);
         let Some(visit) = self.visit_mut(node) else { return };
-        visit.tries.re_executed |= tries > 0;
-        visit.tries.reused |= tries == 0;
+        visit.re_executed |= tries > 0;
+        visit.reused |= tries == 0;
         if !of_calls {
-            visit.tries.calls += tries.saturating_sub(1);
+            visit.calls += tries.saturating_sub(1);
         } else if calls {
-            visit.tries.calls += tries;
+            visit.calls += tries;
         }
     }
 

@@ -52,6 +52,15 @@ impl Budget {
     }
 }
 
+/// What meters count.
+#[derive(Clone, Copy, PartialEq)]
+enum Counted {
+    /// What was used, which is told of each frame.
+    Used,
+    /// Models that are asked, which only budgets ask for.
+    Flying,
+}
+
 /// What is capped below the run itself.
 #[derive(Clone, Copy)]
 enum Capped {
@@ -64,36 +73,38 @@ impl State {
     /// A model has answered, or brought figures all the same.
     pub(super) fn charge(&mut self, node: NodeRef, tokens: &Tokens) {
         self.usage.add_reply(tokens);
-        self.meter(node, |meter| meter.used.add_reply(tokens));
+        self.meter(node, Counted::Used, |meter| meter.used.add_reply(tokens));
     }
 
     /// An operation has used models (E-40).
     pub(super) fn charge_operation(&mut self, node: NodeRef, tokens: &Tokens) {
         self.usage.tokens.add(tokens);
-        self.meter(node, |meter| meter.used.tokens.add(tokens));
+        self.meter(node, Counted::Used, |meter| meter.used.tokens.add(tokens));
     }
 
     /// A tool really ran.
     pub(super) fn charge_tool(&mut self, node: NodeRef) {
         self.usage.tool_calls += 1;
-        self.meter(node, |meter| meter.used.tool_calls += 1);
+        self.meter(node, Counted::Used, |meter| meter.used.tool_calls += 1);
     }
 
     /// A model is being asked, or no more.
     pub(super) fn count_flying(&mut self, node: NodeRef, more: bool) {
         let change = |flying: u64| if more { flying + 1 } else { flying.saturating_sub(1) };
         self.pending_models = change(self.pending_models);
-        self.meter(node, |meter| meter.flying = change(meter.flying));
+        self.meter(node, Counted::Flying, |meter| meter.flying = change(meter.flying));
     }
 
     /// Changes the meters of a node with a budget, of its frame, and of all that these are in. The run has its own.
-    fn meter(&mut self, node: NodeRef, change: impl Fn(&mut Meter)) {
+    fn meter(&mut self, node: NodeRef, counted: Counted, change: impl Fn(&mut Meter)) {
         let resets = self.resets;
         let mut at = Some(node);
         while let Some(node) = at {
             let frame = &mut self.frames[node.frame];
             let capped = frame.graph.nodes.get(node.node).is_some_and(|def| def.budget.is_some());
-            if capped || frame.opened_by.is_some() {
+            let inner = frame.opened_by.is_some();
+            let frame_counts = inner && (counted == Counted::Used || frame.graph.budget.is_some());
+            if capped || frame_counts {
                 let meters = frame.meters.get_or_insert_default();
                 if meters.resets != resets {
                     **meters = Meters { resets, ..Meters::default() };

@@ -1,7 +1,8 @@
 //! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
 
 use super::done::Left;
-use super::frame::{Frame, Frames, Inputs};
+use super::frame::{Frame, Frames};
+use super::inputs::Inputs;
 use super::join::ForkPhase;
 use super::loops::LoopPhase;
 use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit};
@@ -15,10 +16,7 @@ use crate::place::{FrameStep, Instance};
 use crate::template::{JsonTemplate, kind};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
-
-/// What the number of a path over a list, or of an iteration, is called within it.
-pub(super) static INDEX: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("index"));
+use std::sync::Arc;
 
 /// The frames of a leaf.
 #[derive(Debug)]
@@ -271,7 +269,7 @@ impl State {
         &mut self,
         node: NodeRef,
         graph: GraphIx,
-        at: usize,
+        at: u32,
         instance: Instance<'_>,
         inputs: Inputs,
         shares: bool,
@@ -286,9 +284,7 @@ impl State {
                 self.frames[ix].graph.threads.values().map(|def| def.name.clone()).collect();
             for (at, name) in names.iter().enumerate() {
                 let Some(thread) = self.thread_around(node, name) else { continue };
-                let state = &mut self.frames[ix].threads[crate::ids::Ix::new(at)];
-                state.exists = !thread.is_empty();
-                state.base = thread;
+                self.frames[ix].threads.set(crate::ids::Ix::new(at), thread);
             }
         }
         self.frames[ix].inputs = inputs;
@@ -301,7 +297,7 @@ impl State {
         let ix = frame.schedule.thread_by_name.get(name).copied()?;
         match self.def(node).body.thread {
             Some(own) if own == ix => Some(visit.thread.clone()),
-            _ => frame.flow.as_ref().map(|_| frame.threads[ix].base.clone()),
+            _ => frame.flow.as_ref().map(|_| frame.threads.base(ix).clone()),
         }
     }
 
@@ -345,7 +341,7 @@ impl State {
         let Some(frame) = self.take_frame(ix) else { return };
         let ended = Ended { frame, fault };
         match self.children_mut(node) {
-            Some(Children::Fork(_)) => self.path_over(node, at, ended),
+            Some(Children::Fork(_)) => self.path_over(node, at as usize, ended),
             Some(Children::Loop(_)) => self.iteration_over(node, ended),
             Some(Children::Sub(phase)) => {
                 *phase = SubPhase { ended: Some(ended), outputs, ..SubPhase::default() };
@@ -429,7 +425,7 @@ impl State {
 
     pub(super) fn give_value(&mut self, node: NodeRef, value: Value) {
         if let Some(visit) = self.visit_mut(node) {
-            visit.value = Some(Box::new(value));
+            visit.extra_mut().value = Some(Box::new(value));
         }
     }
 
@@ -457,9 +453,7 @@ impl State {
                     visit.thread = thread;
                 }
             } else if flows {
-                let state = &mut self.frames[node.frame].threads[place];
-                state.exists |= !thread.is_empty();
-                state.base = thread;
+                self.frames[node.frame].threads.set(place, thread);
             }
         }
     }

@@ -171,7 +171,7 @@ impl State {
     pub(crate) fn next_seed(&self) -> Option<Event> {
         let ix = *self.seeding.last()?;
         let frame = &self.frames[ix];
-        let def = frame.graph.threads.values().nth(frame.seeded)?;
+        let def = frame.next_seed()?;
         let place = if ix == ROOT { Arc::from("") } else { format!("{}/", frame.path).into() };
         Some(
             match self.rendered(NodeRef { frame: ix, node: NodeIx(0) }, def.first.as_ref()?, OnMissing::Fault)
@@ -213,24 +213,21 @@ impl State {
 
     /// What events call a node: its id, or its place where there are frames (E-35).
     pub(crate) fn name(&self, node: NodeRef) -> Arc<str> {
-        if self.frames.are_flat() {
-            return self.def(node).id.clone();
-        }
-        match self.visit(node) {
-            Some(visit) => visit.name.clone(),
-            None => Place { visit: 1, ..self.place(node) }.to_string().into(),
+        let id = &self.def(node).id;
+        match self.frames.are_flat() {
+            true => id.clone(),
+            false => self.of(node).path.name_of(id),
         }
     }
 
     /// The node that an event names.
     pub fn node_named(&self, name: &Arc<str>) -> Option<NodeRef> {
         // What follows from an input is mostly of the node that stands first on the agenda.
-        let is_it = |front: &NodeRef| match self.visit(*front) {
-            Some(visit) => Arc::ptr_eq(&visit.name, name),
-            None if self.frames.are_flat() => Arc::ptr_eq(&self.def(*front).id, name),
-            None => {
-                let own = self.of(*front).path.within(name).and_then(Place::parse);
-                own.is_some_and(|own| *own.node == *self.def(*front).id)
+        let is_it = |front: &NodeRef| match self.frames.are_flat() {
+            true => Arc::ptr_eq(&self.def(*front).id, name),
+            false => {
+                let own = self.of(*front).path.within(name);
+                own.is_some_and(|own| Place::is_of(own, &self.def(*front).id))
             }
         };
         if let Some(front) = self.agenda.front().copied().filter(is_it) {

@@ -1,7 +1,7 @@
 //! What a finished node leaves: kept as long as its run is known, so what is rare is apart.
 
 use super::children::Children;
-use super::reuse::Recorded;
+use super::reuse::Records;
 use super::state::{Publication, Visit};
 use crate::fault::Fault;
 use crate::ids::LeafIx;
@@ -20,7 +20,7 @@ pub(crate) struct Done {
     pub(crate) skipped: bool,
     pub(crate) attempts: u32,
     /// Dropped when the node retires.
-    pub(crate) records: Box<[Recorded]>,
+    pub(crate) records: Records,
     pub(crate) finished_at: i64,
     /// What most nodes do not leave.
     pub(crate) more: Option<Box<More>>,
@@ -48,7 +48,7 @@ pub(crate) struct Left {
 }
 
 /// Each node leaves one, for as long as its run is known.
-const _: () = assert!(size_of::<Done>() <= 120);
+const _: () = assert!(size_of::<Done>() <= 112);
 
 impl More {
     /// `None` if there is nothing.

@@ -1,5 +1,6 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
+use super::reuse::Records;
 use super::done::{Done, More};
 use super::state::{LeafPhase, NodePhase, State, Visit};
 use crate::effect::Outputs;
@@ -39,7 +40,7 @@ impl State {
                 return Event::Caught { node: id.clone(), fault: Box::new(fault.at(id)) };
             }
             // What the recovery ran into is not what the node failed of.
-            fault = visit.fault.as_deref().cloned().unwrap_or(fault);
+            fault = visit.fault().cloned().unwrap_or(fault);
         }
         if self.def(node).on_error == OnError::Continue {
             let message = format!("the node failed and the run goes on: {}", fault.message);
@@ -50,7 +51,7 @@ impl State {
 
     /// The event that ends a flow that has nothing left to do.
     pub(crate) fn finished(&self, node: NodeRef, visit: &Visit) -> Event {
-        if let Some(fault) = visit.fault.as_deref().or(visit.recovery_fault()) {
+        if let Some(fault) = visit.fault().or(visit.recovery_fault()) {
             return self.failed(node, fault.clone());
         }
         let id = &self.name(node);
@@ -91,7 +92,7 @@ impl State {
                 sync: Sync::Nothing,
             };
         }
-        if let Some(value) = &visit.value {
+        if let Some(value) = visit.value() {
             let (text, value) = (tool_text(value).into(), Value::clone(value));
             return NodeResult { text, value, sync: self.schema_sync(node) };
         }
@@ -144,7 +145,7 @@ impl State {
         let fatal = failed && on_error == OnError::Fail;
         let tool = visit.tried_tool().cloned();
         let own = visit.thread.clone();
-        let published = visit.published.as_ref().and_then(|p| p.to);
+        let published = visit.published().and_then(|p| p.to);
         let (value, sync) = match result {
             Some(result) => (result.value, result.sync),
             None => (Value::Null, Sync::Nothing),
@@ -158,7 +159,7 @@ impl State {
             fatal,
             skipped: false,
             attempts,
-            records: Box::default(),
+            records: Records::default(),
             finished_at: self.now,
             more: None,
         };
@@ -167,8 +168,9 @@ impl State {
         } else {
             let mut visit = visit;
             let left = visit.take_left();
-            done.records = std::mem::take(&mut visit.records).into_boxed_slice();
-            More { publication: visit.published, partial, tool, interrupted: None, left }.kept()
+            done.records = std::mem::take(&mut visit.records);
+            let publication = visit.take_published();
+            More { publication, partial, tool, interrupted: None, left }.kept()
         };
         self.frames[node].phase = NodePhase::Done(Box::new(done));
         if unforeseen {

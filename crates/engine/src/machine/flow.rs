@@ -2,6 +2,7 @@
 
 use super::children::Children;
 use super::frame::Frame;
+use super::reuse::Records;
 use super::state::{NodePhase, State, Visit};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -13,16 +14,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How far a flow has come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Flow {
-    /// The node that has ended, while it is not decided which one comes next.
-    pub(crate) between: Option<NodeIx>,
     /// The node that is live, or that was when the flow ended.
-    pub(crate) at: Option<NodeIx>,
+    pub(crate) at: NodeIx,
+    /// It has ended, and it is not decided which one comes next.
+    between: bool,
+    /// The flow has ended; why it has failed, if it has, is the frame's fault.
+    ended: bool,
     /// The node whose result is the frame's, as things stand.
     pub(crate) last: Option<NodeIx>,
-    /// How it ended.
-    pub(crate) ended: Option<Result<(), Box<Fault>>>,
     /// What its nodes have set and brought, once they have.
     scope: Option<Box<FlowScope>>,
 }
@@ -36,6 +37,13 @@ struct FlowScope {
 }
 
 impl Flow {
+    /// One that has not begun.
+    pub(crate) fn new() -> Self {
+        Self { at: NodeIx(0), between: false, ended: false, last: None, scope: None }
+    }
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
     pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
         self.scope.as_ref()?.variables.get(name)
     }
@@ -89,13 +97,10 @@ impl Frame {
     /// A node leaves what it has said on the threads of the frame.
     fn leave_threads(&mut self, node: NodeIx, own: Thread, published: Option<(ThreadIx, Entry)>) {
         if let Some(thread) = self.graph.nodes[node].body.thread {
-            let state = &mut self.threads[thread];
-            (state.base, state.exists) = (own, true);
+            *self.threads.open(thread) = own;
         }
         if let Some((thread, entry)) = published {
-            let state = &mut self.threads[thread];
-            state.base.push(entry);
-            state.exists = true;
+            self.threads.open(thread).push(entry);
         }
     }
 }
@@ -109,7 +114,7 @@ impl State {
     fn come_to(&mut self, node: NodeRef) {
         let frame = &mut self.frames[node.frame];
         if let Some(flow) = &mut frame.flow {
-            flow.at = Some(node.node);
+            flow.at = node.node;
         }
         frame.nodes.come_to(node.node);
         let row = &mut frame.nodes[node.node];
@@ -125,7 +130,7 @@ impl State {
         if fault.is_none()
             && let NodePhase::Done(done) = &mut self.frames[node].phase
         {
-            done.records = Box::default();
+            done.records = Records::default();
         }
         let handled = fault.as_ref().map(|_| def.ways.iter().find(|way| way.when == When::Fault));
         let frame = &mut self.frames[node.frame];
@@ -133,7 +138,8 @@ impl State {
             && def.on_error != OnError::Continue
         {
             // What it said is gone once it begins anew.
-            (flow.at, flow.ended) = (Some(node.node), Some(Err(fault.clone())));
+            (flow.at, flow.ended) = (node.node, true);
+            frame.fault = Some(fault.clone());
             return;
         }
         if let (Some(fault), NodePhase::Done(done)) = (&fault, &mut frame.nodes[node.node].phase) {
@@ -147,14 +153,14 @@ impl State {
         let way = handled.flatten().or_else(|| plain(&def.ways));
         match way {
             Some(way) => self.come_to(node.sibling(way.to)),
-            None if def.ways.iter().all(|way| way.when == When::Fault) => flow.ended = Some(Ok(())),
-            None => flow.between = Some(node.node),
+            None if def.ways.iter().all(|way| way.when == When::Fault) => flow.ended = true,
+            None => flow.between = true,
         }
     }
 
     /// Whether it has to be told which node comes next.
     pub(super) fn is_between(&self, node: NodeRef) -> bool {
-        self.of(node).flow.as_ref().is_some_and(|flow| flow.between == Some(node.node))
+        self.of(node).flow.as_ref().is_some_and(|flow| flow.between && flow.at == node.node)
     }
 
     /// The node that comes next, by the first way that is open; or why there is none.
@@ -193,17 +199,20 @@ impl State {
     pub(super) fn way_taken(&mut self, node: NodeRef) {
         let frame = &mut self.frames[node.frame];
         let Some(flow) = &mut frame.flow else { return };
-        flow.at = Some(node.node);
+        let before = std::mem::replace(&mut flow.at, node.node);
+        let was_between = std::mem::take(&mut flow.between);
         frame.nodes.come_to(node.node);
-        if let Some(between) = flow.between.take() {
-            self.settle_agenda(node.sibling(between));
+        if was_between {
+            self.settle_agenda(node.sibling(before));
         }
     }
 
     /// There is no way on from a node: its frame has failed.
     pub(super) fn unrouted(&mut self, node: NodeRef, fault: &Fault) {
-        if let Some(flow) = &mut self.frames[node.frame].flow {
-            flow.ended = Some(Err(Box::new(fault.clone())));
+        let frame = &mut self.frames[node.frame];
+        if let Some(flow) = &mut frame.flow {
+            flow.ended = true;
+            frame.fault = Some(Box::new(fault.clone()));
         }
     }
 }
@@ -212,19 +221,18 @@ impl State {
 /// a new visit.
 impl State {
     pub(super) fn restart(&mut self, ix: FrameIx) {
-        self.frames[ix].stopped = None;
-        if self.frames[ix].seeded < self.frames[ix].graph.threads.len() {
+        let failed = self.frames[ix].fault.take().is_some();
+        if self.frames[ix].next_seed().is_some() {
             self.note_seeding(ix);
         }
         let Some(flow) = &mut self.frames[ix].flow else { return self.restart_dataflow(ix) };
         // A fork of a run that has completed has nothing to do.
-        if matches!(flow.ended, Some(Ok(()))) {
+        if flow.ended && !failed {
             return;
         }
-        flow.ended = None;
-        let (between, at) = (flow.between, flow.at.unwrap_or(NodeIx(0)));
-        let node = NodeRef { frame: ix, node: between.unwrap_or(at) };
-        if between.is_some() {
+        flow.ended = false;
+        let node = NodeRef { frame: ix, node: flow.at };
+        if flow.between {
             return self.wake(node);
         }
         // What has done all it had to is to finish, and not to do it again.

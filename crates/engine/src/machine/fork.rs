@@ -257,10 +257,10 @@ impl Frame {
         for ((order, prefix), state) in prefixes.zip(dataflow.orders.values_mut()) {
             *state = OrderState { prefix, ..OrderState::default() };
             let ix = ThreadIx::new(order.get());
-            if let (Some(written), Some(thread)) = (dataflow.threads.get_mut(ix), self.threads.get_mut(ix)) {
+            if let Some(written) = dataflow.threads.get_mut(ix) {
                 written.after.truncate(prefix as usize);
                 written.ahead.clear();
-                thread.exists = prefix > 0 || !thread.base.is_empty();
+                self.threads.rewind(ix, prefix > 0);
             }
         }
     }

@@ -9,15 +9,16 @@ use super::dataflow::Dataflow;
 use super::done::Done;
 use super::flow::Flow;
 use super::nodes::Nodes;
-use super::state::{LeafPhase, NodePhase, NodeState, State, ThreadState, Visit};
+use super::inputs::Inputs;
+use super::state::{LeafPhase, NodePhase, NodeState, State, Visit};
+use super::threads::Threads;
 use crate::effect::{Effects, ToolDef};
 use crate::fault::Fault;
-use crate::graph::{Control, Graph, Leaf, Node};
+use crate::graph::{Control, Graph, Leaf, Node, ThreadDef};
 use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx, not_there};
 use crate::message::{Entry, Thread};
 use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
-use serde_json::Value;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -29,49 +30,25 @@ pub(crate) struct Frame {
     /// Where it is; the root's is empty (E-35).
     pub(crate) path: FramePath,
     /// The node that opened it, and as which of its frames.
-    pub(crate) opened_by: Option<(NodeRef, usize)>,
+    pub(crate) opened_by: Option<(NodeRef, u32)>,
     /// How many frames it is in.
     pub(crate) depth: u32,
     /// Which versions names of tools mean in it, other than what the graph says (E-41).
     pub(crate) bindings: Option<Arc<Bindings>>,
     /// The first data layer of its own, which hides names of the frames around it.
     pub(crate) inputs: Inputs,
-    /// Why it could not even begin.
-    pub(crate) stopped: Option<Box<Fault>>,
+    /// Why it could not even begin, or how its flow has failed.
+    pub(crate) fault: Option<Box<Fault>>,
     /// Of a graph whose nodes follow ways: how far it has come.
     pub(crate) flow: Option<Flow>,
     /// Of one whose nodes wait for what they observe.
     pub(crate) dataflow: Option<Box<Dataflow>>,
     /// Threads of the graph that hold their first message; all of them before any node starts.
-    pub(crate) seeded: usize,
-    pub(crate) threads: Table<ThreadIx, ThreadState>,
+    pub(crate) seeded: u32,
+    pub(crate) threads: Threads,
     pub(crate) nodes: Nodes,
     /// What was used in it, once something was, and in the root only of nodes with a budget (E-20).
     pub(crate) meters: Option<Box<Meters>>,
-}
-
-/// What a frame is given, by name.
-#[derive(Debug, Default)]
-pub(crate) struct Inputs(Box<[(Arc<str>, Value)]>);
-
-impl Inputs {
-    /// The last of several values of a name counts.
-    pub(crate) fn new(mut values: Vec<(Arc<str>, Value)>) -> Self {
-        values.reverse();
-        values.sort_by(|(a, _), (b, _)| a.cmp(b));
-        values.dedup_by(|(a, _), (b, _)| a == b);
-        Self(values.into_boxed_slice())
-    }
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
-        self.0.get(at).map(|(_, value)| value)
-    }
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.iter().map(|(name, _)| name)
-    }
 }
 
 impl Frame {
@@ -88,11 +65,11 @@ impl Frame {
             depth: 0,
             bindings: None,
             inputs: Inputs::default(),
-            stopped: None,
-            flow: flows.then(Flow::default),
+            fault: None,
+            flow: flows.then(Flow::new),
             dataflow: (!flows).then(|| Box::new(Dataflow::new(&graph, &schedule))),
             seeded: 0,
-            threads: graph.threads.values().map(|_| ThreadState::default()).collect(),
+            threads: Threads::new(graph.threads.len()),
             nodes,
             meters: None,
             graph,
@@ -131,7 +108,7 @@ impl Frame {
     /// Whether nothing is left to do: all nodes have retired, or one has failed that ends the frame.
     pub(crate) fn is_over(&self) -> bool {
         if let Some(flow) = &self.flow {
-            return flow.ended.is_some();
+            return flow.has_ended();
         }
         let failed = self.head_of_retirement().is_some_and(|done| done.fatal);
         failed || self.retired() as usize == self.graph.nodes.len()
@@ -142,21 +119,25 @@ impl Frame {
     }
     /// Threads without a first message exist only once a node opens them.
     pub(crate) fn skip_unseeded(&mut self) {
-        let rest = self.graph.threads.values().skip(self.seeded);
-        self.seeded += rest.take_while(|def| def.first.is_none()).count();
+        while let Some(None) = self.next_seed().map(|def| &def.first) {
+            self.seeded += 1;
+        }
+    }
+    /// The next thread that is to get its first message; none if all have theirs.
+    pub(crate) fn next_seed(&self) -> Option<&ThreadDef> {
+        self.graph.threads.get(ThreadIx(self.seeded))
     }
     /// The next thread gets its first message.
     pub(crate) fn seed(&mut self, thread: &str, first: Entry) {
         let Some(&ix) = self.schedule.thread_by_name.get(thread) else { return };
-        self.threads[ix].base.push(first);
-        self.threads[ix].exists = true;
+        self.threads.open(ix).push(first);
         self.seeded += 1;
         self.skip_unseeded();
     }
     /// The thread as a node finds it that works on it, or that takes from it.
     pub(crate) fn thread_at(&self, thread: ThreadIx, node: NodeIx) -> Thread {
         match self.flow {
-            Some(_) => self.threads[thread].base.clone(),
+            Some(_) => self.threads.base(thread).clone(),
             None => self.thread_after(thread, self.schedule.before(OrderIx(thread.0), node)),
         }
     }
@@ -164,7 +145,7 @@ impl Frame {
     pub(crate) fn thread_at_end(&self, thread: ThreadIx) -> Thread {
         let written = self.dataflow.as_ref().and_then(|dataflow| dataflow.threads.get(thread));
         let last = written.and_then(|written| written.after.last());
-        last.unwrap_or(&self.threads[thread].base).clone()
+        last.unwrap_or_else(|| self.threads.base(thread)).clone()
     }
     /// The nodes from `first` on.
     pub(crate) fn nodes_from(&self, first: NodeIx) -> impl Iterator<Item = NodeIx> + use<> {
@@ -244,7 +225,7 @@ impl Frames {
         })
     }
     /// An instance of an inner graph, with the path that it is to have.
-    pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, usize)) -> FrameIx {
+    pub(crate) fn open(&mut self, graph: GraphIx, path: FramePath, opened_by: (NodeRef, u32)) -> FrameIx {
         let (graph, schedule) = &self.graphs[graph];
         let mut frame = Frame::new(Arc::clone(graph), Arc::clone(schedule));
         frame.depth = self[opened_by.0.frame].depth + 1;
@@ -252,9 +233,13 @@ impl Frames {
         self.enter(Box::new(frame))
     }
     /// A frame that was taken out is there again.
-    pub(crate) fn reopen(&mut self, mut frame: Box<Frame>, opened_by: (NodeRef, usize)) -> FrameIx {
+    pub(crate) fn reopen(&mut self, mut frame: Box<Frame>, opened_by: (NodeRef, u32)) -> FrameIx {
         frame.opened_by = Some(opened_by);
         self.enter(frame)
+    }
+    /// Room for so many frames more.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.rows.reserve_exact(more.saturating_sub(self.free.len()));
     }
     fn enter(&mut self, frame: Box<Frame>) -> FrameIx {
         let frame = Some(frame);

@@ -1,7 +1,8 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::{Children, Ended, FrameStatus, INDEX, list};
-use super::frame::{Frame, Frames, Inputs};
+use super::children::{Children, Ended, FrameStatus, list};
+use super::frame::{Frame, Frames};
+use super::inputs::{Elements, Inputs};
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct ForkPhase {
     paths: Vec<Path>,
-    /// What the paths go over, for those that have not begun.
-    items: Vec<Value>,
+    /// What the paths go over.
+    elements: Option<Arc<Elements>>,
     completed: usize,
     failed: usize,
     outcome: Option<JoinOutcome>,
@@ -31,10 +32,20 @@ enum Path {
     Open(FrameIx),
     /// It was cut off as the join was decided, or waits to go on where it stood (E-36).
     Suspended(Box<Frame>),
-    Ended(Ended),
+    Ended(Box<Ended>),
 }
 
+/// There may be thousands of them.
+const _: () = assert!(size_of::<Path>() <= 16);
+
 impl Path {
+    /// The frame that it left, or why it failed, if it has ended.
+    fn end(&self) -> Option<Result<&Frame, &Fault>> {
+        match self {
+            Self::Ended(ended) => Some(ended.fault.as_deref().map_or(Ok(&*ended.frame), Err)),
+            _ => None,
+        }
+    }
     fn completed(&self) -> Option<&Ended> {
         match self {
             Self::Ended(ended) if ended.fault.is_none() => Some(ended),
@@ -75,12 +86,13 @@ impl ForkPhase {
         match self.paths.get(at)? {
             Path::Waiting => None,
             Path::Open(frame) => Some(&open[*frame]),
-            Path::Suspended(frame) | Path::Ended(Ended { frame, .. }) => Some(frame),
+            Path::Suspended(frame) => Some(frame),
+            Path::Ended(ended) => Some(&ended.frame),
         }
     }
     /// What the paths go over is not asked for any more.
     pub(super) fn forget_items(&mut self) {
-        self.items = Vec::new();
+        self.elements = None;
     }
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.paths.len()).unwrap_or(u32::MAX)
@@ -102,12 +114,7 @@ impl ForkPhase {
         open: &'s Frames,
     ) -> impl Iterator<Item = (Option<&'s Frame>, Option<Result<&'s Value, &'s Fault>>)> {
         self.paths.iter().zip(self.frames(open)).map(|(path, frame)| {
-            let end = match path {
-                Path::Ended(Ended { frame, fault: None }) => Some(Ok(frame.output())),
-                Path::Ended(Ended { fault: Some(fault), .. }) => Some(Err(&**fault)),
-                _ => None,
-            };
-            (frame, end)
+            (frame, path.end().map(|end| end.map(Frame::output)))
         })
     }
     pub(super) fn open(&self) -> Vec<FrameIx> {
@@ -130,7 +137,7 @@ impl ForkPhase {
     }
     /// A frame that was open is so no more.
     pub(super) fn suspend(&mut self, frame: Box<Frame>) {
-        let at = frame.opened_by.map_or(0, |(_, at)| at);
+        let at = frame.opened_by.map_or(0, |(_, at)| at as usize);
         if let Some(path) = self.paths.get_mut(at) {
             *path = Path::Suspended(frame);
         }
@@ -139,7 +146,7 @@ impl ForkPhase {
     fn reopen(&mut self) {
         for path in &mut self.paths {
             *path = match std::mem::replace(path, Path::Waiting) {
-                Path::Ended(Ended { frame, fault: Some(_) }) => Path::Suspended(frame),
+                Path::Ended(ended) if ended.fault.is_some() => Path::Suspended(ended.frame),
                 other => other,
             };
         }
@@ -220,7 +227,11 @@ impl State {
     /// All paths begin, or the first.
     pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
         let (count, items) = self.items(node, paths).unwrap_or_default();
-        let mut phase = ForkPhase { items, ..ForkPhase::default() };
+        let elements = match &paths.of {
+            PathsOf::Each { item, .. } => Some(Arc::new(Elements::new(item.clone(), items))),
+            PathsOf::Listed(_) => None,
+        };
+        let mut phase = ForkPhase { elements, ..ForkPhase::default() };
         phase.paths.resize_with(count, || Path::Waiting);
         phase.outcome = phase.judge(paths.join.strategy);
         let decided = phase.outcome.is_some();
@@ -232,6 +243,7 @@ impl State {
         if paths.serial {
             return self.next_path(node, paths);
         }
+        self.frames.reserve(count);
         for at in 0..count {
             self.open_path(node, paths, at);
         }
@@ -252,20 +264,19 @@ impl State {
             Children::Fork(phase) => phase.take_suspended(at),
             _ => None,
         });
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
         if let Some(frame) = suspended {
-            let open = self.frames.reopen(frame, (node, at));
+            let open = self.frames.reopen(frame, (node, number));
             self.set_open(node, at, open);
             return self.restart(open);
         }
-        let mut inputs = Inputs::default();
-        if let (PathsOf::Each { item, .. }, Some(Children::Fork(phase))) =
-            (&paths.of, self.children_mut(node))
-        {
-            let value = phase.items.get_mut(at).map(Value::take).unwrap_or_default();
-            inputs = Inputs::new(vec![(Arc::clone(&INDEX), Value::from(at)), (item.clone(), value)]);
-        }
+        let elements = match self.children_mut(node) {
+            Some(Children::Fork(phase)) => phase.elements.clone(),
+            _ => None,
+        };
+        let inputs = elements.map_or(Inputs::Nothing, |elements| Inputs::Element(elements, number));
         let id = paths.of.id(at);
-        let open = self.open_frame(node, graph, at, Instance::Path(Cow::Borrowed(&id)), inputs, true);
+        let open = self.open_frame(node, graph, number, Instance::Path(Cow::Borrowed(&id)), inputs, true);
         self.set_open(node, at, open);
         self.begin_frame(open);
     }
@@ -311,7 +322,7 @@ impl State {
             Some(_) => phase.failed += 1,
         }
         if let Some(path) = phase.paths.get_mut(at) {
-            *path = Path::Ended(ended);
+            *path = Path::Ended(Box::new(ended));
         }
         phase.outcome = phase.judge(paths.join.strategy);
         if phase.outcome.is_some() {
@@ -422,10 +433,10 @@ fn unmet(id: &str, paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Fa
     let all = phase.paths.iter().enumerate();
     let rows: Map<String, Value> = all
         .map(|(at, path)| {
-            let row = match path {
-                Path::Ended(Ended { fault: None, .. }) => json!({"status": "completed"}),
-                Path::Ended(Ended { fault: Some(fault), .. }) => json!({"status": "failed", "error": fault}),
-                _ => json!({"status": "cancelled"}),
+            let row = match path.end() {
+                Some(Ok(_)) => json!({"status": "completed"}),
+                Some(Err(fault)) => json!({"status": "failed", "error": fault}),
+                None => json!({"status": "cancelled"}),
             };
             (paths.of.id(at).to_string(), row)
         })
@@ -437,10 +448,10 @@ fn unmet(id: &str, paths: &Paths, phase: &ForkPhase, outcome: JoinOutcome) -> Fa
         .take(NAMED)
         .map(|(at, path)| {
             let id = paths.of.id(at);
-            match path {
-                Path::Ended(Ended { fault: None, .. }) => format!("`{id}` completed"),
-                Path::Ended(Ended { fault: Some(fault), .. }) => format!("`{id}` failed ({})", fault.message),
-                _ => format!("`{id}` had not ended"),
+            match path.end() {
+                Some(Ok(_)) => format!("`{id}` completed"),
+                Some(Err(fault)) => format!("`{id}` failed ({})", fault.message),
+                None => format!("`{id}` had not ended"),
             }
         })
         .collect();

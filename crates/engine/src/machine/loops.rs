@@ -1,9 +1,10 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
 use super::bindings::Bindings;
-use super::children::{Children, Ended, FrameStatus, INDEX, list};
+use super::children::{Children, Ended, FrameStatus, list};
 use super::flow::Flow;
-use super::frame::{Frame, Frames, Inputs};
+use super::frame::{Frame, Frames};
+use super::inputs::{INDEX, Inputs};
 use super::state::{State, Visit};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};

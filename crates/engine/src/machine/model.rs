@@ -29,14 +29,14 @@ impl State {
                 }
                 match again {
                     Some(after_ms) => Event::Retried {
-                        effect: self.effect_id(node, visit, leaf, None, phase.attempt + 1),
+                        effect: self.effect_id(node, visit, leaf, None, phase.attempt() + 1),
                         after_ms,
                         reason: failure.fault.message.clone(),
                     },
                     None => self.failed(node, failure.fault.clone()),
                 }
             }
-            None => self.ask_model(node, visit, leaf, phase.attempt),
+            None => self.ask_model(node, visit, leaf, phase.attempt()),
         }
     }
 
@@ -52,7 +52,7 @@ impl State {
         if infer.says_nothing(reply) {
             let before = match infer.on_empty {
                 OnEmpty::AskAgain if phase.empties() < EMPTY_AGAIN => {
-                    return self.ask_model(node, visit, leaf, phase.attempt + 1);
+                    return self.ask_model(node, visit, leaf, phase.attempt() + 1);
                 }
                 OnEmpty::RollBack(times) if visit.rolled_back() < times => {
                     return self.roll_back_round(node, visit);
@@ -85,7 +85,7 @@ impl State {
                 }
             };
             if phase.refused().is_none() {
-                return self.ask_model(node, visit, leaf, phase.attempt + 1);
+                return self.ask_model(node, visit, leaf, phase.attempt() + 1);
             }
             let message = format!(
                 "the reply does not fit the node's output_schema, also when asked again: {error}{}",
@@ -185,12 +185,12 @@ impl State {
         let previous = self.visit_mut(node).map(|f| std::mem::replace(&mut f.phase, LeafPhase::Enter));
         let mut phase = ModelPhase::first(effect.clone());
         if let Some(LeafPhase::Model(before)) = previous {
-            phase.attempt = before.attempt + 1;
+            let count = before.attempt();
             // What failed on the way counts for each question anew.
             let (empties, refused) =
                 before.earlier.map(|before| (before.empties, before.refused)).unwrap_or_default();
             let earlier = phase.earlier_mut();
-            (earlier.empties, earlier.refused) = (empties, refused);
+            (earlier.count, earlier.empties, earlier.refused) = (count, empties, refused);
             if let Some(Got::Reply(reply)) = before.got {
                 let Act::Infer(infer) = &graph.leaf(node.node, leaf).act else { return };
                 if infer.says_nothing(&reply) {

@@ -119,12 +119,13 @@ impl State {
         } else {
             // C-02: tools that really ran.
             let unsent = matches!(outcome, Outcome::Failed(failure) if failure.unsent);
-            let own = self.is_operation(pending.node, pending.slot);
+            let slot = pending.slot as usize;
+            let own = self.is_operation(pending.node, slot);
             if !own && !unsent {
                 self.charge_tool(pending.node);
             }
             self.note_operated(pending.node, outcome);
-            self.call_completed(pending.node, pending.slot, outcome, Some(jitter));
+            self.call_completed(pending.node, slot, outcome, Some(jitter));
         }
         self.gate_calls(pending.node);
         self.wake(pending.node);
@@ -248,20 +249,21 @@ impl State {
 
     pub(super) fn lost(&mut self, effect: &EffectId) {
         let Some(pending) = self.take_pending(effect) else { return self.misfit(&effect.0) };
+        let slot_ix = pending.slot as usize;
         let leaf = self.visit(pending.node).and_then(|visit| visit.leaf);
         let recovers = leaf.is_some_and(|leaf| {
             self.catches(pending.node, leaf) && self.leaf(pending.node, leaf).act.is_fixed()
         });
         if let Some(phase) = self.calls_mut(pending.node)
-            && let Some(slot) = phase.slots.get_mut(pending.slot)
+            && let Some(slot) = phase.slots.get_mut(slot_ix)
         {
             if recovers {
                 let fault = unknown_outcome(&slot.call.name);
                 let failure = Failure::of(fault);
-                self.call_completed(pending.node, pending.slot, &failure.into(), None);
+                self.call_completed(pending.node, slot_ix, &failure.into(), None);
             } else {
                 slot.state = SlotState::Lost(false);
-                phase.unsettled.push_back(pending.slot);
+                phase.unsettled.push_back(slot_ix);
             }
         }
         self.gate_calls(pending.node);
@@ -329,9 +331,9 @@ impl State {
         match &mut visit.phase {
             LeafPhase::Model(phase) => {
                 phase.effect = effect.clone();
-                phase.attempt += 1;
                 phase.got = None;
                 let earlier = phase.earlier_mut();
+                earlier.count += 1;
                 earlier.faults += 1;
                 earlier.waited_ms = earlier.waited_ms.saturating_add(after_ms);
                 self.add_pending(effect.clone(), node, 0, wait, Effects::Idempotent, true);
@@ -344,7 +346,7 @@ impl State {
                 slot.effect = effect.clone();
                 slot.state = SlotState::Running;
                 let effects = slot.effects;
-                visit.tries.calls += 1;
+                visit.calls += 1;
                 self.add_pending(effect.clone(), node, at, wait, effects, false);
             }
             LeafPhase::Enter | LeafPhase::Ask(_) | LeafPhase::Frames(_) => {}
@@ -410,7 +412,7 @@ impl State {
         effects: Effects,
         model: bool,
     ) {
-        let event = self.events;
+        let (event, slot) = (self.events, u32::try_from(slot).unwrap_or(u32::MAX));
         self.keep_pending(effect, PendingEffect { event, node, slot, wait, effects, model });
     }
 

@@ -62,20 +62,20 @@ struct Attempt {
 impl Visit {
     /// What the flow remembers of its recovery, from here on.
     fn recovery_mut(&mut self) -> &mut RecoveryState {
-        self.recovery.get_or_insert_default()
+        self.extra_mut().recovery.get_or_insert_default()
     }
 
     /// A call succeeded: whatever failed before is made good.
     pub(crate) fn call_succeeded(&mut self) {
-        self.fault = None;
-        if let Some(recovery) = &mut self.recovery {
-            recovery.recovery_fault = None;
+        self.set_fault(None);
+        if self.recovery().is_some() {
+            self.recovery_mut().recovery_fault = None;
         }
     }
 
     /// What the recovery itself ran into since the node's last turn.
     pub(crate) fn recovery_fault(&self) -> Option<&Fault> {
-        self.recovery.as_ref()?.recovery_fault.as_ref()
+        self.recovery()?.recovery_fault.as_ref()
     }
 
     /// The tool of the call that was decided on last.
@@ -89,7 +89,7 @@ impl Visit {
     }
 
     fn attempt(&self) -> Option<&Attempt> {
-        self.recovery.as_ref()?.attempt.as_ref()
+        self.recovery()?.attempt.as_ref()
     }
 
     /// The model's last reply on the scratch thread is this.
@@ -99,7 +99,7 @@ impl Visit {
 
     /// The nodes that steps were compiled to, by the effect that did.
     pub(crate) fn compiled(&self) -> Option<&(EffectId, Arc<Value>)> {
-        self.recovery.as_ref()?.compiled.as_ref()
+        self.recovery()?.compiled.as_ref()
     }
 
     /// Steps were compiled.
@@ -111,17 +111,17 @@ impl Visit {
 
     /// What a replan is meant to do.
     pub(crate) fn strategy(&self) -> Option<&str> {
-        self.recovery.as_ref()?.strategy.as_deref()
+        self.recovery()?.strategy.as_deref()
     }
 
     /// Lists of steps that were refused since it was decided to ask for some.
     pub(crate) fn refused_steps(&self) -> u32 {
-        self.recovery.as_ref().map_or(0, |recovery| recovery.refused)
+        self.recovery().map_or(0, |recovery| recovery.refused)
     }
 
     /// Whether an edge holds that asks for the last decision.
     pub(crate) fn recovery_holds(&self, guard: Guard) -> bool {
-        let decision = self.recovery.as_deref().and_then(|recovery| recovery.decision);
+        let decision = self.recovery().and_then(|recovery| recovery.decision);
         match guard {
             Guard::Act(action) => decision.is_some_and(|(chosen, _)| chosen == action),
             Guard::Steps => decision == Some((Action::Replan, true)),
@@ -164,7 +164,7 @@ impl State {
 
     /// The model's last reply on the scratch thread, if it is a JSON object.
     pub(crate) fn last_reply(&self, visit: &Visit) -> Option<Map<String, Value>> {
-        let reply = visit.recovery.as_ref()?.reply?;
+        let reply = visit.recovery()?.reply?;
         match crate::json::read(&self.messages[reply].content) {
             Ok(Value::Object(reply)) => Some(reply),
             _ => None,
@@ -192,7 +192,7 @@ impl State {
         if call {
             recovery.failed = failed;
             recovery.recovery_fault = None;
-            visit.fault = Some(Box::new(fault.clone()));
+            visit.set_fault(Some(Box::new(fault.clone())));
         } else {
             if compiles {
                 let said = fault.cause.clone().unwrap_or_else(|| Value::from(fault.message.as_str()));

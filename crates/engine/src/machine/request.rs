@@ -24,7 +24,7 @@ impl State {
                 self.model_request(pending.node, visit, Some(phase), effect.clone()).map(Request::Model)
             }
             LeafPhase::Calls(phase) => {
-                let slot = phase.slots.get(pending.slot)?;
+                let slot = phase.slots.get(pending.slot as usize)?;
                 let def = self.def(pending.node);
                 let timeout_s = self.call_timeout(pending.node, visit);
                 let request = ToolRequest {

@@ -45,9 +45,27 @@ enum Content {
 /// Each call of a model or a tool leaves one until its node retires, and a state of [`State::recording`] keeps them all.
 const _: () = assert!(size_of::<Recorded>() <= 88);
 
-impl Recorded {
-    fn is_reply(&self) -> bool {
-        matches!(self.content, Content::Model(..))
+/// What a visit recorded, in order. Most visits record one outcome or none: that takes a pointer, and no list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records(Option<Box<(Recorded, Vec<Recorded>)>>);
+
+impl Records {
+    /// Keeps what a request came to (E-29).
+    fn push(&mut self, recorded: Recorded) {
+        match self.0.as_deref_mut() {
+            Some((_, more)) => more.push(recorded),
+            None => self.0 = Some(Box::new((recorded, Vec::new()))),
+        }
+    }
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
+        self.0.iter().flat_map(|kept| std::iter::once(&kept.0).chain(&kept.1))
+    }
+    fn remove(&mut self, effect: &EffectId) {
+        let kept = std::mem::take(self).into_iter().filter(|recorded| recorded.effect != *effect);
+        kept.for_each(|recorded| self.push(recorded));
+    }
+    fn into_iter(self) -> impl Iterator<Item = Recorded> {
+        self.0.into_iter().flat_map(|kept| std::iter::once(kept.0).chain(kept.1))
     }
 }
 
@@ -84,24 +102,24 @@ impl State {
             let content = Content::Model(leaf, visit.thread.clone(), model);
             visit.requests += 1;
             let order = visit.requests;
-            visit.keep(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
+            visit.records.push(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
             self.keep_at_once(node);
         }
     }
 
     /// The steps of the last reply can't be used: if it was asked for steps, it is none that may be taken again.
     pub(crate) fn forget_reply(&mut self, node: NodeRef) {
-        let last = self.visit(node).and_then(|visit| visit.records.iter().rposition(Recorded::is_reply));
-        let leaf = last.and_then(|at| match self.visit(node)?.records.get(at)?.content {
-            Content::Model(leaf, ..) => Some((at, leaf)),
+        let reply = |recorded: &Recorded| match recorded.content {
+            Content::Model(leaf, ..) => Some((recorded.effect.clone(), leaf)),
             Content::Tool(_) => None,
-        });
-        let Some((at, leaf)) = leaf else { return };
+        };
+        let last = self.visit(node).and_then(|visit| visit.records.iter().rev().find_map(reply));
+        let Some((effect, leaf)) = last else { return };
         let judged = matches!(&self.leaf(node, leaf).act, Act::Infer(infer) if infer.judged);
         if let Some(visit) = self.visit_mut(node).filter(|_| judged) {
-            let forgotten = visit.records.remove(at);
+            visit.records.remove(&effect);
             if let Some(recorder) = &mut self.recorder {
-                recorder.inner.kept.remove(&forgotten.effect);
+                recorder.inner.kept.remove(&effect);
             }
         }
     }
@@ -119,7 +137,7 @@ impl State {
         let (effect, order, attempt) = (slot.effect.clone(), slot.order, slot.attempt);
         let recorded = Recorded { effect, order, content, outcome, attempt, second: false };
         if let Some(visit) = self.visit_mut(node) {
-            visit.keep(recorded);
+            visit.records.push(recorded);
             self.keep_at_once(node);
         }
     }
@@ -312,7 +330,7 @@ impl State {
         thread: &crate::message::Thread,
         model: Option<&Arc<str>>,
     ) -> Option<Key> {
-        let visit = Visit::new(Arc::from(""), Some(leaf), thread.clone());
+        let visit = Visit::new(Some(leaf), thread.clone());
         let request = self.model_request(node, &visit, None, EffectId(Arc::from("")))?;
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         // Tools as the model sees them: a repaired one of the same face changes no question.
@@ -369,7 +387,7 @@ impl State {
     pub(crate) fn collect(&mut self, node: NodeRef) -> Vec<RecordedOutcome> {
         let records = match &mut self.frames[node].phase {
             NodePhase::Running(visit) => std::mem::take(&mut visit.records),
-            NodePhase::Done(done) => std::mem::take(&mut done.records).into_vec(),
+            NodePhase::Done(done) => std::mem::take(&mut done.records),
             NodePhase::Waiting(_) => return Vec::new(),
         };
         records.into_iter().filter_map(|recorded| self.recorded(node, recorded)).collect()

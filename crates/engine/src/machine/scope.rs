@@ -62,7 +62,7 @@ impl Layers for Scope<'_> {
         let mut names: Vec<String> = self.state.start.initial.keys().cloned().collect();
         for at in self.around() {
             let frame = self.state.of(at);
-            names.extend(frame.inputs.names().map(|name| name.to_string()));
+            names.extend(frame.inputs.names().into_iter().map(|name| name.to_string()));
             names.extend(frame.runtime_names(at.node).map(|name| name.to_string()));
             let known = |ix: NodeIx| match frame.flow {
                 Some(_) => frame.nodes.get(ix).is_some(),

@@ -95,8 +95,7 @@ impl Frame {
 
     /// How a frame ends that has nothing left to do: with the first fault in list order, if there is one.
     pub(crate) fn ending(&self) -> (End, Option<Fault>) {
-        let ended = self.flow.as_ref().and_then(|flow| flow.ended.as_ref()?.as_ref().err());
-        match self.stopped.as_ref().or(ended) {
+        match &self.fault {
             Some(fault) => return (End::Failed, Some(Fault::clone(fault))),
             None if self.flow.is_some() => return (End::Completed, None),
             None => {}

@@ -3,6 +3,8 @@
 use super::children::Children;
 use super::done::Done;
 use super::frame::Frames;
+use super::recovery::RecoveryState;
+use super::reuse::Records;
 use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
@@ -91,7 +93,7 @@ pub struct PendingEffect {
     /// The node it belongs to.
     pub node: NodeRef,
     /// Which call of the node's current leaf; 0 for a model.
-    pub(crate) slot: usize,
+    pub(crate) slot: u32,
     /// How long it waits before it is dispatched (E-14).
     pub wait: Wait,
     /// What it does to the world; a model call counts as `idempotent` (E-05).
@@ -114,13 +116,6 @@ pub struct Asking {
     /// When nobody is asked any more, in milliseconds since 1970 (E-37).
     pub due: Option<i64>,
     pub(crate) slot: Option<usize>,
-}
-
-/// A thread: in a flow its value, in a dataflow the one that it begins with.
-#[derive(Debug, Default)]
-pub(crate) struct ThreadState {
-    pub(crate) base: Thread,
-    pub(crate) exists: bool,
 }
 
 /// A node of the graph.
@@ -148,8 +143,6 @@ pub(crate) enum NodePhase {
 /// The running body of a node.
 #[derive(Debug)]
 pub(crate) struct Visit {
-    /// What events call the node.
-    pub(crate) name: Arc<str>,
     /// The live leaf; `None` at the end of the flow.
     pub(crate) leaf: Option<LeafIx>,
     pub(crate) visits: LeafVisits,
@@ -158,26 +151,32 @@ pub(crate) struct Visit {
     pub(crate) thread: Thread,
     pub(crate) rounds: u32,
     pub(crate) last_text: Option<MessageIx>,
-    pub(crate) fault: Option<Box<Fault>>,
-    pub(crate) published: Option<Box<Publication>>,
-    pub(crate) tries: Tries,
-    pub(crate) records: Vec<super::reuse::Recorded>,
+    /// Tries of it (D-25). Of a node whose calls count: its calls. Of others: those of its tools beyond the first.
+    pub(crate) calls: u32,
+    /// Something took an outcome of a visit that counts already.
+    pub(crate) reused: bool,
+    /// Something was asked for, or refused, or took an outcome that does not count yet.
+    pub(crate) re_executed: bool,
+    pub(crate) records: Records,
     /// Requests so far: their structural order in this node (E-29).
     pub(crate) requests: u32,
     /// The live leaf was reached because a limit of the node was (P-14).
     pub(crate) exhausted: bool,
     /// A person approved the fixed call of the live leaf.
     pub(crate) approved: bool,
-    /// What it remembers of its recovery, once there is something (D-17).
-    pub(crate) recovery: Option<Box<super::recovery::RecoveryState>>,
-    /// What the frames that it opened came to, or what a person said, if it did.
-    pub(crate) value: Option<Box<Value>>,
     extra: Option<Box<VisitExtra>>,
 }
 
-/// What visits have that call tools, loop, or got a reply that was not all that it should be.
+/// What visits have that call tools, loop, publish, recover, or got a reply that was not all that it should be.
 #[derive(Debug, Default)]
 pub(crate) struct VisitExtra {
+    /// What its own work has failed of.
+    fault: Option<Box<Fault>>,
+    /// What it remembers of its recovery, once there is something (D-17).
+    pub(crate) recovery: Option<Box<RecoveryState>>,
+    pub(crate) published: Option<Box<Publication>>,
+    /// What the frames that it opened came to, or what a person said, if it did.
+    pub(crate) value: Option<Box<Value>>,
     /// How often each tool was called (P-14).
     pub(crate) calls: BTreeMap<Arc<str>, u32>,
     /// The calls of the last reply, with the ids they have on the thread.
@@ -199,7 +198,7 @@ pub(crate) struct VisitExtra {
 }
 
 /// A path that waits has one, and there may be thousands of those.
-const _: () = assert!(size_of::<Visit>() <= 208);
+const _: () = assert!(size_of::<Visit>() <= 120);
 
 /// How often each leaf was come to. Most are come to once and are among the first, which takes a bit.
 #[derive(Debug, Default)]
@@ -236,17 +235,6 @@ impl LeafVisits {
 /// The bit that stands for a leaf, if there is one.
 fn bit(leaf: LeafIx) -> u64 {
     1_u64.checked_shl(leaf.0).unwrap_or(0)
-}
-
-/// Tries of one visit (D-25).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tries {
-    /// Of a node whose calls count: its calls. Of others: those of its tools beyond the first.
-    pub(crate) calls: u32,
-    /// Something took an outcome of a visit that counts already.
-    pub(crate) reused: bool,
-    /// Something was asked for, or refused, or took an outcome that does not count yet.
-    pub(crate) re_executed: bool,
 }
 
 /// What a node published (P-18).
@@ -287,7 +275,6 @@ pub(crate) enum AskPhase {
 #[derive(Debug)]
 pub(crate) struct ModelPhase {
     pub(crate) effect: EffectId,
-    pub(crate) attempt: u32,
     pub(crate) got: Option<Got>,
     /// What came of its earlier attempts, if there were some.
     pub(crate) earlier: Option<Box<EarlierAttempts>>,
@@ -296,6 +283,8 @@ pub(crate) struct ModelPhase {
 /// What came of the attempts before the one that is under way.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierAttempts {
+    /// How many they were.
+    pub(crate) count: u32,
     /// Transport faults of the current question.
     pub(crate) faults: u32,
     /// Waits between them so far, in milliseconds (E-14).
@@ -309,7 +298,11 @@ pub(crate) struct EarlierAttempts {
 impl ModelPhase {
     /// A question that is asked for the first time.
     pub(crate) fn first(effect: EffectId) -> Self {
-        Self { effect, attempt: 1, got: None, earlier: None }
+        Self { effect, got: None, earlier: None }
+    }
+    /// The attempt, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.earlier.as_ref().map_or(0, |earlier| earlier.count) + 1
     }
     pub(crate) fn faults(&self) -> u32 {
         self.earlier.as_ref().map_or(0, |earlier| earlier.faults)
@@ -419,8 +412,8 @@ impl NodeState {
     /// What was recorded is known from elsewhere.
     pub(crate) fn forget_records(&mut self) {
         match &mut self.phase {
-            NodePhase::Running(visit) => visit.records = Vec::new(),
-            NodePhase::Done(done) => done.records = Box::default(),
+            NodePhase::Running(visit) => visit.records = Records::default(),
+            NodePhase::Done(done) => done.records = Records::default(),
             NodePhase::Waiting(_) => {}
         }
     }
@@ -490,36 +483,47 @@ impl Visit {
             extra.cut = Some(reply);
         }
     }
-    /// Keeps what a request came to (E-29). Most nodes make one: a list that grows by itself begins with room for
-    /// four.
-    pub(crate) fn keep(&mut self, recorded: super::reuse::Recorded) {
-        if self.records.is_empty() {
-            self.records.reserve_exact(1);
+    /// What its own work has failed of.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.extra.as_ref()?.fault.as_deref()
+    }
+    pub(crate) fn set_fault(&mut self, fault: Option<Box<Fault>>) {
+        if fault.is_some() || self.extra.is_some() {
+            self.extra_mut().fault = fault;
         }
-        self.records.push(recorded);
+    }
+    pub(crate) fn recovery(&self) -> Option<&RecoveryState> {
+        self.extra.as_ref()?.recovery.as_deref()
+    }
+    pub(crate) fn published(&self) -> Option<&Publication> {
+        self.extra.as_ref()?.published.as_deref()
+    }
+    pub(crate) fn take_published(&mut self) -> Option<Box<Publication>> {
+        self.extra.as_mut()?.published.take()
+    }
+    /// What the frames that it opened came to, or what a person said, if it did.
+    pub(crate) fn value(&self) -> Option<&Value> {
+        self.extra.as_ref()?.value.as_deref()
     }
     /// Whether nothing is left to do, and all went well.
     pub(crate) fn has_succeeded(&self) -> bool {
-        self.leaf.is_none() && self.fault.is_none() && self.recovery_fault().is_none()
+        self.leaf.is_none() && self.fault().is_none() && self.recovery_fault().is_none()
     }
-    pub(crate) fn new(name: Arc<str>, entry: Option<LeafIx>, thread: Thread) -> Self {
+    pub(crate) fn new(entry: Option<LeafIx>, thread: Thread) -> Self {
         Self {
-            name,
             leaf: entry,
             visits: LeafVisits::from(entry),
             phase: LeafPhase::Enter,
             thread,
             rounds: 0,
             last_text: None,
-            fault: None,
-            published: None,
-            tries: Tries::default(),
-            records: Vec::new(),
+            calls: 0,
+            reused: false,
+            re_executed: false,
+            records: Records::default(),
             requests: 0,
             exhausted: false,
             approved: false,
-            recovery: None,
-            value: None,
             extra: None,
         }
     }

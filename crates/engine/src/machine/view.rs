@@ -465,29 +465,29 @@ impl State {
 
     /// A thread as the live node has it, or as the last one left it.
     fn thread_in_flow(&self, frame: &Frame, ix: ThreadIx, flow: &Flow) -> Option<Thread> {
-        let state = &frame.threads[ix];
         // What is said in a loop is said around it, too, also before the iteration has ended.
-        if let Some((Children::Loop(phase), _)) = flow.at.and_then(|node| frame.children(node))
+        if let Some((Children::Loop(phase), _)) = frame.children(flow.at)
             && let Some(inner) = phase.unfinished(&self.frames)
             && let Some(own) = inner.schedule.thread_by_name.get(&frame.graph.threads[ix].name)
         {
             return self.visible_thread(inner, *own, u32::MAX);
         }
         let works_on = |node: &NodeIx| frame.graph.nodes[*node].body.thread == Some(ix);
-        let at = flow.at.filter(works_on);
+        let at = Some(flow.at).filter(works_on);
         let live = at.and_then(|node| frame.visit(node)).map(|visit| &visit.thread);
         // Who failed shows what it had said.
-        let failed = at.filter(|_| flow.ended.is_some());
+        let failed = at.filter(|_| flow.has_ended());
         let partial = failed.and_then(|node| frame.done(node)?.partial());
-        let thread = live.or(partial).unwrap_or(&state.base);
-        (state.exists || !thread.is_empty()).then(|| thread.clone())
+        let base = frame.threads.get(ix);
+        let said = live.or(partial).filter(|thread| base.is_some() || !thread.is_empty());
+        said.or(base).cloned()
     }
 }
 
 impl Frame {
     /// A thread's value below the horizon, or `None` if it does not exist there.
     fn thread_in_dataflow(&self, ix: ThreadIx, horizon: u32) -> Option<Thread> {
-        let (order, state) = (OrderIx(ix.0), &self.threads[ix]);
+        let (order, base) = (OrderIx(ix.0), self.threads.get(ix));
         let reached = self.dataflow.as_ref()?.orders[order].prefix;
         let prefix = reached.min(self.schedule.before(order, NodeIx(horizon)));
         let next = self.schedule.orders[order].writers.get(prefix as usize);
@@ -497,7 +497,7 @@ impl Frame {
             NodePhase::Done(done) => done.partial().cloned(),
             NodePhase::Waiting(_) => None,
         });
-        let exists = prefix > 0 || !state.base.is_empty() || (state.exists && own.is_some());
+        let exists = prefix > 0 || base.is_some_and(|base| !base.is_empty() || own.is_some());
         exists.then(|| own.unwrap_or_else(|| self.thread_after(ix, prefix)))
     }
 }

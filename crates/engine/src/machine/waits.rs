@@ -2,6 +2,7 @@
 
 use super::dataflow::Contribution;
 use super::frame::Frame;
+use super::reuse::Records;
 use super::state::{NodePhase, State};
 use crate::effect::Effects;
 use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
@@ -158,7 +159,7 @@ impl Frame {
     fn contribute(&mut self, order: OrderIx, position: u32, contribution: Contribution) {
         let Some(dataflow) = &mut self.dataflow else { return };
         let ix = ThreadIx::new(order.get());
-        let mut thread = dataflow.threads.get_mut(ix).zip(self.threads.get(ix).map(|thread| &thread.base));
+        let mut thread = dataflow.threads.get_mut(ix).map(|thread| (thread, self.threads.base(ix)));
         let state = &mut dataflow.orders[order];
         if state.prefix != position {
             state.ahead.insert(position);
@@ -206,7 +207,7 @@ impl Frame {
                 NodePhase::Done(done) if !done.fatal => {
                     // Behind a failed node, a resumed run begins everything anew.
                     if !keep && all_resolved {
-                        done.records = Box::default();
+                        done.records = Records::default();
                     }
                 }
                 _ => break,
@@ -220,7 +221,7 @@ impl Frame {
     /// The thread as a node observes it that has `count` earlier writers.
     pub(crate) fn thread_after(&self, thread: ThreadIx, count: u32) -> Thread {
         match (count as usize).checked_sub(1) {
-            None => self.threads[thread].base.clone(),
+            None => self.threads.base(thread).clone(),
             Some(last) => {
                 let written = self.dataflow.as_ref().and_then(|dataflow| dataflow.threads.get(thread));
                 written.and_then(|written| written.after.get(last)).cloned().unwrap_or_default()

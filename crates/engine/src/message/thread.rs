@@ -106,6 +106,9 @@ impl Drop for Link {
 }
 
 impl Thread {
+    /// One without messages.
+    pub(crate) const EMPTY: Self = Self { last: None, skipped: 0, cut: false };
+
     /// The number of messages.
     pub fn len(&self) -> usize {
         (count(self.last.as_ref()) - self.skipped) as usize

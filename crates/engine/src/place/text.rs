@@ -44,6 +44,11 @@ fn escape(out: &mut impl Write, text: &str, reserved: Reserved) -> fmt::Result {
     })
 }
 
+/// Whether a node's id stands in every place as it is.
+pub(super) fn is_plain(node: &str) -> bool {
+    NESTED.spares(node)
+}
+
 /// A name as it stands in a place.
 pub(super) fn escaped(text: &str, reserved: Reserved) -> Cow<'_, str> {
     if reserved.spares(text) {
@@ -199,6 +204,13 @@ impl<'a> FrameStep<'a> {
 }
 
 impl<'a> Place<'a> {
+    /// Whether a name, without the frame in which that node is, is the node's. Most can be told at a glance.
+    pub(crate) fn is_of(name: &'a str, node: &str) -> bool {
+        if is_plain(node) {
+            return name == node;
+        }
+        Self::parse(name).is_some_and(|own| own.frames.is_root() && own.visit == 1 && *own.node == *node)
+    }
     /// The place that a text names.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (frames, node) = FramePathRef::split(text)?;

@@ -2,9 +2,8 @@
 
 use crate::effect::Effects;
 use crate::graph::{Act, AskKind, Flow, Graph, Guard, Leaf, Node, is_operation};
-use crate::ids::LeafIx;
+use crate::ids::{LeafIx, Table};
 use crate::template::Path;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a node's result can bring to `runtime_metadata` (D-05).
@@ -139,16 +138,17 @@ pub(super) fn least_appended(graph: &Graph, flow: &Flow) -> usize {
         Act::Call(ref call) if flow.thread.is_some() && !is_operation(&call.tool) => 2,
         _ => 0,
     };
-    let mut best: BTreeMap<LeafIx, usize> = BTreeMap::new();
+    let leaves = flow.leaves.len() + graph.tail(flow).map_or(0, |tail| tail.leaves.len());
+    let mut best: Table<LeafIx, Option<usize>> = (0..leaves).map(|_| None).collect();
     let mut least = usize::MAX;
     let mut todo: Vec<(LeafIx, usize)> = flow.leaves.indices().take(1).map(|entry| (entry, 0)).collect();
     while let Some((leaf, before)) = todo.pop() {
-        let Some(row) = graph.leaf_of(flow, leaf) else { continue };
+        let (Some(row), Some(best)) = (graph.leaf_of(flow, leaf), best.get_mut(leaf)) else { continue };
         let total = before + weight(row);
-        if best.get(&leaf).is_some_and(|known| *known <= total) {
+        if best.is_some_and(|known| known <= total) {
             continue;
         }
-        best.insert(leaf, total);
+        *best = Some(total);
         let next = &row.next;
         todo.extend(next.iter().filter_map(|edge| Some((Graph::target(flow, leaf, edge)?, total))));
         let always = next.iter().any(|edge| edge.when == Guard::Always);

@@ -36,7 +36,7 @@ impl State {
     /// What the limits leave of an action, and the setting's name (D-19).
     fn remaining(&self, node: NodeRef, visit: &Visit, action: Action) -> Option<(u32, u32, &'static str)> {
         let rules = self.rules(node);
-        let used = |of: fn(&RecoveryState) -> u32| visit.recovery.as_deref().map_or(0, of);
+        let used = |of: fn(&RecoveryState) -> u32| visit.recovery().map_or(0, of);
         Some(match action {
             Action::RetryWithParams | Action::RetryWithTool => {
                 (rules.retries.saturating_sub(used(|m| m.retries)), rules.retries, "retries")
@@ -55,7 +55,7 @@ impl State {
     /// What the limits leave, for a model (D-19).
     pub(crate) fn limits_left(&self, node: NodeRef, visit: &Visit) -> Value {
         let left = |action| self.remaining(node, visit, action).map_or(0, |(left, ..)| left);
-        let asked = visit.recovery.as_deref().map_or(0, |m| m.reflections);
+        let asked = visit.recovery().map_or(0, |m| m.reflections);
         serde_json::json!({
             "retries": left(Action::RetryWithParams),
             "repairs": left(Action::RepairStep),
@@ -67,7 +67,7 @@ impl State {
     /// Whether no model may be asked any more what to do about the node (D-19).
     pub(crate) fn no_more_reflection(&self, node: NodeRef, visit: &Visit) -> bool {
         let Some(rules) = &self.def(node).recovery else { return true };
-        !rules.model || visit.recovery.as_deref().is_some_and(|m| m.reflections >= rules.reflections)
+        !rules.model || visit.recovery().is_some_and(|m| m.reflections >= rules.reflections)
     }
 
     /// The event of a `Decide` leaf (D-17, D-18).
@@ -83,7 +83,7 @@ impl State {
     /// What the model chose, or what counts as its choice; else why the ladder decides.
     fn chosen(&self, node: NodeRef, visit: &Visit) -> Result<Decision, String> {
         let rules = self.rules(node);
-        let Some(recovery) = visit.recovery.as_deref().filter(|_| rules.model) else {
+        let Some(recovery) = visit.recovery().filter(|_| rules.model) else {
             return Err("no model decides".into());
         };
         if visit.exhausted {
@@ -174,7 +174,7 @@ impl State {
 
     /// D-18: the next alternative, or the end. `why` says why nobody else decides.
     fn ladder(&self, node: NodeRef, visit: &Visit, why: String) -> Decision {
-        let used = visit.recovery.as_deref().map_or(0, |m| m.rungs);
+        let used = visit.recovery().map_or(0, |m| m.rungs);
         let rules = self.def(node).recovery.as_deref();
         match rules.and_then(|rules| rules.alternatives.get(used)) {
             Some(Alternative { tool, args }) => Decision {

@@ -41,7 +41,7 @@ impl State {
     }
 
     fn fact(&self, node: NodeRef, visit: &Visit, fact: &Fact) -> (String, Value) {
-        let recovery = visit.recovery.as_deref();
+        let recovery = visit.recovery();
         let failed = recovery.and_then(|recovery| recovery.failed.as_ref());
         let (name, value) = match fact {
             Fact::Task(text) => ("task", Value::from(text.as_ref())),
@@ -58,7 +58,7 @@ impl State {
             ),
             Fact::Fault => (
                 "fault",
-                match &visit.fault {
+                match visit.fault() {
                     Some(fault) => {
                         json!({"kind": fault.kind, "message": fault.message, "cause": fault.cause})
                     }

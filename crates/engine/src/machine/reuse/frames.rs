@@ -47,7 +47,7 @@ impl State {
         if !self.keeps_at_once(node) {
             return;
         }
-        let last = self.visit(node).and_then(|visit| visit.records.last()).cloned();
+        let last = self.visit(node).and_then(|visit| visit.records.iter().next_back()).cloned();
         let Some(kept) = last.and_then(|last| self.recorded(node, last)) else { return };
         let site = self.site(node);
         if let Some(recorder) = &mut self.recorder {
@@ -226,7 +226,7 @@ impl Frame {
         let ended = self.done(node).is_some();
         match &self.flow {
             Some(flow) => {
-                let failed = flow.at == Some(node) && matches!(flow.ended, Some(Err(_)));
+                let failed = flow.at == node && flow.has_ended() && self.fault.is_some();
                 ended && !failed || self.is_through(node)
             }
             None => ended && node < self.first_anew(),
