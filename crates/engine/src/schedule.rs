@@ -126,7 +126,9 @@ impl<'a> Builder<'a> {
         let ids = |(ix, node): (NodeIx, &Node)| {
             [Some(&node.id), node.end.as_ref()].map(|id| Some((id?.clone(), ix)))
         };
-        let by_id = graph.nodes.iter().flat_map(ids).flatten().collect();
+        // Room for all of them at once, which a list of lists does not say it needs.
+        let mut by_id = HashMap::with_capacity(graph.nodes.len());
+        by_id.extend(graph.nodes.iter().flat_map(ids).flatten());
         let thread_by_name = graph.threads.iter().map(|(ix, def)| (def.name.clone(), ix)).collect();
         let least = graph.threads.values().map(|def| vec![usize::from(def.first.is_some())]).collect();
         let continues =

@@ -1,11 +1,11 @@
 //! The only mutation: [`State::apply`] (E-02). It cannot fail; an event that does not fit the state is a
 //! bug or a foreign journal, and ends the run (E-17).
 
+use super::node::{LeafPhase, NodePhase, Visit};
 use super::outcomes::call_id;
+use super::phase::{CallsPhase, Got, Publication, Slot, SlotState};
 use super::size::LARGE_OUTPUT;
-use super::state::{
-    CallsPhase, Got, LeafPhase, NodePhase, PendingEffect, Publication, Slot, SlotState, State, Status, Visit,
-};
+use super::state::{PendingEffect, State, Status};
 use crate::effect::EffectId;
 use crate::event::{Body, End, Event, Start};
 use crate::fault::{Fault, FaultKind};
@@ -191,7 +191,7 @@ impl State {
     fn frame_stopped(&mut self, frame: &str, fault: &Fault) {
         let path = FramePathRef::parse(frame.trim_end_matches('/')).filter(|path| !path.is_root());
         let Some(ix) = path.and_then(|path| self.frames.at(path)) else { return self.misfit(frame) };
-        self.frames[ix].fault = Some(Box::new(fault.clone()));
+        self.frames[ix].set_fault(Box::new(fault.clone()));
         self.frame_over(ix);
     }
 
@@ -247,8 +247,7 @@ impl State {
         let state = &mut self.frames[node];
         state.visit = state.visit.max(prior) + 1;
         state.started_at = now;
-        state.phase =
-            NodePhase::Running(Box::new(Visit::new(entry, thread.unwrap_or_default())));
+        state.phase = NodePhase::Running(Box::new(Visit::new(entry, thread.unwrap_or_default())));
         self.keep_visit(node);
     }
 

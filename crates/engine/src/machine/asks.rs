@@ -1,7 +1,9 @@
 //! Questions to people (E-21): what is asked, and what an answer has to be. Those about a single call are asked with the call.
 
 use super::doubt::ANSWER;
-use super::state::{AskPhase, Asking, LeafPhase, State, Visit};
+use super::node::{LeafPhase, Visit};
+use super::phase::AskPhase;
+use super::state::{Asking, State};
 use crate::event::{Asked, Body, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, AskKind, Expects};

@@ -1,6 +1,7 @@
 //! How often a node was tried (D-25): what really happened, and not what was taken from an earlier visit.
 
-use super::state::{LeafPhase, State, Visit};
+use super::node::{LeafPhase, Visit};
+use super::state::State;
 use crate::graph::Act;
 use crate::ids::{LeafIx, NodeRef};
 

@@ -15,9 +15,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Definitions by name. Frames share them until one of them binds.
-pub(crate) type Bindings = BTreeMap<Arc<str>, Arc<ToolDef>>;
-
 /// What an event binds: by name a definition, or `None` where a binding is taken back.
 type Changes = BTreeMap<Arc<str>, Option<Arc<ToolDef>>>;
 
@@ -62,7 +59,7 @@ impl State {
         if frame.flow.is_none() {
             return self.misfit(&self.name(node));
         }
-        let bindings = Arc::make_mut(frame.bindings.get_or_insert_default());
+        let bindings = frame.bindings_mut();
         for (name, tool) in tools {
             match tool {
                 Some(tool) => drop(bindings.insert(name.clone(), Arc::clone(tool))),
@@ -74,7 +71,7 @@ impl State {
 
     /// What a name is bound to where a node is.
     pub(crate) fn bound(&self, node: NodeRef, name: &str) -> Option<&Arc<ToolDef>> {
-        self.of(node).bindings.as_ref()?.get(name)
+        self.of(node).bindings()?.get(name)
     }
 
     /// The tools that a node's model is offered, in this order: those that the node names and there are, and what is bound, if
@@ -82,7 +79,7 @@ impl State {
     pub(crate) fn offered(&self, node: NodeRef) -> impl Iterator<Item = &Arc<ToolDef>> {
         let flow = &self.def(node).body;
         let named = flow.tools.iter().filter_map(move |name| self.tool(node, name));
-        let bound = self.of(node).bindings.iter().filter(|_| flow.offers_bound);
+        let bound = self.of(node).bindings().into_iter().filter(|_| flow.offers_bound);
         named.chain(bound.flat_map(|bound| bound.values()).filter(|tool| !flow.tools.contains(&tool.name)))
     }
 
@@ -99,7 +96,7 @@ impl State {
     /// does more to the world (E-22).
     pub(super) fn does_more(&self, node: NodeRef, tool: &ToolDef) -> Option<Fault> {
         let frame = self.of(node);
-        if frame.flow.is_some() || frame.bindings.is_none() {
+        if frame.flow.is_some() || frame.bindings().is_none() {
             return None;
         }
         let foreseen = frame.graph.effects(self.def(node), &tool.name);

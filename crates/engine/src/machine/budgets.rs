@@ -1,39 +1,15 @@
 //! What was used where, and caps on it (E-20): of the run, of a node with all below it, of a frame.
 
-use super::children::Children;
 use super::frame::Frame;
-use super::state::{State, Usage};
+use super::opened::Children;
+use super::state::State;
+use super::usage::{Meter, Meters, Usage};
 use crate::effect::Tokens;
 use crate::event::{Budget, Event};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::Act;
-use crate::ids::{NodeIx, NodeRef};
-use std::collections::BTreeMap;
+use crate::ids::NodeRef;
 use std::sync::Arc;
-
-/// What was used at a place and below it, and how many models are asked there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Meter {
-    used: Usage,
-    flying: u64,
-}
-
-/// The meters of a frame, once something was used there.
-#[derive(Debug, Default)]
-pub(crate) struct Meters {
-    /// Which reset of the run's usage they count from.
-    resets: u32,
-    all: Meter,
-    /// Of nodes that have a budget.
-    nodes: BTreeMap<NodeIx, Meter>,
-}
-
-impl Usage {
-    pub(crate) fn add_reply(&mut self, tokens: &Tokens) {
-        self.model_calls += 1;
-        self.tokens.add(tokens);
-    }
-}
 
 impl Budget {
     /// The first cap that is reached: what of, where it is, and what was used of it. Models that are asked count as calls
@@ -105,9 +81,9 @@ impl State {
             let inner = frame.opened_by.is_some();
             let frame_counts = inner && (counted == Counted::Used || frame.graph.budget.is_some());
             if capped || frame_counts {
-                let meters = frame.meters.get_or_insert_default();
+                let meters = frame.meters_mut();
                 if meters.resets != resets {
-                    **meters = Meters { resets, ..Meters::default() };
+                    *meters = Meters { resets, ..Meters::default() };
                 }
                 change(&mut meters.all);
                 if capped {
@@ -180,15 +156,14 @@ impl State {
 
     /// What was used in a frame, and below it.
     pub(super) fn used_in(&self, frame: Option<&Frame>) -> Usage {
-        let meters = frame.and_then(|frame| frame.meters.as_deref());
+        let meters = frame.and_then(Frame::meters);
         let meters = meters.filter(|meters| meters.resets == self.resets);
         meters.map(|meters| meters.all.used).unwrap_or_default()
     }
 
     fn meter_of(&self, place: Capped) -> Meter {
         let (Capped::Node(node) | Capped::Frame(node)) = place;
-        let Some(meters) = self.of(node).meters.as_deref().filter(|meters| meters.resets == self.resets)
-        else {
+        let Some(meters) = self.of(node).meters().filter(|meters| meters.resets == self.resets) else {
             return Meter::default();
         };
         match place {

@@ -1,7 +1,9 @@
 //! Tool calls of one leaf: they begin in order and overlap as far as their effects allow (E-22, P-20).
 
+use super::node::{LeafPhase, Visit};
+use super::phase::{CallsPhase, Slot, SlotState};
 use super::reuse::Reuse;
-use super::state::{CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
+use super::state::State;
 use crate::effect::{Cut, Effects};
 use crate::event::{Asked, Body, Event};
 use crate::fault::{Fault, FaultKind};

@@ -1,13 +1,12 @@
 //! Frames that a leaf opens (E-34): what they begin with, and what comes of them.
 
-use super::done::Left;
-use super::frame::{Frame, Frames};
+use super::frame::Frame;
 use super::inputs::Inputs;
-use super::join::ForkPhase;
-use super::loops::LoopPhase;
-use super::state::{AskPhase, LeafPhase, NodePhase, Slot, SlotState, State, Visit};
-use crate::effect::{EffectId, Effects};
-use crate::event::{Event, JoinOutcome};
+use super::node::{LeafPhase, Left, NodePhase, Visit};
+use super::opened::{Children, Ended, Outputs, SubPhase};
+use super::state::State;
+use crate::effect::EffectId;
+use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Act, Sub, Times};
 use crate::ids::{FrameIx, GraphIx, LeafIx, NodeIx, NodeRef, ThreadIx};
@@ -17,168 +16,6 @@ use crate::template::{JsonTemplate, kind};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The frames of a leaf.
-#[derive(Debug)]
-pub(crate) enum Children {
-    Fork(ForkPhase),
-    Loop(LoopPhase),
-    Sub(SubPhase),
-}
-
-/// Variables that a subgraph sets around it, and what they come to.
-type Outputs = Vec<(Arc<str>, Value)>;
-
-/// The one frame of a subgraph.
-#[derive(Debug, Default)]
-pub(crate) struct SubPhase {
-    open: Option<FrameIx>,
-    /// It was cut off.
-    suspended: Option<Box<Frame>>,
-    ended: Option<Ended>,
-    /// Its time is up.
-    late: bool,
-    /// What its outputs came to.
-    outputs: Outputs,
-}
-
-/// A frame that is no more.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) frame: Box<Frame>,
-    pub(crate) fault: Option<Box<Fault>>,
-}
-
-/// How it stands with one of the frames of a leaf, when it goes on.
-pub(super) enum FrameStatus<'s> {
-    /// It has ended for good.
-    Ended,
-    /// It is under way, or was cut off, or failed and goes on.
-    Alive(&'s Frame),
-    /// It has not begun.
-    NotBegun,
-}
-
-impl<'s> FrameStatus<'s> {
-    pub(super) fn of(ended: &'s Ended) -> Self {
-        if ended.fault.is_none() { Self::Ended } else { Self::Alive(&ended.frame) }
-    }
-}
-
-impl Children {
-    /// How it stands with the frame of an instance.
-    pub(super) fn frame_status<'s>(
-        &'s self,
-        instance: &Instance<'_>,
-        act: &Act,
-        frames: &'s Frames,
-    ) -> FrameStatus<'s> {
-        match (self, instance, act) {
-            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
-                paths.of.position(id).map_or(FrameStatus::NotBegun, |at| phase.frame_status(at, frames))
-            }
-            (Self::Loop(phase), Instance::Iteration(at), _) => phase.frame_status(*at, frames),
-            (Self::Sub(phase), Instance::Sub, _) => match (phase.open, &phase.suspended, &phase.ended) {
-                (Some(open), ..) => FrameStatus::Alive(&frames[open]),
-                (_, Some(frame), _) => FrameStatus::Alive(frame),
-                (.., Some(ended)) => FrameStatus::of(ended),
-                _ => FrameStatus::NotBegun,
-            },
-            _ => FrameStatus::NotBegun,
-        }
-    }
-    /// Whether there is something to derive.
-    pub(super) fn are_due(&self) -> bool {
-        match self {
-            Self::Fork(phase) => phase.is_decided(),
-            Self::Loop(phase) => phase.is_due(),
-            Self::Sub(phase) => phase.late || phase.ended.is_some(),
-        }
-    }
-    /// The time for all of them is up. What is decided stays so.
-    pub(super) fn be_late(&mut self) {
-        match self {
-            Self::Fork(phase) => phase.decide(JoinOutcome::Timeout),
-            Self::Loop(phase) => phase.be_late(),
-            Self::Sub(phase) => phase.late = phase.ended.is_none(),
-        }
-    }
-    /// A frame that was open is so no more.
-    fn suspend(&mut self, frame: Box<Frame>) {
-        match self {
-            Self::Fork(phase) => phase.suspend(frame),
-            Self::Loop(phase) => phase.suspend(frame),
-            Self::Sub(phase) => (phase.open, phase.suspended) = (None, Some(frame)),
-        }
-    }
-    /// The open frame that stands for an instance.
-    pub(super) fn find(&self, instance: &Instance<'_>, act: &Act) -> Option<FrameIx> {
-        match (self, instance, act) {
-            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
-                phase.open_at(paths.of.position(id)?)
-            }
-            (Self::Loop(phase), Instance::Iteration(at), _) => phase.open().filter(|_| phase.is_at(*at)),
-            (Self::Sub(phase), Instance::Sub, _) => phase.open,
-            _ => None,
-        }
-    }
-    /// The frame that stands for an instance: of a loop, that of the last iteration.
-    pub(super) fn frame<'s>(
-        &'s self,
-        instance: &Instance<'_>,
-        act: &Act,
-        open: &'s Frames,
-    ) -> Option<&'s Frame> {
-        match (self, instance, act) {
-            (Self::Fork(phase), Instance::Path(id), Act::Fork(paths)) => {
-                phase.frame(paths.of.position(id)?, open)
-            }
-            _ => {
-                self.known(act, open).into_iter().find(|(known, _)| known == instance).map(|(_, frame)| frame)
-            }
-        }
-    }
-    /// How many iterations there are, of a loop that knows.
-    pub(super) fn iterations(&self) -> Option<u32> {
-        match self {
-            Self::Loop(phase) => phase.total(),
-            _ => None,
-        }
-    }
-    /// How many paths there are, of a fork.
-    pub(super) fn paths(&self) -> Option<u32> {
-        match self {
-            Self::Fork(phase) => Some(phase.count()),
-            _ => None,
-        }
-    }
-    /// The frames that are known, each with what it is to the node, in order. Of a loop, that of the last iteration.
-    pub(super) fn known<'s>(&'s self, act: &Act, open: &'s Frames) -> Vec<(Instance<'static>, &'s Frame)> {
-        match (self, act) {
-            (Self::Fork(phase), Act::Fork(paths)) => {
-                let frames = phase.frames(open).enumerate();
-                let known = frames.filter_map(|(at, frame)| Some((at, frame?)));
-                known.map(|(at, frame)| (Instance::Path(paths.of.id(at).to_string().into()), frame)).collect()
-            }
-            (Self::Loop(_), Act::Loop(times)) if times.times == Times::Aside => Vec::new(),
-            (Self::Loop(phase), _) => phase.last_frame(open).into_iter().collect(),
-            (Self::Sub(phase), _) => {
-                let ended = phase.ended.as_ref().map(|ended| &*ended.frame);
-                let known = phase.open.map(|open_| &open[open_]).or(phase.suspended.as_deref()).or(ended);
-                known.map(|frame| (Instance::Sub, frame)).into_iter().collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-    /// The frames that have not ended.
-    fn open(&self) -> Vec<FrameIx> {
-        match self {
-            Self::Fork(phase) => phase.open(),
-            Self::Loop(phase) => phase.open().into_iter().collect(),
-            Self::Sub(phase) => phase.open.into_iter().collect(),
-        }
-    }
-}
 
 /// Frames, to look at and to open.
 impl State {
@@ -233,7 +70,11 @@ impl State {
         })
     }
 
-    fn resolved_all(&self, node: NodeRef, named: &[(Arc<str>, JsonTemplate)]) -> Result<Inputs, Fault> {
+    fn resolved_all(
+        &self,
+        node: NodeRef,
+        named: &[(Arc<str>, JsonTemplate)],
+    ) -> Result<Option<Arc<Inputs>>, Fault> {
         let values = named.iter().map(|(name, value)| Ok((name.clone(), self.resolved(node, value)?)));
         Ok(Inputs::new(values.collect::<Result<_, Fault>>()?))
     }
@@ -271,14 +112,15 @@ impl State {
         graph: GraphIx,
         at: u32,
         instance: Instance<'_>,
-        inputs: Inputs,
+        inputs: Option<Arc<Inputs>>,
         shares: bool,
     ) -> FrameIx {
         let step =
             FrameStep { node: Cow::Borrowed(&*self.def(node).id), visit: self.frames[node].visit, instance };
         let path = self.of(node).path.with(&step);
         let ix = self.frames.open(graph, path, (node, at));
-        self.frames[ix].bindings = self.frames[node.frame].bindings.clone();
+        let bindings = self.of(node).bindings().cloned();
+        self.frames[ix].set_bindings(bindings);
         if shares {
             let names: Vec<Arc<str>> =
                 self.frames[ix].graph.threads.values().map(|def| def.name.clone()).collect();
@@ -445,7 +287,7 @@ impl State {
         });
         let threads: Vec<(ThreadIx, Thread)> = threads.collect();
         if flows {
-            self.frames[node.frame].bindings.clone_from(&from.bindings);
+            self.frames[node.frame].set_bindings(from.bindings().cloned());
         }
         for (place, thread) in threads {
             if own == Some(place) {
@@ -507,74 +349,6 @@ impl State {
             );
             Warning::at("write-cancelled", &name, message)
         }));
-    }
-}
-
-impl Frame {
-    /// The frames that a node of this one has opened, and the act that did: those that are under way, and those that it left.
-    pub(super) fn children(&self, node: NodeIx) -> Option<(&Children, &Act)> {
-        let (children, leaf) = match &self.nodes.get(node)?.phase {
-            NodePhase::Running(visit) => visit.children().or_else(|| visit.left().map(Left::parts))?,
-            NodePhase::Done(done) => {
-                let more = done.more.as_ref()?;
-                let interrupted = more.interrupted.as_ref().and_then(|visit| visit.children());
-                interrupted.or_else(|| more.left.as_deref().map(Left::parts))?
-            }
-            NodePhase::Waiting(_) => return None,
-        };
-        Some((children, &self.graph.leaf(node, leaf).act))
-    }
-    /// Why the frame has failed, if it has.
-    fn failure(&self) -> Option<Box<Fault>> {
-        self.ending().1.map(Box::new)
-    }
-}
-
-impl Visit {
-    /// Effects that are under way.
-    fn effects(&self) -> Vec<EffectId> {
-        match &self.phase {
-            LeafPhase::Model(phase) => vec![phase.effect.clone()],
-            LeafPhase::Calls(phase) => {
-                phase.slots.iter().filter(|slot| slot.is_running()).map(|slot| slot.effect.clone()).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-    /// Of them, those that change the world each time.
-    fn writes(&self) -> Vec<(Arc<str>, EffectId)> {
-        let LeafPhase::Calls(phase) = &self.phase else { return Vec::new() };
-        let writes = phase.slots.iter().filter(|slot| slot.is_running() && slot.effects == Effects::Write);
-        writes.map(|slot| (slot.call.name.clone(), slot.effect.clone())).collect()
-    }
-    /// The frames that it waits for, and the leaf that opened them.
-    fn children(&self) -> Option<(&Children, LeafIx)> {
-        match &self.phase {
-            LeafPhase::Frames(children) => Some((children, self.leaf?)),
-            _ => None,
-        }
-    }
-    pub(super) fn open_children(&self) -> Vec<FrameIx> {
-        match &self.phase {
-            LeafPhase::Frames(children) => children.open(),
-            _ => Vec::new(),
-        }
-    }
-    /// Whether a person may be asked.
-    fn asks(&self) -> bool {
-        matches!(self.phase, LeafPhase::Ask(AskPhase::Open) | LeafPhase::Calls(_))
-    }
-}
-
-impl Left {
-    fn parts(&self) -> (&Children, LeafIx) {
-        (&self.children, self.leaf)
-    }
-}
-
-impl Slot {
-    fn is_running(&self) -> bool {
-        matches!(self.state, SlotState::Running)
     }
 }
 

@@ -1,6 +1,5 @@
 //! How far a frame has come whose nodes wait for what they observe, and retire in list order (P-20).
 
-use super::skip::Unresolved;
 use crate::graph::Graph;
 use crate::ids::{NodeIx, OrderIx, Table, ThreadIx};
 use crate::message::{Entry, Thread};
@@ -30,6 +29,25 @@ pub(crate) struct Dataflow {
     pub(crate) runtime: HashMap<Arc<str>, BTreeMap<NodeIx, Arc<str>>>,
     /// Top-level keys of results that did not sync, for D-07's last look-up.
     pub(crate) fields: HashMap<Arc<str>, BTreeMap<NodeIx, ()>>,
+}
+
+/// Nodes without a result that the run goes on without.
+#[derive(Debug, Default)]
+pub(crate) struct Unresolved {
+    /// Those that failed, and those that were skipped because of them.
+    pub(crate) nodes: BTreeSet<NodeIx>,
+    /// Those of them that could have brought any name (D-05).
+    pub(super) unknown: BTreeSet<NodeIx>,
+    /// How many nodes in a row have failed for good, in list order, up to the last that retired (D-19).
+    pub(crate) in_a_row: u32,
+}
+
+impl Unresolved {
+    /// Nodes from `first` on begin again.
+    pub(crate) fn forget_from(&mut self, first: NodeIx) {
+        self.nodes.split_off(&first);
+        self.unknown.split_off(&first);
+    }
 }
 
 /// How far an order has got.

@@ -1,7 +1,8 @@
 //! What a resume keeps of steps that had finished behind a failed one (D-16, E-29), and what a person's no leaves.
 
+use super::phase::Slot;
 use super::reuse::{Reuse, any_version, unknown_outcome};
-use super::state::{Slot, State};
+use super::state::State;
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{NodeIx, NodeRef};
 use crate::schedule::{reads, supply};

@@ -1,7 +1,8 @@
 //! Which event comes next for a node: a pure look at the state.
 
+use super::node::{LeafPhase, NodePhase, Visit};
 use super::scope::Scope;
-use super::state::{LeafPhase, NodePhase, State, Visit};
+use super::state::State;
 use crate::effect::EffectId;
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind};

@@ -1,8 +1,11 @@
 //! Writes in doubt: nobody knows whether they happened, and a person says (E-05, E-21, E-29).
 
 use super::asks::given;
-use super::reuse::{Key, RecordedOutcome, Turn, any_version, tool_key};
-use super::state::{AskPhase, Asking, LeafPhase, NodePhase, Slot, SlotState, State, Status, Visit};
+use super::node::{LeafPhase, NodePhase, Visit};
+use super::phase::{AskPhase, Slot, SlotState};
+use super::reuse::cache::{Key, RecordedOutcome};
+use super::reuse::{any_version, tool_key};
+use super::state::{Asking, Declined, State, Status};
 use crate::effect::{EffectId, Outcome};
 use crate::event::End;
 use crate::fault::FaultKind;
@@ -59,16 +62,6 @@ pub fn reasoned(answer: Value, by: Option<&str>, why: Option<&str>) -> Value {
         fields.extend(said.map(|said| (name.to_owned(), Value::from(said))));
     }
     Value::Object(fields)
-}
-
-/// A write in doubt that a person did not want to run again: the word can still be changed.
-#[derive(Clone, Debug)]
-pub struct Declined {
-    /// The id of the node it belongs to.
-    pub node: Arc<str>,
-    /// The call.
-    pub call: ToolCall,
-    turn: Turn,
 }
 
 impl Declined {

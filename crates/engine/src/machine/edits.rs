@@ -1,6 +1,7 @@
 //! Edits of a node's thread (E-09): what they take away is derived from the thread as it stands, and said by position.
 
-use super::state::{State, Visit};
+use super::node::Visit;
+use super::state::State;
 use crate::effect::Effects;
 use crate::event::{Event, Replaced, StandIn};
 use crate::fault::{Fault, FaultKind};

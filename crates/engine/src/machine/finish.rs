@@ -1,8 +1,8 @@
 //! The end of a node: its result, and what of it goes to `runtime_metadata` (P-17, D-05).
 
-use super::reuse::Records;
-use super::done::{Done, More};
-use super::state::{LeafPhase, NodePhase, State, Visit};
+use super::node::{Done, LeafPhase, More, NodePhase, Visit};
+use super::reuse::records::Records;
+use super::state::State;
 use crate::effect::Outputs;
 use crate::event::Event;
 use crate::fault::{Fault, Warning};

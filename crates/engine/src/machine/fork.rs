@@ -2,8 +2,12 @@
 
 use super::dataflow::{Dataflow, OrderState};
 use super::frame::Frame;
-use super::reuse::{Recording, ReuseCache, places};
-use super::state::{LeafPhase, NodeState, State, Status, Usage, Visit};
+use super::node::{LeafPhase, NodeState, Visit};
+use super::reuse::cache::ReuseCache;
+use super::reuse::places;
+use super::reuse::recording::Recording;
+use super::state::{State, Status};
+use super::usage::Usage;
 use crate::effect::ToolDef;
 use crate::event::{Body, Event, Fork};
 use crate::graph::{Act, Graph};

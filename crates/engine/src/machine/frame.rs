@@ -1,24 +1,23 @@
 //! A frame: one running instance of a graph (E-34).
 //!
-//! A run is a tree of frames. What is the run's own (messages, effects under way, usage) is in [`State`]; a frame has its graph,
+//! A run is a tree of frames. What is the run's own (messages, effects under way, usage) is in [`super::State`]; a frame has its graph,
 //! its threads, its nodes and what their placeholders see.
 
-use super::bindings::Bindings;
-use super::budgets::Meters;
 use super::dataflow::Dataflow;
-use super::done::Done;
 use super::flow::Flow;
+use super::inputs::{Bindings, Inputs};
+use super::node::{Done, LeafPhase, Left, NodePhase, NodeState, Visit};
 use super::nodes::Nodes;
-use super::inputs::Inputs;
-use super::state::{LeafPhase, NodePhase, NodeState, State, Visit};
+use super::opened::Children;
 use super::threads::Threads;
-use crate::effect::{Effects, ToolDef};
+use super::usage::Meters;
 use crate::fault::Fault;
-use crate::graph::{Control, Graph, Leaf, Node, ThreadDef};
-use crate::ids::{FrameIx, GraphIx, Ix, LeafIx, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx, not_there};
+use crate::graph::{Act, Control, Graph, ThreadDef};
+use crate::ids::{FrameIx, GraphIx, Ix, NodeIx, NodeRef, OrderIx, ROOT, Table, ThreadIx, not_there};
 use crate::message::{Entry, Thread};
 use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
+use serde_json::Value;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -33,12 +32,8 @@ pub(crate) struct Frame {
     pub(crate) opened_by: Option<(NodeRef, u32)>,
     /// How many frames it is in.
     pub(crate) depth: u32,
-    /// Which versions names of tools mean in it, other than what the graph says (E-41).
-    pub(crate) bindings: Option<Arc<Bindings>>,
     /// The first data layer of its own, which hides names of the frames around it.
-    pub(crate) inputs: Inputs,
-    /// Why it could not even begin, or how its flow has failed.
-    pub(crate) fault: Option<Box<Fault>>,
+    pub(crate) inputs: Option<Arc<Inputs>>,
     /// Of a graph whose nodes follow ways: how far it has come.
     pub(crate) flow: Option<Flow>,
     /// Of one whose nodes wait for what they observe.
@@ -46,9 +41,22 @@ pub(crate) struct Frame {
     /// Threads of the graph that hold their first message; all of them before any node starts.
     pub(crate) seeded: u32,
     pub(crate) threads: Threads,
-    pub(crate) nodes: Nodes,
-    /// What was used in it, once something was, and in the root only of nodes with a budget (E-20).
-    pub(crate) meters: Option<Box<Meters>>,
+    pub(crate) nodes: Nodes<NodeState>,
+    more: Option<Box<More>>,
+}
+
+/// A path that waits is one, and there may be thousands of those.
+const _: () = assert!(size_of::<Frame>() <= 152);
+
+/// What frames have that have failed, bind tools or have used something.
+#[derive(Debug, Default)]
+struct More {
+    /// Why it could not even begin, or how its flow has failed.
+    fault: Option<Box<Fault>>,
+    /// Which versions names of tools mean in it, other than what the graph says (E-41).
+    bindings: Option<Arc<Bindings>>,
+    /// What was used in it, in the root only of nodes with a budget (E-20).
+    meters: Meters,
 }
 
 impl Frame {
@@ -63,18 +71,52 @@ impl Frame {
             path: FramePath::default(),
             opened_by: None,
             depth: 0,
-            bindings: None,
-            inputs: Inputs::default(),
-            fault: None,
+            inputs: None,
             flow: flows.then(Flow::new),
             dataflow: (!flows).then(|| Box::new(Dataflow::new(&graph, &schedule))),
             seeded: 0,
             threads: Threads::new(graph.threads.len()),
             nodes,
-            meters: None,
+            more: None,
             graph,
             schedule,
         }
+    }
+    /// Why it could not even begin, or how its flow has failed.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.more.as_ref()?.fault.as_deref()
+    }
+    pub(crate) fn set_fault(&mut self, fault: Box<Fault>) {
+        self.more.get_or_insert_default().fault = Some(fault);
+    }
+    pub(crate) fn take_fault(&mut self) -> Option<Box<Fault>> {
+        self.more.as_mut()?.fault.take()
+    }
+    /// Which versions names of tools mean in it, other than what the graph says (E-41).
+    pub(crate) fn bindings(&self) -> Option<&Arc<Bindings>> {
+        self.more.as_ref()?.bindings.as_ref()
+    }
+    pub(crate) fn bindings_mut(&mut self) -> &mut Bindings {
+        Arc::make_mut(self.more.get_or_insert_default().bindings.get_or_insert_default())
+    }
+    pub(crate) fn set_bindings(&mut self, bindings: Option<Arc<Bindings>>) {
+        if bindings.is_some() || self.more.is_some() {
+            self.more.get_or_insert_default().bindings = bindings;
+        }
+    }
+    /// What was used in it, once something was.
+    pub(crate) fn meters(&self) -> Option<&Meters> {
+        self.more.as_ref().map(|more| &more.meters)
+    }
+    pub(crate) fn meters_mut(&mut self) -> &mut Meters {
+        &mut self.more.get_or_insert_default().meters
+    }
+    /// What it is given of that name.
+    pub(crate) fn input(&self, name: &str) -> Option<&Value> {
+        self.inputs.as_ref()?.get(name, self.opened_by.map_or(0, |(_, at)| at as usize))
+    }
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.inputs.as_ref().is_some_and(|inputs| inputs.has(name))
     }
     /// Where the node of that id stands.
     pub(crate) fn by_id(&self, id: &str) -> Option<NodeIx> {
@@ -150,6 +192,26 @@ impl Frame {
     /// The nodes from `first` on.
     pub(crate) fn nodes_from(&self, first: NodeIx) -> impl Iterator<Item = NodeIx> + use<> {
         (first.get()..self.graph.nodes.len()).map(NodeIx::new)
+    }
+}
+
+impl Frame {
+    /// The frames that a node of this one has opened, and the act that did: those that are under way, and those that it left.
+    pub(super) fn children(&self, node: NodeIx) -> Option<(&Children, &Act)> {
+        let (children, leaf) = match &self.nodes.get(node)?.phase {
+            NodePhase::Running(visit) => visit.children().or_else(|| visit.left().map(Left::parts))?,
+            NodePhase::Done(done) => {
+                let more = done.more.as_ref()?;
+                let interrupted = more.interrupted.as_ref().and_then(|visit| visit.children());
+                interrupted.or_else(|| more.left.as_deref().map(Left::parts))?
+            }
+            NodePhase::Waiting(_) => return None,
+        };
+        Some((children, &self.graph.leaf(node, leaf).act))
+    }
+    /// Why the frame has failed, if it has.
+    pub(super) fn failure(&self) -> Option<Box<Fault>> {
+        self.ending().1.map(Box::new)
     }
 }
 
@@ -293,64 +355,5 @@ impl Index<NodeRef> for Frames {
 impl IndexMut<NodeRef> for Frames {
     fn index_mut(&mut self, at: NodeRef) -> &mut NodeState {
         &mut self[at.frame].nodes[at.node]
-    }
-}
-
-/// What a node of a frame is: by its graph, and how far it has come.
-impl State {
-    /// The frame of a node.
-    pub(crate) fn of(&self, node: NodeRef) -> &Frame {
-        &self.frames[node.frame]
-    }
-    pub(crate) fn def(&self, node: NodeRef) -> &Node {
-        &self.of(node).graph.nodes[node.node]
-    }
-    pub(crate) fn leaf(&self, node: NodeRef, leaf: LeafIx) -> &Leaf {
-        self.of(node).graph.leaf(node.node, leaf)
-    }
-    pub(crate) fn leaves(&self, node: NodeRef) -> impl Iterator<Item = &Leaf> {
-        self.of(node).graph.leaves(self.def(node))
-    }
-    pub(crate) fn thread_name(&self, node: NodeRef, thread: ThreadIx) -> Arc<str> {
-        self.of(node).graph.threads[thread].name.clone()
-    }
-    /// The name of the thread that a node works on; none for a scratch thread.
-    pub(crate) fn own_thread(&self, node: NodeRef) -> Arc<str> {
-        self.def(node).body.thread.map_or_else(|| Arc::from(""), |thread| self.thread_name(node, thread))
-    }
-    /// The tool of that name, as a node may call it.
-    pub(crate) fn tool(&self, node: NodeRef, name: &str) -> Option<&Arc<ToolDef>> {
-        self.bound(node, name).or_else(|| self.pins(node, name).tools.get(name))
-    }
-    /// The effects that a call of `tool` has at a node (E-22).
-    pub(crate) fn effects(&self, node: NodeRef, tool: &str) -> Effects {
-        self.def(node).effects_of(tool, self.tool(node, tool).map(|def| &**def))
-    }
-    /// The graph that says which version a tool's name means: the run's own, whose tools may change (P-21), or else that of the
-    /// frame, to which a replan may have brought some.
-    fn pins(&self, node: NodeRef, tool: &str) -> &Graph {
-        let root = &self.frames.root().graph;
-        if root.tools.contains_key(tool) { root } else { &self.of(node).graph }
-    }
-    /// The running body of a node.
-    pub(crate) fn visit(&self, node: NodeRef) -> Option<&Visit> {
-        self.of(node).visit(node.node)
-    }
-    pub(crate) fn visit_mut(&mut self, node: NodeRef) -> Option<&mut Visit> {
-        match &mut self.frames[node.frame].nodes.get_mut(node.node)?.phase {
-            NodePhase::Running(visit) => Some(visit),
-            _ => None,
-        }
-    }
-    /// Whether a node is `first`, behind it in its frame, or in a frame that such a node opened.
-    pub(crate) fn is_within(&self, mut node: NodeRef, first: NodeRef) -> bool {
-        while node.frame != first.frame {
-            let Some((around, _)) = self.of(node).opened_by else { return false };
-            node = around;
-        }
-        node >= first
-    }
-    pub(crate) fn done(&self, node: NodeRef) -> Option<&Done> {
-        self.of(node).done(node.node)
     }
 }

@@ -1,21 +1,23 @@
 //! What a frame is given, by name: the first data layer of its own.
 
+use crate::effect::ToolDef;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What the number of a path over a list, or of an iteration, is called within it.
 pub(super) static INDEX: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("index"));
 
-/// What a frame is given.
-#[derive(Debug, Default)]
+/// Definitions by name. Frames share them until one of them binds.
+pub(crate) type Bindings = BTreeMap<Arc<str>, Arc<ToolDef>>;
+
+/// What a frame is given. Paths over a list share it, and there may be thousands of those.
+#[derive(Debug)]
 pub(crate) enum Inputs {
-    #[default]
-    Nothing,
     /// Sorted by name.
-    #[allow(clippy::box_collection, reason = "the box is a pointer where the list is three")]
-    Own(Box<Vec<(Arc<str>, Value)>>),
-    /// One element of a list that a fork goes over, and its number: there may be thousands of such frames.
-    Element(Arc<Elements>, u32),
+    Own(Box<[(Arc<str>, Value)]>),
+    /// To each path one element of a list, and its number.
+    Elements(Elements),
 }
 
 /// What the paths of a fork go over.
@@ -29,9 +31,6 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    pub(super) fn new(name: Arc<str>, values: Vec<Value>) -> Self {
-        Self { name, values, numbers: OnceLock::new() }
-    }
     fn number(&self, at: usize) -> Option<&Value> {
         let numbers = || (0..self.values.len()).map(Value::from).collect();
         self.numbers.get_or_init(numbers).get(at)
@@ -40,39 +39,38 @@ impl Elements {
 
 impl Inputs {
     /// The last of several values of a name counts.
-    pub(super) fn new(mut values: Vec<(Arc<str>, Value)>) -> Self {
-        if values.is_empty() {
-            return Self::Nothing;
-        }
+    pub(super) fn new(mut values: Vec<(Arc<str>, Value)>) -> Option<Arc<Self>> {
         values.reverse();
         values.sort_by(|(a, _), (b, _)| a.cmp(b));
         values.dedup_by(|(a, _), (b, _)| a == b);
-        values.shrink_to_fit();
-        Self::Own(Box::new(values))
+        (!values.is_empty()).then(|| Arc::new(Self::Own(values.into())))
     }
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    /// Those of all paths over a list.
+    pub(super) fn elements(name: Arc<str>, values: Vec<Value>) -> Arc<Self> {
+        Arc::new(Self::Elements(Elements { name, values, numbers: OnceLock::new() }))
+    }
+    /// The value of a name, in the frame that is this one of those that share them.
+    pub(super) fn get(&self, name: &str, at: usize) -> Option<&Value> {
         match self {
-            Self::Nothing => None,
             Self::Own(values) => {
                 let at = values.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
                 values.get(at).map(|(_, value)| value)
             }
-            Self::Element(elements, at) if *elements.name == *name => elements.values.get(*at as usize),
-            Self::Element(elements, at) if **INDEX == *name => elements.number(*at as usize),
-            Self::Element(..) => None,
+            Self::Elements(elements) if *elements.name == *name => elements.values.get(at),
+            Self::Elements(elements) if **INDEX == *name => elements.number(at),
+            Self::Elements(_) => None,
         }
     }
     pub(super) fn has(&self, name: &str) -> bool {
         match self {
-            Self::Element(elements, _) => [&elements.name, &*INDEX].into_iter().any(|known| **known == *name),
-            _ => self.get(name).is_some(),
+            Self::Own(_) => self.get(name, 0).is_some(),
+            Self::Elements(elements) => *elements.name == *name || **INDEX == *name,
         }
     }
     pub(super) fn names(&self) -> Vec<&Arc<str>> {
         match self {
-            Self::Nothing => Vec::new(),
             Self::Own(values) => values.iter().map(|(name, _)| name).collect(),
-            Self::Element(elements, _) => vec![&elements.name, &*INDEX],
+            Self::Elements(elements) => vec![&elements.name, &*INDEX],
         }
     }
 }

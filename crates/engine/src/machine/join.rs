@@ -1,197 +1,19 @@
 //! Forks and their joins: paths at the same time or one after the other, until it is decided how they come together.
 
-use super::children::{Children, Ended, FrameStatus, list};
-use super::frame::{Frame, Frames};
-use super::inputs::{Elements, Inputs};
+use super::children::list;
+use super::frame::Frame;
+use super::inputs::Inputs;
+use super::opened::{Children, Ended};
+use super::paths::{ForkPhase, Path};
 use super::state::State;
 use crate::event::{Event, JoinOutcome, Joined};
 use crate::fault::{Fault, FaultKind, Warning};
-use crate::graph::{Act, Join, Paths, PathsOf, Strategy};
-use crate::ids::{FrameIx, GraphIx, NodeRef};
+use crate::graph::{Act, Join, Paths, PathsOf};
+use crate::ids::{FrameIx, NodeRef};
 use crate::place::Instance;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// How far the paths of a fork have come.
-#[derive(Debug, Default)]
-pub(crate) struct ForkPhase {
-    paths: Vec<Path>,
-    /// What the paths go over.
-    elements: Option<Arc<Elements>>,
-    completed: usize,
-    failed: usize,
-    outcome: Option<JoinOutcome>,
-}
-
-/// A path of a fork.
-#[derive(Debug)]
-enum Path {
-    /// It has not begun.
-    Waiting,
-    Open(FrameIx),
-    /// It was cut off as the join was decided, or waits to go on where it stood (E-36).
-    Suspended(Box<Frame>),
-    Ended(Box<Ended>),
-}
-
-/// There may be thousands of them.
-const _: () = assert!(size_of::<Path>() <= 16);
-
-impl Path {
-    /// The frame that it left, or why it failed, if it has ended.
-    fn end(&self) -> Option<Result<&Frame, &Fault>> {
-        match self {
-            Self::Ended(ended) => Some(ended.fault.as_deref().map_or(Ok(&*ended.frame), Err)),
-            _ => None,
-        }
-    }
-    fn completed(&self) -> Option<&Ended> {
-        match self {
-            Self::Ended(ended) if ended.fault.is_none() => Some(ended),
-            _ => None,
-        }
-    }
-}
-
-impl ForkPhase {
-    pub(super) fn is_decided(&self) -> bool {
-        self.outcome.is_some()
-    }
-    /// It is decided now, if it was not.
-    pub(super) fn decide(&mut self, outcome: JoinOutcome) {
-        self.outcome.get_or_insert(outcome);
-    }
-    pub(super) fn open_at(&self, at: usize) -> Option<FrameIx> {
-        match self.paths.get(at)? {
-            Path::Open(frame) => Some(*frame),
-            _ => None,
-        }
-    }
-    /// How it stands with a path.
-    pub(super) fn frame_status<'s>(&'s self, at: usize, frames: &'s Frames) -> FrameStatus<'s> {
-        match self.paths.get(at) {
-            Some(Path::Open(frame)) => FrameStatus::Alive(&frames[*frame]),
-            Some(Path::Suspended(frame)) => FrameStatus::Alive(frame),
-            Some(Path::Ended(ended)) => FrameStatus::of(ended),
-            Some(Path::Waiting) | None => FrameStatus::NotBegun,
-        }
-    }
-    /// The frames of the paths, in order, of those that have begun.
-    pub(super) fn frames<'s>(&'s self, open: &'s Frames) -> impl Iterator<Item = Option<&'s Frame>> {
-        (0..self.paths.len()).map(|at| self.frame(at, open))
-    }
-    /// The frame of a path, if it has begun.
-    pub(super) fn frame<'s>(&'s self, at: usize, open: &'s Frames) -> Option<&'s Frame> {
-        match self.paths.get(at)? {
-            Path::Waiting => None,
-            Path::Open(frame) => Some(&open[*frame]),
-            Path::Suspended(frame) => Some(frame),
-            Path::Ended(ended) => Some(&ended.frame),
-        }
-    }
-    /// What the paths go over is not asked for any more.
-    pub(super) fn forget_items(&mut self) {
-        self.elements = None;
-    }
-    pub(super) fn count(&self) -> u32 {
-        u32::try_from(self.paths.len()).unwrap_or(u32::MAX)
-    }
-    /// How it was decided, if it was.
-    pub(super) fn outcome(&self) -> Option<JoinOutcome> {
-        self.outcome
-    }
-    /// Which path's threads are those around the fork now (W-10).
-    pub(super) fn adopted(&self, paths: &Paths) -> Option<usize> {
-        let met = self.outcome == Some(JoinOutcome::Met);
-        let main = paths.join.main.as_ref().filter(|_| met)?;
-        let at = paths.of.position(main)?;
-        self.paths.get(at)?.completed().map(|_| at)
-    }
-    /// What came of each path, in order: its frame, if it has begun, and of one that has ended why it failed.
-    pub(super) fn ends<'s>(
-        &'s self,
-        open: &'s Frames,
-    ) -> impl Iterator<Item = (Option<&'s Frame>, Option<Result<&'s Value, &'s Fault>>)> {
-        self.paths.iter().zip(self.frames(open)).map(|(path, frame)| {
-            (frame, path.end().map(|end| end.map(Frame::output)))
-        })
-    }
-    pub(super) fn open(&self) -> Vec<FrameIx> {
-        let open = self.paths.iter().filter_map(|path| match path {
-            Path::Open(frame) => Some(*frame),
-            _ => None,
-        });
-        open.collect()
-    }
-    /// The frame of a path that was cut off.
-    fn take_suspended(&mut self, at: usize) -> Option<Box<Frame>> {
-        let path = self.paths.get_mut(at)?;
-        match std::mem::replace(path, Path::Waiting) {
-            Path::Suspended(frame) => Some(frame),
-            other => {
-                *path = other;
-                None
-            }
-        }
-    }
-    /// A frame that was open is so no more.
-    pub(super) fn suspend(&mut self, frame: Box<Frame>) {
-        let at = frame.opened_by.map_or(0, |(_, at)| at as usize);
-        if let Some(path) = self.paths.get_mut(at) {
-            *path = Path::Suspended(frame);
-        }
-    }
-    /// Paths that have failed are to go on.
-    fn reopen(&mut self) {
-        for path in &mut self.paths {
-            *path = match std::mem::replace(path, Path::Waiting) {
-                Path::Ended(ended) if ended.fault.is_some() => Path::Suspended(ended.frame),
-                other => other,
-            };
-        }
-        self.failed = 0;
-    }
-    /// What the strategy makes of the paths that have ended so far (W-06). `None`: others may still decide.
-    fn judge(&self, strategy: Strategy) -> Option<JoinOutcome> {
-        let (all, completed, failed) = (self.paths.len(), self.completed, self.failed);
-        let (met, unmet) = match strategy {
-            Strategy::AllCompleted => (completed == all, failed > 0),
-            Strategy::AnyCompleted => (completed > 0, failed == all),
-            Strategy::AllFailed => (failed == all, completed > 0),
-            Strategy::AnyFailed => (failed > 0, completed == all),
-            Strategy::Count(count) => (completed >= count as usize, all - failed < count as usize),
-        };
-        match (met, unmet) {
-            (true, _) => Some(JoinOutcome::Met),
-            (false, true) => Some(JoinOutcome::Unmet),
-            (false, false) => None,
-        }
-    }
-}
-
-impl PathsOf {
-    /// The id that people give a path.
-    pub(crate) fn id(&self, at: usize) -> Arc<str> {
-        match self {
-            Self::Listed(paths) => paths.get(at).map_or_else(|| Arc::from(""), |(id, _)| id.clone()),
-            Self::Each { .. } => at.to_string().into(),
-        }
-    }
-    /// Which path has that id.
-    pub(crate) fn position(&self, id: &str) -> Option<usize> {
-        match self {
-            Self::Listed(paths) => paths.iter().position(|(known, _)| **known == *id),
-            Self::Each { .. } => id.parse().ok(),
-        }
-    }
-    pub(crate) fn graph(&self, at: usize) -> Option<GraphIx> {
-        match self {
-            Self::Listed(paths) => paths.get(at).map(|(_, graph)| *graph),
-            Self::Each { graph, .. } => Some(*graph),
-        }
-    }
-}
 
 impl State {
     /// The event of a fork that begins.
@@ -228,7 +50,7 @@ impl State {
     pub(super) fn open_paths(&mut self, node: NodeRef, paths: &Paths, due: Option<i64>) {
         let (count, items) = self.items(node, paths).unwrap_or_default();
         let elements = match &paths.of {
-            PathsOf::Each { item, .. } => Some(Arc::new(Elements::new(item.clone(), items))),
+            PathsOf::Each { item, .. } => Some(Inputs::elements(item.clone(), items)),
             PathsOf::Listed(_) => None,
         };
         let mut phase = ForkPhase { elements, ..ForkPhase::default() };
@@ -270,11 +92,10 @@ impl State {
             self.set_open(node, at, open);
             return self.restart(open);
         }
-        let elements = match self.children_mut(node) {
+        let inputs = match self.children_mut(node) {
             Some(Children::Fork(phase)) => phase.elements.clone(),
             _ => None,
         };
-        let inputs = elements.map_or(Inputs::Nothing, |elements| Inputs::Element(elements, number));
         let id = paths.of.id(at);
         let open = self.open_frame(node, graph, number, Instance::Path(Cow::Borrowed(&id)), inputs, true);
         self.set_open(node, at, open);
@@ -406,7 +227,7 @@ impl Frame {
     /// A variable as it is at the end of the frame, if it was set or given there.
     fn variable(&self, name: &str) -> Option<Value> {
         let own = self.flow.as_ref().and_then(|flow| flow.variable(name).cloned());
-        own.or_else(|| self.inputs.get(name).cloned())
+        own.or_else(|| self.input(name).cloned())
     }
 }
 

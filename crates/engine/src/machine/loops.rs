@@ -1,104 +1,19 @@
 //! Loops: one frame after the other, on the threads and variables of the frame around them.
 
-use super::bindings::Bindings;
-use super::children::{Children, Ended, FrameStatus, list};
+use super::children::list;
 use super::flow::Flow;
-use super::frame::{Frame, Frames};
 use super::inputs::{INDEX, Inputs};
-use super::state::{State, Visit};
+use super::node::Visit;
+use super::opened::{Children, Ended, LoopPhase};
+use super::state::State;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Loop, Times};
-use crate::ids::{FrameIx, NodeRef};
+use crate::ids::NodeRef;
 use crate::place::Instance;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How far a loop has come.
-#[derive(Debug, Default)]
-pub(crate) struct LoopPhase {
-    /// The elements that it goes over, if it does.
-    items: Vec<Value>,
-    /// How often it goes round, if that is known.
-    total: Option<u32>,
-    /// The number of the first iteration: those of other loops of the visit come before it.
-    first: u32,
-    /// Iterations that have ended.
-    done: u32,
-    open: Option<FrameIx>,
-    /// The iteration that was cut off.
-    suspended: Option<Box<Frame>>,
-    last: Option<Ended>,
-    /// The time of all iterations is up.
-    late: bool,
-    /// Variables for the next iteration, where the frame around it, a dataflow, can't hold them.
-    carried: BTreeMap<Arc<str>, Value>,
-    /// The bindings of the last iteration, for the next (E-41).
-    bindings: Option<Arc<Bindings>>,
-}
-
-impl LoopPhase {
-    pub(super) fn is_due(&self) -> bool {
-        self.open.is_none()
-    }
-    pub(super) fn be_late(&mut self) {
-        self.late = true;
-    }
-    pub(super) fn is_at(&self, iteration: u32) -> bool {
-        self.first + self.done == iteration
-    }
-    /// How it stands with an iteration.
-    pub(super) fn frame_status<'s>(&'s self, iteration: u32, frames: &'s Frames) -> FrameStatus<'s> {
-        let next = self.first + self.done;
-        let failed = self.last.as_ref().filter(|_| iteration + 1 == next);
-        match (self.open, &self.suspended, failed) {
-            (Some(open), ..) if iteration == next => FrameStatus::Alive(&frames[open]),
-            (_, Some(frame), _) if iteration == next => FrameStatus::Alive(frame),
-            (.., Some(last)) => FrameStatus::of(last),
-            _ if iteration < next => FrameStatus::Ended,
-            _ => FrameStatus::NotBegun,
-        }
-    }
-    pub(super) fn open(&self) -> Option<FrameIx> {
-        self.open
-    }
-    /// The frame of the iteration that is under way, or of the last.
-    pub(super) fn last_frame<'s>(&'s self, open: &'s Frames) -> Option<(Instance<'static>, &'s Frame)> {
-        let next = self.first + self.done;
-        match (self.open, &self.suspended, &self.last) {
-            (Some(ix), ..) => Some((Instance::Iteration(next), &open[ix])),
-            (_, Some(frame), _) => Some((Instance::Iteration(next), &**frame)),
-            (.., Some(last)) => Some((Instance::Iteration(next.saturating_sub(1)), &*last.frame)),
-            _ => None,
-        }
-    }
-    /// The frame whose threads those around it begin with: of an iteration that is under way, was cut off or has failed.
-    pub(super) fn unfinished<'s>(&'s self, open: &'s Frames) -> Option<&'s Frame> {
-        let failed = || self.last.as_ref().filter(|last| last.fault.is_some()).map(|last| &*last.frame);
-        self.open.map(|ix| &open[ix]).or(self.suspended.as_deref()).or_else(failed)
-    }
-    /// The open iteration is so no more.
-    pub(super) fn suspend(&mut self, frame: Box<Frame>) {
-        (self.open, self.suspended) = (None, Some(frame));
-    }
-    /// The iteration that is to go on: one that was cut off, or that failed.
-    fn take_suspended(&mut self) -> Option<Box<Frame>> {
-        let failed = self.last.take_if(|ended| ended.fault.is_some()).map(|ended| {
-            self.done = self.done.saturating_sub(1);
-            ended.frame
-        });
-        self.suspended.take().or(failed)
-    }
-    /// How often it goes round in all, if that is known.
-    pub(super) fn total(&self) -> Option<u32> {
-        Some(self.first + self.total?)
-    }
-    /// What the last iteration came to.
-    pub(super) fn output(&self) -> Option<Value> {
-        self.last.as_ref().map(|ended| ended.frame.output().clone())
-    }
-}
 
 impl State {
     /// The next iteration, or the end.
@@ -228,12 +143,12 @@ impl State {
             phase.open = Some(open);
             carried = std::mem::take(&mut phase.carried);
             if let Some(bindings) = phase.bindings.take() {
-                self.frames[open].bindings = Some(bindings);
+                self.frames[open].set_bindings(Some(bindings));
             }
         }
         for (name, value) in carried {
             // What the iteration is given hides what earlier ones have set, as it does in a flow.
-            if !self.frames[open].inputs.has(&name) {
+            if !self.frames[open].is_given(&name) {
                 self.set_variable(open, &name, value);
             }
         }
@@ -268,7 +183,7 @@ impl State {
         }
         if let Some(Children::Loop(phase)) = self.children_mut(node) {
             phase.carried = carried;
-            phase.bindings.clone_from(&ended.frame.bindings);
+            phase.bindings = ended.frame.bindings().cloned();
             phase.open = None;
             phase.done += 1;
             phase.last = Some(ended);

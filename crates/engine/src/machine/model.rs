@@ -1,6 +1,8 @@
 //! Model calls: asking, asking again, giving up (E-14, E-27, E-33).
 
-use super::state::{Got, LeafPhase, ModelPhase, State, Visit};
+use super::node::{LeafPhase, Visit};
+use super::phase::{Got, ModelPhase};
+use super::state::State;
 use crate::effect::{EffectId, ModelReply, Wait};
 use crate::event::{Body, Event};
 use crate::fault::{Fault, FaultKind, Warning};

@@ -1,20 +1,19 @@
 //! How far the nodes of a frame have come.
 
-use super::state::NodeState;
 use crate::ids::{NodeIx, Table, not_there};
 use std::ops::{Index, IndexMut};
 
 /// Rows of nodes. A dataflow has all of them from the beginning; a flow may have many nodes and go through few, again and
 /// again in other frames, so it has those that it has come to.
 #[derive(Debug)]
-pub(crate) enum Nodes {
-    All(Table<NodeIx, NodeState>),
+pub(crate) enum Nodes<R> {
+    All(Table<NodeIx, R>),
     /// Sorted by number.
-    Visited(Vec<(NodeIx, NodeState)>),
+    Visited(Vec<(NodeIx, R)>),
 }
 
-impl Nodes {
-    pub(crate) fn get(&self, node: NodeIx) -> Option<&NodeState> {
+impl<R: Default> Nodes<R> {
+    pub(crate) fn get(&self, node: NodeIx) -> Option<&R> {
         match self {
             Self::All(rows) => rows.get(node),
             Self::Visited(rows) => {
@@ -23,7 +22,7 @@ impl Nodes {
             }
         }
     }
-    pub(crate) fn get_mut(&mut self, node: NodeIx) -> Option<&mut NodeState> {
+    pub(crate) fn get_mut(&mut self, node: NodeIx) -> Option<&mut R> {
         match self {
             Self::All(rows) => rows.get_mut(node),
             Self::Visited(rows) => {
@@ -40,16 +39,16 @@ impl Nodes {
             if rows.is_empty() {
                 rows.reserve_exact(1);
             }
-            rows.insert(at, (node, NodeState::new(0)));
+            rows.insert(at, (node, R::default()));
         }
     }
-    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = (NodeIx, &NodeState)> + '_> {
+    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = (NodeIx, &R)> + '_> {
         match self {
             Self::All(rows) => Box::new(rows.iter()),
             Self::Visited(rows) => Box::new(rows.iter().map(|(ix, row)| (*ix, row))),
         }
     }
-    pub(crate) fn values_mut(&mut self) -> Box<dyn Iterator<Item = &mut NodeState> + '_> {
+    pub(crate) fn values_mut(&mut self) -> Box<dyn Iterator<Item = &mut R> + '_> {
         match self {
             Self::All(rows) => Box::new(rows.values_mut()),
             Self::Visited(rows) => Box::new(rows.iter_mut().map(|(_, row)| row)),
@@ -57,9 +56,9 @@ impl Nodes {
     }
 }
 
-impl Index<NodeIx> for Nodes {
-    type Output = NodeState;
-    fn index(&self, node: NodeIx) -> &NodeState {
+impl<R: Default> Index<NodeIx> for Nodes<R> {
+    type Output = R;
+    fn index(&self, node: NodeIx) -> &R {
         match self.get(node) {
             Some(row) => row,
             None => not_there("a node that a frame has not come to", node),
@@ -67,8 +66,8 @@ impl Index<NodeIx> for Nodes {
     }
 }
 
-impl IndexMut<NodeIx> for Nodes {
-    fn index_mut(&mut self, node: NodeIx) -> &mut NodeState {
+impl<R: Default> IndexMut<NodeIx> for Nodes<R> {
+    fn index_mut(&mut self, node: NodeIx) -> &mut R {
         match self.get_mut(node) {
             Some(row) => row,
             None => not_there("a node that a frame has not come to", node),

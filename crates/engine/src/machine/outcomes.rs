@@ -2,8 +2,10 @@
 
 use super::doubt::Word;
 use super::frame::Frame;
+use super::node::{LeafPhase, Visit};
+use super::phase::{AskPhase, CallsPhase, Got, SlotState};
 use super::reuse::unknown_outcome;
-use super::state::{AskPhase, Asking, CallsPhase, Got, LeafPhase, PendingEffect, SlotState, State, Visit};
+use super::state::{Asking, PendingEffect, State};
 use crate::effect::{EffectId, Effects, Failure, Outcome, Unread, Wait};
 use crate::event::Asked;
 use crate::fault::{Fault, FaultKind, Warning};
@@ -412,6 +414,7 @@ impl State {
         effects: Effects,
         model: bool,
     ) {
+        let wait = (wait != Wait::default()).then(|| Box::new(wait));
         let (event, slot) = (self.events, u32::try_from(slot).unwrap_or(u32::MAX));
         self.keep_pending(effect, PendingEffect { event, node, slot, wait, effects, model });
     }

@@ -5,59 +5,21 @@
 //! [`prompt`] what a model is told.
 
 mod decide;
+pub(super) mod memory;
 mod prompt;
 
-use super::state::{State, Visit};
+use super::node::Visit;
+use super::recovery::memory::RecoveryState;
+use super::state::State;
 use crate::effect::{EffectId, Outcome};
 use crate::event::{Chooser, Recovered};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, Action, Call, Guard};
 use crate::ids::{LeafIx, MessageIx, NodeRef};
 use crate::template::JsonTemplate;
+use memory::Attempt;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// What a recovering flow remembers. Flows that never fail have none.
-#[derive(Debug, Default)]
-pub(crate) struct RecoveryState {
-    /// What the recovery itself ran into since the node's last turn: the model, the compiler.
-    recovery_fault: Option<Fault>,
-    /// Whether trying again may mend the last fault of a call (D-17).
-    transient: bool,
-    /// The call that failed last: its tool, and its arguments as far as they were resolved.
-    failed: Option<(Arc<str>, Value)>,
-    /// The call to try, as it was decided last.
-    attempt: Option<Attempt>,
-    /// The last decision, and whether steps came along.
-    decision: Option<(Action, bool)>,
-    /// What a replan is meant to do.
-    strategy: Option<Arc<str>>,
-    /// The model's last reply on the scratch thread.
-    reply: Option<MessageIx>,
-    /// Decisions of a model to call again.
-    retries: u32,
-    /// Decisions of a model to change the definition.
-    repairs: u32,
-    /// Rounds of reflection that began.
-    reflections: u32,
-    /// Alternatives that the ladder has used.
-    rungs: usize,
-    /// What the compiler said against the last steps.
-    diagnostics: Option<Value>,
-    /// Lists of steps that were refused since it was decided to ask for some (D-20, D-21).
-    refused: u32,
-    /// The compiled nodes, by the effect that compiled them.
-    compiled: Option<(EffectId, Arc<Value>)>,
-}
-
-/// A call that was decided on.
-#[derive(Debug)]
-struct Attempt {
-    tool: Arc<str>,
-    /// `None`: those of the node's own call.
-    args: Option<Result<JsonTemplate, Fault>>,
-    timeout_s: Option<f64>,
-}
 
 impl Visit {
     /// What the flow remembers of its recovery, from here on.

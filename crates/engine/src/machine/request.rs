@@ -1,6 +1,8 @@
 //! Building the request that an effect stands for: pure, from references (E-23).
 
-use super::state::{LeafPhase, ModelPhase, State, Visit};
+use super::node::{LeafPhase, Visit};
+use super::phase::ModelPhase;
+use super::state::State;
 use crate::effect::{EffectId, ModelRequest, Request, ToolRequest};
 use crate::graph::{Act, is_operation};
 use crate::ids::NodeRef;

@@ -1,6 +1,7 @@
 //! How often and after which waits what failed is tried again (E-14, P-24, D-17).
 
-use super::state::{ModelPhase, Slot, State};
+use super::phase::{ModelPhase, Slot};
+use super::state::State;
 use crate::effect::{Effects, Failure};
 use crate::fault::FaultKind;
 use crate::graph::{Act, Retry};

@@ -1,73 +1,29 @@
 //! Which recorded outcome stands for a new request (E-29).
 
-mod cache;
+pub(super) mod cache;
 mod frames;
-mod recording;
+pub(super) mod recording;
+pub(super) mod records;
 
-use cache::Entry;
-pub(crate) use cache::{Key, Keys, RecordedOutcome, ReuseCache, Spot, Turn};
-pub use recording::Recording;
-pub(crate) use recording::places;
-
-use super::state::{LeafPhase, NodePhase, State, Visit};
+use super::node::{LeafPhase, NodePhase, Visit};
+use super::reuse::cache::{Key, RecordedOutcome, Spot};
+use super::reuse::records::Recorded;
+use super::state::State;
 use crate::effect::{EffectId, Effects, ModelReply, ModelRequest, Outcome, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::graph::{Act, is_operation};
 use crate::ids::{LeafIx, NodeIx, NodeRef, ROOT};
-use crate::message::{Message, ToolCall};
+use crate::message::Message;
+use cache::Entry;
+pub use recording::Recording;
+pub(crate) use recording::places;
+use records::Content;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// One outcome, with what is needed to tell what was asked for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    effect: EffectId,
-    /// Its place among the requests of its node.
-    order: u32,
-    content: Content,
-    outcome: Outcome,
-    attempt: u32,
-    second: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Content {
-    /// The request, built when it is needed: at most once, when a run begins anew. With the model that answered.
-    Model(LeafIx, crate::message::Thread, Option<Arc<str>>),
-    /// With the tool's version.
-    Tool(Box<(ToolCall, Arc<str>)>),
-}
-
-/// Each call of a model or a tool leaves one until its node retires, and a state of [`State::recording`] keeps them all.
-const _: () = assert!(size_of::<Recorded>() <= 88);
-
-/// What a visit recorded, in order. Most visits record one outcome or none: that takes a pointer, and no list.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Records(Option<Box<(Recorded, Vec<Recorded>)>>);
-
-impl Records {
-    /// Keeps what a request came to (E-29).
-    fn push(&mut self, recorded: Recorded) {
-        match self.0.as_deref_mut() {
-            Some((_, more)) => more.push(recorded),
-            None => self.0 = Some(Box::new((recorded, Vec::new()))),
-        }
-    }
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
-        self.0.iter().flat_map(|kept| std::iter::once(&kept.0).chain(&kept.1))
-    }
-    fn remove(&mut self, effect: &EffectId) {
-        let kept = std::mem::take(self).into_iter().filter(|recorded| recorded.effect != *effect);
-        kept.for_each(|recorded| self.push(recorded));
-    }
-    fn into_iter(self) -> impl Iterator<Item = Recorded> {
-        self.0.into_iter().flat_map(|kept| std::iter::once(kept.0).chain(kept.1))
-    }
-}
 
 /// What to do about a new call.
 pub(crate) enum Reuse {
@@ -102,7 +58,14 @@ impl State {
             let content = Content::Model(leaf, visit.thread.clone(), model);
             visit.requests += 1;
             let order = visit.requests;
-            visit.records.push(Recorded { effect: effect.clone(), order, content, outcome, attempt: 1, second });
+            visit.records.push(Recorded {
+                effect: effect.clone(),
+                order,
+                content,
+                outcome,
+                attempt: 1,
+                second,
+            });
             self.keep_at_once(node);
         }
     }

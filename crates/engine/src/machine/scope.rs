@@ -38,14 +38,14 @@ impl Layers for Scope<'_> {
         for at in self.around() {
             let frame = self.state.of(at);
             let value = frame.runtime_value(name, at.node);
-            if value.is_some() || frame.inputs.has(name) {
+            if value.is_some() || frame.is_given(name) {
                 return value;
             }
         }
         None
     }
     fn initial(&self, name: &str) -> Option<&Value> {
-        let inputs = self.around().find_map(|at| self.state.of(at).inputs.get(name));
+        let inputs = self.around().find_map(|at| self.state.of(at).input(name));
         inputs.or_else(|| self.state.start.initial.get(name))
     }
     fn fallback(&self, name: &str) -> Option<&Value> {
@@ -62,7 +62,7 @@ impl Layers for Scope<'_> {
         let mut names: Vec<String> = self.state.start.initial.keys().cloned().collect();
         for at in self.around() {
             let frame = self.state.of(at);
-            names.extend(frame.inputs.names().into_iter().map(|name| name.to_string()));
+            names.extend(frame.inputs.iter().flat_map(|inputs| inputs.names()).map(|name| name.to_string()));
             names.extend(frame.runtime_names(at.node).map(|name| name.to_string()));
             let known = |ix: NodeIx| match frame.flow {
                 Some(_) => frame.nodes.get(ix).is_some(),
@@ -91,7 +91,7 @@ impl<'a> Scope<'a> {
             if let Some(step) = frame.by_id(id) {
                 return Some((at, step));
             }
-            if frame.inputs.has(id) || frame.runtime_value(id, at.node).is_some() {
+            if frame.is_given(id) || frame.runtime_value(id, at.node).is_some() {
                 return None;
             }
         }

@@ -1,42 +1,19 @@
 //! How much a model request is (E-28): from sums that threads keep, without looking at what was said.
 
-use super::state::{ModelPhase, State, Visit};
-use crate::effect::ToolDef;
+use super::node::Visit;
+use super::phase::ModelPhase;
+use super::state::State;
 use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::Infer;
 use crate::ids::NodeRef;
 use crate::message::{Message, Role};
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Bytes of a tool's output from which on it is very large for a model: about 65,000 tokens.
 pub(crate) const LARGE_OUTPUT: u64 = 256 << 10;
 
 /// Bytes of a token of most texts, roughly.
 const TOKEN: u64 = 4;
-
-/// What the definitions of tools are in a request, each counted once. A cache only: nothing of a run's state is in it.
-#[derive(Default)]
-pub(crate) struct Sizes(Mutex<HashMap<usize, (Arc<ToolDef>, u64)>>);
-
-impl Sizes {
-    /// The definition is kept, so that its address stays its own.
-    fn of(&self, tool: &Arc<ToolDef>) -> u64 {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = || {
-            let words = tool.name.len() + tool.description.len();
-            (Arc::clone(tool), words as u64 + crate::json::bytes(&tool.input_schema))
-        };
-        known.entry(Arc::as_ptr(tool).addr()).or_insert_with(count).1
-    }
-}
-
-impl fmt::Debug for Sizes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sizes")
-    }
-}
 
 impl State {
     /// Why a request is not sent: its messages and tools are more than the limit.

@@ -1,9 +1,9 @@
 //! What still runs behind a node that failed (D-16): nodes that can't depend on it.
 
 use super::dataflow::Dataflow;
-use super::done::Done;
 use super::frame::Frame;
-use super::state::{NodePhase, State};
+use super::node::{Done, NodePhase};
+use super::state::State;
 use crate::event::End;
 use crate::fault::Fault;
 use crate::graph::OnError;
@@ -11,27 +11,7 @@ use crate::ids::{NodeIx, NodeRef};
 use crate::message::Thread;
 use crate::schedule::{reads, supply};
 use crate::template::{Root, classify};
-use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Nodes without a result that the run goes on without.
-#[derive(Debug, Default)]
-pub(crate) struct Unresolved {
-    /// Those that failed, and those that were skipped because of them.
-    pub(crate) nodes: BTreeSet<NodeIx>,
-    /// Those of them that could have brought any name (D-05).
-    unknown: BTreeSet<NodeIx>,
-    /// How many nodes in a row have failed for good, in list order, up to the last that retired (D-19).
-    pub(crate) in_a_row: u32,
-}
-
-impl Unresolved {
-    /// Nodes from `first` on begin again.
-    pub(crate) fn forget_from(&mut self, first: NodeIx) {
-        self.nodes.split_off(&first);
-        self.unknown.split_off(&first);
-    }
-}
 
 impl Frame {
     /// The first node without a result that `node`, whose waits are over, may depend on. Linear in what it waits for.
@@ -95,7 +75,7 @@ impl Frame {
 
     /// How a frame ends that has nothing left to do: with the first fault in list order, if there is one.
     pub(crate) fn ending(&self) -> (End, Option<Fault>) {
-        match &self.fault {
+        match self.fault() {
             Some(fault) => return (End::Failed, Some(Fault::clone(fault))),
             None if self.flow.is_some() => return (End::Completed, None),
             None => {}

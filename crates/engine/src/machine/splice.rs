@@ -1,10 +1,10 @@
 //! New nodes in the place of others: replans, planned tasks (D-20, D-21), and running again what ran ahead of a
 //! recovery that nobody could foresee.
 
-use super::done::Done;
 use super::frame::Frame;
+use super::node::{Done, NodePhase, NodeState, Visit};
 use super::nodes::Nodes;
-use super::state::{NodePhase, NodeState, State, Visit};
+use super::state::State;
 use crate::effect::{EffectId, Effects, ToolDef};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind, Warning};

@@ -1,16 +1,17 @@
 //! What a run is at one moment: a fold of its journal and nothing else (E-03).
 
-use super::children::Children;
-use super::done::Done;
-use super::frame::Frames;
-use super::recovery::RecoveryState;
-use super::reuse::Records;
-use crate::effect::{EffectId, Effects, Failure, ModelReply, Tokens, Wait};
+use super::frame::{Frame, Frames};
+use super::node::{Done, NodePhase, Visit};
+use super::reuse::cache::{Keys, ReuseCache, Spot, Turn};
+use super::reuse::recording::Recording;
+use super::sizes::Sizes;
+use super::usage::Usage;
+use crate::effect::{EffectId, Effects, ToolDef, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
-use crate::graph::{AskKind, Graph};
-use crate::ids::{FrameIx, LeafIx, MessageIx, NodeRef, ThreadIx};
-use crate::message::{Entry, Thread, ToolCall};
+use crate::graph::{AskKind, Graph, Leaf, Node};
+use crate::ids::{FrameIx, LeafIx, NodeRef, ThreadIx};
+use crate::message::ToolCall;
 use crate::messages::Log;
 use crate::schema::Checks;
 use serde_json::Value;
@@ -25,7 +26,7 @@ pub struct State {
     /// Frames whose threads have not got their first messages yet.
     pub(crate) seeding: Vec<FrameIx>,
     pub(crate) checks: Checks,
-    pub(crate) sizes: super::size::Sizes,
+    pub(crate) sizes: Sizes,
     /// Time of the latest input.
     pub(crate) now: i64,
     /// Events applied.
@@ -45,7 +46,7 @@ pub struct State {
     /// What is waited for no longer than until then (E-37); ids are places.
     pub(crate) timers: BTreeMap<Arc<str>, Wait>,
     /// Writes in doubt that are not to run again, by the ask (E-05).
-    pub(crate) declined: BTreeMap<Arc<str>, super::doubt::Declined>,
+    pub(crate) declined: BTreeMap<Arc<str>, Declined>,
     pub(crate) usage: Usage,
     /// How often it began to count from nothing.
     pub(crate) resets: u32,
@@ -53,13 +54,13 @@ pub struct State {
     /// Why models could not be asked by nodes that went on without them (D-18), since the run last began anew.
     pub(crate) unasked: Vec<Fault>,
     /// Recorded successes that new requests may take (E-29).
-    pub(crate) reuse: super::reuse::ReuseCache,
+    pub(crate) reuse: ReuseCache,
     /// What stands for the frames that it has something of.
-    pub(crate) keys: super::reuse::Keys,
+    pub(crate) keys: Keys,
     /// How often nodes of frames were started in the run that this one was forked from.
-    pub(crate) prior_visits: BTreeMap<super::reuse::Spot, u32>,
+    pub(crate) prior_visits: BTreeMap<Spot, u32>,
     /// What nodes recorded that can't be taken any more, if somebody wants to know ([`State::recording`]).
-    pub(crate) recorder: Option<Box<super::reuse::Recording>>,
+    pub(crate) recorder: Option<Box<Recording>>,
 }
 
 /// Where a run stands.
@@ -74,19 +75,8 @@ pub(crate) enum Status {
     Ended(End, Option<Box<Fault>>),
 }
 
-/// What a run has used (C-02).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Model requests that were answered.
-    pub model_calls: u64,
-    /// Tools that really ran.
-    pub tool_calls: u64,
-    /// Tokens and money.
-    pub tokens: Tokens,
-}
-
 /// An effect that was requested and has not completed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PendingEffect {
     /// How many events the journal had when it was requested: the order of requests.
     pub(crate) event: u64,
@@ -94,12 +84,22 @@ pub struct PendingEffect {
     pub node: NodeRef,
     /// Which call of the node's current leaf; 0 for a model.
     pub(crate) slot: u32,
-    /// How long it waits before it is dispatched (E-14).
-    pub wait: Wait,
+    /// How long it waits before it is dispatched, if it does.
+    pub(crate) wait: Option<Box<Wait>>,
     /// What it does to the world; a model call counts as `idempotent` (E-05).
     pub effects: Effects,
     /// Whether it asks a model.
     pub model: bool,
+}
+
+/// Each path that waits for a model has one.
+const _: () = assert!(size_of::<PendingEffect>() <= 32);
+
+impl PendingEffect {
+    /// How long it waits before it is dispatched (E-14).
+    pub fn wait(&self) -> Wait {
+        self.wait.as_deref().copied().unwrap_or_default()
+    }
 }
 
 /// A person is being asked (E-21).
@@ -118,258 +118,14 @@ pub struct Asking {
     pub(crate) slot: Option<usize>,
 }
 
-/// A node of the graph.
-#[derive(Debug)]
-pub(crate) struct NodeState {
-    pub(crate) phase: NodePhase,
-    /// How often it was started, this time included.
-    pub(crate) visit: u32,
-    /// Tries of its earlier visits (D-25); a fork counts its own.
-    pub(crate) tries: u32,
-    /// The last visit that is among them: later ones were ahead of their turn.
-    pub(crate) counted: u32,
-    pub(crate) queued: bool,
-    pub(crate) started_at: i64,
-}
-
-#[derive(Debug)]
-pub(crate) enum NodePhase {
-    /// So many waits are not fulfilled yet.
-    Waiting(u32),
-    Running(Box<Visit>),
-    Done(Box<Done>),
-}
-
-/// The running body of a node.
-#[derive(Debug)]
-pub(crate) struct Visit {
-    /// The live leaf; `None` at the end of the flow.
-    pub(crate) leaf: Option<LeafIx>,
-    pub(crate) visits: LeafVisits,
-    pub(crate) phase: LeafPhase,
-    /// The owned thread as this node sees it.
-    pub(crate) thread: Thread,
-    pub(crate) rounds: u32,
-    pub(crate) last_text: Option<MessageIx>,
-    /// Tries of it (D-25). Of a node whose calls count: its calls. Of others: those of its tools beyond the first.
-    pub(crate) calls: u32,
-    /// Something took an outcome of a visit that counts already.
-    pub(crate) reused: bool,
-    /// Something was asked for, or refused, or took an outcome that does not count yet.
-    pub(crate) re_executed: bool,
-    pub(crate) records: Records,
-    /// Requests so far: their structural order in this node (E-29).
-    pub(crate) requests: u32,
-    /// The live leaf was reached because a limit of the node was (P-14).
-    pub(crate) exhausted: bool,
-    /// A person approved the fixed call of the live leaf.
-    pub(crate) approved: bool,
-    extra: Option<Box<VisitExtra>>,
-}
-
-/// What visits have that call tools, loop, publish, recover, or got a reply that was not all that it should be.
-#[derive(Debug, Default)]
-pub(crate) struct VisitExtra {
-    /// What its own work has failed of.
-    fault: Option<Box<Fault>>,
-    /// What it remembers of its recovery, once there is something (D-17).
-    pub(crate) recovery: Option<Box<RecoveryState>>,
-    pub(crate) published: Option<Box<Publication>>,
-    /// What the frames that it opened came to, or what a person said, if it did.
-    pub(crate) value: Option<Box<Value>>,
-    /// How often each tool was called (P-14).
-    pub(crate) calls: BTreeMap<Arc<str>, u32>,
-    /// The calls of the last reply, with the ids they have on the thread.
-    pub(crate) reply_calls: Vec<ToolCall>,
-    /// Those of them that came to a fault.
-    pub(crate) failed_calls: Vec<Arc<str>>,
-    /// Outputs of tools, with the tool (P-17).
-    pub(crate) outputs: Vec<(Arc<str>, Arc<Value>)>,
-    /// The last reply that was not whole (E-27).
-    pub(crate) cut: Option<Arc<ModelReply>>,
-    /// Characters of its replies of which only a part came (E-27).
-    pub(crate) unmended: u32,
-    /// Iterations of its loops, so that no frame has the path of another.
-    pub(crate) iterations: u32,
-    /// Rounds that were taken back, as the model said nothing.
-    pub(crate) rolled_back: u32,
-    /// The frames that it opened and that have come to their end.
-    pub(crate) left: Option<Box<super::done::Left>>,
-}
-
-/// A path that waits has one, and there may be thousands of those.
-const _: () = assert!(size_of::<Visit>() <= 120);
-
-/// How often each leaf was come to. Most are come to once and are among the first, which takes a bit.
-#[derive(Debug, Default)]
-pub(crate) struct LeafVisits {
-    /// Leaves by number that were come to.
-    visited: u64,
-    /// Those that were come to more than once, or have no bit.
-    #[allow(clippy::box_collection, reason = "the box is a pointer where the map is three")]
-    more: Option<Box<BTreeMap<LeafIx, u32>>>,
-}
-
-impl LeafVisits {
-    fn from(entry: Option<LeafIx>) -> Self {
-        let mut visits = Self::default();
-        entry.into_iter().for_each(|leaf| visits.count(leaf));
-        visits
-    }
-    pub(crate) fn of(&self, leaf: LeafIx) -> Option<u32> {
-        let counted = self.more.as_ref().and_then(|more| more.get(&leaf).copied());
-        counted.or_else(|| (self.visited & bit(leaf) != 0).then_some(1))
-    }
-    pub(crate) fn count(&mut self, leaf: LeafIx) {
-        match self.of(leaf) {
-            None if bit(leaf) != 0 => self.visited |= bit(leaf),
-            before => drop(self.more.get_or_insert_default().insert(leaf, before.unwrap_or(0) + 1)),
-        }
-    }
-    /// Whether none was come to again.
-    pub(crate) fn are_first(&self) -> bool {
-        self.more.as_ref().is_none_or(|more| more.values().all(|visits| *visits == 1))
-    }
-}
-
-/// The bit that stands for a leaf, if there is one.
-fn bit(leaf: LeafIx) -> u64 {
-    1_u64.checked_shl(leaf.0).unwrap_or(0)
-}
-
-/// What a node published (P-18).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Publication {
-    /// Where the message went, when it was not the node's own thread.
-    pub(crate) to: Option<(ThreadIx, Entry)>,
-    /// The node's own thread, which is the key.
-    pub key: ThreadIx,
-    /// The label of the publishing node.
-    pub label: Arc<str>,
-    /// What stands before the result in the message.
-    pub description: Arc<str>,
-    /// The result.
-    pub content: Arc<str>,
-}
-
-#[derive(Debug)]
-pub(crate) enum LeafPhase {
-    Enter,
-    Model(ModelPhase),
-    Calls(Box<CallsPhase>),
-    /// Asks a person.
-    Ask(AskPhase),
-    /// Waits for frames that it has opened.
-    Frames(Box<Children>),
-}
-
-#[derive(Debug)]
-pub(crate) enum AskPhase {
-    Open,
-    /// The answer that is to be taken; of an approval a no.
-    Said(Box<Value>),
-    /// Nobody answered in time (E-37).
-    Expired,
-}
-
-#[derive(Debug)]
-pub(crate) struct ModelPhase {
-    pub(crate) effect: EffectId,
-    pub(crate) got: Option<Got>,
-    /// What came of its earlier attempts, if there were some.
-    pub(crate) earlier: Option<Box<EarlierAttempts>>,
-}
-
-/// What came of the attempts before the one that is under way.
-#[derive(Debug, Default)]
-pub(crate) struct EarlierAttempts {
-    /// How many they were.
-    pub(crate) count: u32,
-    /// Transport faults of the current question.
-    pub(crate) faults: u32,
-    /// Waits between them so far, in milliseconds (E-14).
-    pub(crate) waited_ms: u64,
-    /// Empty replies so far (E-27).
-    pub(crate) empties: u32,
-    /// The reply that did not fit the schema, and why (E-33).
-    pub(crate) refused: Option<(Arc<ModelReply>, String)>,
-}
-
-impl ModelPhase {
-    /// A question that is asked for the first time.
-    pub(crate) fn first(effect: EffectId) -> Self {
-        Self { effect, got: None, earlier: None }
-    }
-    /// The attempt, from 1.
-    pub(crate) fn attempt(&self) -> u32 {
-        self.earlier.as_ref().map_or(0, |earlier| earlier.count) + 1
-    }
-    pub(crate) fn faults(&self) -> u32 {
-        self.earlier.as_ref().map_or(0, |earlier| earlier.faults)
-    }
-    pub(crate) fn waited_ms(&self) -> u64 {
-        self.earlier.as_ref().map_or(0, |earlier| earlier.waited_ms)
-    }
-    pub(crate) fn empties(&self) -> u32 {
-        self.earlier.as_ref().map_or(0, |earlier| earlier.empties)
-    }
-    pub(crate) fn refused(&self) -> Option<&(Arc<ModelReply>, String)> {
-        self.earlier.as_ref()?.refused.as_ref()
-    }
-    pub(crate) fn earlier_mut(&mut self) -> &mut EarlierAttempts {
-        self.earlier.get_or_insert_default()
-    }
-}
-
-#[derive(Debug)]
-pub(crate) enum Got {
-    Reply(Arc<ModelReply>),
-    Failed(Box<Failure>, u32),
-}
-
-/// The calls of one leaf. They begin in order; their results are appended in order.
-#[derive(Debug, Default)]
-pub(crate) struct CallsPhase {
-    pub(crate) slots: Vec<Slot>,
-    /// The first slot that has not begun.
-    pub(crate) next: usize,
-    /// Slots not done; of them, those that look at the world, and those that change it.
-    pub(crate) open: usize,
-    pub(crate) open_impure: usize,
-    pub(crate) open_writes: usize,
-    /// Slots with something to settle.
-    pub(crate) unsettled: VecDeque<usize>,
-    pub(crate) appended: usize,
-    /// For a fixed call: whether its assistant message is on the thread.
-    pub(crate) call_appended: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) call: ToolCall,
-    pub(crate) effect: EffectId,
-    pub(crate) attempt: u32,
-    /// Waits between its attempts so far, in milliseconds (P-24).
-    pub(crate) waited_ms: u64,
-    pub(crate) effects: Effects,
-    pub(crate) approved: bool,
-    /// A person does not want it to run again: what it came to before stands (E-29).
-    pub(crate) declined: bool,
-    /// Its place among the requests of its node.
-    pub(crate) order: u32,
-    pub(crate) state: SlotState,
-}
-
-#[derive(Debug)]
-pub(crate) enum SlotState {
-    Todo,
-    Asked,
-    Running,
-    /// To be tried again or given up.
-    Failed(Box<Failure>, u32),
-    /// Nobody knows whether it happened (E-05); `true` once a person is asked.
-    Lost(bool),
-    Done(Result<Arc<Value>, Box<Fault>>),
+/// A write in doubt that a person did not want to run again: the word can still be changed.
+#[derive(Clone, Debug)]
+pub struct Declined {
+    /// The id of the node it belongs to.
+    pub node: Arc<str>,
+    /// The call.
+    pub call: ToolCall,
+    pub(super) turn: Turn,
 }
 
 impl State {
@@ -379,7 +135,7 @@ impl State {
             frames: Frames::new(graph),
             seeding: Vec::new(),
             checks: Checks::default(),
-            sizes: super::size::Sizes::default(),
+            sizes: Sizes::default(),
             now: 0,
             events: 0,
             start: Start::default(),
@@ -396,135 +152,69 @@ impl State {
             resets: 0,
             warnings: Vec::new(),
             unasked: Vec::new(),
-            reuse: super::reuse::ReuseCache::default(),
-            keys: super::reuse::Keys::default(),
+            reuse: ReuseCache::default(),
+            keys: Keys::default(),
             prior_visits: BTreeMap::new(),
             recorder: None,
         }
     }
 }
 
-impl NodeState {
-    pub(crate) fn new(visit: u32) -> Self {
-        let phase = NodePhase::Waiting(0);
-        Self { phase, visit, tries: 0, counted: 0, queued: false, started_at: 0 }
+/// What a node of a frame is: by its graph, and how far it has come.
+impl State {
+    /// The frame of a node.
+    pub(crate) fn of(&self, node: NodeRef) -> &Frame {
+        &self.frames[node.frame]
     }
-    /// What was recorded is known from elsewhere.
-    pub(crate) fn forget_records(&mut self) {
-        match &mut self.phase {
-            NodePhase::Running(visit) => visit.records = Records::default(),
-            NodePhase::Done(done) => done.records = Records::default(),
-            NodePhase::Waiting(_) => {}
+    pub(crate) fn def(&self, node: NodeRef) -> &Node {
+        &self.of(node).graph.nodes[node.node]
+    }
+    pub(crate) fn leaf(&self, node: NodeRef, leaf: LeafIx) -> &Leaf {
+        self.of(node).graph.leaf(node.node, leaf)
+    }
+    pub(crate) fn leaves(&self, node: NodeRef) -> impl Iterator<Item = &Leaf> {
+        self.of(node).graph.leaves(self.def(node))
+    }
+    pub(crate) fn thread_name(&self, node: NodeRef, thread: ThreadIx) -> Arc<str> {
+        self.of(node).graph.threads[thread].name.clone()
+    }
+    /// The name of the thread that a node works on; none for a scratch thread.
+    pub(crate) fn own_thread(&self, node: NodeRef) -> Arc<str> {
+        self.def(node).body.thread.map_or_else(|| Arc::from(""), |thread| self.thread_name(node, thread))
+    }
+    /// The tool of that name, as a node may call it.
+    pub(crate) fn tool(&self, node: NodeRef, name: &str) -> Option<&Arc<ToolDef>> {
+        self.bound(node, name).or_else(|| self.pins(node, name).tools.get(name))
+    }
+    /// The effects that a call of `tool` has at a node (E-22).
+    pub(crate) fn effects(&self, node: NodeRef, tool: &str) -> Effects {
+        self.def(node).effects_of(tool, self.tool(node, tool).map(|def| &**def))
+    }
+    /// The graph that says which version a tool's name means: the run's own, whose tools may change (P-21), or else that of the
+    /// frame, to which a replan may have brought some.
+    fn pins(&self, node: NodeRef, tool: &str) -> &Graph {
+        let root = &self.frames.root().graph;
+        if root.tools.contains_key(tool) { root } else { &self.of(node).graph }
+    }
+    /// The running body of a node.
+    pub(crate) fn visit(&self, node: NodeRef) -> Option<&Visit> {
+        self.of(node).visit(node.node)
+    }
+    pub(crate) fn visit_mut(&mut self, node: NodeRef) -> Option<&mut Visit> {
+        match &mut self.frames[node.frame].nodes.get_mut(node.node)?.phase {
+            NodePhase::Running(visit) => Some(visit),
+            _ => None,
         }
     }
-}
-
-impl Visit {
-    pub(crate) fn extra_mut(&mut self) -> &mut VisitExtra {
-        self.extra.get_or_insert_default()
-    }
-    pub(crate) fn rolled_back(&self) -> u32 {
-        self.extra.as_ref().map_or(0, |extra| extra.rolled_back)
-    }
-    /// The frames that it opened and that have come to their end.
-    pub(crate) fn take_left(&mut self) -> Option<Box<super::done::Left>> {
-        self.extra.as_mut()?.left.take()
-    }
-    pub(crate) fn left(&self) -> Option<&super::done::Left> {
-        self.extra.as_ref()?.left.as_deref()
-    }
-    /// Iterations of its loops so far.
-    pub(crate) fn iterations(&self) -> u32 {
-        self.extra.as_ref().map_or(0, |extra| extra.iterations)
-    }
-    /// How often it has called a tool.
-    pub(crate) fn calls_of(&self, tool: &str) -> u32 {
-        self.extra.as_ref().and_then(|extra| extra.calls.get(tool).copied()).unwrap_or(0)
-    }
-    pub(crate) fn count_call(&mut self, tool: Arc<str>) {
-        *self.extra_mut().calls.entry(tool).or_insert(0) += 1;
-    }
-    /// Whether its last reply calls tools.
-    pub(crate) fn has_reply_calls(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| !extra.reply_calls.is_empty())
-    }
-    pub(crate) fn take_reply_calls(&mut self) -> Vec<ToolCall> {
-        self.extra.as_mut().map(|extra| std::mem::take(&mut extra.reply_calls)).unwrap_or_default()
-    }
-    pub(crate) fn failed_calls(&self) -> &[Arc<str>] {
-        self.extra.as_ref().map_or(&[], |extra| &extra.failed_calls)
-    }
-    pub(crate) fn forget_failed_calls(&mut self) {
-        if let Some(extra) = &mut self.extra {
-            extra.failed_calls = Vec::new();
+    /// Whether a node is `first`, behind it in its frame, or in a frame that such a node opened.
+    pub(crate) fn is_within(&self, mut node: NodeRef, first: NodeRef) -> bool {
+        while node.frame != first.frame {
+            let Some((around, _)) = self.of(node).opened_by else { return false };
+            node = around;
         }
+        node >= first
     }
-    pub(crate) fn outputs(&self) -> &[(Arc<str>, Arc<Value>)] {
-        self.extra.as_ref().map_or(&[], |extra| &extra.outputs)
-    }
-    /// The last reply that was not whole (E-27).
-    pub(crate) fn cut(&self) -> Option<&Arc<ModelReply>> {
-        self.extra.as_ref()?.cut.as_ref()
-    }
-    /// Characters of its replies of which only a part came (E-27).
-    pub(crate) fn unmended(&self) -> u32 {
-        self.extra.as_ref().map_or(0, |extra| extra.unmended)
-    }
-    /// A reply is on the thread, with these calls.
-    pub(crate) fn note_reply(&mut self, reply: Arc<ModelReply>, calls: Vec<ToolCall>) {
-        if self.extra.is_none() && calls.is_empty() && reply.unmended == 0 && reply.cut.is_none() {
-            return;
-        }
-        let extra = self.extra_mut();
-        extra.reply_calls = calls;
-        extra.failed_calls = Vec::new();
-        extra.unmended = extra.unmended.saturating_add(reply.unmended);
-        if reply.cut.is_some() {
-            extra.cut = Some(reply);
-        }
-    }
-    /// What its own work has failed of.
-    pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.extra.as_ref()?.fault.as_deref()
-    }
-    pub(crate) fn set_fault(&mut self, fault: Option<Box<Fault>>) {
-        if fault.is_some() || self.extra.is_some() {
-            self.extra_mut().fault = fault;
-        }
-    }
-    pub(crate) fn recovery(&self) -> Option<&RecoveryState> {
-        self.extra.as_ref()?.recovery.as_deref()
-    }
-    pub(crate) fn published(&self) -> Option<&Publication> {
-        self.extra.as_ref()?.published.as_deref()
-    }
-    pub(crate) fn take_published(&mut self) -> Option<Box<Publication>> {
-        self.extra.as_mut()?.published.take()
-    }
-    /// What the frames that it opened came to, or what a person said, if it did.
-    pub(crate) fn value(&self) -> Option<&Value> {
-        self.extra.as_ref()?.value.as_deref()
-    }
-    /// Whether nothing is left to do, and all went well.
-    pub(crate) fn has_succeeded(&self) -> bool {
-        self.leaf.is_none() && self.fault().is_none() && self.recovery_fault().is_none()
-    }
-    pub(crate) fn new(entry: Option<LeafIx>, thread: Thread) -> Self {
-        Self {
-            leaf: entry,
-            visits: LeafVisits::from(entry),
-            phase: LeafPhase::Enter,
-            thread,
-            rounds: 0,
-            last_text: None,
-            calls: 0,
-            reused: false,
-            re_executed: false,
-            records: Records::default(),
-            requests: 0,
-            exhausted: false,
-            approved: false,
-            extra: None,
-        }
+    pub(crate) fn done(&self, node: NodeRef) -> Option<&Done> {
+        self.of(node).done(node.node)
     }
 }

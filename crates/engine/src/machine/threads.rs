@@ -39,6 +39,9 @@ impl Threads {
     /// The thread is as before anybody wrote on it: it exists if somebody `has_written`, or if it began with something.
     pub(super) fn rewind(&mut self, thread: ThreadIx, has_written: bool) {
         let row = self.row_mut(thread);
-        *row = row.take().or_else(|| has_written.then(Thread::default)).filter(|base| has_written || !base.is_empty());
+        *row = row
+            .take()
+            .or_else(|| has_written.then(Thread::default))
+            .filter(|base| has_written || !base.is_empty());
     }
 }

@@ -1,6 +1,8 @@
 //! Timers: how long asks and what opens frames may take (E-37). When one is due stands in the event that sets it.
 
-use super::state::{AskPhase, LeafPhase, State};
+use super::node::LeafPhase;
+use super::phase::AskPhase;
+use super::state::State;
 use crate::effect::Wait;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -126,7 +128,7 @@ impl State {
     /// What has not ended of the frames of a node is cut off (W-07, E-38).
     pub(super) fn cut_children(&mut self, node: NodeRef) {
         self.stop_timer(node);
-        for frame in self.visit(node).map(super::state::Visit::open_children).unwrap_or_default() {
+        for frame in self.visit(node).map(super::node::Visit::open_children).unwrap_or_default() {
             self.suspend(node, frame);
         }
     }

@@ -1,9 +1,11 @@
 //! Fixed calls: the ones that the graph names, not a model's reply (P-13, D-14): a node's own, the one that its
 //! recovery decided on, and the compiler's.
 
+use super::node::{LeafPhase, Visit};
 use super::outcomes::call_id;
+use super::phase::{AskPhase, CallsPhase, Slot, SlotState};
 use super::scope::Scope;
-use super::state::{AskPhase, Asking, CallsPhase, LeafPhase, Slot, SlotState, State, Visit};
+use super::state::{Asking, State};
 use crate::effect::{EffectId, Effects, Failure, Outcome};
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};

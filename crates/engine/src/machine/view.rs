@@ -1,10 +1,12 @@
 //! What is observable of a run: threads, results, metadata, in the shapes that reports print (C-02).
 
-use super::children::Children;
-use super::done::Done;
 use super::flow::Flow;
 use super::frame::{Frame, Frames};
-use super::state::{NodePhase, Publication, State, Status, Usage};
+use super::node::{Done, NodePhase};
+use super::opened::Children;
+use super::phase::Publication;
+use super::state::{State, Status};
+use super::usage::Usage;
 use crate::effect::{EffectId, Wait};
 use crate::event::{End, Start};
 use crate::fault::{Fault, Warning};
@@ -15,6 +17,7 @@ use crate::messages::ThreadView;
 use crate::place::names::Names;
 use crate::place::{FramePathRef, FrameStep, Instance, Place};
 use crate::schedule::Schedule;
+use frames::Named;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -24,7 +27,6 @@ use std::sync::Arc;
 
 mod frames;
 mod joins;
-use frames::Named;
 pub use frames::NodeSoFar;
 pub use joins::{JoinView, PathEnd, PathView};
 

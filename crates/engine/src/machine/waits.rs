@@ -2,14 +2,18 @@
 
 use super::dataflow::Contribution;
 use super::frame::Frame;
-use super::reuse::Records;
-use super::state::{NodePhase, State};
+use super::node::NodePhase;
+use super::reuse::records::Records;
+use super::state::State;
 use crate::effect::Effects;
 use crate::ids::{FrameIx, Ix, NodeIx, NodeRef, OrderIx, ThreadIx};
 use crate::message::{Entry, Thread};
 use crate::schedule::{Until, impure_order, writers_order};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// How many nodes an empty agenda keeps room for.
+const AGENDA_KEPT: usize = 1024;
 
 impl State {
     /// Registers the waits of the nodes from `first` on, and one more if there is one, and queues those that have none
@@ -51,6 +55,10 @@ impl State {
     pub(crate) fn settle_agenda(&mut self, node: NodeRef) {
         if self.agenda.front() == Some(&node) && !self.actionable(node) {
             self.agenda.pop_front();
+            // A fork of thousands of paths needs room that nobody needs again.
+            if self.agenda.is_empty() && self.agenda.capacity() > AGENDA_KEPT {
+                self.agenda = VecDeque::new();
+            }
             self.frames[node].queued = false;
         } else {
             self.wake(node);

@@ -27,7 +27,7 @@ impl Timeline {
                 at,
                 &Event::Requested { effect: effect.clone(), args: None, warnings: Vec::new() },
             );
-            timeline.delay(effect, pending.wait.left_ms(journal));
+            timeline.delay(effect, pending.wait().left_ms(journal));
         }
         for (ask, asking) in state.asks() {
             let at = Moment { n: state.events(), at: now };

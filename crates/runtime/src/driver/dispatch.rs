@@ -36,8 +36,8 @@ impl Drive<'_> {
             return;
         };
         let long = match seen {
-            Seen::Now => pending.wait.ms,
-            Seen::Before => pending.wait.left_ms(self.driver.clock.now_ms()),
+            Seen::Now => pending.wait().ms,
+            Seen::Before => pending.wait().left_ms(self.driver.clock.now_ms()),
         };
         let span = self.spans.effect(&effect, pending.node);
         let begun = Arc::new(AtomicBool::new(false));

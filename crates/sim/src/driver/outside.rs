@@ -36,7 +36,7 @@ impl Sim<'_> {
             return self.input(Input::Answer(ask, said));
         }
         let Some(effect) = self.rng.pick(&ready).cloned() else { return Ok(()) };
-        let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.wait.until);
+        let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.wait().until);
         self.now = self.now.max(not_before);
         let outcome = self.outcome(&effect)?;
         let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);

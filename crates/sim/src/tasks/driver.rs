@@ -219,7 +219,7 @@ impl<'t> Sim<'t> {
                 .is_some_and(|asking| asking.prompt.contains("with success before"));
             return self.input(Input::Answer(ask, json!(if known { "no" } else { "yes" })));
         };
-        let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.wait.until);
+        let not_before = self.state.pending().get(&effect).map_or(0, |pending| pending.wait().until);
         self.now = self.now.max(not_before);
         let outcome = self.outcome(&effect)?;
         let jitter = u32::try_from(self.rng.below(1_000_000)).unwrap_or(0);

@@ -104,7 +104,7 @@ fn begin(state: &State, watched: Option<&Watched>, begun: &mut HashSet<EffectId>
     let Some(watched) = watched else { return };
     let now = SystemClock.now_ms();
     for (effect, pending) in state.pending() {
-        if pending.wait.left_ms(now) == 0 && begun.insert(effect.clone()) {
+        if pending.wait().left_ms(now) == 0 && begun.insert(effect.clone()) {
             watched.began(effect);
         }
     }

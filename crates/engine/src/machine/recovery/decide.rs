@@ -1,11 +1,12 @@
 //! What is done about a fault: what the model said, within the limits, or else the ladder (D-17 … D-19).
 
-use super::RecoveryState;
 use crate::event::{Chooser, Event, Recovered};
 use crate::fault::FaultKind;
 use crate::graph::{Action, Alternative, Recovery};
 use crate::ids::NodeRef;
-use crate::machine::state::{State, Visit};
+use crate::machine::node::Visit;
+use crate::machine::recovery::memory::RecoveryState;
+use crate::machine::state::State;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

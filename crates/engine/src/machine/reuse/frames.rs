@@ -1,34 +1,137 @@
 //! What was recorded in frames, for forks of the run (E-29, E-36): frames end and are gone, so it is kept as it comes.
 
 use super::any_version;
-use super::cache::{Key, RecordedOutcome, Spot};
-use super::recording::Recording;
 use crate::effect::{EffectId, Effects};
 use crate::graph::Graph;
 use crate::ids::{FrameIx, NodeIx, NodeRef, ROOT};
-use crate::machine::children::FrameStatus;
 use crate::machine::frame::{Frame, Frames};
-use crate::machine::state::{LeafPhase, NodePhase, Slot, SlotState, State};
+use crate::machine::node::{LeafPhase, NodePhase};
+use crate::machine::opened::FrameStatus;
+use crate::machine::phase::{Slot, SlotState};
+use crate::machine::reuse::cache::{Key, RecordedOutcome, Spot};
+use crate::machine::reuse::recording::{Inner, NodePlace, Recording};
+use crate::machine::state::State;
 use crate::place::{FramePath, FramePathRef};
 use crate::schedule::Schedule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A node of a flow, or of a frame within another, whatever its visit and those of the nodes around it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NodePlace {
-    frame: FramePath,
-    node: Arc<str>,
-}
+impl State {
+    /// A state that also remembers what its run recorded, for [`State::past`]. Everything else is as in
+    /// [`State::new`].
+    pub fn recording(graph: Arc<Graph>) -> State {
+        State { recorder: Some(Box::default()), ..State::new(graph) }
+    }
 
-/// What such nodes have recorded.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Inner {
-    pub(crate) kept: BTreeMap<EffectId, (NodePlace, RecordedOutcome)>,
-    /// Writes that were in flight when they were cut off.
-    unknown: BTreeSet<(NodePlace, Key)>,
-    /// How often each was started, so that no effect id comes twice.
-    visits: BTreeMap<NodePlace, u32>,
+    /// What the run has recorded so far. Only a state that began with [`State::recording`] knows of nodes that
+    /// have retired.
+    pub fn past(mut self) -> Recording {
+        self.keep_all_unknown();
+        let mut past = self.recorder.take().map(|past| *past).unwrap_or_default();
+        past.graph = Arc::clone(self.graph());
+        // Of all others it was kept as it came.
+        let stays = self.frames.root().flow.is_none();
+        for node in self.frames.root().nodes_from(NodeIx(0)).map(NodeRef::root).filter(|_| stays) {
+            self.note_unknown(node);
+            let id = self.def(node).id.clone();
+            past.kept.extend(self.collect(node).into_iter().map(|kept| (id.clone(), kept)));
+            let visits = past.visits.entry(id).or_insert(0);
+            *visits = self.frames[node].visit.max(*visits);
+        }
+        past.doubtful |= self.reuse.is_doubtful();
+        self.reuse.age(|_| false);
+        let (unmatched, unmatched_unknown) = self.reuse.take_unmatched();
+        let (entries, unknown) = std::mem::take(&mut self.reuse).into_parts();
+        let id = |node: Spot| self.frames.root().graph.nodes[node.node].id.clone();
+        let here = |node: Spot| stays && node.frame == 0;
+        let entries = entries.filter(|entry| here(entry.node));
+        past.kept.extend(entries.map(|entry| (id(entry.node), entry.kept)));
+        let unknown = unknown.into_iter().filter(|(node, _)| here(*node));
+        past.unknown.extend(unknown.map(|(node, write)| (id(node), write)));
+        past.kept.extend(unmatched);
+        past.unknown.extend(unmatched_unknown);
+        let prior_visits =
+            self.frames.root_mut().dataflow.as_mut().map(|dataflow| &mut dataflow.prior_visits);
+        for (id, (visit, ..)) in prior_visits.map(std::mem::take).unwrap_or_default() {
+            let visits = past.visits.entry(id).or_insert(0);
+            *visits = visit.max(*visits);
+        }
+        past
+    }
+
+    /// Fills the pool with what the source recorded, for the nodes from `first` on. A recording state keeps the
+    /// rest for its own forks.
+    pub(crate) fn inherit(
+        &mut self,
+        past: &Recording,
+        texts: &BTreeMap<EffectId, Arc<str>>,
+        places: &BTreeMap<Arc<str>, NodeIx>,
+        first: NodeIx,
+    ) {
+        let mut rest = Recording { renamed: past.renamed.clone(), ..Recording::default() };
+        self.reuse.doubt(past.doubtful);
+        // Nodes that came and went with splices are found by their ids, unless others stand for those (D-20).
+        let taken: BTreeSet<NodeIx> = places.values().copied().collect();
+        let place = |id: &Arc<str>| {
+            let same = || self.frames.root().by_id(id).filter(|node| !taken.contains(node));
+            places.get(id).copied().or_else(same)
+        };
+        let spots: BTreeMap<Arc<str>, NodeIx> = past
+            .kept
+            .iter()
+            .map(|(id, _)| id)
+            .chain(past.unknown.iter().map(|(id, _)| id))
+            .filter_map(|id| Some((id.clone(), place(id)?)))
+            .collect();
+        for (id, kept) in past.edited(texts) {
+            match spots.get(&id) {
+                Some(&node) if node >= first && (kept.is_success() || kept.unknown().is_some()) => {
+                    self.reuse.add(Spot { frame: 0, node }, kept, true);
+                }
+                place => {
+                    if place.is_none()
+                        && let Some(write) = kept.write.filter(|_| kept.is_success())
+                    {
+                        self.reuse.add_elsewhere(write);
+                    }
+                    if place.is_none() {
+                        self.reuse.add_unmatched(id, kept);
+                    } else {
+                        rest.kept.push((id, kept));
+                    }
+                }
+            }
+        }
+        for (id, write) in &past.unknown {
+            match spots.get(id) {
+                Some(&node) if node >= first => self.reuse.add_unknown(Spot { frame: 0, node }, *write),
+                place => {
+                    if place.is_none() {
+                        self.reuse.add_elsewhere(*write);
+                        self.reuse.add_unmatched_unknown(id.clone(), *write);
+                    } else {
+                        rest.unknown.insert((id.clone(), *write));
+                    }
+                }
+            }
+        }
+        rest.visits.clone_from(&past.visits);
+        let frame = self.frames.root_mut();
+        for node in frame.nodes_from(NodeIx(0)) {
+            let seen = past.visits.get(&frame.graph.nodes[node].id).copied().unwrap_or(0);
+            let Some(row) = frame.nodes.get_mut(node) else { break };
+            row.visit = row.visit.max(seen);
+            row.tries = 0;
+        }
+        for (id, seen) in &past.visits {
+            let Some(dataflow) = &mut frame.dataflow else { break };
+            let prior_visits = dataflow.prior_visits.entry(id.clone()).or_default();
+            *prior_visits = (prior_visits.0.max(*seen), 0, 0);
+        }
+        if self.recorder.is_some() {
+            self.recorder = Some(Box::new(rest));
+        }
+    }
 }
 
 /// As it comes.
@@ -226,7 +329,7 @@ impl Frame {
         let ended = self.done(node).is_some();
         match &self.flow {
             Some(flow) => {
-                let failed = flow.at == node && flow.has_ended() && self.fault.is_some();
+                let failed = flow.at == node && flow.has_ended() && self.fault().is_some();
                 ended && !failed || self.is_through(node)
             }
             None => ended && node < self.first_anew(),

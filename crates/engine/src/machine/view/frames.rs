@@ -1,13 +1,13 @@
 //! The frames of a run as reports show them (W-03): one after the other under their names, or one by its name. A look borrows the
 //! frames and copies none of their conversations.
 
-use super::super::children::Children;
-use super::super::done::Done;
-use super::super::frame::Frame;
 use super::{RunStatus, View};
 use crate::fault::Fault;
 use crate::graph::{Act, PathsOf};
 use crate::ids::{NodeIx, ThreadIx};
+use crate::machine::frame::Frame;
+use crate::machine::node::Done;
+use crate::machine::opened::Children;
 use crate::messages::ThreadView;
 use crate::place::names::{Names, parts};
 use crate::place::{Instance, Place};

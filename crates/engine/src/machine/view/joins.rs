@@ -1,11 +1,11 @@
 //! What came of forks (W-09).
 
-use super::super::children::Children;
-use super::super::state::Usage;
 use super::View;
 use crate::event::JoinOutcome;
 use crate::fault::Fault;
 use crate::graph::{Act, Strategy};
+use crate::machine::opened::Children;
+use crate::machine::usage::Usage;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-use crate::work;
-use crate::{Graph, Input, ModelReply, Outcome, Slice, State};
+use crate::{Graph, Input, ModelReply, Outcome, Slice, State, work};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ fn e40_attempts_share_a_key_and_a_crash_asks_again() {
         let mut world = begin(&graph);
         world.complete("count/do/1/1", Failure::transient(FaultKind::ExecutionFailure, "busy").into());
         let again = EffectId("count/do/1/2".into());
-        let pending = world.state.pending()[&again];
+        let pending = &world.state.pending()[&again];
         // Nobody has to be asked about one whose process died: it does nothing twice.
         assert_eq!(pending.effects, Effects::Idempotent);
         let Some(Request::Operation(asked)) = world.state.request(&again) else {

@@ -1,0 +1,40 @@
+//! What was used: of the run, and of each frame and node that counts it (E-20).
+
+use crate::effect::Tokens;
+use crate::ids::NodeIx;
+use std::collections::BTreeMap;
+
+/// What a run has used (C-02).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Model requests that were answered.
+    pub model_calls: u64,
+    /// Tools that really ran.
+    pub tool_calls: u64,
+    /// Tokens and money.
+    pub tokens: Tokens,
+}
+
+/// What was used at a place and below it, and how many models are asked there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meter {
+    pub(super) used: Usage,
+    pub(super) flying: u64,
+}
+
+/// The meters of a frame, once something was used there.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    /// Which reset of the run's usage they count from.
+    pub(super) resets: u32,
+    pub(super) all: Meter,
+    /// Of nodes that have a budget.
+    pub(super) nodes: BTreeMap<NodeIx, Meter>,
+}
+
+impl Usage {
+    pub(crate) fn add_reply(&mut self, tokens: &Tokens) {
+        self.model_calls += 1;
+        self.tokens.add(tokens);
+    }
+}
