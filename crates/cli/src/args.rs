@@ -208,7 +208,7 @@ A run that another process drives is told there, and goes on there.";
 pub(crate) struct AnswerArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
-    /// The ask's id; it may be left out if only one is open
+    /// The ask's id, or the node that asks; it may be left out if only one is open
     pub(crate) ask: Option<String>,
     /// The answer: yes or no, of a call in doubt also done
     #[arg(allow_hyphen_values = true)]

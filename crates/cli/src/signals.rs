@@ -105,9 +105,10 @@ impl Received {
     /// Waits for the next one: whether it was Ctrl-C.
     async fn next(&mut self) -> bool {
         std::future::poll_fn(|context| {
-            let mut came = self.0.iter_mut().filter_map(|(typed, signal)| {
-                signal.poll_recv(context).is_ready().then_some(*typed)
-            });
+            let mut came = self
+                .0
+                .iter_mut()
+                .filter_map(|(typed, signal)| signal.poll_recv(context).is_ready().then_some(*typed));
             came.next().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
         .await

@@ -167,7 +167,11 @@ impl<'s> Texts<'s, '_> {
         for (offset, path) in formula.expression.reads() {
             let span = self.place_of(formula, offset, path);
             if let Some(id) = self.spelt_out(formula.expression.source(), offset, path, at) {
-                let message = format!("{} is no name in an expression, but {} and more", shown(id), path.root);
+                let message = format!(
+                    "{} is no name in an expression: of it only {} is read as one",
+                    shown(id),
+                    shown(&path.root)
+                );
                 let finding = Finding::error("E-46", "bad-expression", span, message);
                 self.diagnostics.push(finding.help(format!("the node is results[{}]", shown(id))));
                 return;

@@ -224,7 +224,8 @@ async fn what_came_due_while_nobody_drove_did_so_in_its_order() {
     for (after, met) in [(r#"{"set": ["y", 2]}"#, true), (r#"{"infer": {}}"#, false)] {
         let clock = Arc::new(Set::default());
         let (mut state, mut journal) = (State::new(question_on_a_path(after)), Journal::Memory(Vec::new()));
-        let driver = driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || panic!("asked") });
+        let driver =
+            driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || panic!("asked") });
         let start = vec![Input::Start(Box::default())];
         let halt =
             driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();

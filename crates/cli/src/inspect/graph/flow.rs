@@ -172,7 +172,10 @@ impl Pen<'_> {
                 self.arrow(id, last, Why::Takes, "");
             }
             ends.extend(inner_ends);
-            drawn.lanes.push(Lane { name: cut(&inner.lane, LABEL), shapes, lanes });
+            // An empty one would be a box like any other.
+            if !shapes.is_empty() {
+                drawn.lanes.push(Lane { name: cut(&inner.lane, LABEL), shapes, lanes });
+            }
         }
         match stop {
             Some((_, last)) => {
@@ -197,7 +200,9 @@ impl Pen<'_> {
             Act::Ask(AskKind::Approve, ..) => Some((Kind::Person, "a person approves".to_owned())),
             Act::Ask(AskKind::Answer, ..) => Some((Kind::Person, "a person answers".to_owned())),
             Act::Ask(AskKind::Edit, ..) => Some((Kind::Person, "a person edits".to_owned())),
-            Act::Fork(paths) => Some((Kind::Fork, if paths.serial { "serial" } else { "parallel" }.to_owned())),
+            Act::Fork(paths) => {
+                Some((Kind::Fork, if paths.serial { "serial" } else { "parallel" }.to_owned()))
+            }
             Act::Loop(_) => Some((Kind::Loop, String::new())),
             Act::Set(name, value) => Some((Kind::Move, format!("{name} = {}", plain(value.source())))),
             Act::Compute(name, value) => Some((Kind::Move, format!("{name} = {}", value.source()))),

@@ -32,7 +32,8 @@ pub(super) fn draw(drawing: &Drawing) -> String {
 /// What comes before the drawing: its title, and how it is laid out.
 fn front(drawing: &Drawing) -> String {
     // A string of JSON is one of YAML.
-    let title = drawing.name.as_ref().map(|name| format!("title: {}\n", serde_json::Value::from(clean(name))));
+    let title =
+        drawing.name.as_ref().map(|name| format!("title: {}\n", serde_json::Value::from(clean(name))));
     // Arrows come into the lanes of a workflow from above, where the name stands: room for their heads below it.
     let framed = !drawing.inner.is_empty();
     let room = framed.then_some("config: {flowchart: {subGraphTitleMargin: {top: 4, bottom: 14}}}\n");

@@ -291,7 +291,8 @@ fn w12_lanes_lie_in_each_other() {
 #[test]
 fn a_plan_in_a_workflow_runs_side_by_side() {
     let sends = |thread: &str| says(thread, json!({"node_id": thread, "data_out": true}));
-    let plan = json!({"task": "t", "nodes": [sends("a"), sends("b"), says("main", json!({"node_id": "last"}))]});
+    let plan =
+        json!({"task": "t", "nodes": [sends("a"), sends("b"), says("main", json!({"node_id": "last"}))]});
     let document = json!({
         "nodes": [{"id": "start", "type": "START"}, {"id": "both", "type": "PLAN", "config": {"plan": plan}}, {"id": "end", "type": "END"}],
         "edges": [{"from": "start", "to": "both"}, {"from": "both", "to": "end"}]});

@@ -120,10 +120,7 @@ fn a_text_is_edited_as_it_is_and_may_be_left_open() {
         .unwrap();
     finish(child).exits(3);
     let told = seen.lock().unwrap().clone();
-    assert!(
-        !told.contains("calls in flight") && told.contains("selvedge answer r text TEXT"),
-        "{told:?}"
-    );
+    assert!(!told.contains("calls in flight") && told.contains("selvedge answer r text TEXT"), "{told:?}");
     drop(terminal);
     let (child, seen, terminal) = asked(&place, &["resume", "r"], &upper);
     times(&seen, EDIT, 1);
