@@ -190,13 +190,14 @@ pub(crate) struct ResumeArgs {
 
 const ANSWER_HELP: &str = "\
 Examples:
+  selvedge answer 1kq3 sure yes                     # the node that asks
   selvedge answer 1kq3 n2/approve yes
   selvedge answer @ yes                            # the only open ask of the latest run
   selvedge answer 1kq3 n2/approve no --no-continue
   selvedge answer 1kq3 n4/call/1/1 done --output '{\"id\": 7}'
   selvedge answer 1kq3 n4/call/1/1 done --output \"$(cat came-back.json)\"
 
-The open asks of a run are in `selvedge show RUN`; ASK may be left out if only one is open. For an approval VALUE is \
+The open asks of a run are in `selvedge show RUN`; ASK is an id, or a node that does nothing but ask, and may be left out if only one is open. For an approval VALUE is \
 yes or no. For a call of which nobody knows whether it happened yes runs it again, no is a fault, and done says that \
 it happened; --output is what came back, as JSON (else null). Who said no to such a call may say yes or done later. \
 A run that another process drives is told there, and goes on there.";
@@ -207,7 +208,7 @@ A run that another process drives is told there, and goes on there.";
 pub(crate) struct AnswerArgs {
     /// The run: its id or enough of its beginning; @ is the latest, @-1 the one before
     pub(crate) run: String,
-    /// The ask's id; it may be left out if only one is open
+    /// The ask's id, or the node that asks; it may be left out if only one is open
     pub(crate) ask: Option<String>,
     /// The answer: yes or no, of a call in doubt also done
     #[arg(allow_hyphen_values = true)]

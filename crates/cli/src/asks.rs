@@ -7,8 +7,8 @@ use selvedge_host::WayOut;
 use serde_json::{Map, Value};
 
 pub(crate) use selvedge_host::asks::{
-    LINE, SAME_QUESTION, answer_of, answers, ask_kind, happened, prompt, strict, takes, ways_in_line, whole,
-    words,
+    LINE, SAME_QUESTION, answer_of, answers, ask_kind, called, happened, open, prompt, strict, takes,
+    ways_in_line, whole, words,
 };
 
 /// An open ask as C-02 has it.

@@ -10,6 +10,8 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Those that do not run, because of one that failed.
     pub(crate) skipped: usize,
+    /// Those that have started and not ended, if that is to be told.
+    pub(crate) begun: usize,
     /// Those that have neither started nor been skipped, if that is to be told.
     pub(crate) not_started: usize,
     /// All of them.
@@ -27,18 +29,21 @@ impl Tally {
                 NodeView { failed: true, .. } => tally.failed += 1,
                 NodeView { ended: Some(_), .. } => tally.done += 1,
                 NodeView { started: 0, .. } => tally.not_started += 1,
-                _ => {}
+                _ => tally.begun += 1,
             }
         }
         tally
     }
 
-    /// `2 of 5 nodes done, 1 failed, 1 skipped, 1 not started`; where `nodes` is said already, without the word.
+    /// `2 of 6 nodes done, 1 failed, 1 skipped, 1 begun, 1 not started`; where `nodes` is said already, without the word.
     pub(crate) fn told(&self, nodes: &str) -> String {
         let mut text = format!("{} of {}{nodes} done", self.done, self.of);
-        for (count, what) in
-            [(self.failed, "failed"), (self.skipped, "skipped"), (self.not_started, "not started")]
-        {
+        for (count, what) in [
+            (self.failed, "failed"),
+            (self.skipped, "skipped"),
+            (self.begun, "begun"),
+            (self.not_started, "not started"),
+        ] {
             if count > 0 {
                 text.push_str(&format!(", {count} {what}"));
             }

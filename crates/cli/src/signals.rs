@@ -13,12 +13,20 @@ pub(crate) struct Signals {
     pub(crate) stop: Stop,
     came: watch::Receiver<bool>,
     asking: Arc<AtomicBool>,
+    editing: Arc<AtomicBool>,
 }
 
-/// As long as this is there a person is asked, and nothing is in flight that may still end.
-pub(crate) struct OnlyAsking(Arc<AtomicBool>);
+/// Something is so as long as this is there.
+pub(crate) struct While(Arc<AtomicBool>);
 
-impl Drop for OnlyAsking {
+impl While {
+    fn begun(flag: &Arc<AtomicBool>) -> Self {
+        flag.store(true, Ordering::Relaxed);
+        Self(Arc::clone(flag))
+    }
+}
+
+impl Drop for While {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -31,8 +39,8 @@ impl Signals {
         let stop = Stop::default();
         let (tell, came) = watch::channel(false);
         let (heard, ui) = (stop.clone(), ui.clone());
-        let asking = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&asking);
+        let (asking, editing) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (asked, edited) = (Arc::clone(&asking), Arc::clone(&editing));
         // The handlers are in place when this returns; only the waiting goes on.
         let mut signals = Received::new();
         #[cfg(unix)]
@@ -46,7 +54,10 @@ impl Signals {
             #[cfg(unix)]
             let _no_space = no_space;
             loop {
-                signals.next().await;
+                let typed = signals.next().await;
+                if typed && edited.load(Ordering::Relaxed) {
+                    continue;
+                }
                 match heard.level() {
                     0 if asked.load(Ordering::Relaxed) => {}
                     0 => ui.note("stopping: calls in flight may end within 5 s; once more stops at once"),
@@ -56,13 +67,17 @@ impl Signals {
                 tell.send_replace(true);
             }
         });
-        Self { stop, came, asking }
+        Self { stop, came, asking, editing }
     }
 
     /// Says that nothing but a question keeps the run, until the result is dropped: who interrupts it needs no word of calls.
-    pub(crate) fn only_asking(&self) -> OnlyAsking {
-        self.asking.store(true, Ordering::Relaxed);
-        OnlyAsking(Arc::clone(&self.asking))
+    pub(crate) fn only_asking(&self) -> While {
+        While::begun(&self.asking)
+    }
+
+    /// Says that an editor has the terminal, until the result is dropped: Ctrl-C is one of its keys, and interrupts no run.
+    pub(crate) fn editing(&self) -> While {
+        While::begun(&self.editing)
     }
 
     /// Waits for the first signal.
@@ -75,7 +90,7 @@ impl Signals {
 }
 
 #[cfg(unix)]
-struct Received(Vec<tokio::signal::unix::Signal>);
+struct Received(Vec<(bool, tokio::signal::unix::Signal)>);
 
 #[cfg(unix)]
 impl Received {
@@ -83,15 +98,20 @@ impl Received {
         use tokio::signal::unix::{SignalKind, signal};
         let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
         kinds.extend(hangup_counts().then(SignalKind::hangup));
-        Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
+        let typed = SignalKind::interrupt();
+        Self(kinds.into_iter().filter_map(|kind| Some((kind == typed, signal(kind).ok()?))).collect())
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one: whether it was Ctrl-C.
+    async fn next(&mut self) -> bool {
         std::future::poll_fn(|context| {
-            let ready = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            let mut came = self
+                .0
+                .iter_mut()
+                .filter_map(|(typed, signal)| signal.poll_recv(context).is_ready().then_some(*typed));
+            came.next().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
-        .await;
+        .await
     }
 }
 
@@ -117,9 +137,10 @@ impl Received {
         Self
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> bool {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        true
     }
 }

@@ -28,7 +28,12 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 impl Files for Folder {
     fn read(&self, path: &str, limits: &DocumentLimits) -> Result<Source, String> {
         let file = self.0.join(path);
-        let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+        let real = |path: &Path| {
+            path.canonicalize().map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                _ => error.to_string(),
+            })
+        };
         let folder = if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 };
         if !real(&file)?.starts_with(real(folder)?) {
             return Err("a link leads out of the document's folder".into());

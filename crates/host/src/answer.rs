@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What a person says, and to which ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The ask's id; without it the only one that is open.
+    /// The ask's id, or the node that asks ([`asks::called`]); without it the only one that is open.
     pub ask: Option<String>,
     /// To an approval `yes`, `no`, or `done` for a call in doubt; to any other question JSON, or a text if it is none.
     pub said: String,
@@ -53,11 +53,12 @@ impl Answer {
         }
         let ask = self.open_ask(run, state)?;
         let Some(asking) = state.asks().get(&ask) else { return Err(no_such_ask(&ask, run, state)) };
+        let called = asks::called(state, &ask);
         let value = match (asking.kind, state.doubted_call(asking)) {
-            (AskKind::Approve, Some(call)) => self.to_doubted(run, &ask, &call.name, state)?,
-            (AskKind::Approve, None) => self.to_approval(run, &ask)?,
+            (AskKind::Approve, Some(call)) => self.to_doubted(run, &called, &call.name, state)?,
+            (AskKind::Approve, None) => self.to_approval(run, &called)?,
             _ if self.output.is_some() => return Err(self.no_output()),
-            _ => return Ok(vec![Input::Answer(ask.clone(), self.to_question(&ask, asking, state)?)]),
+            _ => return Ok(vec![Input::Answer(ask.clone(), self.to_question(&called, asking, state)?)]),
         };
         Ok(vec![Input::Answer(ask, self.reasoned(value))])
     }
@@ -72,11 +73,12 @@ impl Answer {
         let mut open = state.asks().keys().filter(|_| state.ended().is_none());
         match (self.ask.as_deref(), open.next(), open.next()) {
             (Some(named), ..) => {
-                let found = state.asks().get_key_value(named).filter(|_| state.ended().is_none());
-                found.map(|(id, _)| id.clone()).ok_or_else(|| no_such_ask(named, run, state))
+                let found = asks::open(state, named).filter(|_| state.ended().is_none());
+                found.cloned().ok_or_else(|| no_such_ask(named, run, state))
             }
             (None, Some(only), None) if **only == self.said => {
-                let message = format!("the ask {only} is there, and the answer is missing");
+                let message =
+                    format!("the ask {} is there, and the answer is missing", asks::called(state, only));
                 Err(Error::usage("C-13", "bad-answer", &message).help(&asks::answers(state, run, only)))
             }
             (None, Some(only), None) => Ok(only.clone()),
@@ -178,7 +180,11 @@ pub fn no_such_ask(ask: &str, run: &str, state: &State) -> Error {
     let message = format!("run {run} has no open ask{named}");
     let open: Vec<String> = match state.ended() {
         Some(_) => Vec::new(),
-        None => state.asks().iter().map(|(id, ask)| format!("{id} ({})", ask_kind(ask.kind))).collect(),
+        None => state
+            .asks()
+            .iter()
+            .map(|(id, ask)| format!("{} ({})", asks::called(state, id), ask_kind(ask.kind)))
+            .collect(),
     };
     let help = match open.is_empty() {
         true => match state.status() {

@@ -1,11 +1,15 @@
 //! What a person is asked, in words, also what the approved call would do, and what an answer may be (E-21).
 
+use crate::error::Error;
 use crate::text::one_line;
 use crate::ways::{Output, WayOut};
 use selvedge_dialects::{Diagnostic, Diagnostics, DocumentLimits, Source, json};
-use selvedge_engine::{AskKind, Asking, State, done};
+use selvedge_engine::place::Place;
+use selvedge_engine::{AskKind, AskPlace, Asking, Input, State, done};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Characters of a call's arguments from which on long texts in them are shortened.
 const ARGUMENTS: usize = 1_000;
@@ -51,8 +55,65 @@ pub fn words(state: &State, ask: &Asking) -> &'static [&'static str] {
 /// The command that answers an ask.
 pub fn answers(state: &State, run: &str, id: &str) -> String {
     let value = state.asks().get(id).map(|ask| value(state, ask));
-    let said = value.as_deref().unwrap_or("TEXT");
-    WayOut::Answer { run, ask: id, said, output: Output::None }.to_string()
+    let (said, ask) = (value.as_deref().unwrap_or("TEXT"), called(state, id));
+    WayOut::Answer { run, ask: &ask, said, output: Output::None }.to_string()
+}
+
+/// What people call an ask: the node that asks, as progress calls it (W-03), where that stands for one ask for ever; else its id.
+pub fn called<'a>(state: &State, id: &'a str) -> Cow<'a, str> {
+    by_node(state, id).map_or(Cow::Borrowed(id), Cow::Owned)
+}
+
+/// The open ask that is called so, by its id or its node.
+pub fn open<'a>(state: &'a State, called: &str) -> Option<&'a Arc<str>> {
+    let known = state.asks().get_key_value(called).map(|(id, _)| id);
+    known.or_else(|| state.asks().keys().find(|id| by_node(state, id).as_deref() == Some(called)))
+}
+
+/// The name of the node whose only act is this ask, if it is its first visit, and that of all that is around it: what was said to
+/// one visit reaches no other (E-21).
+fn by_node(state: &State, id: &str) -> Option<String> {
+    let AskPlace::Leaf { place, leaf } = AskPlace::parse(id)? else { return None };
+    let around = place.frames.to_path();
+    let first = place.visit == 1 && around == around.without_visits();
+    (first && leaf == "ask").then(|| match around.is_root() {
+        true => place.node.to_string(),
+        false => state.told_name(&place.to_string()).into_owned(),
+    })
+}
+
+/// An answer that nobody would hear: the time of its ask came due while nobody drove the run, or that of what is around it, and
+/// that goes first (E-37).
+pub(crate) fn in_time(run: &str, state: &State, inputs: &[Input], now: i64) -> Result<(), Error> {
+    let overdue = state.overdue(now);
+    for input in inputs {
+        let Input::Answer(ask, _) = input else { continue };
+        let around = AskPlace::parse(ask).map(|ask| openers(ask.into_place())).unwrap_or_default();
+        let up = |timer: &&Arc<str>| {
+            let place = AskPlace::parse(timer).map(AskPlace::into_place);
+            *timer == ask || place.is_some_and(|place| around.contains(&place.to_string()))
+        };
+        if let Some(timer) = overdue.iter().find(up) {
+            let called = called(state, ask);
+            let whose = if timer == ask { "its time is up" } else { "the time of what it is part of is up" };
+            let message = format!("the ask {called} can't be answered any more: {whose}");
+            let help = format!("{} goes on with the run, as its document says for that", WayOut::Resume(run));
+            return Err(Error::usage("C-13", "ask-expired", &message).help(&help));
+        }
+    }
+    Ok(())
+}
+
+/// The visits that opened the frames around a place.
+fn openers(place: Place<'_>) -> Vec<String> {
+    let mut openers = Vec::new();
+    let mut path = place.frames.to_path();
+    while let Some((around, step)) = path.parent() {
+        let opener = Place { frames: around.frames(), node: step.node, visit: step.visit };
+        openers.push(opener.to_string());
+        path = around;
+    }
+    openers
 }
 
 /// What stands for the answer in a command: the words there are, or of what kind it is.

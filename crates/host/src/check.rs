@@ -133,8 +133,9 @@ impl Check {
         let as_warning = |finding| Finding { severity: Severity::Warning, ..finding };
         let places = Naming::of_tools(source, config.limits.document());
         // A run may be given permissions that a check is not: only a warning.
-        let denied = graph.iter().flat_map(|graph| not_allowed(graph, &catalogue, &places).0);
-        denied.map(as_warning).for_each(|finding| diagnostics.push(finding));
+        let denied = graph.as_ref().map(|graph| not_allowed(graph, &catalogue, &places));
+        let (denied, denied_elsewhere) = denied.unwrap_or_default();
+        denied.into_iter().map(as_warning).for_each(|finding| diagnostics.push(finding));
         let called = graph.as_ref().map_or_else(|| names.clone(), tools::called);
         let unchecked = unchecked(&called, &catalogue, &places, &options.tools);
         unchecked.into_iter().for_each(|finding| diagnostics.push(finding));
@@ -146,7 +147,7 @@ impl Check {
         let mut findings = with_broken(found, &names, &catalogue);
         findings.extend(self.keys_in_commands(&names));
         let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
-        findings.extend(unplaced.into_iter().map(as_warning));
+        findings.extend(unplaced.into_iter().chain(denied_elsewhere).map(as_warning));
         let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
         Ok(Checked { findings, graph })
     }

@@ -11,7 +11,7 @@ use crate::recorded::{LockedRun, RecordedRun};
 use crate::secrets;
 use crate::trust::Gate;
 use selvedge_engine::Input;
-use selvedge_runtime::{Command, Refusal, send_command};
+use selvedge_runtime::{Clock, Command, Refusal, SystemClock, send_command};
 use selvedge_store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,16 +35,21 @@ impl Host {
     /// whoever has locked the run: a program that has, and drives it no further, first lets go of it ([`Begun::close`]).
     ///
     /// # Errors
-    /// There is no such run or ask, the answer does not fit or holds a key. The ask stays open.
+    /// There is no such run or ask, its time is up, the answer does not fit or holds a key. The ask stays open.
     pub async fn answer(&self, run: &str, answer: &Answer) -> Result<Given, Error> {
         self.refuse_key(run, answer)?;
         let refused = |run: &RecordedRun, refusal: &Refusal| match refusal {
-            Refusal::NotOpen { ask } => no_such_ask(ask, run.id(), &run.state),
+            Refusal::NotOpen { ask } => no_such_ask(&asks::called(&run.state, ask), run.id(), &run.state),
             Refusal::Misfit { ask, .. } => Error::usage("C-13", "bad-answer", &refusal.to_string())
                 .help(&asks::answers(&run.state, run.id(), ask)),
             _ => Error::internal(&refusal.to_string()),
         };
-        self.give(run, &|run| answer.inputs(run.id(), &run.state), &refused).await
+        let says = |run: &RecordedRun| {
+            let inputs = answer.inputs(run.id(), &run.state)?;
+            asks::in_time(run.id(), &run.state, &inputs, SystemClock.now_ms())?;
+            Ok(inputs)
+        };
+        self.give(run, &says, &refused).await
     }
 
     /// Ends a run (E-13). One that nobody drives is given back: [`LockedRun::cancel`] ends it, unless it has ended already.

@@ -20,22 +20,18 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 
+mod advance;
 mod alarms;
 mod dispatch;
 mod spans;
 
+use advance::{Advanced, advance};
 use alarms::Alarms;
 use dispatch::Seen;
 use spans::Spans;
 
 /// How long an interrupt lets effects end (C-05).
 const GRACE: Duration = Duration::from_secs(5);
-
-/// How often in a row the same event may be derived: a document may say a text a few times.
-const MOST_REPEATED: u32 = 1_000;
-
-/// Steps of checks after which other things on this thread have their turn: a fraction of a second.
-const CHECKED_AT_ONCE: u64 = 1_000_000;
 
 /// Limits that the driver applies (E-28).
 #[derive(Clone, Copy, Debug)]
@@ -416,69 +412,6 @@ impl Drive<'_> {
         }
         Ok(Halt::Interrupted)
     }
-}
-
-/// What a turn has come to.
-struct Advanced {
-    records: Vec<Record>,
-    /// What becomes of the commands, once the records are durable.
-    replies: Vec<(Sender, Result<(), Refusal>)>,
-    /// Whether something is left to derive.
-    unfinished: bool,
-}
-
-/// Applies inputs, commands, and what follows from them. Derived events carry the time of the latest input,
-/// so that a replay of the inputs gives them again byte for byte (E-18).
-fn advance(
-    state: &mut State,
-    (inputs, commands): (Vec<Input>, Vec<GivenCommand>),
-    now: i64,
-    go_on: bool,
-    recall: Option<impl Fn(ModelRequest)>,
-) -> Advanced {
-    let mut records = Vec::new();
-    let mut replies = Vec::new();
-    let begun = state.checking_steps();
-    let mut accepted = |state: &mut State, event: Event| {
-        let at = state.tick(now);
-        state.apply(&event);
-        records.push(Record { at, event });
-    };
-    for input in inputs {
-        if let Some(event) = state.accept(input) {
-            accepted(state, event);
-        }
-    }
-    // Of two answers to one ask, the second finds it closed.
-    for GivenCommand { command, sender } in commands {
-        let event = command.and_then(|command| command.accepted(state));
-        replies.push((sender, event.map(|event| accepted(state, event))));
-    }
-    let at = state.tick(0);
-    let mut repeated = 0;
-    if !go_on {
-        return Advanced { records, replies, unfinished: false };
-    }
-    loop {
-        // A stop is heard between many costly checks (E-45, C-05).
-        if state.checking_steps().saturating_sub(begun) > CHECKED_AT_ONCE {
-            return Advanced { records, replies, unfinished: true };
-        }
-        let Some(event) = state.step() else { break };
-        // A fork's model has not been asked what its source was; it counts all the same (C-07).
-        if let Some(recall) = &recall
-            && let Some(request) = state.recalled(&event)
-        {
-            recall(request);
-        }
-        // What changes nothing would be derived for ever (E-17).
-        let same = records.last().is_some_and(|last: &Record| last.event == event);
-        repeated = if same { repeated + 1 } else { 0 };
-        assert!(repeated < MOST_REPEATED, "an event is derived again and again: {event:?}");
-        state.apply(&event);
-        records.push(Record { at, event });
-    }
-    Advanced { records, replies, unfinished: false }
 }
 
 /// What the sender of an entry of the inbox is told.

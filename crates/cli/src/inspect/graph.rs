@@ -91,9 +91,11 @@ pub(crate) fn graph(args: &GraphArgs, common: &Common, ui: &Ui) -> Result<Exit, 
 
 /// The run that is meant, if it is no file.
 fn run(file: &Path, common: &Common, ui: &Ui) -> Result<Option<Found>, Error> {
-    let Some(id) = file.to_str().filter(|_| !file.exists()) else { return Ok(None) };
+    // A folder is no document, and may well have the name of a run.
+    let Some(id) = file.to_str().filter(|_| !file.exists() || file.is_dir()) else { return Ok(None) };
     match Found::new(common, id, ui) {
         Ok(found) => Ok(Some(found)),
+        Err(_) if file.is_dir() => Ok(None),
         // Whoever misspells a file is told about files.
         Err(_) if !id.starts_with('@') && id.contains(['.', '/', '\\']) => Ok(None),
         Err(failure) => {

@@ -185,7 +185,7 @@ impl Track {
     /// How many nodes have come how far.
     pub(crate) fn tally(&self) -> Tally {
         let done = self.ended - self.failed - self.skipped;
-        Tally { done, failed: self.failed, skipped: self.skipped, not_started: 0, of: self.phases.len() }
+        Tally { done, failed: self.failed, skipped: self.skipped, of: self.phases.len(), ..Tally::default() }
     }
 
     /// The node of the run's own graph that a row of its timeline is about.

@@ -63,8 +63,9 @@ impl Questions<'_> {
             }
         };
         let mut command = Command::new("sh");
-        // As a shell reads it: an editor may have arguments.
-        command.arg("-c").arg(format!("{editor} \"$@\"")).arg("sh").arg(&*file);
+        // As a shell reads it: an editor may have arguments. Ctrl-C is the editor's, and ends neither the shell nor the run.
+        command.arg("-c").arg(format!("trap : INT\n{editor} \"$@\"")).arg("sh").arg(&*file);
+        let _editing = self.signals.editing();
         // The result may go to a file; the terminal is where the question stands.
         #[cfg(unix)]
         if let Ok(terminal) = std::os::fd::AsFd::as_fd(&std::io::stderr()).try_clone_to_owned() {

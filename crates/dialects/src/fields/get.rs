@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fields, misspelt};
+use super::{Fields, almost};
 use crate::diagnostic::shown;
 use crate::json::{Kind, Node, Spanned};
 use crate::{Diagnostics, Finding, Source};
@@ -232,7 +232,7 @@ pub(crate) fn choice_of<T: Copy>(
     }
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let expected = quoted.join(" or ");
-    let meant = text.and_then(|text| misspelt(text, &names));
+    let meant = text.and_then(|text| almost(text, &names));
     let help = match meant {
         Some(meant) => format!("did you mean \"{meant}\"?"),
         None => format!("write {expected}"),

@@ -30,6 +30,8 @@ pub struct WorkflowDoc {
     /// Whether every node and edge could be read. If not, checks that follow the edges would report what only follows from
     /// the missing ones.
     pub complete: bool,
+    /// How many nodes it has, with those of the documents in it, which count as often as they are run.
+    pub size: usize,
 }
 
 /// A way from one node to another.
@@ -300,7 +302,26 @@ pub enum InnerBody {
     Steps(StepsDoc),
 }
 
+impl InnerBody {
+    /// How many nodes it has, with those of the documents in it.
+    fn size(&self) -> usize {
+        match self {
+            Self::Workflow(doc) => doc.size,
+            Self::Plan(plan) => plan.nodes.len(),
+            Self::Steps(task) => task.steps.as_ref().map_or(0, Vec::len),
+        }
+    }
+}
+
 impl WorkNode {
+    /// It, and the nodes of the document that it runs.
+    pub(super) fn size(&self) -> usize {
+        match &self.does {
+            Does::Sub(sub) => sub.inner.body.size().saturating_add(1),
+            _ => 1,
+        }
+    }
+
     /// The thread that it works on, if it has one.
     pub(crate) fn thread(&self) -> Option<&Text> {
         match &self.does {

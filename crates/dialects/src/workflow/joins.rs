@@ -1,14 +1,18 @@
 //! What joins can come to (W-07, W-14): paths that may be cut off while they write, and outcomes that can't be.
 
-use super::doc::{Cut, Does, ForkOf, Join, WorkNode};
+use super::doc::{Cut, Does, ForkOf, InnerBody, Join, Text, WorkNode};
 use super::links::Take;
 use super::names::is_literal;
 use super::placeholders::Scope;
 use super::regions::Vertex;
 use crate::diagnostic::shown;
-use crate::{Diagnostics, Finding};
+use crate::json::Spanned;
+use crate::leaves::effects_of;
+use crate::settings::ToolEffects;
+use crate::{Diagnostics, Finding, ToolSource};
 use selvedge_engine::Effects;
 use selvedge_engine::graph::Strategy;
+use std::sync::Arc;
 
 /// Findings about the join of a vertex, if it is a fork.
 pub(super) fn check(scope: &Scope<'_>, vertex: &Vertex<'_>, diagnostics: &mut Diagnostics) {
@@ -29,7 +33,7 @@ fn cancelled(scope: &Scope<'_>, vertex: &Vertex<'_>, closer: &WorkNode, diagnost
     let writes = vertex.inner.iter().find_map(|region| first_write(scope, *region));
     let Some((node, tool)) = writes else { return };
     let message = format!(
-        "the join {} may cut off {}, which calls the tool {}, in the middle of a write",
+        "the join {} may cut off {}, which may call the tool {}, in the middle of a write",
         shown(&closer.id.value),
         shown(&node.id.value),
         shown(&tool)
@@ -40,22 +44,45 @@ fn cancelled(scope: &Scope<'_>, vertex: &Vertex<'_>, closer: &WorkNode, diagnost
 }
 
 /// A node of a region, or of one in it, that calls what may write.
-fn first_write<'s>(scope: &'s Scope<'_>, region: usize) -> Option<(&'s WorkNode, String)> {
+fn first_write<'s>(scope: &'s Scope<'_>, region: usize) -> Option<(&'s WorkNode, Arc<str>)> {
     let mut todo = vec![region];
     while let Some(region) = todo.pop().and_then(|at| scope.regions.all.get(at)) {
         for vertex in &region.vertices {
             todo.extend(&vertex.inner);
             let Some(node) = scope.doc.nodes.get(vertex.node) else { continue };
-            let effects = |name: &str| {
-                let own = node.effects.as_ref().map(|own| crate::leaves::effects_of(own.value));
-                own.or_else(|| scope.tools.def(name)?.effects).unwrap_or_default()
-            };
-            if let Some(tool) = node.tools().find(|tool| effects(&tool.value) == Effects::Write) {
-                return Some((node, tool.value.to_string()));
+            if let Some(tool) = write_of(node, scope.tools) {
+                return Some((node, tool));
             }
         }
     }
     None
+}
+
+/// A tool that a node calls, or somebody in a document that it runs, and that writes. Of one that there is not nobody knows.
+fn write_of(node: &WorkNode, tools: &dyn ToolSource) -> Option<Arc<str>> {
+    let writes = |own: &Option<Spanned<ToolEffects>>, tool: &Text| {
+        let declared = tools.def(&tool.value)?.effects;
+        let effects = own.as_ref().map(|own| effects_of(own.value)).or(declared).unwrap_or_default();
+        (effects == Effects::Write).then(|| tool.value.clone())
+    };
+    if let Some(tool) = node.tools().find_map(|tool| writes(&node.effects, tool)) {
+        return Some(tool);
+    }
+    let Does::Sub(sub) = &node.does else { return None };
+    match &*sub.inner.body {
+        InnerBody::Workflow(doc) => doc.nodes.iter().find_map(|node| write_of(node, tools)),
+        InnerBody::Plan(plan) => {
+            let mut nodes = plan.nodes.iter();
+            nodes.find_map(|node| node.own_tools().find_map(|tool| writes(&node.effects, tool)))
+        }
+        InnerBody::Steps(task) => {
+            let mut steps = task.steps.iter().flatten();
+            steps.find_map(|step| {
+                let others = step.alternatives.iter().map(|other| &other.tool);
+                std::iter::once(&step.tool).chain(others).find_map(|tool| writes(&step.effects, tool))
+            })
+        }
+    }
 }
 
 /// W-14: a join that nothing can meet, and an error edge that nothing leads over.

@@ -165,9 +165,34 @@ impl<'s> Texts<'s, '_> {
     pub(super) fn formula(&mut self, formula: &Formula, at: At) {
         let asks = formula.expression.source().contains("has(");
         for (offset, path) in formula.expression.reads() {
+            let span = self.place_of(formula, offset, path);
+            if let Some(id) = self.spelt_out(formula.expression.source(), offset, path, at) {
+                let message = format!(
+                    "{} is no name in an expression: of it only {} is read as one",
+                    shown(id),
+                    shown(&path.root)
+                );
+                let finding = Finding::error("E-46", "bad-expression", span, message);
+                self.diagnostics.push(finding.help(format!("the node is results[{}]", shown(id))));
+                return;
+            }
             let placeholder = Placeholder { raw: path.to_string().into(), path: path.clone(), offset };
-            self.reads(&placeholder, self.place_of(formula, offset, path), at, asks);
+            self.reads(&placeholder, span, at, asks);
         }
+    }
+
+    /// The node whose id stands there as it is and is no name of CEL, where nothing has the name that it begins with: `fetch-a`
+    /// is a difference.
+    fn spelt_out(&self, source: &str, offset: usize, path: &Path, at: At) -> Option<&'s str> {
+        let (text, root) = (source.get(offset..)?, &*path.root);
+        let whole = |id: &&&str| {
+            let rest = text.strip_prefix(**id);
+            let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            id.len() > root.len() && id.starts_with(root) && rest.is_some_and(|rest| !goes_on(rest))
+        };
+        let id = self.scope.links.ids.keys().filter(whole).max_by_key(|id| id.len())?;
+        let known = self.scope.has_initial(root) || self.scope.all_names(at).iter().any(|name| name == root);
+        (matches!(self.scope.see(root, at), Seen::Value) && !known).then_some(*id)
     }
 
     /// W: a `while` sees variables only.

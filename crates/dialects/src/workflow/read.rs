@@ -1,6 +1,6 @@
 //! Reading a workflow from its JSON.
 
-use super::doc::{Edge, Formula, Inner, InnerBody, Sub, Taken, Text, WorkNode, WorkflowDoc};
+use super::doc::{Does, Edge, Formula, Inner, InnerBody, Sub, Taken, Text, WorkNode, WorkflowDoc};
 use super::read_node;
 use crate::diagnostic::shown;
 use crate::fields::{Fields, Shape, TypeError, misspelt, type_error};
@@ -34,9 +34,14 @@ pub(super) struct Reader<'a, 'f> {
 pub(super) fn read(root: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<WorkflowDoc> {
     let fields = Fields::open(root, &WORKFLOW, "W-01", reader.diagnostics)?;
     let head = Head::read(&fields, None, reader.source, reader.diagnostics);
-    let (nodes, all_nodes) = reader.nodes(&fields);
+    let (mut nodes, all_nodes) = reader.nodes(&fields);
     let (edges, all_edges) = reader.edges(&fields);
     let mut complete = all_nodes && all_edges;
+    if !reader.is_small(&nodes) {
+        // Without what makes it too large: who follows the documents in it comes to an end.
+        nodes.retain(|node| !matches!(node.does, Does::Sub(_)));
+        complete = false;
+    }
     for (first, node) in repeated(&nodes, |node| &node.id.value) {
         complete = false;
         let place = reader.source.place(first.id.span.start as usize);
@@ -46,7 +51,8 @@ pub(super) fn read(root: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Workf
             finding.help(format!("the other is at line {}: give one of them another `id`", place.line)),
         );
     }
-    Some(WorkflowDoc { head, nodes, edges, complete })
+    let size = nodes.iter().map(WorkNode::size).fold(0, usize::saturating_add);
+    Some(WorkflowDoc { head, nodes, edges, complete, size })
 }
 
 impl Reader<'_, '_> {
@@ -68,6 +74,24 @@ impl Reader<'_, '_> {
         let nodes: Vec<WorkNode> = elements.iter().filter_map(|node| read_node::read(node, self)).collect();
         let complete = nodes.len() == elements.len();
         (nodes, complete)
+    }
+
+    /// Whether its nodes are no more than a document may have (E-28), with those of the documents in it: of some that each run the
+    /// next one twice there would soon be more than anybody could check.
+    fn is_small(&mut self, nodes: &[WorkNode]) -> bool {
+        let mut size = 0_usize;
+        let over = nodes.iter().find(|node| {
+            size = size.saturating_add(node.size());
+            size > self.limits.nodes
+        });
+        let Some(over) = over else { return true };
+        let message = format!(
+            "with the documents in it, which count as often as they are run, the workflow has more than {} nodes (`nodes` in [limits])",
+            self.limits.nodes
+        );
+        let help = "run an inner document less often: in a loop, or in a fork over a list";
+        self.push(Finding::error("E-28", "too-many-nodes", over.span.opening(), message).help(help));
+        false
     }
 
     fn edges(&mut self, fields: &Fields<'_, '_>) -> (Vec<Edge>, bool) {

@@ -56,7 +56,10 @@ fn fork_of(config: &Fields<'_, '_>, old_id: Option<&Text>, reader: &mut Reader<'
     }
     let (children, span) = children?;
     let ids = match (ids, old_id) {
-        (Some((ids, _)), _) => ids,
+        (Some((ids, _)), old) => {
+            unused(old, &ids, reader);
+            ids
+        }
         (None, Some(old)) => old_path_ids(old, children.len()),
         (None, None) => return None,
     };
@@ -146,6 +149,16 @@ pub(super) fn old_path_ids(old: &Text, paths: usize) -> Vec<Text> {
     (0..paths).map(|at| Spanned::new(id(at), old.span)).collect()
 }
 
+/// A `forkId` beside path ids counts no more; one that means others was written for something.
+fn unused(old: Option<&Text>, ids: &[Text], reader: &mut Reader<'_, '_>) {
+    let Some(old) = old else { return };
+    let means = old_path_ids(old, ids.len());
+    if !means.iter().map(|id| &id.value).eq(ids.iter().map(|id| &id.value)) {
+        let message = "`forkId` has no effect beside `forkPathIds`, and means other paths";
+        reader.push(Finding::warning("W-01", "no-effect", old.span, message).help("remove it"));
+    }
+}
+
 /// W-13: a path for each element of a list.
 fn each(
     config: &Fields<'_, '_>,
@@ -208,8 +221,9 @@ pub(super) fn join(config: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Opti
         exports.push((name, Spanned::new(Arc::from(path), node.span)));
     }
     let of = match (config.given("forkPathIds"), config.name("forkId", "W-01", reader.diagnostics)) {
-        (Some(_), _) => {
+        (Some(_), old) => {
             let (ids, span) = list_of(config, "forkPathIds", "W-05", reader)?;
+            unused(old.as_ref(), &ids, reader);
             JoinOf::Listed(ids, span)
         }
         (None, Some(old)) => JoinOf::Old(old),

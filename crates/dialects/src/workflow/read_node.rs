@@ -6,7 +6,7 @@ use super::read_fork;
 use crate::Finding;
 use crate::checks;
 use crate::diagnostic::shown;
-use crate::fields::{Fields, Shape, TypeError, choice_of, count_of, misspelt, type_error};
+use crate::fields::{Fields, Shape, TypeError, choice_of, count_of, meant, type_error};
 use crate::json::{Kind, Node, Span, Spanned};
 use crate::settings::{self, ToolEffects, ToolLimit};
 use selvedge_engine::{AskKind, Role};
@@ -209,7 +209,7 @@ fn kind_of(fields: &Fields<'_, '_>, reader: &mut Reader<'_, '_>) -> Option<(&'st
     }
     let names: Vec<&str> = SHAPES.iter().map(|(name, _)| *name).collect();
     let upper = node.as_str().map(str::to_uppercase).unwrap_or_default();
-    let near = names.iter().copied().find(|name| *name == upper).or_else(|| misspelt(&upper, &names));
+    let near = names.iter().copied().find(|name| *name == upper).or_else(|| meant(&upper, &names));
     let help = match near {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("the types are {}", names.join(", ")),

@@ -271,17 +271,18 @@ impl Parser<'_> {
     }
 
     fn named(&mut self, at: usize, name: &Arc<str>) -> Read<Expr> {
-        match &**name {
-            "true" | "false" => return node(at, Kind::Bool(&**name == "true")),
-            "null" => return node(at, Kind::Null),
-            "in" => return Err(ExpressionError::new(at, "`in` stands between a value and a list or map")),
-            _ => {}
-        }
-        if RESERVED.contains(&&**name) {
+        // A literal has no fields: it is a name that is meant.
+        let literal = matches!(&**name, "true" | "false" | "null");
+        if RESERVED.contains(&&**name) || &**name == "in" || literal && self.is_at(".") {
             let message = format!(
                 "`{name}` is a word of CEL; a node of that id is {RESULTS}[\"{name}\"], a variable metadata[\"{name}\"]"
             );
             return Err(ExpressionError::new(at, message));
+        }
+        match &**name {
+            "true" | "false" => return node(at, Kind::Bool(&**name == "true")),
+            "null" => return node(at, Kind::Null),
+            _ => {}
         }
         if self.take("(") {
             return self.function(at, name);

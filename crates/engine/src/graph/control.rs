@@ -4,6 +4,7 @@ use crate::expression::Condition;
 use crate::ids::{GraphIx, NodeIx};
 use crate::template::JsonTemplate;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// How the nodes of a graph follow each other.
@@ -115,6 +116,16 @@ impl Strategy {
             Self::AllFailed => "ALL_FAILED",
             Self::AnyFailed => "ANY_FAILED",
             Self::Count(_) => "SUCCESS_COUNT_THRESHOLD",
+        }
+    }
+}
+
+/// For people, with the threshold.
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{} {count}", self.name()),
+            _ => f.write_str(self.name()),
         }
     }
 }

@@ -199,6 +199,49 @@ async fn an_ask_expires_while_nobody_drives() {
     }
 }
 
+/// A fork of two paths that has ten seconds. On one of them a question has two, and then, if it is expired, `after` follows; the
+/// other one says what it has to say at once.
+fn question_on_a_path(after: &str) -> Arc<Graph> {
+    let graph = format!(
+        r#"{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}},
+        "nodes": [{{"id": "both", "name": "both", "body": {{"leaves": [{{"name": "do", "act": {{"fork": {{
+            "of": {{"listed": [["a", 0], ["b", 1]]}}, "join": {{"strategy": "all_completed", "timeout_s": 10}}}}}}}}]}}}}],
+        "graphs": [{{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "who", "name": "who", "ways": [{{"when": "fault", "to": 1}}],
+             "body": {{"leaves": [{{"name": "ask", "act": {{"ask": ["answer", "Who?", {{"timeout_s": 2}}]}}}}]}}}},
+            {{"id": "after", "name": "after", "body": {{"thread": 0, "leaves": [{{"name": "do", "act": {after}}}]}}}}]}},
+            {{"threads": [{{"name": "main"}}], "control": "flow", "tools": {{}}, "nodes": [
+            {{"id": "set", "name": "set", "body": {{"leaves": [{{"name": "set", "act": {{"set": ["x", 1]}}}}]}}}}]}}]}}"#
+    );
+    Arc::new(serde_json::from_str(&graph).unwrap())
+}
+
+/// E-37: of a question and its join that both came due while nobody drove, the question did first, and what follows from that is
+/// there before the join's time is up: a path that needs nothing more from outside has ended by then, as it would have with a
+/// driver. One that does has not, and is asked nothing in vain.
+#[tokio::test(start_paused = true)]
+async fn what_came_due_while_nobody_drove_did_so_in_its_order() {
+    for (after, met) in [(r#"{"set": ["y", 2]}"#, true), (r#"{"infer": {}}"#, false)] {
+        let clock = Arc::new(Set::default());
+        let (mut state, mut journal) = (State::new(question_on_a_path(after)), Journal::Memory(Vec::new()));
+        let driver =
+            driver(&clock, Busy { failures: 0, calls: AtomicU32::new(0), meanwhile: || panic!("asked") });
+        let start = vec![Input::Start(Box::default())];
+        let halt =
+            driver.drive("r", &mut state, &mut journal, start, &mut Controls::default()).await.unwrap();
+        assert_eq!(halt, Halt::Waiting);
+        clock.now.store(HOUR, Ordering::Relaxed);
+        let halt =
+            driver.drive("r", &mut state, &mut journal, Vec::new(), &mut Controls::default()).await.unwrap();
+        assert_eq!(halt, Halt::Ended);
+        let status = state.status();
+        assert_eq!(status == selvedge_engine::RunStatus::Completed, met, "{after}: {status:?}");
+        let Journal::Memory(records) = journal else { panic!() };
+        let fired = records.iter().filter(|record| matches!(record.event, Event::Fired { .. })).count();
+        assert_eq!(fired, if met { 1 } else { 2 }, "{records:#?}");
+    }
+}
+
 /// Many paths, each with a time of its own, are waited for as one: the alarms cost no look at all of them.
 #[tokio::test]
 async fn thousands_of_timers_are_cheap() {

@@ -186,8 +186,13 @@ fn asks(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>) 
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let asks = loaded.state.asks().iter();
     Some(
-        asks.map(|(id, ask)| Candidate::new(id.to_string(), crate::asks::prompt(&loaded.state, ask)))
-            .collect(),
+        asks.map(|(id, ask)| {
+            Candidate::new(
+                crate::asks::called(&loaded.state, id).into_owned(),
+                crate::asks::prompt(&loaded.state, ask),
+            )
+        })
+        .collect(),
     )
 }
 
@@ -196,7 +201,8 @@ fn words(place: &Place<'_>, environment: &Environment, state_dir: Option<&Path>)
     let store = store(environment, state_dir)?;
     let loaded = selvedge_runtime::load(&store, &run(place, &store)?, None, None).ok()?;
     let (_, ask) = place.given.iter().find(|(id, _)| id == "ask")?;
-    let words = crate::asks::words(&loaded.state, loaded.state.asks().get(ask.as_str())?);
+    let ask = loaded.state.asks().get(crate::asks::open(&loaded.state, ask)?)?;
+    let words = crate::asks::words(&loaded.state, ask);
     Some(words.iter().map(|word| Candidate::new(*word, "")).collect())
 }
 

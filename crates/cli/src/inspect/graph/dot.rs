@@ -12,15 +12,15 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     let name = drawing.name.as_deref().unwrap_or("graph");
     let _ = writeln!(text, "digraph {} {{", quoted(&[name]));
     text.push_str(
-        "  newrank=true;\n  node [shape=box, fontname=\"Helvetica\", fontsize=11];\n  \
+        "  newrank=true; labeljust=l; fontname=\"Helvetica\"; fontsize=11;\n  node [shape=box, fontname=\"Helvetica\", fontsize=11];\n  \
          edge [fontname=\"Helvetica\", fontsize=9];\n",
     );
+    for shape in &drawing.loose {
+        let _ = writeln!(text, "  {};", boxed(shape, drawing.fate(&shape.id)));
+    }
     let mut lanes = 0;
     for lane in &drawing.lanes {
         draw_lane(&mut text, (drawing, lane), 1, &mut lanes);
-    }
-    for shape in &drawing.loose {
-        let _ = writeln!(text, "  {};", boxed(shape, drawing.fate(&shape.id)));
     }
     for arrow in &drawing.arrows {
         let _ = writeln!(text, "  {};", line(arrow));
@@ -34,7 +34,7 @@ pub(super) fn draw(drawing: &Drawing) -> String {
 fn draw_lane(text: &mut String, (drawing, lane): (&Drawing, &Lane), depth: usize, lanes: &mut usize) {
     let indent = "  ".repeat(depth);
     let _ = writeln!(text, "{indent}subgraph cluster_{lanes} {{");
-    let _ = writeln!(text, "{indent}  label={}; fontname=\"Helvetica\"; color=gray;", quoted(&[&lane.name]));
+    let _ = writeln!(text, "{indent}  label={}; color=gray;", quoted(&[&lane.name]));
     *lanes += 1;
     for shape in &lane.shapes {
         let _ = writeln!(text, "{indent}  {};", boxed(shape, drawing.fate(&shape.id)));
@@ -51,7 +51,7 @@ fn legend(text: &mut String, drawing: &Drawing) {
     if legend.is_empty() {
         return;
     }
-    text.push_str("  subgraph cluster_legend {\n    label=\"legend\"; fontname=\"Helvetica\"; color=gray;\n");
+    text.push_str("  subgraph cluster_legend {\n    label=\"legend\"; color=gray;\n");
     for (fate, words) in legend {
         let _ = writeln!(text, "    k_{} [label={}{}];", fate.name(), quoted(&[&words]), filled(fate, None));
     }

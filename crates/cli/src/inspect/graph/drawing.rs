@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 const DECIDED: usize = 12;
 
 /// More sources of one group of arrows meet in a dot first.
-const MEET: usize = 4;
+pub(super) const MEET: usize = 4;
 
 impl Drawing {
     /// Draws a graph.

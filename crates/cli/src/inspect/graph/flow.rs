@@ -1,12 +1,16 @@
 //! The drawing of a workflow: nodes, the ways between them, and a lane for each path, loop and inner document (E-34). Lanes lie in
 //! each other as what they stand for does.
 
+use super::drawing::MEET;
 use super::shapes::{Address, Arrow, Drawing, EACH, Kind, LABEL, Lane, Shape, Why, node_id, shape};
 use crate::inspect::page::cut;
+use crate::inspect::waits;
 use selvedge_engine::expression::Condition;
 use selvedge_engine::graph::{Act, Control, Edit, Join, Node, PathsOf, Strategy, Times, When};
+use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{AskKind, Graph, GraphIx, Ix, NodeIx, ThreadIx};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Drawing {
@@ -44,6 +48,8 @@ struct Within {
 struct Drawn {
     shapes: Vec<Shape>,
     lanes: Vec<Lane>,
+    /// The boxes in which it begins.
+    starts: Vec<String>,
     /// The boxes in which it ends.
     ends: Vec<String>,
 }
@@ -72,6 +78,7 @@ impl Pen<'_> {
     fn graph(&mut self, graph: &Graph, within: &Within) -> Drawn {
         let mut drawn = Drawn::default();
         let flows = graph.control == Control::Flow;
+        let mut done = Vec::new();
         for (ix, node) in graph.nodes.iter() {
             if within.stops_at(node).is_some() {
                 continue;
@@ -82,35 +89,57 @@ impl Pen<'_> {
                 self.drawing.inner.insert(address, id.clone());
             }
             let box_ = match flows {
-                true => flow_shape(graph, ix, node, within.whole),
+                true => self.flow_shape((graph, ix), node, within.whole),
                 false => shape(ix, node),
             };
             drawn.shapes.push(Shape { id: id.clone(), ..box_ });
             let exits = self.opened(node, &id, within, &mut drawn);
-            if flows {
-                self.ways(graph, node, &exits, within, &mut drawn.ends);
-                continue;
+            match flows {
+                true => self.ways(graph, node, &exits, within, &mut drawn.ends),
+                false => done.push(exits.done),
             }
-            let next = NodeIx::new(ix.get() + 1);
-            match graph.nodes.get(next) {
-                Some(_) => {
-                    let next = format!("{}{}", within.prefix, node_id(next));
-                    self.arrow(&exits.done, &next, Why::Takes, "");
-                }
-                None => drawn.ends.push(exits.done),
-            }
+        }
+        match flows {
+            true => drawn.starts.extend(drawn.shapes.first().map(|first| first.id.clone())),
+            false => self.waits(graph, &within.prefix, &done, &mut drawn),
         }
         drawn
     }
 
+    /// The arrows of a document whose order follows from what its nodes observe; `done`: where each of them ends.
+    fn waits(&mut self, graph: &Graph, prefix: &str, done: &[String], drawn: &mut Drawn) {
+        let all = waits::all(graph, &Schedule::derive(graph, false), |_| None);
+        // More arrows than anybody could follow: then one after the other, as they retire.
+        let many = all.iter().map(Vec::len).sum::<usize>() > MEET * all.len();
+        let mut last: BTreeSet<usize> = (0..done.len()).collect();
+        for (at, waited) in all.iter().enumerate() {
+            let to = format!("{prefix}{}", node_id(NodeIx::new(at)));
+            let waited: Vec<usize> = match many {
+                true => at.checked_sub(1).into_iter().collect(),
+                false => waited.iter().map(|waited| waited.node.get()).collect(),
+            };
+            for from in &waited {
+                last.remove(from);
+                if let Some(from) = done.get(*from) {
+                    self.arrow(from, &to, Why::Takes, "");
+                }
+            }
+            if waited.is_empty() {
+                drawn.starts.push(to);
+            }
+        }
+        drawn.ends.extend(last.into_iter().filter_map(|at| done.get(at).cloned()));
+    }
+
     /// The arrows of the ways on from a node; `ends` gets it if it may be the last.
     fn ways(&mut self, graph: &Graph, node: &Node, exits: &Exits, within: &Within, ends: &mut Vec<String>) {
+        let chosen = node.ways.iter().any(|way| matches!(way.when, When::Holds(_)));
         for way in &node.ways {
             let stop = graph.nodes.get(way.to).and_then(|to| within.stops_at(to));
             let why = if stop.is_some() { Why::Sent } else { Why::Takes };
             let to = stop.map_or_else(|| format!("{}{}", within.prefix, node_id(way.to)), str::to_owned);
             match &way.when {
-                When::Done => self.arrow(&exits.done, &to, why, ""),
+                When::Done => self.arrow(&exits.done, &to, why, if chosen { "else" } else { "" }),
                 When::Fault => self.arrow(&exits.fault, &to, Why::Fails, "error"),
                 When::Holds(condition) => self.arrow(&exits.done, &to, why, &words(condition)),
             }
@@ -134,15 +163,19 @@ impl Pen<'_> {
             let (prefix, whole) = (format!("{id}p{at}_"), stop.is_none());
             let address = within.address.iter().cloned().chain([node.id.clone(), inner.which]).collect();
             let within = Within { prefix, address, whole, stop: stop.clone() };
-            let Drawn { shapes, lanes, ends: inner_ends } = self.graph(graph, &within);
-            match (shapes.first(), &stop) {
-                (Some(first), _) => self.arrow(id, &first.id, Why::Takes, ""),
+            let Drawn { shapes, lanes, starts, ends: inner_ends } = self.graph(graph, &within);
+            for start in &starts {
+                self.arrow(id, start, Why::Takes, "");
+            }
+            if let Some((_, last)) = stop.as_ref().filter(|_| starts.is_empty()) {
                 // A loop may have nothing in it.
-                (None, Some((_, last))) => self.arrow(id, last, Why::Takes, ""),
-                (None, None) => {}
+                self.arrow(id, last, Why::Takes, "");
             }
             ends.extend(inner_ends);
-            drawn.lanes.push(Lane { name: cut(&inner.lane, LABEL), shapes, lanes });
+            // An empty one would be a box like any other.
+            if !shapes.is_empty() {
+                drawn.lanes.push(Lane { name: cut(&inner.lane, LABEL), shapes, lanes });
+            }
         }
         match stop {
             Some((_, last)) => {
@@ -156,6 +189,50 @@ impl Pen<'_> {
             }
             None => Exits { done: self.meet(ends, id, drawn), fault: id.to_owned() },
         }
+    }
+
+    /// The box of a node, with what it does in a word or two.
+    fn flow_shape(&self, (graph, ix): (&Graph, NodeIx), node: &Node, whole: bool) -> Shape {
+        let acts = || node.body.leaves.values().map(|leaf| &leaf.act);
+        let thread = node.body.thread.and_then(|thread: ThreadIx| graph.threads.get(thread));
+        let thread = thread.map(|thread| &*thread.name).unwrap_or_default();
+        let does = acts().find_map(|act| match act {
+            Act::Ask(AskKind::Approve, ..) => Some((Kind::Person, "a person approves".to_owned())),
+            Act::Ask(AskKind::Answer, ..) => Some((Kind::Person, "a person answers".to_owned())),
+            Act::Ask(AskKind::Edit, ..) => Some((Kind::Person, "a person edits".to_owned())),
+            Act::Fork(paths) => {
+                Some((Kind::Fork, if paths.serial { "serial" } else { "parallel" }.to_owned()))
+            }
+            Act::Loop(_) => Some((Kind::Loop, String::new())),
+            Act::Set(name, value) => Some((Kind::Move, format!("{name} = {}", plain(value.source())))),
+            Act::Compute(name, value) => Some((Kind::Move, format!("{name} = {}", value.source()))),
+            Act::Sub(sub) => Some((Kind::Move, self.document(sub.graph))),
+            Act::Edit(Edit::Compact { .. }) => Some((Kind::Model, format!("sums up {thread}"))),
+            Act::Edit(edit) => Some((Kind::Move, format!("{} {thread}", cuts(edit)))),
+            _ => None,
+        });
+        let ended = node.ways.is_empty();
+        let (kind, words) = match does {
+            Some((kind, words)) => (kind, Some(words)),
+            None if whole && ix.get() == 0 => (Kind::Start, None),
+            None if whole && ended && acts().all(|act| matches!(act, Act::Give(_))) => (Kind::End, None),
+            None if acts().next().is_none() => (Kind::Choice, None),
+            None => return shape(ix, node),
+        };
+        let mut lines = shape(ix, &Node { body: Default::default(), ..node.clone() }).lines;
+        lines.extend(words.filter(|words| !words.is_empty()).map(|words| cut(&words, LABEL)));
+        Shape { id: String::new(), kind, lines }
+    }
+
+    /// What a node's inner document is: `a plan`, and its name if it has one.
+    fn document(&self, graph: GraphIx) -> String {
+        let graph = self.graph.graphs.get(graph);
+        let kind = match graph.map(|graph| graph.control) {
+            Some(Control::Flow) => "a workflow",
+            _ => "a plan",
+        };
+        let name = graph.and_then(|graph| graph.name.as_ref());
+        name.map_or_else(|| kind.to_owned(), |name| format!("{kind}: {name}"))
     }
 
     /// One box for what follows several ends of a document: the only one of them, or a dot where they meet.
@@ -179,36 +256,6 @@ impl Within {
         let (id, at) = self.stop.as_ref()?;
         (node.passes && node.id == *id && node.body.leaves.is_empty()).then_some(at)
     }
-}
-
-/// The box of a node, with what it does in a word or two.
-fn flow_shape(graph: &Graph, ix: NodeIx, node: &Node, whole: bool) -> Shape {
-    let acts = || node.body.leaves.values().map(|leaf| &leaf.act);
-    let thread = node.body.thread.and_then(|thread: ThreadIx| graph.threads.get(thread));
-    let thread = thread.map(|thread| &*thread.name).unwrap_or_default();
-    let does = acts().find_map(|act| match act {
-        Act::Ask(AskKind::Approve, ..) => Some((Kind::Person, "a person approves".to_owned())),
-        Act::Ask(AskKind::Answer, ..) => Some((Kind::Person, "a person answers".to_owned())),
-        Act::Ask(AskKind::Edit, ..) => Some((Kind::Person, "a person edits".to_owned())),
-        Act::Fork(paths) => Some((Kind::Fork, if paths.serial { "serial" } else { "parallel" }.to_owned())),
-        Act::Loop(_) => Some((Kind::Loop, String::new())),
-        Act::Set(name, value) => Some((Kind::Move, format!("{name} = {}", plain(value.source())))),
-        Act::Compute(name, value) => Some((Kind::Move, format!("{name} = {}", value.source()))),
-        Act::Edit(Edit::Compact { .. }) => Some((Kind::Model, format!("sums up {thread}"))),
-        Act::Edit(edit) => Some((Kind::Move, format!("{} {thread}", cuts(edit)))),
-        _ => None,
-    });
-    let ended = node.ways.is_empty();
-    let (kind, words) = match does {
-        Some((kind, words)) => (kind, Some(words)),
-        None if whole && ix.get() == 0 => (Kind::Start, None),
-        None if whole && ended && acts().all(|act| matches!(act, Act::Give(_))) => (Kind::End, None),
-        None if acts().next().is_none() => (Kind::Choice, None),
-        None => return shape(ix, node),
-    };
-    let mut lines = shape(ix, &Node { body: Default::default(), ..node.clone() }).lines;
-    lines.extend(words.filter(|words| !words.is_empty()).map(|words| cut(&words, LABEL)));
-    Shape { id: String::new(), kind, lines }
 }
 
 /// What an edit does to a thread, whose name follows.
@@ -235,12 +282,12 @@ fn end_shape(node: &Node) -> Shape {
 
 fn join_words(join: &Join) -> Vec<String> {
     let name = join.strategy.name();
-    let strategy = match join.strategy {
-        Strategy::Count(count) => format!("{name} {count}"),
-        _ => name.to_owned(),
+    let count = match join.strategy {
+        Strategy::Count(count) => Some(format!("at least {count}")),
+        _ => None,
     };
     let main = join.main.as_ref().map(|main| format!("main path {main}"));
-    [strategy].into_iter().chain(main).collect()
+    [name.to_owned()].into_iter().chain(count).chain(main).collect()
 }
 
 fn opens(node: &Node, act: &Act) -> Vec<Opened> {
@@ -249,7 +296,7 @@ fn opens(node: &Node, act: &Act) -> Vec<Opened> {
             PathsOf::Listed(paths) => {
                 let path = |(path, graph): &(Arc<str>, GraphIx)| Opened {
                     graph: *graph,
-                    lane: path.to_string(),
+                    lane: format!("path {path}"),
                     which: path.clone(),
                 };
                 paths.iter().map(path).collect()

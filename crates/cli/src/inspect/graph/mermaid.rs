@@ -12,24 +12,35 @@ pub(super) const CHARACTERS: usize = 50_000;
 
 /// A drawing as Mermaid.
 pub(super) fn draw(drawing: &Drawing) -> String {
-    let mut text = String::new();
-    if let Some(name) = &drawing.name {
-        // A string of JSON is one of YAML.
-        let _ = writeln!(text, "---\ntitle: {}\n---", serde_json::Value::from(clean(name)));
-    }
+    let mut text = front(drawing);
     let _ = writeln!(text, "flowchart TB");
+    // What is named first is drawn higher where arrows go round in a circle, so a loop's beginning stands above what is in it.
+    for shape in &drawing.loose {
+        let _ = writeln!(text, "  {}", boxed(shape));
+    }
     let mut lanes = 0;
     for lane in &drawing.lanes {
         draw_lane(&mut text, lane, 1, &mut lanes);
-    }
-    for shape in &drawing.loose {
-        let _ = writeln!(text, "  {}", boxed(shape));
     }
     for arrow in &drawing.arrows {
         let _ = writeln!(text, "  {}", line(arrow));
     }
     classes(&mut text, drawing);
     text
+}
+
+/// What comes before the drawing: its title, and how it is laid out.
+fn front(drawing: &Drawing) -> String {
+    // A string of JSON is one of YAML.
+    let title =
+        drawing.name.as_ref().map(|name| format!("title: {}\n", serde_json::Value::from(clean(name))));
+    // Arrows come into the lanes of a workflow from above, where the name stands: room for their heads below it.
+    let framed = !drawing.inner.is_empty();
+    let room = framed.then_some("config: {flowchart: {subGraphTitleMargin: {top: 4, bottom: 14}}}\n");
+    match (title, room) {
+        (None, None) => String::new(),
+        (title, room) => format!("---\n{}{}---\n", title.unwrap_or_default(), room.unwrap_or_default()),
+    }
 }
 
 /// A lane, with those in it; `lanes` counts them.

@@ -216,7 +216,7 @@ fn w12_ways_and_lanes_of_a_workflow() {
         ["n0 - n1 ", "n1 - n1p0_n0 ", "n1 - n1p1_n0 ", "n1e - n2 1 < 2", "n1p0_n0 = n1e ", "n1p1_n0 = n1e "]
     );
     let lanes: Vec<&str> = drawing.lanes.iter().map(|lane| lane.name.as_str()).collect();
-    assert_eq!(lanes, ["a", "b"]);
+    assert_eq!(lanes, ["path a", "path b"]);
     let mermaid = mermaid::draw(&drawing);
     for part in [
         "n0([\"start\"])",
@@ -265,6 +265,7 @@ fn w12_lanes_lie_in_each_other() {
     for arrow in [
         "n1e - n1 again",
         "n1p0_n1 = n1e index > 1",
+        "n1p0_n1 - n1p0_n2 else",
         "n1p0_n0p0_n0 = n1p0_n0e ",
         "n2p0_n1 - d1 ",
         "n2p0_n2 - d1 ",
@@ -276,8 +277,33 @@ fn w12_lanes_lie_in_each_other() {
     let mermaid = mermaid::draw(&drawing);
     assert!(mermaid.contains("{{\"again\"}}") && mermaid.contains("{\"route\"}"), "{mermaid}");
     assert!(mermaid.contains("[/\"ask<br/>a person approves\"/]"), "{mermaid}");
+    assert!(mermaid.contains("[\"sub<br/>a workflow\"]"), "{mermaid}");
+    // A loop's beginning is named before what is in it: else it is drawn below its end.
+    assert!(mermaid.find("again") < mermaid.find("subgraph"), "{mermaid}");
+    assert!(mermaid.starts_with("---\nconfig: {flowchart: {subGraphTitleMargin: "), "{mermaid}");
     assert_eq!(
         mermaid.matches("subgraph").count(),
         mermaid.lines().filter(|line| line.trim() == "end").count()
     );
+}
+
+/// C-13: the nodes of a plan in a workflow are drawn as they wait for each other, and not one after the other.
+#[test]
+fn a_plan_in_a_workflow_runs_side_by_side() {
+    let sends = |thread: &str| says(thread, json!({"node_id": thread, "data_out": true}));
+    let plan =
+        json!({"task": "t", "nodes": [sends("a"), sends("b"), says("main", json!({"node_id": "last"}))]});
+    let document = json!({
+        "nodes": [{"id": "start", "type": "START"}, {"id": "both", "type": "PLAN", "config": {"plan": plan}}, {"id": "end", "type": "END"}],
+        "edges": [{"from": "start", "to": "both"}, {"from": "both", "to": "end"}]});
+    let drawing = Drawing::new(&graph(&document));
+    let expected = [
+        "n0 - n1 ",
+        "n1 - n1p0_n0 ",
+        "n1 - n1p0_n1 ",
+        "n1p0_n0 - n1p0_n2 ",
+        "n1p0_n1 - n1p0_n2 ",
+        "n1p0_n2 - n2 ",
+    ];
+    assert_eq!(arrows(&drawing), expected);
 }

@@ -25,7 +25,7 @@ pub(super) fn table(page: &mut Page, view: View<'_>) {
         table.row([
             (page.short(&join.name, 24), BOLD),
             (outcome.to_owned(), style),
-            (join.strategy.name().to_owned(), DIM),
+            (join.strategy.to_string(), DIM),
             (page.short(join.main.as_deref().unwrap_or_default(), 20), ""),
             (tokens(&join), DIM),
             (paths(&join), ""),

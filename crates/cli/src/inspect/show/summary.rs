@@ -1,7 +1,7 @@
 //! The page that `show RUN` prints for people.
 
 use super::{Moment, advice::advice, joins, threads};
-use crate::asks::{self, SAME_QUESTION, answers, prompt};
+use crate::asks::{self, SAME_QUESTION, answers, called, prompt};
 use crate::inspect::answers::Answer;
 use crate::inspect::events::of_fork;
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean};
@@ -35,7 +35,7 @@ pub(super) fn print(found: &Found, report: &Report<'_>, said: &[Answer], moment:
     head(&mut page, found, report, view, moment);
     fault(&mut page, found, report, view);
     open_asks(&mut page, report, view.status());
-    answered(&mut page, said);
+    answered(&mut page, report.state, said);
     threads::summary(&mut page, view, report.run);
     results(&mut page, report.state, view);
     joins::table(&mut page, view);
@@ -145,13 +145,13 @@ fn open_asks(page: &mut Page, report: &Report<'_>, status: RunStatus) {
 }
 
 /// What people said, with who said it and why (E-21); a word that was taken back stands before the one that did.
-fn answered(page: &mut Page, said: &[Answer]) {
+fn answered(page: &mut Page, state: &State, said: &[Answer]) {
     for (at, answer) in said.iter().take(ANSWERS).enumerate() {
         if at == 0 {
             page.gap();
             page.line(&page.paint(MAGENTA, "answers"));
         }
-        let label = format!("  {}  ", clean(answer.ask()));
+        let label = format!("  {}  ", clean(&called(state, answer.ask())));
         page.labelled(&label, DIM, label.width().max(INDENT), &answer.told(), FAULT);
     }
     if said.len() > ANSWERS {

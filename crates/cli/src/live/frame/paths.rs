@@ -169,7 +169,7 @@ fn row(view: &View, now: i64, branch: Branch, most: usize) -> Option<Shown> {
             let def = view.timeline.def(node)?;
             let inner = &view.visit(row)?.frames;
             let strategy = def.body.leaves.values().find_map(|leaf| match &leaf.act {
-                Act::Fork(paths) => Some(paths.join.strategy.name()),
+                Act::Fork(paths) => Some(paths.join.strategy.to_string()),
                 _ => None,
             });
             let paths = inner.paths.unwrap_or(0);

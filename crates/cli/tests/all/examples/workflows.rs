@@ -144,7 +144,7 @@ fn a_person_edits_and_approves() {
     assert_eq!((&asked["kind"], &asked["node"]), (&json!("edit"), &json!("notes")));
     assert!(asked["value"].as_str().unwrap().starts_with("- **Update:** `lon`"), "{asked}");
     let waiting = example.call(&["runs", "--waiting"]).stdout;
-    assert!(waiting.contains("selvedge answer r notes/ask TEXT"), "{waiting}");
+    assert!(waiting.contains("selvedge answer r notes TEXT"), "{waiting}");
 
     let refused = example.call(&["answer", "r", "\"\"", "--json"]);
     assert_eq!(refused.code, Some(2), "{refused:#?}");
