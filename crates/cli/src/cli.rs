@@ -1,5 +1,8 @@
 //! The whole command line, as it is read.
 
+mod later;
+
+use self::later::Later;
 use crate::args::{AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs};
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
@@ -41,50 +44,50 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compile and run a document
-    Run(RunArgs),
+    Run(Later<RunArgs>),
     /// Check documents without running them
-    Check(CheckArgs),
+    Check(Later<CheckArgs>),
     /// Go on with a run that failed or was interrupted
-    Resume(ResumeArgs),
+    Resume(Later<ResumeArgs>),
     /// Answer a run that waits for a person, and go on with it
-    Answer(AnswerArgs),
+    Answer(Later<AnswerArgs>),
     /// Go on from any event of a run as a new run, with or without edits
-    Fork(ForkArgs),
+    Fork(Later<ForkArgs>),
     /// End a run, whether or not a process drives it
-    Cancel(CancelArgs),
+    Cancel(Later<CancelArgs>),
     /// List the recorded runs
-    Runs(RunsArgs),
+    Runs(Later<RunsArgs>),
     /// Look at a run: result, threads, events, metadata
-    Show(ShowArgs),
+    Show(Later<ShowArgs>),
     /// Show when each node of a run ran, and whom it waited for
-    Explain(ExplainArgs),
+    Explain(Later<ExplainArgs>),
     /// Verify that a recorded run follows from its inputs
-    Replay(ReplayArgs),
+    Replay(Later<ReplayArgs>),
     /// Print a run's journal as JSON lines, or write the whole run to a file
-    Export(ExportArgs),
+    Export(Later<ExportArgs>),
     /// Take in a run that `export --archive` wrote elsewhere
-    Import(ImportArgs),
+    Import(Later<ImportArgs>),
     /// The tool library: list, show, history, run, test, diff, rollback, import, export
-    Tools(ToolsArgs),
+    Tools(Later<ToolsArgs>),
     /// Draw a document's compiled graph, as Mermaid or DOT
-    Graph(GraphArgs),
+    Graph(Later<GraphArgs>),
     /// Print a document in today's form, or write it so
-    Migrate(MigrateArgs),
+    Migrate(Later<MigrateArgs>),
     /// Print the JSON Schema of a document, a script or selvedge.toml, for editors
-    Schema(SchemaArgs),
+    Schema(Later<SchemaArgs>),
     /// Trust what the `selvedge.toml` of a folder starts, and where it sends keys
-    Trust(TrustArgs),
+    Trust(Later<TrustArgs>),
     /// Start a project that runs at once
-    Init(InitArgs),
+    Init(Later<InitArgs>),
     /// The configured models, and what endpoints have
-    Models(ModelsArgs),
+    Models(Later<ModelsArgs>),
     /// What is configured and what works here
-    Doctor(DoctorArgs),
+    Doctor(Later<DoctorArgs>),
     /// Print a script for completions in a shell
-    Completions(CompletionsArgs),
+    Completions(Later<CompletionsArgs>),
     /// What the completion scripts ask for
     #[command(name = "__complete", hide = true)]
-    Complete(CompleteArgs),
+    Complete(Later<CompleteArgs>),
     /// Help on a command, or on environment, placeholders, scripts, config
-    Help(HelpArgs),
+    Help(Later<HelpArgs>),
 }

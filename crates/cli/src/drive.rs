@@ -106,8 +106,7 @@ impl Drive<'_> {
         controls: &mut Controls,
     ) -> Result<Halt, DriveError> {
         let run = &mut self.run;
-        let fork = run.store.run(&run.id).ok().and_then(|info| info.fork);
-        let source = fork.as_ref().map(|fork| fork.run.as_str());
+        let source = run.source.as_deref();
         // Nothing that was in flight is run again where a run is only cancelled (C-12).
         let again = !run.inputs.iter().any(|input| matches!(input, Input::Cancel));
         let watched = Watched::drive(self.ui, &run.id, &run.state, (source, begun), controls.stop(), again);

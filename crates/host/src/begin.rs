@@ -73,7 +73,7 @@ impl Host {
         let Ready { id, config, options, catalogue, models, begins, .. } = ready;
         let limits = config.limits.driver(options.max_parallel, options.timeout_s);
         let driver = compose::driver(&models, &catalogue, limits, &self.environment);
-        let Started { store, state, graph, scripted, lock, inputs, fork } = match begins {
+        let Started { store, state, graph, scripted, lock, inputs, source, fork } = match begins {
             Begins::New { compiled, state_dir } => {
                 let store = stores::open_or_make(&self.environment, &state_dir).map_err(Error::before_run)?;
                 start(store, (&id, &options, &config), (&models, &catalogue), compiled).await?
@@ -85,7 +85,20 @@ impl Host {
             }
         };
         let (catalogue, warnings) = (Some(catalogue), options.warnings);
-        Ok(Begun { store, id, state, graph, scripted, warnings, lock, driver, catalogue, inputs, fork })
+        Ok(Begun {
+            store,
+            id,
+            state,
+            graph,
+            scripted,
+            warnings,
+            lock,
+            driver,
+            catalogue,
+            inputs,
+            source,
+            fork,
+        })
     }
 
     /// A document becomes a run that has begun.
@@ -161,5 +174,5 @@ async fn start(
     let created = store.create_run_with_graph(run, stored, vec![Entry { n: 1, at_ms: at, json }]).await;
     created.map_err(Error::before_run)?;
     let (store, scripted) = (Arc::new(store), models.scripted);
-    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), fork: None })
+    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source: None, fork: None })
 }

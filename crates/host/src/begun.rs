@@ -32,6 +32,8 @@ pub struct Begun {
     pub catalogue: Option<Catalogue>,
     /// What it is told once it goes on.
     pub inputs: Vec<Input>,
+    /// The run that it was forked from, whenever that was.
+    pub source: Option<String>,
     /// What it was forked from now.
     pub fork: Option<ForkedFrom>,
 }

@@ -62,17 +62,17 @@ impl Config {
     /// All findings of the first file that has errors, or all roles that are given to a model that no file has.
     pub fn load(
         environment: &Environment,
-        files: &Files,
+        files: Files,
         gate: Gate,
         observer: &dyn Observer,
     ) -> Result<Self, Error> {
-        let mut config = Self::new(environment);
+        let mut config = Self { files, ..Self::new(environment) };
         let said = |findings: &[Diagnostic]| findings.iter().for_each(|finding| observer.finding(finding));
-        if let Some(file) = &files.user {
-            said(&config.add(file)?.findings);
+        if let Some(file) = config.files.user.clone() {
+            said(&config.add(&file)?.findings);
         }
-        if let Some(file) = &files.project {
-            let added = config.add_project(file, gate, observer)?;
+        if let Some(file) = config.files.project.clone() {
+            let added = config.add_project(&file, gate, observer)?;
             said(&added);
         }
         // Another file may have the model: known only after the last.

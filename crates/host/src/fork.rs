@@ -262,8 +262,9 @@ pub(crate) async fn begin(
     count.see(&state, &event);
     state.apply_record(&Record { at, event });
     let Source { store, info, events, at, .. } = *source;
-    let fork = Some(ForkedFrom { run: info.id, events, at, shared });
-    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), fork })
+    let fork = ForkedFrom { run: info.id.clone(), events, at, shared };
+    let (source, fork) = (Some(info.id), Some(fork));
+    Ok(Started { store, state, graph, scripted, lock, inputs: Vec::new(), source, fork })
 }
 
 fn unwritable(error: serde_json::Error) -> Error {

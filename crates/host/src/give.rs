@@ -148,6 +148,7 @@ impl LockedRun {
             driver: idle_driver(),
             catalogue: None,
             inputs: vec![Input::Cancel],
+            source: info.fork.map(|fork| fork.run),
             fork: None,
         })
     }

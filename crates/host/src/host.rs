@@ -67,7 +67,7 @@ impl Host {
     /// All that is wrong with a file.
     pub fn config(&self, options: &RunOptions) -> Result<Config, Error> {
         let files = places::config_files(&self.environment, &options.cwd);
-        let mut config = Config::load(&self.environment, &files, self.gate, self.observer.as_ref())?;
+        let mut config = Config::load(&self.environment, files, self.gate, self.observer.as_ref())?;
         config.add_options(options, self.observer.as_ref())?;
         config.natives.clone_from(&self.natives);
         Ok(config)

@@ -69,7 +69,7 @@ pub fn shared_cache(environment: &Environment, state: &Path) -> PathBuf {
 }
 
 /// The configuration files that exist, weakest first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// The user's own.
     pub user: Option<PathBuf>,

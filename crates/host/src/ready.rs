@@ -111,6 +111,8 @@ pub(crate) struct Started {
     pub(crate) scripted: bool,
     pub(crate) lock: DriverLock,
     pub(crate) inputs: Vec<Input>,
+    /// The run that it was forked from, whenever that was.
+    pub(crate) source: Option<String>,
     pub(crate) fork: Option<ForkedFrom>,
 }
 

@@ -149,5 +149,6 @@ pub(crate) async fn begin(
         store.update_run(&info.id, update).await?;
     }
     let scripted = info.scripted || models.scripted;
-    Ok(Started { store, state, graph, scripted, lock, inputs, fork: None })
+    let source = info.fork.map(|fork| fork.run);
+    Ok(Started { store, state, graph, scripted, lock, inputs, source, fork: None })
 }

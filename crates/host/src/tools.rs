@@ -96,10 +96,9 @@ pub fn settings(
     // That of the user is no tool's, also while another one is in use.
     settings.hidden =
         std::iter::once(state.to_owned()).chain(places::user_state(&config.environment)).collect();
-    let files = places::config_files(&config.environment, &chosen.cwd);
     // The user's own is trusted whatever it says: it is not to be made either.
-    let users = files.user.clone().or_else(|| places::user_config(&config.environment));
-    let read = files.project.iter().chain(&chosen.mcp).cloned();
+    let users = config.files.user.clone().or_else(|| places::user_config(&config.environment));
+    let read = config.files.project.iter().chain(&chosen.mcp).cloned();
     settings.kept = users.into_iter().chain(read).chain(places::trust_dir(&config.environment)).collect();
     settings.keys = secrets::of_tools(config);
     let observer = Arc::clone(observer);

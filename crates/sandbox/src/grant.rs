@@ -1,5 +1,6 @@
 //! Places of the file system that were granted, and what nobody can grant.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,8 +30,7 @@ pub struct Grant {
 impl Grant {
     /// The place that a path means now; `None` where it can't be said.
     pub fn of(name: impl Into<PathBuf>) -> Option<Self> {
-        let name = name.into();
-        settle(&name).map(|real| Self { name, real })
+        Resolver::default().grant(name)
     }
 }
 
@@ -51,27 +51,74 @@ pub fn is_system(real: &Path) -> bool {
 /// Resolves all links of the part of a path that exists and appends the rest, which must be plain names:
 /// after a missing folder, `..` means nothing. `None` where no such place can be named.
 pub fn settle(path: &Path) -> Option<PathBuf> {
-    let path = std::path::absolute(path).ok()?;
-    let mut existing = path.as_path();
-    let mut missing = Vec::new();
-    loop {
-        match existing.canonicalize() {
-            Ok(mut real) => {
-                real.extend(missing.iter().rev());
-                return Some(real);
+    Resolver::default().settle(path)
+}
+
+/// What paths mean at one moment: of folders that several of them lie in, each is looked at once.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    /// Where each that is there leads, by how it was written.
+    known: HashMap<PathBuf, PathBuf>,
+}
+
+impl Resolver {
+    /// The place that a path means ([`Grant::of`]).
+    pub fn grant(&mut self, name: impl Into<PathBuf>) -> Option<Grant> {
+        let name = name.into();
+        self.settle(&name).map(|real| Grant { name, real })
+    }
+
+    /// [`settle`] of all of these that mean a place.
+    pub fn settle_all<'p>(&mut self, paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+        paths.into_iter().filter_map(|path| self.settle(path)).collect()
+    }
+
+    /// [`settle`].
+    pub fn settle(&mut self, path: &Path) -> Option<PathBuf> {
+        let path = std::path::absolute(path).ok()?;
+        let (mut written, mut real, mut there) = (PathBuf::new(), PathBuf::new(), true);
+        for part in path.components() {
+            written.push(part);
+            match part {
+                _ if there => there = self.enter(&written, &mut real, part)?,
+                Component::Normal(name) => real.push(name),
+                _ => return None,
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // A link to nowhere exists as itself, and may come to lead anywhere.
-                if existing.symlink_metadata().is_ok() {
+        }
+        // A file with a slash behind it names nothing.
+        let folder = there && path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        (!folder || real.is_dir()).then_some(real)
+    }
+
+    /// Goes one name further from a place without links, and says whether something is there; `None` where nothing can be.
+    fn enter(&mut self, written: &Path, real: &mut PathBuf, part: Component<'_>) -> Option<bool> {
+        if let Some(known) = self.known.get(written) {
+            real.clone_from(known);
+            return Some(true);
+        }
+        match part {
+            Component::Normal(name) => {
+                real.push(name);
+                match real.symlink_metadata() {
+                    // A link to nowhere exists as itself, and may come to lead anywhere.
+                    Ok(found) if found.is_symlink() => *real = real.canonicalize().ok()?,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
+                    Err(_) => return None,
+                }
+            }
+            Component::ParentDir => {
+                if !real.is_dir() {
                     return None;
                 }
-                match existing.components().next_back()? {
-                    Component::Normal(name) => missing.push(name),
-                    _ => return None,
-                }
-                existing = existing.parent()?;
+                real.pop();
             }
-            Err(_) => return None,
+            other => real.push(other),
         }
+        self.known.insert(written.to_owned(), real.clone());
+        Some(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

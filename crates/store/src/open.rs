@@ -136,14 +136,17 @@ fn try_write(db: &Path, migrations: &[&str], new: bool) -> Result<Connection, St
         return Err(StoreError::ReadOnly { path: db.to_owned(), why });
     }
     // Before anything is written: a newer format, damage or another program's file stays as it is.
-    let found = schema::version(&conn, db, u32::try_from(migrations.len()).unwrap_or(u32::MAX))?;
+    let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let found = schema::version(&conn, db, newest)?;
     if found == 0 && !new {
         return Err(empty(db));
     }
     conn.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
     conn.pragma_update(None, "synchronous", "full").map_err(sql)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(sql)?;
-    schema::migrate(&conn, db, migrations)?;
+    if found < newest {
+        schema::migrate(&conn, db, migrations)?;
+    }
     Ok(conn)
 }
 

@@ -25,6 +25,7 @@ use futures_util::StreamExt;
 use gathered::{Gathered, defined};
 use selvedge_engine::{Failure, FaultKind, ToolDef, ToolRequest, Warning};
 use selvedge_runtime::ports::{CallContext, Pending, Tools};
+use selvedge_sandbox::grant::Resolver;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -98,14 +99,15 @@ impl Catalogue {
     /// Every folder and command tool that is wrong, and every name that two tools of one rank have: `Document`.
     pub async fn load(config: CatalogueConfig) -> Result<Self, CatalogueErrors> {
         let workspace = config.folder();
-        let granted = Granted::new(&config.permissions, &workspace);
-        let reach = Reach::new(&granted, config.env.folder())
-            .without(&config.hidden)
-            .keeping(&[config.own(), config.unmade()].concat());
+        let mut resolver = Resolver::default();
+        let granted = Granted::new(&config.permissions, &workspace, &mut resolver);
         let context = McpContext::new(&config.isolation, &config.env);
         let servers = Servers::new(config.mcp.clone(), &config.limits, &context, &config.progress);
+        let shared = PythonContext::new(&config, workspace, granted, &mut resolver);
+        let reach = Reach::new(&shared.granted, shared.names.clone())
+            .without(resolver.settle_all(&config.hidden))
+            .keeping(resolver.settle_all(shared.own.iter().chain(&shared.unmade)));
         let bench = BuiltinContext::new(reach, &config, context.http);
-        let shared = PythonContext::new(&config, workspace, granted);
         let require_isolation = config.require_isolation;
         let mut gathered = Gathered::default();
         gathered.python(&shared, &config.tool_dirs, "--tools").await;

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::withheld::Withheld;
 use selvedge_http::Secret;
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::grant::Grant;
+use selvedge_sandbox::grant::Resolver;
 use selvedge_sandbox::isolation::Isolation;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -141,7 +141,7 @@ impl CatalogueConfig {
 
     /// What Selvedge would read or run, and is not there: configuration that it looks for, and programs and scripts of commands
     /// and servers, by their paths.
-    pub(crate) fn unmade(&self) -> Vec<PathBuf> {
+    pub(crate) fn unmade(&self, resolver: &mut Resolver) -> Vec<PathBuf> {
         const SCRIPTS: [&str; 10] = ["sh", "bash", "py", "js", "mjs", "ts", "rb", "pl", "php", "jar"];
         let runs = |at: usize, word: &str| {
             let script = Path::new(word).extension().and_then(OsStr::to_str);
@@ -152,7 +152,7 @@ impl CatalogueConfig {
             run.map(|(_, word)| dir.join(word)).collect::<Vec<_>>()
         });
         let absent = words.chain(self.kept.iter().cloned()).filter(|path| path.symlink_metadata().is_err());
-        absent.filter_map(|path| Grant::of(path).map(|grant| grant.real)).collect()
+        absent.filter_map(|path| resolver.settle(&path)).collect()
     }
 }
 
@@ -161,10 +161,8 @@ impl CatalogueConfig {
     pub(crate) fn folder(&self) -> PathBuf {
         let folder = std::path::absolute(&self.workspace).unwrap_or_else(|_| self.workspace.clone());
         let winds = folder.components().any(|part| part == Component::ParentDir);
-        match folder.canonicalize() {
-            Ok(real) if winds => real,
-            _ => folder,
-        }
+        let real = winds.then(|| folder.canonicalize().ok()).flatten();
+        real.unwrap_or(folder)
     }
 }
 

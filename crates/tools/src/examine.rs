@@ -8,6 +8,7 @@ use crate::python::context::PythonContext;
 use crate::python::load::load;
 use crate::store::text_of;
 use futures_util::StreamExt;
+use selvedge_sandbox::grant::Resolver;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,8 +41,9 @@ pub async fn examine(
     files: Vec<PathBuf>,
 ) -> Result<Vec<Examined>, CatalogueErrors> {
     let workspace = config.folder();
-    let granted = Granted::new(&config.permissions, &workspace);
-    let context = Arc::new(PythonContext::new(config, workspace, granted));
+    let mut resolver = Resolver::default();
+    let granted = Granted::new(&config.permissions, &workspace, &mut resolver);
+    let context = Arc::new(PythonContext::new(config, workspace, granted, &mut resolver));
     let (tools, errors) = load(&context, files).await;
     if !errors.is_empty() {
         return Err(CatalogueErrors(errors));

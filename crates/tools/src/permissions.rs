@@ -118,31 +118,23 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The reach of built-ins over documents of `workspace`, in a process that is in the folder `here`.
-    pub(crate) fn new(granted: &Granted, here: Option<&Path>) -> Self {
+    /// The reach of built-ins over documents of `workspace`; `names` are those that are kept from all tools.
+    pub(crate) fn new(granted: &Granted, names: Found) -> Self {
         let real = |grants: &[Grant]| grants.iter().map(|grant| grant.real.clone()).collect();
         let (read, write) = (real(&granted.read), real(&granted.write));
-        Self {
-            base: granted.workspace.clone(),
-            read,
-            write,
-            hidden: Vec::new(),
-            kept: Vec::new(),
-            names: Found::new(here),
-        }
+        Self { base: granted.workspace.clone(), read, write, hidden: Vec::new(), kept: Vec::new(), names }
     }
 
-    /// The same without these folders, wherever they lie in what may be reached: the state folder.
+    /// The same without these folders, their links resolved, wherever they lie in what may be reached: the state folder.
     #[must_use]
-    pub fn without(self, hidden: &[PathBuf]) -> Self {
-        let hidden = hidden.iter().filter_map(|path| settle(path)).collect();
+    pub fn without(self, hidden: Vec<PathBuf>) -> Self {
         Self { hidden, ..self }
     }
 
-    /// The same without writing these, wherever they lie in what may be written: what Selvedge reads for itself.
+    /// The same without writing these, their links resolved, wherever they lie in what may be written: what Selvedge reads for
+    /// itself.
     #[must_use]
-    pub fn keeping(self, kept: &[PathBuf]) -> Self {
-        let kept = kept.iter().filter_map(|path| settle(path)).collect();
+    pub fn keeping(self, kept: Vec<PathBuf>) -> Self {
         Self { kept, ..self }
     }
 

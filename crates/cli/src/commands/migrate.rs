@@ -16,7 +16,7 @@ const MARK: &str = "\u{feff}";
 /// Prints the new form of a document, or writes it in the place of the old one.
 pub(crate) fn migrate(args: &MigrateArgs, common: &Common, ui: &Ui) -> Result<Exit, Error> {
     let files = places::config_files(&ui.environment, ui.environment.cwd());
-    let config = Config::load(&ui.environment, &files, ui.gate(common)?, ui)?;
+    let config = Config::load(&ui.environment, files, ui.gate(common)?, ui)?;
     let limits = config.limits.document();
     let source = document::read_file(&args.file, &limits)
         .map_err(|finding| Error::findings(ErrorKind::Usage, vec![*finding]))?;

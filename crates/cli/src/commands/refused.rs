@@ -38,6 +38,7 @@ pub(super) fn refused(error: &clap::Error, ui: &Ui) -> Exit {
 fn command(words: impl Iterator<Item = String>) -> String {
     let mut called = "selvedge".to_owned();
     let mut at = Cli::command();
+    at.build();
     for word in words.skip(1) {
         let found = at.find_subcommand(&word).filter(|found| !found.is_hide_set()).cloned();
         if let Some(found) = found {

@@ -188,7 +188,8 @@ mod tests {
     /// Every command has an example, and examples are command lines that can be read.
     #[test]
     fn examples_can_be_read() {
-        let cli = Cli::command();
+        let mut cli = Cli::command();
+        cli.build();
         let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
         for command in [&cli].into_iter().chain(shown) {
             let name = if command.get_name() == "selvedge" { "" } else { command.get_name() };

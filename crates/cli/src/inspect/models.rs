@@ -40,7 +40,7 @@ pub(crate) fn models(args: &ModelsArgs, common: &Common, ui: &Ui) -> Result<Exit
     let gate = ui.gate(common)?;
     // To list them sends nothing.
     let gate = if args.check || args.available { gate } else { gate.silent() };
-    let config = Config::load(&ui.environment, &super::config_files(&ui.environment), gate, ui)?;
+    let config = Config::load(&ui.environment, super::config_files(&ui.environment), gate, ui)?;
     let mut chosen = selvedge_host::options::from_variables(&ui.environment)?;
     if let Some(base_url) = &args.base_url {
         chosen = RunOptions {

@@ -2,6 +2,7 @@
 
 use super::withheld::Off;
 use crate::environment::Environment;
+use crate::places::Files;
 use selvedge_dialects::steps::Recovery;
 use selvedge_dialects::{Diagnostic, DocumentLimits};
 use selvedge_engine::Budget;
@@ -42,6 +43,8 @@ pub struct Limits {
 pub struct Config {
     /// What it is configured in.
     pub environment: Environment,
+    /// The files that it was read from.
+    pub files: Files,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelConfig>,
     /// `[roles]`.

@@ -64,7 +64,8 @@ impl Log {
             checkpoint(conn);
             // As long as somebody reads the log it can't begin anew and grows on.
             self.limit = pages + PAGES;
-        } else if pages + ROOM > self.room {
+        } else if self.before > 0 && pages + ROOM > self.room {
+            // Not behind a process's first commit: its second one would sync all of that before a run's first request goes out.
             self.room = pages + pages.clamp(MORE.0, MORE.1);
             // Whoever writes next makes it longer then, or finds out why that can't be.
             let _ = lengthen(&self.path, u64::from(self.room) * PAGE);

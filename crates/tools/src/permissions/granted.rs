@@ -4,7 +4,7 @@ use super::{Declared, Permissions};
 use crate::diag::ToolError;
 use crate::variables::Variables;
 use selvedge_http::Secret;
-use selvedge_sandbox::grant::{Grant, PROGRAMS, is_system};
+use selvedge_sandbox::grant::{Grant, PROGRAMS, Resolver, is_system};
 use std::path::{Path, PathBuf};
 
 /// What is granted to the tools of a catalogue. Names are resolved once, when it is made: a link that a tool leaves in the
@@ -29,12 +29,13 @@ pub(crate) struct Access {
 
 impl Granted {
     /// What is granted to tools of documents in `workspace`.
-    pub(crate) fn new(permissions: &Permissions, workspace: &Path) -> Self {
-        let folder = Grant::of(workspace)
+    pub(crate) fn new(permissions: &Permissions, workspace: &Path, resolver: &mut Resolver) -> Self {
+        let folder = resolver
+            .grant(workspace)
             .unwrap_or_else(|| Grant { name: workspace.to_owned(), real: workspace.to_owned() });
         let mut read = vec![folder];
-        read.extend(places(&permissions.allow_read, workspace));
-        let write = places(&permissions.allow_write, workspace);
+        read.extend(places(&permissions.allow_read, workspace, resolver));
+        let write = places(&permissions.allow_write, workspace, resolver);
         let (network, env) = (permissions.allow_network.is_on(), permissions.allow_env.clone());
         Self { workspace: workspace.to_owned(), read, write, network, env }
     }
@@ -106,7 +107,7 @@ impl Granted {
             (&declared.write_paths, &self.write, &mut access.write),
         ];
         for (paths, roots, granted) in kinds {
-            let all = places(paths, &self.workspace).into_iter();
+            let all = places(paths, &self.workspace, &mut Resolver::default()).into_iter();
             granted.extend(all.filter(|p| !is_system(&p.real) && is_within(roots, &p.real)));
         }
         access.env = self.env.given(&declared.env);
@@ -125,8 +126,8 @@ impl Granted {
 }
 
 /// The places that these paths mean now.
-fn places(paths: &[PathBuf], workspace: &Path) -> Vec<Grant> {
-    paths.iter().filter_map(|path| Grant::of(workspace.join(path))).collect()
+fn places(paths: &[PathBuf], workspace: &Path, resolver: &mut Resolver) -> Vec<Grant> {
+    paths.iter().filter_map(|path| resolver.grant(workspace.join(path))).collect()
 }
 
 fn is_within(roots: &[Grant], real: &Path) -> bool {

@@ -13,7 +13,7 @@ use crate::python::warm::Warm;
 use crate::store::{keep, sha256};
 use selvedge_sandbox::configuration::Found as Names;
 use selvedge_sandbox::env::ProcessEnv;
-use selvedge_sandbox::grant::settle;
+use selvedge_sandbox::grant::Resolver;
 use selvedge_sandbox::isolation::Isolation;
 use selvedge_sandbox::policy::Policy;
 use selvedge_sandbox::process::scratch_root;
@@ -49,17 +49,23 @@ pub(crate) struct PythonContext {
 
 impl PythonContext {
     /// What a configuration says of them.
-    pub(crate) fn new(config: &CatalogueConfig, workspace: PathBuf, granted: Granted) -> Self {
+    pub(crate) fn new(
+        config: &CatalogueConfig,
+        workspace: PathBuf,
+        granted: Granted,
+        resolver: &mut Resolver,
+    ) -> Self {
         // A sandbox has the places that names lead to, and not all folders that a name goes through (`a/../b`).
-        let real = |path: &Path| settle(path).unwrap_or_else(|| path.to_owned());
+        let mut real = |path: &Path| resolver.settle(path).unwrap_or_else(|| path.to_owned());
+        let (shared_cache, cache) = (real(&config.shared_cache), real(&config.tool_cache));
         Self {
             environments: Environments::new(
-                &real(&config.shared_cache),
+                &shared_cache,
                 config.python.clone(),
                 config.uv.clone(),
                 config.env.clone(),
             ),
-            cache: real(&config.tool_cache),
+            cache,
             index: Arc::new(Index::new(&config.tool_cache)),
             keys: Arc::new(Keys::new(config.keys.clone())),
             workspace,
@@ -70,7 +76,7 @@ impl PythonContext {
             isolation: config.isolation.clone(),
             hidden: config.hidden.clone(),
             own: config.own(),
-            unmade: config.unmade(),
+            unmade: config.unmade(resolver),
             names: Names::new(config.env.folder()),
             library: config.library.clone(),
             replay: config.replay,

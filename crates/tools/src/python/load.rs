@@ -57,6 +57,10 @@ where
     T: Send + 'static,
     R: Send + 'static,
 {
+    // To count the cores takes reading files.
+    if items.is_empty() {
+        return Vec::new();
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(cores).max(FEW);
     let mut items = items.into_iter().peekable();

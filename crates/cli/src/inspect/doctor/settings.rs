@@ -43,7 +43,7 @@ pub(super) fn look(gate: Gate, ui: &Ui, report: &mut Report) -> (Config, RunOpti
     }
     recovery(&config, report);
     variables(report);
-    (config, chosen)
+    (Config { files, ..config }, chosen)
 }
 
 /// What `[recovery]` sets (D-19, D-23); nothing where the defaults hold.
