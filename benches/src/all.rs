@@ -26,6 +26,7 @@ const WORKLOADS: [&str; 21] = [
     "resume_steps",
     "compile_workflow",
     "condition",
+    "simulate",
     "driven",
     "answer",
     "mcp",

@@ -1,6 +1,7 @@
 //! The whole command line, as it is read.
 
 use crate::args::{AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs};
+use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::inspect::args::{
@@ -17,6 +18,7 @@ const MAIN_HELP: &str = "\
 Examples:
   selvedge run plan.json --input topic=bees --base-url http://127.0.0.1:11434/v1
   selvedge check plan.json --tools ./tools
+  selvedge simulate plan.json --seeds 1000
   selvedge resume RUN
   selvedge runs
   selvedge help environment           # also: placeholders, scripts, config
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Show when each node of a run ran, and whom it waited for
     Explain(ExplainArgs),
+    /// Run a document in a simulated world, over and over, and find what bad luck does to it
+    Simulate(SimulateArgs),
     /// Verify that a recorded run follows from its inputs
     Replay(ReplayArgs),
     /// Print a run's journal as JSON lines, or write the whole run to a file
