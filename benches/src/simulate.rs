@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 fn document() -> Value {
     let node = |id: &str, kind: &str, config: Value| json!({"id": id, "type": kind, "config": config});
     let say = |id: &str| node(id, "LLM", json!({"prompt": format!("Say {id}.")}));
-    let score = json!({"type": "object", "required": ["score"], "properties": {"score": {"type": "integer"}}});
+    let score =
+        json!({"type": "object", "required": ["score"], "properties": {"score": {"type": "integer"}}});
     let edge = |from: &str, to: &str| json!({"from": from, "to": to});
     let nodes = json!([
         {"id": "start", "type": "START"},
@@ -33,9 +34,22 @@ fn document() -> Value {
         node("late", "END", json!({"output": "nobody"})),
     ]);
     let mut edges: Vec<Value> = [
-        ("start", "facts"), ("facts", "zero"), ("zero", "fork"), ("a1", "a2"), ("a2", "join"), ("b1", "b2"),
-        ("b2", "join"), ("c1", "join"), ("join", "loop"), ("loop", "judge"), ("judge", "keep"), ("keep", "done"),
-        ("done", "way"), ("sure", "write"), ("write", "end"), ("weak", "end"),
+        ("start", "facts"),
+        ("facts", "zero"),
+        ("zero", "fork"),
+        ("a1", "a2"),
+        ("a2", "join"),
+        ("b1", "b2"),
+        ("b2", "join"),
+        ("c1", "join"),
+        ("join", "loop"),
+        ("loop", "judge"),
+        ("judge", "keep"),
+        ("keep", "done"),
+        ("done", "way"),
+        ("sure", "write"),
+        ("write", "end"),
+        ("weak", "end"),
     ]
     .map(|(from, to)| edge(from, to))
     .into();

@@ -57,8 +57,14 @@ impl Scripted {
     ///
     /// # Errors
     /// The failure that the script asks for, or that no rule fits.
-    pub fn says(&self, request: &ModelRequest, counts: &mut Counts) -> (Result<ModelReply, Failure>, Duration) {
-        let Some(rule) = self.decide(request, counts) else { return (Err(self.no_rule(request)), Duration::ZERO) };
+    pub fn says(
+        &self,
+        request: &ModelRequest,
+        counts: &mut Counts,
+    ) -> (Result<ModelReply, Failure>, Duration) {
+        let Some(rule) = self.decide(request, counts) else {
+            return (Err(self.no_rule(request)), Duration::ZERO);
+        };
         match limit_of(request).filter(|limit| *limit < rule.delay) {
             Some(limit) => (Err(late(&self.file, limit)), limit),
             None => (self.answer(&rule.reply), rule.delay),

@@ -45,7 +45,12 @@ impl Planted {
                 (Arc::clone(&input.name.value), kind.map_or(json!(true), |kind| json!({ "type": kind })))
             });
             let unknown: Vec<(Arc<str>, Value)> = unknown.collect();
-            let graph = document.compile(&Definitions(&self.tools), &initial, &Capabilities::default(), &mut found)?;
+            let graph = document.compile(
+                &Definitions(&self.tools),
+                &initial,
+                &Capabilities::default(),
+                &mut found,
+            )?;
             Some((graph, initial, unknown))
         });
         let Some((graph, initial, unknown)) = compiled.filter(|_| !found.has_errors()) else {

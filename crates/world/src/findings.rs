@@ -1,89 +1,17 @@
 //! What a run, or two of them, show to be wrong with a document.
 
+mod compare;
+
+use crate::kind::Kind;
 use crate::luck::{Hit, Luck};
 use crate::map::{Map, Spot};
 use crate::trial::{Stop, Trial, World};
+use compare::{decided_otherwise, difference, short};
 use selvedge_engine::graph::{Act, Control};
 use selvedge_engine::place::Place;
-use selvedge_engine::{
-    AskKind, AskPlace, EffectId, End, Event, Fault, FaultKind, Joined, Message, RunStatus, State,
-};
-use serde_json::Value;
+use selvedge_engine::{AskKind, AskPlace, EffectId, Event, Fault, FaultKind, State};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Characters of a value that a message shows.
-const SHOWN: usize = 80;
-
-/// Kinds of findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A join that was decided often and never met.
-    JoinNeverMet,
-    /// A question without a time that nobody answers: the run waits for ever.
-    AskUnanswered,
-    /// A limit is reached that no fault explains: a loop without an end.
-    LimitReached,
-    /// The same outcomes in another order give something else.
-    OrderDependent,
-    /// After a crash the run comes to another end.
-    ResumeDiffers,
-    /// A call that may not be made twice was in flight at a crash: a person is asked.
-    WriteInDoubt,
-    /// A call that may not be made twice is tried again though it may have happened.
-    WriteRepeated,
-    /// A call that may not be made twice is cut off when a join is decided.
-    WriteCutOff,
-    /// A bug in Selvedge.
-    InternalError,
-}
-
-impl Kind {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::JoinNeverMet => "join-never-met",
-            Self::AskUnanswered => "ask-unanswered",
-            Self::LimitReached => "limit-reached",
-            Self::OrderDependent => "order-dependent",
-            Self::ResumeDiffers => "resume-differs",
-            Self::WriteInDoubt => "write-in-doubt",
-            Self::WriteRepeated => "write-repeated",
-            Self::WriteCutOff => "write-cut-off",
-            Self::InternalError => "internal-error",
-        }
-    }
-
-    /// What can be done about it.
-    pub fn way_out(self) -> &'static str {
-        match self {
-            Self::JoinNeverMet => {
-                "mend the path that can't come to what the join asks for, or ask for less: another `joinStrategy`, a lower `threshold`"
-            }
-            Self::AskUnanswered => {
-                "give the question a `timeout`, or the path's join one, and an edge for what then happens"
-            }
-            Self::LimitReached => {
-                "let what is in the loop change what its condition reads, or give the end of the loop an edge with `\"when\": \"error\"`"
-            }
-            Self::OrderDependent => {
-                "let nothing behind the join depend on which path came first (an `output` of the END, `mainPathId`, `exports`), or wait for all of them: `ALL_COMPLETED`"
-            }
-            Self::ResumeDiffers | Self::InternalError => {
-                "this is a bug in Selvedge: please report it with the document and the seed"
-            }
-            Self::WriteInDoubt => {
-                "let the tool find out whether it did the same before and declare it `idempotent`; else somebody has to answer after a crash"
-            }
-            Self::WriteRepeated => {
-                "leave out `retry` of a call that may not be made twice, or let the tool find out whether it did the same before and declare it `idempotent`"
-            }
-            Self::WriteCutOff => {
-                "call it behind the join, or let the join wait for all paths: `ALL_COMPLETED`"
-            }
-        }
-    }
-}
 
 /// What else was done to see it, besides running with a seed's luck.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,7 +145,9 @@ impl<'w> Eye<'w> {
         match most {
             Some((node, rounds)) => {
                 let name = trial.state.report_name(node);
-                let message = format!("the run has {events} events and has not ended: the loop `{name}` has gone round {rounds} times");
+                let message = format!(
+                    "the run has {events} events and has not ended: the loop `{name}` has gone round {rounds} times"
+                );
                 self.raised(Kind::LimitReached, &trial.state, node, message)
             }
             None => {
@@ -317,7 +247,8 @@ impl<'w> Eye<'w> {
     /// That a join is never met, as one run shows it.
     pub(crate) fn never_met(&self, trial: &Trial, spot: Spot, decided: u64) -> Option<Raised> {
         let of_it = |name: &str| self.map.spot(name).is_some_and(|(found, _)| found == spot);
-        let (name, fault) = self.joins(trial).into_iter().find(|(name, fault)| fault.is_some() && of_it(name))?;
+        let (name, fault) =
+            self.joins(trial).into_iter().find(|(name, fault)| fault.is_some() && of_it(name))?;
         let node = trial.state.report_name(name);
         let why = fault.map(|fault| fault.message.as_str()).unwrap_or_default();
         let message = format!("the join `{node}` was decided {decided} times and never met: {why}");
@@ -351,65 +282,5 @@ fn name_of(id: &str) -> String {
     }
 }
 
-/// The first join that two runs decided otherwise.
-fn decided_otherwise(first: &Trial, second: &Trial) -> Option<String> {
-    let decided = |trial: &Trial| -> Vec<(Arc<str>, Joined)> {
-        let joins = trial.records.iter().filter_map(|record| match &record.event {
-            Event::Left { node, joined: Some(joined) } => Some((Arc::clone(node), (**joined).clone())),
-            _ => None,
-        });
-        joins.collect()
-    };
-    let second: BTreeMap<Arc<str>, Joined> = decided(second).into_iter().collect();
-    let differs = |(name, joined): &(Arc<str>, Joined)| second.get(name) != Some(joined);
-    decided(first).into_iter().find(differs).map(|(name, _)| name.to_string())
-}
-
-/// What differs in what two runs that have ended came to, in words.
-fn difference(first: &State, second: &State) -> Option<String> {
-    let (one, other) = (first.view(), second.view());
-    let ends = |state: &State| state.ended().map(|(end, fault)| (end, fault.map(|it| (it.kind, it.node.clone()))));
-    let (end, other_end) = (ends(first), ends(second));
-    if end != other_end {
-        let words = |state: &State| match state.ended() {
-            Some((End::Completed, _)) => "completes".to_owned(),
-            Some((_, Some(fault))) => match &fault.node {
-                Some(node) => format!("fails at `{}` ({})", state.report_name(node), fault.kind.name()),
-                None => format!("fails ({})", fault.kind.name()),
-            },
-            _ => "ends".to_owned(),
-        };
-        return Some(format!("once it {}, once it {}", words(first), words(second)));
-    }
-    if one.status() != RunStatus::Completed {
-        return None;
-    }
-    if one.output() != other.output() {
-        let shown = |value: &Value| short(&value.to_string());
-        return Some(format!("its output is {} or {}", shown(one.output()), shown(other.output())));
-    }
-    let said = |state: &State| -> BTreeMap<String, Vec<Arc<Message>>> {
-        let own = state.view().threads().filter(|(name, _)| !name.contains('/'));
-        own.map(|(name, thread)| (name.into_owned(), thread.iter().cloned().collect())).collect()
-    };
-    let (threads, others) = (said(first), said(second));
-    if let Some((name, _)) = threads.iter().find(|(name, thread)| others.get(*name) != Some(thread)) {
-        return Some(format!("the thread `{name}` ends otherwise"));
-    }
-    if threads.len() != others.len() {
-        return Some("other threads are there".to_owned());
-    }
-    let own = one.runtime().into_iter().filter(|(name, _)| !name.contains('/'));
-    let others = other.runtime();
-    let differs = own.filter(|(name, value)| others.get(name).map(|it| it.value) != Some(value.value)).next();
-    differs.map(|(name, _)| format!("`{name}` is something else"))
-}
-
-/// The beginning of a text, on one line.
-fn short(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", line.split_at(at).0),
-        None => line,
-    }
-}
+#[cfg(test)]
+mod tests;

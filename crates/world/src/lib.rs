@@ -24,6 +24,7 @@
 //! The rules are C-18's in `spec/cli.md`.
 
 mod findings;
+mod kind;
 mod luck;
 mod map;
 mod outside;
@@ -33,7 +34,7 @@ mod trial;
 pub mod values;
 mod words;
 
-pub use findings::Kind;
+pub use kind::Kind;
 pub use luck::{Hit, Luck};
 pub use map::Unreached;
 pub use outside::{Outside, Recorded, Session, first};

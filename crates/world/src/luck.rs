@@ -83,7 +83,9 @@ impl Luck {
 
     /// Whether nobody answers a question.
     pub fn is_silent(&self, ask: &str) -> bool {
-        self.silence > 0 && !self.spared.contains(ask) && self.dice("silence", ask).bits() % 100 < self.silence
+        self.silence > 0
+            && !self.spared.contains(ask)
+            && self.dice("silence", ask).bits() % 100 < self.silence
     }
 
     /// How an effect fails, if it does, and how long that takes beyond what it would.

@@ -5,8 +5,8 @@ use crate::values;
 use crate::words::Words;
 use selvedge_engine::graph::AskKind;
 use selvedge_engine::{
-    Asking, EffectId, Failure, FaultKind, ModelReply, ModelRequest, Outcome, Request, State, Tokens, ToolCall,
-    ToolRequest, answered,
+    Asking, EffectId, Failure, FaultKind, ModelReply, ModelRequest, Outcome, Request, State, Tokens,
+    ToolCall, ToolRequest, answered,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

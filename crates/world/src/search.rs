@@ -1,19 +1,20 @@
 //! The search through seeds: what many runs show together, and the smallest run that still shows it.
 
-use crate::findings::{Eye, How, Kind, Raised, Seen, counts, requests};
+use crate::findings::{Eye, How, Raised, Seen, counts, requests};
+use crate::kind::Kind;
 use crate::luck::{Hit, Luck};
 use crate::map::{Coverage, Spot, Unreached};
 use crate::trial::{Stop, Trial, World};
-use selvedge_engine::{End, Record, RunStatus, State};
+use selvedge_engine::{End, FaultKind, Record, RunStatus, State};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Seeds after which those that search wait for each other: what is decided by all of them so far is the same on every machine.
-const BLOCK: u64 = 128;
+const BLOCK: u64 = 64;
 /// Runs without an end after which there is nothing more to learn.
-const ENDLESS: u64 = 24;
+const ENDLESS: u64 = 16;
 /// How often a join has to be decided before it is said that it is never met.
 const DECIDED: u64 = 16;
 /// Runs that making a finding smaller takes at most, and events of all of them.
@@ -122,7 +123,19 @@ pub fn search(world: &World, how: &Search<'_>) -> Report {
     let Tally { seeds, runs, events, completed, failed, waiting, calm, coverage, .. } = tally;
     let unreached = coverage.unreached(&eye.map);
     let interrupted = seeds < how.seeds && !endless;
-    Report { seeds, runs, events, completed, failed, waiting, calm, unreached, findings, endless, interrupted }
+    Report {
+        seeds,
+        runs,
+        events,
+        completed,
+        failed,
+        waiting,
+        calm,
+        unreached,
+        findings,
+        endless,
+        interrupted,
+    }
 }
 
 /// The run of one seed, and what it finds by itself. That a join which is not met in it is never met, the seeds of `how` say.
@@ -200,7 +213,8 @@ impl Tally {
     /// Looks at a seed.
     fn seed(&mut self, eye: &Eye<'_>, seed: u64) {
         self.seeds += 1;
-        let looked = catch_unwind(AssertUnwindSafe(|| eye.look(&Luck::of(seed), |first| how_of(seed, first))));
+        let looked =
+            catch_unwind(AssertUnwindSafe(|| eye.look(&Luck::of(seed), |first| how_of(seed, first))));
         let (seen, how) = match looked {
             Ok(looked) => looked,
             Err(panic) => {
@@ -243,7 +257,10 @@ impl Tally {
             RunStatus::Failed => self.failed += 1,
             RunStatus::Cancelled | RunStatus::Running => {}
         }
-        if let (true, Some((End::Failed, Some(fault)))) = (first.hits.is_empty(), first.state.ended()) {
+        // A person's no is an answer like any other.
+        let failed = first.state.ended().filter(|(end, _)| *end == End::Failed && first.hits.is_empty());
+        let fault = failed.and_then(|(_, fault)| fault).filter(|fault| fault.kind != FaultKind::Denied);
+        if let Some(fault) = fault {
             let node = fault.node.as_deref().map(|node| first.state.report_name(node).into_owned());
             let key = (node.unwrap_or_default(), fault.kind.name());
             let count = self.calm.entry(key).or_insert((0, seed));
@@ -364,7 +381,9 @@ fn shows(eye: &Eye<'_>, luck: &Luck, candidate: &Candidate, tally: &Tally) -> Op
     let (seen, _) = eye.look(luck, |first| match how {
         How::After(events) => How::After((*events).min(first.records.len())),
         // A call that is not made any more is none to die at.
-        How::During(effect) if !first.records.iter().any(|it| requests(&it.event) == Some(effect)) => How::Once,
+        How::During(effect) if !first.records.iter().any(|it| requests(&it.event) == Some(effect)) => {
+            How::Once
+        }
         how => how.clone(),
     });
     let Seen { mut trials, raised: all } = seen;

@@ -8,7 +8,8 @@ use crate::values;
 use crate::words::Words;
 use selvedge_engine::graph::Act;
 use selvedge_engine::{
-    EffectId, Effects, Event, FaultKind, Graph, Input, Outcome, Record, Request, RunStatus, Start, State, Took, done,
+    EffectId, Effects, Event, FaultKind, Graph, Input, Outcome, Record, Request, RunStatus, Start, State,
+    Took, done,
 };
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -84,8 +85,13 @@ impl World {
 
     /// Schemas of the document and its tools of which no value could be made that fits, each by what it belongs to.
     pub fn unmade(&self) -> Vec<String> {
-        let tools = self.graph.tools.values().map(|tool| (format!("the arguments of `{}`", tool.name), &tool.input_schema));
-        let leaves = self.graph.all_nodes().flat_map(|node| node.body.leaves.values().map(move |leaf| (node, leaf)));
+        let tools = self
+            .graph
+            .tools
+            .values()
+            .map(|tool| (format!("the arguments of `{}`", tool.name), &tool.input_schema));
+        let leaves =
+            self.graph.all_nodes().flat_map(|node| node.body.leaves.values().map(move |leaf| (node, leaf)));
         let of_leaves = leaves.filter_map(|(node, leaf)| {
             let schema = match &leaf.act {
                 Act::Infer(infer) => &infer.schema.as_ref()?.schema,
@@ -220,7 +226,8 @@ impl<'w> Process<'w> {
                 }
             }
             Event::Completed { outcome, .. } => {
-                self.timed_out = matches!(outcome, Outcome::Failed(failure) if failure.fault.kind == FaultKind::Timeout);
+                self.timed_out =
+                    matches!(outcome, Outcome::Failed(failure) if failure.fault.kind == FaultKind::Timeout);
             }
             Event::Asked(asked) => {
                 self.asked_at.entry(Arc::clone(&asked.ask)).or_insert(record.at);

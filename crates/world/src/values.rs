@@ -158,7 +158,11 @@ impl Maker<'_> {
     fn array(&mut self, fields: &Map<String, Value>, deep: usize) -> Value {
         let least = count(fields, "minItems").unwrap_or(0).min(MANY);
         let most = count(fields, "maxItems").unwrap_or(least.max(1) + 2);
-        let long = if deep >= DEEP || self.left == 0 { least } else { least + self.rng.below(most.saturating_sub(least).min(4) + 1) };
+        let long = if deep >= DEEP || self.left == 0 {
+            least
+        } else {
+            least + self.rng.below(most.saturating_sub(least).min(4) + 1)
+        };
         let first = fields.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
         let items = fields.get("items").cloned().unwrap_or(Value::Bool(true));
         let unique = fields.get("uniqueItems") == Some(&Value::Bool(true));
@@ -219,7 +223,8 @@ impl Maker<'_> {
             (None, None) => (0.0, 9.0),
         };
         let within = |number: &f64| (low..=high).contains(number);
-        let known: Vec<f64> = self.words.numbers.iter().filter_map(Number::as_f64).filter(|it| within(it)).collect();
+        let known: Vec<f64> =
+            self.words.numbers.iter().filter_map(Number::as_f64).filter(|it| within(it)).collect();
         let made = match self.rng.pick(&known) {
             Some(known) if self.rng.chance(40) => *known as i64,
             _ => self.rng.within(low as i64, high as i64),

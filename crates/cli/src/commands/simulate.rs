@@ -41,7 +41,9 @@ pub(crate) fn simulate(args: &SimulateArgs, common: &Common, ui: &Ui) -> Result<
         warnings.for_each(|found| ui.note(&text(found, ui.colour)));
     }
     for what in &simulated.unmade {
-        ui.note(&format!("note: no random value fits the schema of {what}: what comes of its calls says little"));
+        ui.note(&format!(
+            "note: no random value fits the schema of {what}: what comes of its calls says little"
+        ));
     }
     Ok(match args.seed {
         None => {

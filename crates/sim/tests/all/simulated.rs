@@ -18,7 +18,10 @@ fn searched(world: &World, seeds: u64, threads: usize) -> Report {
 }
 
 fn told(findings: &[Finding]) -> Vec<String> {
-    findings.iter().map(|it| format!("{} seed {} {}: {}", it.kind.name(), it.seed, it.node, it.message)).collect()
+    findings
+        .iter()
+        .map(|it| format!("{} seed {} {}: {}", it.kind.name(), it.seed, it.node, it.message))
+        .collect()
 }
 
 fn named<'d>(documents: &'d [Planted], name: &str) -> &'d Planted {
@@ -36,9 +39,9 @@ fn c18_defects_are_found() {
             world.most = 2_000;
             let of_it = |finding: &Finding| Some(finding.kind.name()) == document.kind.as_deref();
             // Most are found at once.
-            let found = [40, 200, 1_000].into_iter().find_map(|seeds| {
-                searched(&world, seeds, 2).findings.iter().any(of_it).then_some(seeds)
-            });
+            let found = [40, 200, 1_000]
+                .into_iter()
+                .find_map(|seeds| searched(&world, seeds, 2).findings.iter().any(of_it).then_some(seeds));
             found.is_none().then(|| document.name.clone())
         })
         .collect();

@@ -66,7 +66,8 @@ fn the_engine_knows_no_outside() {
 /// What a seed brings is the same everywhere: a simulated world has no clock, no files and no randomness but its own (C-18).
 #[test]
 fn the_world_knows_no_outside() {
-    let banned = ["std::fs", "std::net", "std::env", "std::time", "std::process", "tokio", "RandomState", "println!"];
+    let banned =
+        ["std::fs", "std::net", "std::env", "std::time", "std::process", "tokio", "RandomState", "println!"];
     for (path, text) in sources(&root().join("crates/world/src")).iter().filter(|(path, _)| !is_test(path)) {
         for (line, code) in code(text) {
             for word in banned {
@@ -155,10 +156,16 @@ fn crates_use_only_what_they_may() {
         ("sandbox", &[][..]),
         ("models", &["engine", "http", "runtime"][..]),
         ("tools", &["engine", "http", "runtime", "sandbox"][..]),
-        ("host", &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world"][..]),
+        (
+            "host",
+            &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world"][..],
+        ),
         (
             "cli",
-            &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world", "host"][..],
+            &[
+                "engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world",
+                "host",
+            ][..],
         ),
     ]);
     for entry in fs::read_dir(root().join("crates")).unwrap() {

@@ -27,9 +27,9 @@ pub(super) fn report(report: &Report, args: &SimulateArgs, ui: &Ui) -> Exit {
         let edges = |edges: &[(String, String)]| -> Vec<Value> {
             edges.iter().map(|(from, to)| json!({"from": from, "to": to})).collect()
         };
-        let failures = report.calm.iter().map(|((node, kind), (count, seed))| {
-            json!({"node": node, "kind": kind, "runs": count, "seed": seed})
-        });
+        let failures = report.calm.iter().map(
+            |((node, kind), (count, seed))| json!({"node": node, "kind": kind, "runs": count, "seed": seed}),
+        );
         let object = json!({
             "seeds": report.seeds,
             "runs": report.runs,
@@ -62,13 +62,7 @@ pub(super) fn report(report: &Report, args: &SimulateArgs, ui: &Ui) -> Exit {
 }
 
 /// Prints the run of one seed.
-pub(super) fn seed(
-    seed: u64,
-    trial: &Trial,
-    findings: &[Finding],
-    args: &SimulateArgs,
-    ui: &Ui,
-) -> Exit {
+pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &SimulateArgs, ui: &Ui) -> Exit {
     let exit = if findings.is_empty() { Exit::Completed } else { Exit::Failed };
     if ui.json {
         let object = json!({
@@ -152,7 +146,11 @@ fn summary(page: &mut Page, report: &Report, args: &SimulateArgs) {
     let file = args.file.display();
     page.line(&page.paint(BOLD, &format!("{file}: {seeds}, {}", many(report.runs, "run"))));
     let Report { completed, failed, waiting, .. } = report;
-    page.line(&format!("  of the seeds' runs {completed} completed, {failed} failed, {waiting} waited for a person"));
+    let open = report.seeds.saturating_sub(completed + failed + waiting);
+    let open = if open > 0 { format!(", {open} did not end") } else { String::new() };
+    page.line(&format!(
+        "  of the seeds' own runs {completed} completed, {failed} failed, {waiting} waited for a person{open}"
+    ));
     if report.endless {
         page.line("  the search ended early: too many runs do not end");
     }
@@ -208,7 +206,8 @@ fn trace(page: &mut Page, state: &State, records: &[Record]) {
 
 fn covered(page: &mut Page, report: &Report) {
     let unreached = &report.unreached;
-    let edges = |edges: &[(String, String)]| edges.iter().map(|(from, to)| format!("{from} → {to}")).collect();
+    let edges =
+        |edges: &[(String, String)]| edges.iter().map(|(from, to)| format!("{from} → {to}")).collect();
     let lists: [(&str, Vec<String>); 3] = [
         ("  nodes", unreached.nodes.clone()),
         ("  edges", edges(&unreached.edges)),
