@@ -7,7 +7,6 @@ use crate::inspect::{events, explain};
 use crate::names;
 use crate::ui::Ui;
 use selvedge_engine::{Event, Outcome, Record, State};
-use selvedge_host::hints::command;
 use selvedge_host::timeline::Timeline;
 use selvedge_store::RunInfo;
 use selvedge_world::{Finding, Hit, Report, Stop, Trial};
@@ -174,8 +173,7 @@ fn shown(page: &mut Page, finding: &Finding, args: &SimulateArgs) {
     page.labelled("  way out", DIM, INDENT, kind.way_out(), 4);
     if args.seed.is_none() {
         trace(page, state, records);
-        let file = args.file.display().to_string();
-        let all = command(&["simulate", &file, "--seed", &seed.to_string()]);
+        let all = format!("the same command with --seed {seed} shows the run");
         page.labelled("  all of it", DIM, INDENT, &all, 2);
     }
 }
