@@ -96,5 +96,5 @@ pub use options::RunOptions;
 pub use ready::{Asked, Ready};
 pub use recorded::{LockedRun, RecordedRun};
 pub use selvedge_tools::NativeTool;
-pub use ways::WayOut;
 pub use simulate::{Simulated, Simulation};
+pub use ways::WayOut;

@@ -212,11 +212,11 @@ impl<'w> Eye<'w> {
         let node = state.report_name(name);
         let def = self.map.spot(name).and_then(|(spot, _)| self.map.node(spot));
         let tool = def.and_then(|def| {
-            let calls = def.body.leaves.values().filter_map(|leaf| match &leaf.act {
+            let mut calls = def.body.leaves.values().filter_map(|leaf| match &leaf.act {
                 Act::Call(call) => Some(&call.tool),
                 _ => None,
             });
-            calls.last().cloned().or_else(|| def.tool.clone())
+            calls.next_back().cloned().or_else(|| def.tool.clone())
         });
         match tool {
             Some(tool) => format!("the call of `{tool}` at `{node}`"),

@@ -23,6 +23,8 @@
 //!
 //! The rules are C-18's in `spec/cli.md`.
 
+#![allow(clippy::result_large_err, reason = "a failure is that large, and rare")]
+
 mod findings;
 mod kind;
 mod luck;

@@ -180,7 +180,7 @@ fn tallied(eye: &Eye<'_>, how: &Search<'_>) -> (Tally, bool) {
         };
         std::thread::scope(|scope| {
             for _ in 1..how.threads.max(1) {
-                scope.spawn(&work);
+                scope.spawn(work);
             }
             work();
         });

@@ -47,7 +47,7 @@ pub(crate) fn simulate(args: &SimulateArgs, common: &Common, ui: &Ui) -> Result<
     }
     Ok(match args.seed {
         None => {
-            let report = searched(simulated, args.seeds, limit, ui, |world, how| search(world, how))?;
+            let report = searched(simulated, args.seeds, limit, ui, search)?;
             shown::report(&report, args, ui)
         }
         Some(seed) => {

@@ -58,9 +58,9 @@ pub(super) fn difference(first: &State, second: &State) -> Option<String> {
     if threads.len() != others.len() {
         return Some("other threads are there".to_owned());
     }
-    let own = one.runtime().into_iter().filter(|(name, _)| !name.contains('/'));
+    let mut own = one.runtime().into_iter().filter(|(name, _)| !name.contains('/'));
     let others = other.runtime();
-    let differs = own.filter(|(name, value)| others.get(name).map(|it| it.value) != Some(value.value)).next();
+    let differs = own.find(|(name, value)| others.get(name).map(|it| it.value) != Some(value.value));
     differs.map(|(name, _)| format!("`{name}` is something else"))
 }
 

@@ -180,18 +180,20 @@ fn shown(page: &mut Page, finding: &Finding, args: &SimulateArgs) {
 
 /// The last events of a run that say what went wrong.
 fn trace(page: &mut Page, state: &State, records: &[Record]) {
-    let telling = |event: &Event| match event {
-        Event::Completed { outcome: Outcome::Failed(_), .. }
-        | Event::NodeFinished { fault: Some(_), .. }
-        | Event::Left { joined: Some(_), .. }
-        | Event::Lost { .. }
-        | Event::Asked(_)
-        | Event::Answered { .. }
-        | Event::Fired { .. }
-        | Event::Retried { .. }
-        | Event::Entered { .. }
-        | Event::Ended { .. } => true,
-        _ => false,
+    let telling = |event: &Event| {
+        matches!(
+            event,
+            Event::Completed { outcome: Outcome::Failed(_), .. }
+                | Event::NodeFinished { fault: Some(_), .. }
+                | Event::Left { joined: Some(_), .. }
+                | Event::Lost { .. }
+                | Event::Asked(_)
+                | Event::Answered { .. }
+                | Event::Fired { .. }
+                | Event::Retried { .. }
+                | Event::Entered { .. }
+                | Event::Ended { .. }
+        )
     };
     let count = records.iter().filter(|record| telling(&record.event)).count();
     let from = records.iter().enumerate().filter(|(_, record)| telling(&record.event));
