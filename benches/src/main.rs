@@ -20,6 +20,7 @@
 //! | `compile_workflow` | reading, checking and lowering workflows of 10,000 nodes |
 //! | `race` | 1,000 paths, each in the process of a tool, and the first that completes: how long the others live on |
 //! | `resume_flow` | a workflow that failed at its last call but one of 10,000, up to the first request of its resume |
+//! | `simulate` | simulated runs of a workflow of 20 nodes, with faults, crashes and other orders |
 //! | `condition` | a million evaluations of an expression |
 //! | `mcp` | calls of an MCP server on stdin and stdout, and what they take beyond its own time |
 //! | `tools` | Python tools in their sandbox: metadata of 1,000 files, first and warm calls, 8 at a time |
@@ -45,6 +46,7 @@ mod plans;
 mod ports;
 mod runs;
 mod serve;
+mod simulate;
 mod steps;
 mod tools;
 mod views;
@@ -91,6 +93,7 @@ fn bench() -> Result<()> {
         "compile_workflow" => workflows::compile(scale),
         "race" => flows::race(scale),
         "resume_flow" => flows::resume(scale),
+        "simulate" => simulate::simulate(scale),
         "condition" => workflows::condition(scale),
         "compile_steps" => steps::compile(scale),
         "resume_steps" => parts::resume_steps(scale),
@@ -108,6 +111,7 @@ fn bench() -> Result<()> {
             workflows::w3(scale)?;
             workflows::compile(scale)?;
             workflows::condition(scale)?;
+            simulate::simulate(scale)?;
             flows::race(scale)?;
             flows::resume(scale)?;
             runs::w4(scale)?;

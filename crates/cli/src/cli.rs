@@ -4,6 +4,7 @@ mod later;
 
 use self::later::Later;
 use crate::args::{AnswerArgs, CancelArgs, CheckArgs, Common, ForkArgs, MigrateArgs, ResumeArgs, RunArgs};
+use crate::commands::simulate::args::SimulateArgs;
 use crate::commands::tools::args::ToolsArgs;
 use crate::commands::trust::TrustArgs;
 use crate::inspect::args::{
@@ -20,6 +21,7 @@ const MAIN_HELP: &str = "\
 Examples:
   selvedge run plan.json --input topic=bees --base-url http://127.0.0.1:11434/v1
   selvedge check plan.json --tools ./tools
+  selvedge simulate plan.json --seeds 1000
   selvedge resume RUN
   selvedge runs
   selvedge help environment           # also: placeholders, scripts, config
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Show(Later<ShowArgs>),
     /// Show when each node of a run ran, and whom it waited for
     Explain(Later<ExplainArgs>),
+    /// Run a document in a simulated world, over and over, and find what bad luck does to it
+    Simulate(Later<SimulateArgs>),
     /// Verify that a recorded run follows from its inputs
     Replay(Later<ReplayArgs>),
     /// Print a run's journal as JSON lines, or write the whole run to a file

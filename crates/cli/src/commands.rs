@@ -9,6 +9,7 @@ mod migrate;
 mod refused;
 mod resume;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod trust;
 
@@ -84,6 +85,7 @@ fn done(cli: Cli, ui: &Ui) -> Exit {
         Command::Runs(args) => inspect::runs(&args, &cli.common, ui),
         Command::Show(args) => inspect::show(&args, &cli.common, ui),
         Command::Explain(args) => inspect::explain::explain(&args, &cli.common, ui),
+        Command::Simulate(args) => simulate::simulate(&args, &cli.common, ui),
         Command::Replay(args) => inspect::replay(&args, &cli.common, ui),
         Command::Export(args) => inspect::export(&args, &cli.common, ui),
         Command::Import(args) => import::import(&args, &cli.common, ui),

@@ -29,7 +29,7 @@ pub(crate) use export::export;
 pub(crate) use help::help;
 pub(crate) use models::models;
 pub(crate) use replay::replay;
-pub(crate) use runs::runs;
+pub(crate) use runs::{runs, stored};
 pub(crate) use show::show;
 
 use crate::args::Common;

@@ -12,9 +12,9 @@ use crate::ways::WayOut;
 use crate::{compose, models, places, secrets};
 use selvedge_dialects::compile::{self, Document};
 use selvedge_dialects::{Diagnostic, Diagnostics, Finding, Severity, Source};
-use selvedge_engine::Graph;
+use selvedge_engine::{Budget, Graph};
 use selvedge_tools::{Catalogue, CatalogueConfig, Offer, ToolError};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +35,27 @@ pub struct Checked {
     pub findings: Vec<Diagnostic>,
     /// What it lowers to, unless there are errors.
     pub graph: Option<Graph>,
+}
+
+/// What is known of a document that could be compiled, besides what it lowers to.
+pub(crate) struct Compiled {
+    /// Its tools.
+    pub(crate) catalogue: Catalogue,
+    /// The first data layer, as far as it is given.
+    pub(crate) initial: Map<String, Value>,
+    /// Inputs without a value, each with its type if it says one.
+    pub(crate) missing: Vec<(Arc<str>, Option<&'static str>)>,
+    /// The document's own caps.
+    pub(crate) budget: Budget,
+}
+
+/// For what a document is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// To tell what is found.
+    Reading,
+    /// To run it in a world in which every model answers.
+    Simulation,
 }
 
 impl Checked {
@@ -86,27 +107,38 @@ impl Check {
     /// # Errors
     /// Tools can't be looked for. What is wrong with the document is a finding.
     pub async fn document(&self, file: &Path) -> Result<Checked, Error> {
+        Ok(self.looked_at(file, For::Reading).await?.0)
+    }
+
+    /// The same of a document that is to run in a world in which every model answers, with what it compiles to; nothing if there are
+    /// errors.
+    pub(crate) async fn simulated(&self, file: &Path) -> Result<(Checked, Option<Compiled>), Error> {
+        self.looked_at(file, For::Simulation).await
+    }
+
+    async fn looked_at(&self, file: &Path, what_for: For) -> Result<(Checked, Option<Compiled>), Error> {
+        let none = |findings| Ok((Checked::of(findings), None));
         let limits = self.config.limits.document();
         let source = match selvedge_dialects::document::read_file(file, &limits) {
             Ok(source) => source,
-            Err(diagnostic) => return Ok(Checked::of(vec![*diagnostic])),
+            Err(diagnostic) => return none(vec![*diagnostic]),
         };
         let in_document = |source: &Source| secrets::in_document(&self.secrets(), source, &limits);
         // Nothing else is said about it: any line that is shown might hold the key (C-06).
         let found = in_document(&source);
         if !found.is_empty() {
-            return Ok(Checked::of(found));
+            return none(found);
         }
         let choice = choice(self.options.plan.as_deref(), self.options.dialect.as_deref())?;
         let mut diagnostics = Diagnostics::new();
         let Some(document) = compile::read(&source, choice, &limits, &mut diagnostics) else {
-            return Ok(Checked::of(diagnostics.report(&source)));
+            return none(diagnostics.report(&source));
         };
         let found: Vec<_> = document.others().iter().flat_map(in_document).collect();
         if !found.is_empty() {
-            return Ok(Checked::of(found));
+            return none(found);
         }
-        self.compiled(file, &source, &document, diagnostics).await
+        self.compiled(file, &source, &document, diagnostics, what_for).await
     }
 
     /// Compiles a document that holds no key.
@@ -116,9 +148,13 @@ impl Check {
         source: &Source,
         document: &Document,
         mut diagnostics: Diagnostics,
-    ) -> Result<Checked, Error> {
+        what_for: For,
+    ) -> Result<(Checked, Option<Compiled>), Error> {
         let (options, config) = (&self.options, &self.config);
-        let capabilities = compose::capabilities(document, options, config);
+        let mut capabilities = compose::capabilities(document, options, config);
+        if what_for == For::Simulation {
+            capabilities.model = !document.optional_models(&capabilities).is_empty();
+        }
         let wanted = tools::wanted(document, &capabilities);
         let workspace = places::workspace(&config.environment, file);
         let catalogue =
@@ -126,10 +162,16 @@ impl Check {
         let names = document.tools();
         let unloaded = get_ready(&catalogue, &names).await;
         // Values of inputs come with a run; that some are missing here is no finding.
-        let initial = document.inputs(&Map::new(), &mut Diagnostics::new());
+        let mut of_inputs = Diagnostics::new();
+        document.head().misspelt_inputs(options.inputs.keys(), &mut of_inputs);
+        let initial = document.inputs(&options.inputs, &mut of_inputs);
+        let of_values = of_inputs.findings().iter().filter(|finding| finding.code != "missing-input");
+        of_values.for_each(|finding| diagnostics.push(finding.clone()));
         let known = Known { catalogue: &catalogue, pins: &Pins::new(), environment: &config.environment };
         let graph = document.compile(&known, &initial, &capabilities, &mut diagnostics);
-        self.unplayed(source, document, &mut diagnostics);
+        if what_for == For::Reading {
+            self.unplayed(source, document, &mut diagnostics);
+        }
         let as_warning = |finding| Finding { severity: Severity::Warning, ..finding };
         let places = Naming::of_tools(source, config.limits.document());
         // A run may be given permissions that a check is not: only a warning.
@@ -149,7 +191,14 @@ impl Check {
         let as_warning = |error| Diagnostic { severity: Severity::Warning, ..tool_diagnostic(error) };
         findings.extend(unplaced.into_iter().chain(denied_elsewhere).map(as_warning));
         let graph = graph.filter(|_| findings.iter().all(|finding| finding.severity != Severity::Error));
-        Ok(Checked { findings, graph })
+        let missing = document.head().inputs.iter().filter(|input| !initial.contains_key(&*input.name.value));
+        let missing = missing.map(|input| {
+            let kind = input.kind.as_ref().map(|kind| kind.value.name());
+            (Arc::clone(&input.name.value), kind)
+        });
+        let compiled = Compiled { missing: missing.collect(), catalogue, budget: document.budget(), initial };
+        let compiled = Some(compiled).filter(|_| graph.is_some());
+        Ok((Checked { findings, graph }, compiled))
     }
 
     /// A model that nobody plays here: a run may be given one.

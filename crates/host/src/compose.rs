@@ -17,11 +17,26 @@ use std::sync::Arc;
 /// The operations of a run over these tools (E-40).
 pub fn operations(catalogue: &Catalogue, environment: &Environment) -> Computations {
     let environment = environment.clone();
-    // Steps that a model writes while a task runs are compiled like those of a document (D-20).
-    let compile = move |catalogue: &Catalogue, args: &Value| {
-        steps::compile_more(args, &Known { catalogue, pins: &Pins::new(), environment: &environment })
-    };
+    let compile = move |catalogue: &Catalogue, args: &Value| compile_more(catalogue, &environment, args);
     Computations::over(catalogue.clone()).with(&steps::compiler().name, Arc::new(compile))
+}
+
+/// Steps that a model writes while a task runs are compiled like those of a document (D-20).
+fn compile_more(catalogue: &Catalogue, environment: &Environment, args: &Value) -> Value {
+    steps::compile_more(args, &Known { catalogue, pins: &Pins::new(), environment })
+}
+
+/// What an operation comes to that only computes, here and now.
+pub(crate) fn operation(
+    catalogue: &Catalogue,
+    environment: &Environment,
+    request: &ToolRequest,
+) -> Result<Value, Failure> {
+    if request.tool.name == steps::compiler().name {
+        return Ok(compile_more(catalogue, environment, &request.args));
+    }
+    let message = format!("there is no operation `{}`", request.tool.name);
+    Err(Failure::permanent(FaultKind::UnknownTool, message).unsent())
 }
 
 /// A driver over these models and tools; keys in use never come back from any of its ports (C-06).

@@ -44,6 +44,7 @@
 //! - [`places`], [`stores`]: folders and files outside of documents. [`killed`]: what tools have left whose Selvedge was killed.
 //! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
 //! - [`archive`]: a run in one file, for another state folder.
+//! - [`Host::simulated`]: a document in a simulated world, where nothing real is called and nothing recorded (C-18).
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
@@ -73,6 +74,7 @@ mod ready;
 mod recorded;
 mod resume;
 pub mod secrets;
+mod simulate;
 pub mod stores;
 pub mod text;
 pub mod timeline;
@@ -94,4 +96,5 @@ pub use options::RunOptions;
 pub use ready::{Asked, Ready};
 pub use recorded::{LockedRun, RecordedRun};
 pub use selvedge_tools::NativeTool;
+pub use simulate::{Simulated, Simulation};
 pub use ways::WayOut;

@@ -9,7 +9,7 @@ mod ask;
 mod keys;
 mod names;
 pub mod ollama;
-mod script;
+pub(crate) mod script;
 mod survey;
 mod table;
 

@@ -30,9 +30,13 @@ const PIECES: usize = 20;
 pub struct Scripted {
     file: String,
     rules: Vec<Rule>,
-    /// By run: how many requests met each rule's conditions, `nth` aside.
-    counts: Mutex<HashMap<String, Vec<u64>>>,
+    /// By run.
+    counts: Mutex<HashMap<String, Counts>>,
 }
+
+/// How many requests of a run met each rule's conditions, `nth` aside.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(Vec<u64>);
 
 impl Scripted {
     /// Reads the rules in `yaml`; `file` is the name for messages.
@@ -44,18 +48,37 @@ impl Scripted {
         Ok(Self { file: file.to_owned(), rules, counts: Mutex::default() })
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<String, Vec<u64>>> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<String, Counts>> {
         // Counts are whole after every step, so those of a thread that panicked are good.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request and finds its rule. Every rule with `nth` counts, whichever rule answers.
-    fn decide(&self, request: &ModelRequest, run: &str) -> Option<&Rule> {
-        let mut all = self.counts();
-        if !all.contains_key(run) {
-            all.insert(run.to_owned(), vec![0; self.rules.len()]);
+    /// What it says to a request of a run with these counts, and after how long; nothing waits for that.
+    ///
+    /// # Errors
+    /// The failure that the script asks for, or that no rule fits.
+    pub fn says(
+        &self,
+        request: &ModelRequest,
+        counts: &mut Counts,
+    ) -> (Result<ModelReply, Failure>, Duration) {
+        let Some(rule) = self.decide(request, counts) else {
+            return (Err(self.no_rule(request)), Duration::ZERO);
+        };
+        match limit_of(request).filter(|limit| *limit < rule.delay) {
+            Some(limit) => (Err(late(&self.file, limit)), limit),
+            None => (self.answer(&rule.reply), rule.delay),
         }
-        let counts = all.get_mut(run)?;
+    }
+
+    /// The rule for a request of a run.
+    fn decide_for(&self, request: &ModelRequest, run: &str) -> Option<&Rule> {
+        self.decide(request, self.counts().entry(run.to_owned()).or_default())
+    }
+
+    /// Counts a request and finds its rule. Every rule with `nth` counts, whichever rule answers.
+    fn decide(&self, request: &ModelRequest, Counts(counts): &mut Counts) -> Option<&Rule> {
+        counts.resize(self.rules.len(), 0);
         let mut found = None;
         for (rule, count) in self.rules.iter().zip(counts) {
             if found.is_some() && rule.when.nth.is_none() {
@@ -155,25 +178,30 @@ async fn play(
     reply
 }
 
+/// How long a reply may take.
+fn limit_of(request: &ModelRequest) -> Option<Duration> {
+    request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+fn late(file: &str, limit: Duration) -> Failure {
+    let seconds = limit.as_secs_f64();
+    let message = format!("{file} did not finish its reply within {seconds} s (setting: the node's timeout)");
+    Failure::transient(FaultKind::Timeout, message)
+}
+
 impl Model for Scripted {
     fn call(&self, request: ModelRequest, context: CallContext) -> Pending<ModelReply> {
-        let Some(rule) = self.decide(&request, &context.run) else {
+        let Some(rule) = self.decide_for(&request, &context.run) else {
             let failure = self.no_rule(&request);
             return Box::pin(std::future::ready(Err(failure)));
         };
         let (reply, delay) = (self.answer(&rule.reply), rule.delay);
-        let limit = request.timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let limit = limit_of(&request);
         let file = self.file.clone();
         Box::pin(async move {
             let playing = play(reply, delay, context.watch);
             let Some(limit) = limit else { return playing.await };
-            timeout(limit, playing).await.unwrap_or_else(|_| {
-                let message = format!(
-                    "{file} did not finish its reply within {} s (setting: the node's timeout)",
-                    limit.as_secs_f64()
-                );
-                Err(Failure::transient(FaultKind::Timeout, message))
-            })
+            timeout(limit, playing).await.unwrap_or_else(|_| Err(late(&file, limit)))
         })
     }
 
@@ -182,6 +210,6 @@ impl Model for Scripted {
     }
 
     fn recorded(&self, request: &ModelRequest, run: &str) {
-        self.decide(request, run);
+        self.decide_for(request, run);
     }
 }

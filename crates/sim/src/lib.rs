@@ -30,10 +30,12 @@ pub mod journal;
 pub mod lower;
 pub mod observed;
 pub mod plan;
+pub mod planted;
 pub mod properties;
 pub mod reference;
 pub mod replay;
-pub mod rng;
+pub use selvedge_world::rng;
+
 pub mod tasks;
 pub mod watch;
 pub mod workflows;

@@ -9,7 +9,7 @@ use crate::recovery::chosen;
 use crate::ui::Ui;
 use selvedge_engine::place::Place;
 use selvedge_engine::{
-    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Recovered, Replaced, Role, StandIn, State,
+    AskPlace, Body, EffectId, End, Event, Joined, Outcome, Record, Recovered, Replaced, Role, StandIn, State,
 };
 use selvedge_host::Error;
 use selvedge_runtime::{LoadError, graph_of};
@@ -106,8 +106,12 @@ fn names_of(found: &Found) -> Result<State, Error> {
 fn object(found: &Found, names: &State, entry: &Entry) -> Result<Value, Error> {
     let unreadable =
         |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
-    let mut fields: Map<String, Value> =
-        selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
+    let fields = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
+    Ok(object_of(names, entry.n, entry.at_ms, fields))
+}
+
+/// The same of an event's fields.
+fn object_of(names: &State, n: u64, at_ms: i64, mut fields: Map<String, Value>) -> Value {
     let kind = fields.shift_remove("kind");
     let effect = fields.shift_remove("effect");
     let node = fields.shift_remove("node").filter(|node| node.as_str() != Some(""));
@@ -118,15 +122,39 @@ fn object(found: &Found, names: &State, entry: &Entry) -> Result<Value, Error> {
     let node = place.as_deref().map(|place| Value::from(names.told_name(place)));
     let place = place.map(Value::from).filter(|place| Some(place) != node.as_ref());
     let mut object = Map::new();
-    object.insert("n".to_owned(), Value::from(entry.n));
-    object.insert("at".to_owned(), Value::from(time::rfc3339(entry.at_ms)));
+    object.insert("n".to_owned(), Value::from(n));
+    object.insert("at".to_owned(), Value::from(time::rfc3339(at_ms)));
     for (name, value) in [("kind", kind), ("node", node), ("place", place), ("effect", effect)] {
         if let Some(value) = value {
             object.insert(name.to_owned(), value);
         }
     }
     object.extend(fields);
-    Ok(Value::Object(object))
+    Value::Object(object)
+}
+
+/// C-15's objects of a run that is recorded nowhere; `names` is its state.
+pub(crate) fn objects(names: &State, records: &[Record]) -> Vec<Value> {
+    let objects = (1..).zip(records).map(|(n, Record { at, event })| {
+        let fields = json!(event).as_object().cloned().unwrap_or_default();
+        object_of(names, n, *at, fields)
+    });
+    objects.collect()
+}
+
+/// Of its events behind the first so many those that `shown` picks, as lines for people.
+pub(crate) fn lines(
+    page: &mut Page,
+    names: &State,
+    records: &[Record],
+    behind: usize,
+    shown: impl Fn(&Event) -> bool,
+) {
+    let began = records.first().map_or(0, |first| first.at);
+    let shown = (1..).zip(records).skip(behind).filter(|(_, record)| shown(&record.event));
+    let rows: Vec<Row> = shown.map(|(n, record)| Row::of(names, n, record, began)).collect();
+    let table = table(page, rows);
+    page.table(&table);
 }
 
 /// An event for people.
@@ -159,13 +187,17 @@ impl Row {
         let unreadable =
             |error: serde_json::Error| found.unreadable(format!("event {}", entry.n), error.to_string());
         let event: Event = selvedge_runtime::recorded(entry.json.as_bytes()).map_err(unreadable)?;
+        Ok(Self::of(names, entry.n, &Record { at: entry.at_ms, event }, began))
+    }
+
+    fn of(names: &State, n: u64, Record { at, event }: &Record, began: i64) -> Self {
         let kind = json!(event).get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (node, text) = Telling { names }.told(entry.n, &event);
+        let (node, text) = Telling { names }.told(n, event);
         let node = names.told_name(&node).into_owned();
-        let since = format!("+{}", seconds(entry.at_ms.saturating_sub(began)));
+        let since = format!("+{}", seconds(at.saturating_sub(began)));
         // Only the beginning of a text fits into a line.
         let text: String = text.chars().take(400).collect();
-        Ok(Self { n: entry.n, since, kind, style: style(&event), node, text })
+        Self { n, since, kind, style: style(event), node, text }
     }
 }
 

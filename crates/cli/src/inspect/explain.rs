@@ -27,7 +27,8 @@ use selvedge_engine::schedule::Schedule;
 use selvedge_engine::{Graph, Ix, NodeIx, RunStatus, State};
 use selvedge_host::Error;
 use selvedge_host::text::or_meant;
-use selvedge_host::timeline::{Activity, Durations, Moment, Rung};
+use selvedge_host::timeline::{Activity, Durations, Moment, Rung, Timeline};
+use selvedge_store::RunInfo;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -64,6 +65,24 @@ pub(crate) struct ExplainArgs {
     pub(crate) critical: bool,
 }
 
+/// The run that is explained.
+struct Subject {
+    info: RunInfo,
+    driven: bool,
+    /// Whether it is none that is recorded, so that no command reaches it.
+    simulated: bool,
+}
+
+impl Subject {
+    fn run(&self) -> &str {
+        &self.info.id
+    }
+
+    fn title(&self) -> String {
+        if self.simulated { self.info.id.clone() } else { format!("run {}", self.info.id) }
+    }
+}
+
 /// A run, explained.
 struct Explained {
     graph: Arc<Graph>,
@@ -83,13 +102,8 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     let found = Found::new(common, &args.run, ui)?;
     let ui = &guarded(ui);
     let (state, story) = story::read(&found)?;
-    let graph = Arc::clone(state.graph());
-    let schedule = Schedule::derive(&graph, state.start().sequential);
-    let waits = before::all(&story, &schedule);
-    let mut explained = Explained::new(graph, story, waits);
-    explained.tally = Tally::of(&state);
-    explained.status = state.status();
-    explained.driven = found.driven;
+    let found = Subject { info: found.info, driven: found.driven, simulated: false };
+    let (explained, schedule) = Explained::of(&state, story, found.driven);
     let only = args.node.as_deref().map(|id| explained.find(id, &state, found.run())).transpose()?;
     let critical = args.critical.then(|| critical::path(&explained));
     let nodes = match (only, args.slowest) {
@@ -107,7 +121,23 @@ pub(crate) fn explain(args: &ExplainArgs, common: &Common, ui: &Ui) -> Result<Ex
     Ok(Exit::Completed)
 }
 
+/// Shows a run that is recorded nowhere, as `explain` shows one that is.
+pub(crate) fn simulated(info: RunInfo, state: &State, timeline: Timeline, ui: &Ui) {
+    let story = Story::new(timeline, state.graph(), None);
+    let (explained, _) = Explained::of(state, story, false);
+    page::all(&explained, &Subject { info, driven: false, simulated: true }, None, None, ui);
+}
+
 impl Explained {
+    fn of(state: &State, story: Story, driven: bool) -> (Self, Schedule) {
+        let graph = Arc::clone(state.graph());
+        let schedule = Schedule::derive(&graph, state.start().sequential);
+        let waits = before::all(&story, &schedule);
+        let mut explained = Self::new(graph, story, waits);
+        (explained.tally, explained.status, explained.driven) = (Tally::of(state), state.status(), driven);
+        (explained, schedule)
+    }
+
     fn new(graph: Arc<Graph>, story: Story, waits: Vec<Vec<Waited>>) -> Self {
         let mut by_node: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (at, rung) in story.rungs().iter().enumerate() {
@@ -166,7 +196,7 @@ impl Explained {
     /// Prints C-15's object, node by node: the lists of all nodes together can be much longer than the document.
     fn print_json(
         &self,
-        found: &Found,
+        found: &Subject,
         schedule: &Schedule,
         nodes: &[At],
         only: Option<At>,
@@ -215,7 +245,7 @@ impl Explained {
     }
 
     /// C-15's object of a node; `from`: the nodes whose messages it showed, which are followed in the run's own graph.
-    fn object(&self, found: &Found, node: At, from: Option<&[NodeIx]>) -> Value {
+    fn object(&self, found: &Subject, node: At, from: Option<&[NodeIx]>) -> Value {
         let when = |moment: Option<Moment>| moment.map(|moment| time::rfc3339(moment.at));
         let waited = self.waits(node).iter();
         let waited: Vec<Value> =

@@ -282,7 +282,7 @@ fn why(fault: &Fault) -> String {
 }
 
 /// A folded run's status as the index has it.
-pub(super) fn stored(status: selvedge_engine::RunStatus) -> RunStatus {
+pub(crate) fn stored(status: selvedge_engine::RunStatus) -> RunStatus {
     match status {
         selvedge_engine::RunStatus::Running => RunStatus::Running,
         selvedge_engine::RunStatus::Waiting => RunStatus::Waiting,

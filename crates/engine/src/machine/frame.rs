@@ -234,6 +234,12 @@ impl Frames {
         frames.link(false);
         frames
     }
+    /// The same of another run of the graph, with the orders that were derived for this one.
+    pub(crate) fn another(&self) -> Self {
+        let Frame { graph, schedule, .. } = self.root();
+        let root = Frame::new(Arc::clone(graph), Arc::clone(schedule));
+        Self { rows: vec![Some(Box::new(root))], free: Vec::new(), graphs: self.graphs.clone() }
+    }
     /// Orders the nodes of all graphs anew, as the run's own graph is now.
     pub(crate) fn reschedule(&mut self, sequential: bool) {
         self.root_mut().reschedule(sequential);

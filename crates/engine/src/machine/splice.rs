@@ -11,7 +11,6 @@ use crate::fault::{Fault, FaultKind, Warning};
 use crate::graph::{Graph, Node, Tail};
 use crate::ids::{Ix, NodeIx, NodeRef, Table, TailIx};
 use crate::schedule::{Schedule, Until};
-use crate::schema::Checks;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +184,7 @@ impl State {
         self.forget_from(node.sibling(NodeIx(0)));
         self.forget_warnings(node);
         // Schemas of replies are known by place.
-        self.checks = Checks::default();
+        self.checks = Arc::default();
         self.frames[node.frame].replace_from(node.node, graph, schedule);
         self.match_recorded(node);
         self.begin_again(node);

@@ -25,7 +25,7 @@ pub struct State {
     pub(crate) frames: Frames,
     /// Frames whose threads have not got their first messages yet.
     pub(crate) seeding: Vec<FrameIx>,
-    pub(crate) checks: Checks,
+    pub(crate) checks: Arc<Checks>,
     pub(crate) sizes: Sizes,
     /// Time of the latest input.
     pub(crate) now: i64,
@@ -131,10 +131,21 @@ pub struct Declined {
 impl State {
     /// The state before the first event of a run of `graph`.
     pub fn new(graph: Arc<Graph>) -> State {
+        State::over(Frames::new(graph))
+    }
+
+    /// The state before the first event of another run of the graph that this one has now. What follows from the graph alone, as
+    /// the orders of its nodes and its compiled schemas, both share: who runs one graph often derives it once.
+    #[must_use]
+    pub fn another(&self) -> State {
+        State { checks: Arc::clone(&self.checks), ..State::over(self.frames.another()) }
+    }
+
+    fn over(frames: Frames) -> State {
         State {
-            frames: Frames::new(graph),
+            frames,
             seeding: Vec::new(),
-            checks: Checks::default(),
+            checks: Arc::default(),
             sizes: Sizes::default(),
             now: 0,
             events: 0,

@@ -18,6 +18,16 @@ const OPENED: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
 
 /// One scripted model for every role.
 pub(super) fn scripted(path: &Path, chosen: &mut RunOptions) -> Result<Models, Error> {
+    let (scripted, hash) = read(path)?;
+    chosen.script_hash = Some(hash);
+    Ok(Models { scripted: true, ..Models::of(Router::single(Arc::new(scripted), None)) })
+}
+
+/// The scripted model of a file, and the file's hash.
+///
+/// # Errors
+/// It can't be read, or is no script.
+pub(crate) fn read(path: &Path) -> Result<(Scripted, String), Error> {
     let name = path.display().to_string();
     let wrong = |message: &str| Error::about_file(&name, "C-07", "bad-script", message);
     let unreadable = |error: std::io::Error| match error.kind() {
@@ -40,7 +50,7 @@ pub(super) fn scripted(path: &Path, chosen: &mut RunOptions) -> Result<Models, E
     if bytes.len() as u64 > BYTES {
         return Err(wrong("the script is larger than 64 MiB").help("leave out what no request fits"));
     }
-    chosen.script_hash = Some(BlobHash::of(&bytes).to_string());
+    let hash = BlobHash::of(&bytes).to_string();
     let yaml = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         wrong(&format!("the script is not UTF-8 text: byte {} is none of it", at + 1))
@@ -52,5 +62,5 @@ pub(super) fn scripted(path: &Path, chosen: &mut RunOptions) -> Result<Models, E
             .showing(&yaml)
             .help("a script is a list of rules: - when: {…}, reply: {text: …}")
     })?;
-    Ok(Models { scripted: true, ..Models::of(Router::single(Arc::new(scripted), None)) })
+    Ok((scripted, hash))
 }

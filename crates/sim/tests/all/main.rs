@@ -2,6 +2,7 @@
 
 mod corpora;
 mod properties;
+mod simulated;
 mod snapshots;
 mod tasks;
 mod tidy;

@@ -63,6 +63,20 @@ fn the_engine_knows_no_outside() {
     }
 }
 
+/// What a seed brings is the same everywhere: a simulated world has no clock, no files and no randomness but its own (C-18).
+#[test]
+fn the_world_knows_no_outside() {
+    let banned =
+        ["std::fs", "std::net", "std::env", "std::time", "std::process", "tokio", "RandomState", "println!"];
+    for (path, text) in sources(&root().join("crates/world/src")).iter().filter(|(path, _)| !is_test(path)) {
+        for (line, code) in code(text) {
+            for word in banned {
+                assert!(!code.contains(word), "{}:{line}: `{word}` in a simulated world", path.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn the_engine_names_no_document_format() {
     for (path, text) in sources(&root().join("crates/engine/src")).iter().filter(|(path, _)| !is_test(path)) {
@@ -136,15 +150,22 @@ fn crates_use_only_what_they_may() {
         ("engine", &[][..]),
         ("dialects", &["engine"][..]),
         ("store", &[][..]),
+        ("world", &["engine"][..]),
         ("runtime", &["engine", "store"][..]),
         ("http", &[][..]),
         ("sandbox", &[][..]),
         ("models", &["engine", "http", "runtime"][..]),
         ("tools", &["engine", "http", "runtime", "sandbox"][..]),
-        ("host", &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools"][..]),
+        (
+            "host",
+            &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world"][..],
+        ),
         (
             "cli",
-            &["engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "host"][..],
+            &[
+                "engine", "dialects", "store", "runtime", "http", "models", "sandbox", "tools", "world",
+                "host",
+            ][..],
         ),
     ]);
     for entry in fs::read_dir(root().join("crates")).unwrap() {
@@ -199,7 +220,7 @@ fn nothing_but_the_binary_reads_environment_or_terminal() {
 /// composition root and test doubles that wrap them.
 #[test]
 fn ports_are_implemented_in_adapters() {
-    for krate in ["engine", "dialects", "store", "runtime", "http", "sandbox"] {
+    for krate in ["engine", "dialects", "store", "runtime", "http", "sandbox", "world"] {
         for (path, text) in sources(&root().join(format!("crates/{krate}/src"))) {
             for (line, code) in code(&text) {
                 for port in ["impl Model for", "impl Tools for", "impl Operations for"] {

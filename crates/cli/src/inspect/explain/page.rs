@@ -5,9 +5,9 @@ use super::critical::{self, Step};
 use super::story::{At, reuse_words};
 use super::table::table;
 use super::tree::{self, Row, What as Shown};
-use super::{Explained, Schedule};
+use super::{Explained, Schedule, Subject};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
-use crate::inspect::{Found, runs, time};
+use crate::inspect::{runs, time};
 use crate::printed::{message, parts};
 use crate::progress::seconds;
 use crate::recovery::Words as _;
@@ -35,7 +35,7 @@ const TOLD: usize = 4;
 /// Prints these nodes, or all, and the critical path if it is given.
 pub(super) fn all(
     explained: &Explained,
-    found: &Found,
+    found: &Subject,
     nodes: Option<&[At]>,
     critical: Option<&[Step]>,
     ui: &Ui,
@@ -43,7 +43,7 @@ pub(super) fn all(
     let mut page = Page::new();
     let room = page.width.saturating_sub(found.run().len() + 6).max(20);
     let name = page.short(&found.info.name, room);
-    page.line(&format!("{}  {name}", page.paint(BOLD, &format!("run {}", found.run()))));
+    page.line(&format!("{}  {name}", page.paint(BOLD, &found.title())));
     head(&mut page, explained, found);
     if explained.graph.nodes.is_empty() {
         return page.print(ui);
@@ -74,13 +74,13 @@ pub(super) fn all(
     page.print(ui);
 }
 
-fn head(page: &mut Page, explained: &Explained, found: &Found) {
+fn head(page: &mut Page, explained: &Explained, found: &Subject) {
     let (status, style) = runs::status(runs::stored(explained.status), found.driven);
     let counts = explained.tally.told(" nodes");
     // As in `show`: a fork's time is its own.
     let since = |to: i64| seconds(to.saturating_sub(found.info.started_ms));
     let last = explained.story.timeline.first().map_or(found.info.started_ms, |_| explained.story.until.at);
-    let lost = explained.status == RunStatus::Running && !found.driven;
+    let lost = explained.status == RunStatus::Running && !found.driven && !found.simulated;
     let took = match found.info.ended_ms {
         Some(to) => format!(", {}", since(to)),
         None if lost => String::new(),
@@ -141,7 +141,7 @@ fn failure(page: &mut Page, explained: &Explained, node: At) {
 }
 
 /// The ladder as it was climbed (D-22): what failed, what was decided by whom and at what cost, what came of it.
-fn ladder(page: &mut Page, explained: &Explained, found: &Found) {
+fn ladder(page: &mut Page, explained: &Explained, found: &Subject) {
     let rungs = explained.story.rungs();
     if rungs.is_empty() {
         return;
@@ -180,7 +180,7 @@ fn style(what: &What) -> &'static str {
     }
 }
 
-fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(&Scale, &str)>) {
+fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option<(&Scale, &str)>) {
     page.gap();
     if let Some(text) = shown.and_then(|(_, bars)| bars::legend(bars)) {
         page.labelled("", "", 0, &text, 3);
@@ -200,7 +200,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(
         page.labelled("", "", 0, &text, 3);
     }
     let first = explained.waits.iter().position(|waits| !waits.is_empty());
-    if let Some(node) = first {
+    if let Some(node) = first.filter(|_| !found.simulated) {
         // Steps work on no thread, and see no messages.
         let threads = explained.graph.nodes.values().any(|node| node.body.thread.is_some());
         let text = if threads { "reasons, and whose messages a node saw:" } else { "reasons:" };
@@ -210,7 +210,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Found, shown: Option<(
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained, found: &Found, schedule: &Schedule, node: At, ui: &Ui) {
+pub(super) fn one(explained: &Explained, found: &Subject, schedule: &Schedule, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);

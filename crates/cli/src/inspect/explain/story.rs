@@ -59,7 +59,7 @@ pub(super) fn read(found: &Found) -> Result<(State, Story), Error> {
 }
 
 impl Story {
-    fn new(timeline: Timeline, graph: &Graph, now: Option<i64>) -> Self {
+    pub(super) fn new(timeline: Timeline, graph: &Graph, now: Option<i64>) -> Self {
         let last = timeline.last().unwrap_or(Moment { n: 0, at: 0 });
         let until = Moment { at: now.unwrap_or(last.at).max(last.at), ..last };
         let mut story = Self {
