@@ -110,7 +110,7 @@ impl Manifest {
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|error| {
             wrong(&format!("this is no manifest: {error}"))
                 .at(error.line() as u64, error.column() as u64)
-                .help("leave the file out, or take one that `selvedge tools export` has written")
+                .help("leave the file out, or take one that an export has written")
         })?;
         if manifest.format > FORMAT {
             let why = format!("its form {} is newer than this version of selvedge knows", manifest.format);
