@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-const WORKLOADS: [&str; 21] = [
+const WORKLOADS: [&str; 23] = [
     "W1",
     "W2",
     "W3",
@@ -26,6 +26,8 @@ const WORKLOADS: [&str; 21] = [
     "resume_steps",
     "compile_workflow",
     "condition",
+    "fork",
+    "diff",
     "driven",
     "answer",
     "mcp",

@@ -45,6 +45,7 @@
 //! - [`ways`]: what an error or a warning says can be done next, for which a program has its own words.
 //! - [`archive`]: a run in one file, for another state folder.
 //! - [`timeline`]: what happened in a run and when, by node: one projection of its events.
+//!   [`diff`]: what two runs have in common, and what differs.
 
 #![allow(clippy::result_large_err, reason = "errors end what was asked for, and are rare")]
 
@@ -56,6 +57,7 @@ mod begun;
 mod check;
 pub mod compose;
 pub mod config;
+pub mod diff;
 pub mod environment;
 pub mod error;
 mod fork;
@@ -72,6 +74,7 @@ pub mod prepare;
 mod ready;
 mod recorded;
 mod resume;
+pub mod reused;
 pub mod secrets;
 pub mod stores;
 pub mod text;
@@ -86,7 +89,7 @@ pub use check::{Check, Checked};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, ErrorKind};
-pub use fork::ForkOptions;
+pub use fork::{DryRun, ForkOptions};
 pub use give::Given;
 pub use host::Host;
 pub use observer::Observer;
