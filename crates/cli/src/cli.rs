@@ -11,6 +11,7 @@ use crate::inspect::args::{
     DoctorArgs, ExportArgs, HelpArgs, ImportArgs, ModelsArgs, ReplayArgs, RunsArgs, ShowArgs,
 };
 use crate::inspect::completions::{CompleteArgs, CompletionsArgs};
+use crate::inspect::diff::DiffArgs;
 use crate::inspect::explain::ExplainArgs;
 use crate::inspect::graph::GraphArgs;
 use crate::inspect::init::InitArgs;
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Explain(Later<ExplainArgs>),
     /// Run a document in a simulated world, over and over, and find what bad luck does to it
     Simulate(Later<SimulateArgs>),
+    /// Compare two runs: threads, results, metadata and what each used
+    Diff(Later<DiffArgs>),
     /// Verify that a recorded run follows from its inputs
     Replay(Later<ReplayArgs>),
     /// Print a run's journal as JSON lines, or write the whole run to a file

@@ -93,7 +93,8 @@ pub(super) fn seed(seed: u64, trial: &Trial, findings: &[Finding], args: &Simula
     findings.iter().for_each(|finding| shown(&mut page, finding, args));
     page.gap();
     ui.page(&page.take());
-    explain::simulated(run_info(seed, state, records, args), state, timeline(state, records), ui);
+    let (told, timeline) = timeline(state, records);
+    explain::simulated(run_info(seed, state, records, args), told, timeline, ui);
     exit
 }
 
@@ -111,15 +112,15 @@ fn luck_of(page: &mut Page, label: &str, luck: &[String]) {
     }
 }
 
-/// What happened in a run that is recorded nowhere.
-fn timeline(state: &State, records: &[Record]) -> Timeline {
+/// What happened in a run that is recorded nowhere, and the state that its events come to.
+fn timeline(state: &State, records: &[Record]) -> (State, Timeline) {
     let mut timeline = Timeline::new(state.graph());
     let mut fold = State::new(state.graph().clone());
     for record in records {
         fold.apply_record(record);
         timeline.events(&fold, std::slice::from_ref(record));
     }
-    timeline
+    (fold, timeline)
 }
 
 fn run_info(seed: u64, state: &State, records: &[Record], args: &SimulateArgs) -> RunInfo {

@@ -1,11 +1,13 @@
 //! `explain` for people: a line of time for each node, or one node in full.
 
+use super::again;
 use super::bars::{self, Scale};
 use super::critical::{self, Step};
+use super::seen::{Saw, Seen};
 use super::story::{At, reuse_words};
 use super::table::table;
 use super::tree::{self, Row, What as Shown};
-use super::{Explained, Schedule, Subject};
+use super::{Explained, Subject};
 use crate::inspect::page::{BOLD, CYAN, DIM, GREEN, MAGENTA, Page, RED, Table, YELLOW, clean, cut, pad};
 use crate::inspect::{runs, time};
 use crate::printed::{message, parts};
@@ -13,8 +15,8 @@ use crate::progress::seconds;
 use crate::recovery::Words as _;
 use crate::ui::Ui;
 use crate::words::command;
+use selvedge_engine::RunStatus;
 use selvedge_engine::graph::Control;
-use selvedge_engine::{Ix, NodeIx, RunStatus};
 use selvedge_host::timeline::{Activity, Durations, Moment, Rung, What};
 use selvedge_runtime::{Clock, SystemClock};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +30,7 @@ pub(super) const BARS: &str = "TIME";
 const ROWS: usize = 1_000;
 /// Waits that one node's page lists, lines of its lists.
 const WAITS: usize = 40;
-const LINES: usize = 12;
+pub(super) const LINES: usize = 12;
 /// Lines of one step of the ladder among those of all nodes.
 const TOLD: usize = 4;
 
@@ -210,7 +212,7 @@ fn legend(page: &mut Page, explained: &Explained, found: &Subject, shown: Option
 }
 
 /// Prints one node.
-pub(super) fn one(explained: &Explained, found: &Subject, schedule: &Schedule, node: At, ui: &Ui) {
+pub(super) fn one(explained: &Explained, found: &Subject, node: At, ui: &Ui) {
     const INDENT: usize = 12;
     let mut page = Page::new();
     let name = explained.story.def(node).filter(|def| def.name != def.id).map_or("", |def| &def.name);
@@ -259,31 +261,34 @@ pub(super) fn one(explained: &Explained, found: &Subject, schedule: &Schedule, n
         failure(&mut page, explained, node);
     }
     waits(&mut page, explained, node, started.map_or(i64::MAX, |started| story.timeline.line(started)));
-    if let Some(node) = explained.story.root_node(node) {
-        saw(&mut page, explained, schedule, node);
-    }
+    again::show(&mut page, explained, node);
+    saw(&mut page, explained, node);
     each(&mut page, explained, node, found.info.started_ms);
     page.print(ui);
 }
 
-/// Whose messages a node of the run's own graph showed to a model.
-fn saw(page: &mut Page, explained: &Explained, schedule: &Schedule, node: NodeIx) {
-    let nodes = &explained.graph.nodes;
-    if nodes.get(node).is_none_or(|node| node.body.thread.is_none()) {
+/// Whose messages a node showed to a model, call by call.
+fn saw(page: &mut Page, explained: &Explained, node: At) {
+    if explained.story.def(node).is_none_or(|def| def.body.thread.is_none()) {
         return;
     }
-    let mut seen = explained.story.seen(&explained.graph, schedule);
-    let from = nodes.indices().take(node.get() + 1).map(|node| seen.next(node)).last();
-    let from: Vec<&str> =
-        from.iter().flatten().filter_map(|node| nodes.get(*node)).map(|node| &*node.id).collect();
-    let text = match from.len() {
-        0 => "no other node".to_owned(),
-        1..=10 => from.join(", "),
-        many => format!("{many} nodes: {}", from.join(", ")),
-    };
+    let saw = Seen::new(&explained.story, &explained.state).calls(node);
     page.gap();
     page.line(&page.paint(DIM, "SAW MESSAGES OF"));
-    page.labelled("", "", 0, &text, LINES);
+    let told = |saw: &Saw<'_>| match saw.from.len() {
+        0 => "no other node".to_owned(),
+        1..=10 => saw.from.join(", "),
+        many => format!("{many} nodes: {}", saw.from.join(", ")),
+    };
+    let Some(last) = saw.last() else { return page.labelled("", "", 0, "no other node", LINES) };
+    page.labelled("", "", 0, &told(last), LINES);
+    // Mostly each saw what the others did, and more of its own.
+    if saw.iter().any(|other| other.from != last.from) {
+        for (at, saw) in saw.iter().enumerate().take(ROWS) {
+            let text = format!("{} messages: {}", saw.messages, told(saw));
+            page.labelled(&format!("call {}", at + 1), DIM, 10, &text, LINES);
+        }
+    }
 }
 
 /// What a node's time went into, part by part.
