@@ -16,12 +16,12 @@ const WORD: usize = 200;
 
 /// Prints it, or the help that was asked for.
 pub(super) fn refused(error: &clap::Error, ui: &Ui) -> Exit {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        ui.result(&error.to_string());
+        return Exit::Completed;
+    }
     let command = command(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            ui.result(&error.to_string());
-            return Exit::Completed;
-        }
         // What there is says more than that something is missing.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             ui.error_text(&harmless(&error.to_string()));
