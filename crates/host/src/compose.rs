@@ -9,6 +9,7 @@ use crate::tools::{Known, Pins};
 use selvedge_dialects::compile::Document;
 use selvedge_dialects::{Capabilities, steps};
 use selvedge_engine::{Failure, FaultKind, ModelReply, ModelRequest, ToolRequest};
+use selvedge_http::Secrets;
 use selvedge_runtime::{CallContext, Driver, Model, Pending, Tools};
 use selvedge_tools::{Catalogue, Computations};
 use serde_json::Value;
@@ -46,9 +47,10 @@ pub fn driver(
     limits: selvedge_runtime::Limits,
     environment: &Environment,
 ) -> Driver {
-    let model = clean_model(Arc::clone(&models.model), &models.secrets);
-    let operations = clean_operations(Arc::new(operations(tools, environment)), &models.secrets);
-    let tools = clean_tools(Arc::new(tools.clone()), &models.secrets);
+    let secrets = Secrets::new(&models.secrets);
+    let model = clean_model(Arc::clone(&models.model), &secrets);
+    let operations = clean_operations(Arc::new(operations(tools, environment)), &secrets);
+    let tools = clean_tools(Arc::new(tools.clone()), &secrets);
     Driver::new(model, tools, limits).with_operations(operations)
 }
 

@@ -112,21 +112,22 @@ struct Cleaned<P: ?Sized> {
 }
 
 /// The same models, without the keys in their answers.
-pub fn clean_model(model: Arc<dyn Model>, secrets: &[Secret]) -> Arc<dyn Model> {
-    let secrets = Secrets::new(secrets);
-    if secrets.is_empty() { model } else { Arc::new(Cleaned { secrets, port: model }) }
+pub fn clean_model(model: Arc<dyn Model>, secrets: &Secrets) -> Arc<dyn Model> {
+    if secrets.is_empty() { model } else { Arc::new(Cleaned { secrets: secrets.clone(), port: model }) }
 }
 
 /// The same tools, without the keys in their outputs.
-pub fn clean_tools(tools: Arc<dyn Tools>, secrets: &[Secret]) -> Arc<dyn Tools> {
-    let secrets = Secrets::new(secrets);
-    if secrets.is_empty() { tools } else { Arc::new(Cleaned { secrets, port: tools }) }
+pub fn clean_tools(tools: Arc<dyn Tools>, secrets: &Secrets) -> Arc<dyn Tools> {
+    if secrets.is_empty() { tools } else { Arc::new(Cleaned { secrets: secrets.clone(), port: tools }) }
 }
 
 /// The same operations, without the keys in their outputs.
-pub fn clean_operations(operations: Arc<dyn Operations>, secrets: &[Secret]) -> Arc<dyn Operations> {
-    let secrets = Secrets::new(secrets);
-    if secrets.is_empty() { operations } else { Arc::new(Cleaned { secrets, port: operations }) }
+pub fn clean_operations(operations: Arc<dyn Operations>, secrets: &Secrets) -> Arc<dyn Operations> {
+    if secrets.is_empty() {
+        operations
+    } else {
+        Arc::new(Cleaned { secrets: secrets.clone(), port: operations })
+    }
 }
 
 impl Model for Cleaned<dyn Model> {

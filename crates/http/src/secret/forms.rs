@@ -47,13 +47,17 @@ impl Forms {
             forms.all.extend(base64(key));
             forms.all.extend(spelled(key));
         }
+        // Most processes have no keys, and what looks for none takes as long to make.
+        if forms.is_empty() {
+            return forms;
+        }
         let begins = |byte| forms.keys.iter().any(|key| key.first() == Some(&byte));
         forms.begins = (0..=u8::MAX).map(begins).collect();
         forms.all.sort();
         forms.all.dedup();
         // It fails for patterns of gigabytes only.
         let found = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms.all);
-        forms.finder = found.ok().filter(|_| !forms.is_empty());
+        forms.finder = found.ok();
         forms
     }
 

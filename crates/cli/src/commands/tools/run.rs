@@ -20,6 +20,7 @@ use selvedge_host::ids::fresh_id;
 use selvedge_host::options::RunOptions;
 use selvedge_host::secrets;
 use selvedge_host::text::{harmless, one_line};
+use selvedge_http::Secrets;
 use selvedge_runtime::CallContext;
 use selvedge_tools::mcp::Wanted;
 use selvedge_tools::{Catalogue, CatalogueErrors};
@@ -89,7 +90,7 @@ async fn call(
     }
     let args = arguments(source, &tool, chosen, config, ui)?;
     let known = secrets::known(config);
-    let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &known);
+    let tools = secrets::clean_tools(Arc::new(catalogue.clone()), &Secrets::new(&known));
     let timeout_s = chosen.timeout_s.map(|seconds| std::time::Duration::from_secs(seconds).as_secs_f64());
     // No two calls are the same one.
     let call = fresh_id();
