@@ -1,7 +1,11 @@
 //! Tools that are not what they say, and that do odd things while they load or answer: contained and named.
 
-use crate::world::{World, anyone, call, call_within, eventually, fault, mark, prepare_all};
-use selvedge_engine::FaultKind::{ExecutionFailure, LimitExceeded};
+use crate::world::{
+    World, anyone, call, call_within, context, eventually, fault, mark, prepare_all, request,
+};
+use selvedge_engine::FaultKind::{Denied, ExecutionFailure, LimitExceeded};
+use selvedge_engine::{Effects, ToolDef, ToolRequest};
+use selvedge_runtime::Tools;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -231,5 +235,30 @@ async fn a_file_that_was_compiled_before_behaves_as_if_it_were_not() {
     let tools = world.ready().await;
     for _ in 0..3 {
         assert_eq!(call(&tools, "t", json!({})).await.unwrap(), Value::from("changed"));
+    }
+}
+
+/// C-20: of a run that somebody else recorded, no version is called but what was found here, as it was found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c20_definitions_of_others_are_not_believed() {
+    let world = World::new();
+    world.tool("t", "", "def run(i):\n    return 'theirs'");
+    let before = world.ready().await;
+    let pinned = request(&before, "t", json!({}));
+    world.tool("t", "", "def run(i):\n    return 'mine'");
+    let catalogue = world.ready().await;
+    assert_eq!(catalogue.call(pinned.clone(), context()).await.unwrap(), json!("theirs"));
+    catalogue.only_own();
+    fault(catalogue.call(pinned, context()).await, Denied, "");
+    assert_eq!(call(&catalogue, "t", json!({})).await.unwrap(), json!("mine"));
+    for name in ["t", "shell"] {
+        let honest = request(&catalogue, name, json!({"command": "true"}));
+        for (effects, approval) in
+            [(Effects::Pure, honest.tool.approval), (Effects::Write, !honest.tool.approval)]
+        {
+            let tool = ToolDef { effects: Some(effects), approval, ..(*honest.tool).clone() };
+            let forged = ToolRequest { tool: tool.into(), ..honest.clone() };
+            fault(catalogue.call(forged, context()).await, Denied, "");
+        }
     }
 }
